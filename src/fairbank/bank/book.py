@@ -1,0 +1,179 @@
+"""The working set of one transaction: the rows that a batch of wishes needs, and what judging them changed.
+
+The store fills a Book under its locks, the ledger judges against it in memory, the store writes what changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from fairbank.bank.allocation import NO_LINK, Allocation, AllocationState
+from fairbank.bank.entry import OFFICE, Entry, Kind, link_of
+from fairbank.bank.project import Member, Project, Role
+from fairbank.bank.run import RunRecord, UserSums
+from fairbank.bank.wish import Asked, digest
+from fairbank.cluster.job import Run
+
+NOBODY = UserSums()
+
+
+class Office(msgspec.Struct, frozen=True):
+    """The head of book 0."""
+
+    seq: int = 0
+    link: bytes = NO_LINK
+
+
+class OfficeNeeded(Exception):
+    """The batch wants to write in the office's book, which was not loaded: load it and judge again."""
+
+
+class Book:
+    """Rows by their keys, then the changes in the order they were made."""
+
+    def __init__(
+        self,
+        allocations: Iterable[Allocation] = (),
+        runs: Iterable[RunRecord] = (),
+        users: Iterable[tuple[int, int, UserSums]] = (),
+        known: Iterable[Entry] = (),
+        projects: Iterable[Project] = (),
+        members: Iterable[Member] = (),
+        office: Office | None = None,
+        entry_ids: Iterable[int] = (),
+        allocation_ids: Iterable[int] = (),
+        project_ids: Iterable[int] = (),
+    ) -> None:
+        self.allocations = {each.id: each for each in allocations}
+        self.runs: dict[Run, RunRecord] = {each.run: each for each in runs}
+        self.users = {(allocation, uid): sums for allocation, uid, sums in users}
+        self.known = {each.key: each for each in known if each.key is not None}
+        self.projects = {each.id: each for each in projects}
+        self.members = {(each.project, each.uid): each for each in members}
+        self.office = office
+        self.entry_ids, self.allocation_ids, self.project_ids = iter(entry_ids), iter(allocation_ids), iter(project_ids)
+        self._by_fund: dict[tuple[int, str], list[int]] = {}
+        for each in self.allocations.values():
+            self._by_fund.setdefault((each.project, each.resource), []).append(each.id)
+        self.entries: list[Entry] = []
+        self.touched: set[int] = set()
+        self.opened: set[int] = set()
+        self.new_runs: set[Run] = set()
+        self.changed_runs: set[Run] = set()
+        self.changed_users: set[tuple[int, int]] = set()
+        self.new_projects: set[int] = set()
+        self.changed_members: set[tuple[int, int]] = set()
+
+    def funds(self, project: int, resource: str) -> list[Allocation]:
+        """The project's own allocations of the resource, whatever their period and state."""
+        return [self.allocations[number] for number in self._by_fund.get((project, resource), ())]
+
+    def candidates(self, line: tuple[int, ...], resource: str, at: int) -> list[Allocation]:
+        """The allocations that a run of `line[0]` starting at `at` may draw on: its own, then shared ones of its parents."""
+        return [
+            each
+            for depth, project in enumerate(line)
+            for each in self.funds(project, resource)
+            if each.covers(at) and each.state is not AllocationState.ENDED and (depth == 0 or each.shared)
+        ]
+
+    def sums_of(self, allocation: int, uid: int) -> UserSums:
+        return self.users.get((allocation, uid), NOBODY)
+
+    # --- changes ---
+
+    def post(
+        self,
+        asked: Asked,
+        kind: Kind,
+        amount: int,
+        allocation: Allocation | None,
+        *,
+        run: int | None = None,
+        owner: int | None = None,
+        details: str | None = None,
+        number: int | None = None,
+    ) -> Entry:
+        """Add an entry to the book of `allocation` as it is to be after the entry (None: to the office's), and chain it.
+
+        The caller has put the new sums into `allocation`; its `seq` and `link` still are those of the entry before.
+        The first entry of a wish carries the wish's key. Raises OfficeNeeded.
+        """
+        wish = asked.wish
+        key = None if wish.key in self.known else wish.key
+        if allocation is None:
+            if self.office is None:
+                raise OfficeNeeded
+            book, seq, before = OFFICE, self.office.seq + 1, self.office.link
+            sums = (0, 0, 0, 0, 0)
+        else:
+            book, seq, before = allocation.id, allocation.seq + 1, allocation.link
+            sums = (allocation.deposited, allocation.charged, allocation.held, allocation.credit_limit, allocation.overrun)
+        unlinked = Entry(
+            id=self.next_entry_id() if number is None else number,
+            book=book,
+            seq=seq,
+            at=asked.at,
+            kind=kind,
+            amount=amount,
+            run=run,
+            owner=owner,
+            actor=asked.actor,
+            acting_as=asked.acting_as,
+            key=key,
+            digest=None if key is None else digest(wish),
+            deposited=sums[0],
+            charged=sums[1],
+            held=sums[2],
+            credit_limit=sums[3],
+            overrun=sums[4],
+            comment=wish.comment,
+            details=details,
+            link=before,
+        )
+        entry = msgspec.structs.replace(unlinked, link=link_of(unlinked, before))
+        self.entries.append(entry)
+        if key is not None:
+            self.known[key] = entry
+        if allocation is None:
+            self.office = Office(seq, entry.link)
+        else:
+            self.allocations[book] = msgspec.structs.replace(allocation, seq=seq, link=entry.link)
+            self.touched.add(book)
+        return entry
+
+    def next_entry_id(self) -> int:
+        """A fresh entry number; drawn beforehand where the entry's run must carry it too."""
+        return next(self.entry_ids)
+
+    def open(self, allocation: Allocation) -> None:
+        """Take a new allocation into the set, so that later wishes of the batch see it."""
+        self.allocations[allocation.id] = allocation
+        self._by_fund.setdefault((allocation.project, allocation.resource), []).append(allocation.id)
+        self.opened.add(allocation.id)
+
+    def put_run(self, record: RunRecord) -> None:
+        """Add a run or replace it."""
+        if record.run not in self.runs:
+            self.new_runs.add(record.run)
+        elif record.run not in self.new_runs:
+            self.changed_runs.add(record.run)
+        self.runs[record.run] = record
+
+    def put_user(self, allocation: int, uid: int, sums: UserSums) -> None:
+        self.users[allocation, uid] = sums
+        self.changed_users.add((allocation, uid))
+
+    def put_project(self, project: Project) -> None:
+        self.projects[project.id] = project
+        self.new_projects.add(project.id)
+
+    def put_member(self, project: int, uid: int, role: Role | None) -> None:
+        """Set a member's role; None removes the member."""
+        if role is None:
+            self.members.pop((project, uid), None)
+        else:
+            self.members[project, uid] = Member(project, uid, role)
+        self.changed_members.add((project, uid))

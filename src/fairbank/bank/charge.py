@@ -1,0 +1,60 @@
+"""What a job costs, line by line."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import msgspec
+
+from fairbank.cluster.job import JobRequest
+from fairbank.cluster.partition import Cluster, Partition
+from fairbank.values.tres import Counts, billing, setters
+from fairbank.values.units import SuMinutes, round_up
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One TRES of a bill: `count` x `weight` = `weighted` billing units; `counts` when it makes the price."""
+
+    what: str
+    count: Fraction
+    weight: Fraction
+    weighted: Fraction
+    counts: bool
+
+
+class Bill(msgspec.Struct, frozen=True):
+    """A price with its reasons: `amount` = `billing` x `factor` x `seconds`, rounded up once to SU-minutes."""
+
+    resource: str
+    lines: tuple[Line, ...]
+    billing: Fraction
+    factor: Fraction
+    seconds: int
+    amount: SuMinutes
+
+
+def cost(units: Fraction, factor: Fraction, seconds: int) -> SuMinutes:
+    """SU-minutes for `units` billing units over `seconds`, times the QOS factor: exact, rounded up once (HADM, "Service Units")."""
+    return round_up(units * factor * seconds / 60)
+
+
+def bill(request: JobRequest, cluster: Cluster) -> Bill:
+    """The price of `request` if it uses its whole time limit. Raises Unknown when the partition is."""
+    partition = cluster.partition(request.partition)
+    factor = cluster.qos_factor(request.qos)
+    units = billing(request.counts, partition.weights, partition.adding)
+    return Bill(
+        resource=partition.resource,
+        lines=_lines(request.counts, partition),
+        billing=units,
+        factor=factor,
+        seconds=request.limit_seconds,
+        amount=cost(units, factor, request.limit_seconds),
+    )
+
+
+def _lines(counts: Counts, partition: Partition) -> tuple[Line, ...]:
+    weights = partition.weights or {"cpu": Fraction(1)}
+    weighted = {name: counts[name] * weight for name, weight in weights.items() if name in counts and name != "billing"}
+    chosen = setters(weighted, partition.adding)
+    return tuple(Line(name, counts[name], weights[name], value, name in chosen) for name, value in weighted.items())

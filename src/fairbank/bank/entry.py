@@ -1,0 +1,79 @@
+"""The journal: entries that are only ever added, each chained to the one before it in its book.
+
+A book is an allocation's, or the office's (book 0), where everything is kept that belongs to no allocation: projects,
+members, tokens, acting as another user, refusals that met no allocation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from enum import Enum
+
+import msgspec
+
+from fairbank.bank.allocation import NO_LINK
+from fairbank.values.time import Instant
+
+OFFICE = 0
+
+
+class Kind(Enum):
+    """What an entry is about. The first group moves units, the second changes terms, the third only tells."""
+
+    DEPOSIT = "deposit"
+    WITHDRAW = "withdraw"
+    TRANSFER_OUT = "transfer-out"
+    TRANSFER_IN = "transfer-in"
+    HOLD = "hold"
+    ADJUST = "adjust"
+    CHARGE = "charge"
+    RELEASE = "release"
+    LAPSE = "lapse"
+    REFUND = "refund"
+
+    OPEN = "open"
+    TERMS = "terms"
+    CAP = "cap"
+
+    REFUSAL = "refusal"
+    PROJECT = "project"
+    MEMBER = "member"
+    NOTE = "note"
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """One line of a book. `amount` is in SU-minutes; the five sums are those after the entry.
+
+    `actor` did it, perhaps acting as `acting_as`; `owner` is the user a run belongs to; `run` the id of its record.
+    `key` and `digest` are the wish's idempotency key and fingerprint. `details` is a JSON object: the facts behind the
+    entry. `link` is `linked(entry, previous link)`.
+    """
+
+    id: int
+    book: int
+    seq: int
+    at: Instant
+    kind: Kind
+    amount: int
+    run: int | None
+    owner: int | None
+    actor: int
+    acting_as: int | None
+    key: str | None
+    digest: bytes | None
+    deposited: int
+    charged: int
+    held: int
+    credit_limit: int
+    overrun: int
+    comment: str | None
+    details: str | None
+    link: bytes = NO_LINK
+
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def link_of(entry: Entry, before: bytes) -> bytes:
+    """The 32 bytes that tie `entry` to the link of the entry before it: blake2b over all its fields with that link in place of its own."""
+    return hashlib.blake2b(_encode(entry if entry.link == before else msgspec.structs.replace(entry, link=before)), digest_size=32).digest()

@@ -1,0 +1,10 @@
+"""The ledger: every wish judged against a Book. `judge` is the only way anything enters the books.
+
+`runs` holds the rules of holds and charges, `credit` those of deposits and their like, `terms` those of allocations
+themselves, `office` those of projects and members.
+"""
+
+from fairbank.bank.ledger.judge import judge
+from fairbank.bank.ledger.outcome import Done, Outcome
+
+__all__ = ["Done", "Outcome", "judge"]

@@ -1,0 +1,92 @@
+"""The rules of credit: deposit, withdraw, transfer, refund."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.book import Book
+from fairbank.bank.entry import Kind
+from fairbank.bank.ledger.outcome import Outcome, done
+from fairbank.bank.policy import Policy, fits
+from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.run import RunState, UserSums
+from fairbank.bank.wish import Asked, Deposit, Refund, Transfer, Withdraw
+from fairbank.values.units import SuMinutes
+
+_replace = msgspec.structs.replace
+
+
+def deposit(book: Book, asked: Asked, wish: Deposit, policy: Policy) -> Outcome:
+    """Put credit into an allocation."""
+    allocation = book.allocations.get(wish.allocation)
+    if allocation is None:
+        return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
+    after = _deposited(allocation, wish.amount)
+    if isinstance(after, Refusal):
+        return after
+    return done(book.post(asked, Kind.DEPOSIT, wish.amount, after), after)
+
+
+def withdraw(book: Book, asked: Asked, wish: Withdraw, policy: Policy) -> Outcome:
+    """Take unused credit out of an allocation; a credit limit cannot be taken out."""
+    allocation = book.allocations.get(wish.allocation)
+    if allocation is None:
+        return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
+    if wish.amount > allocation.own_available:
+        return _too_little(allocation, wish.amount)
+    after = _replace(allocation, deposited=allocation.deposited - wish.amount)
+    return done(book.post(asked, Kind.WITHDRAW, wish.amount, after), after)
+
+
+def transfer(book: Book, asked: Asked, wish: Transfer, policy: Policy) -> Outcome:
+    """Move unused credit from one allocation to another of the same resource: two entries or none."""
+    source, target = book.allocations.get(wish.source), book.allocations.get(wish.target)
+    if source is None or target is None:
+        return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.source if source is None else wish.target)
+    if source.resource != target.resource or source.id == target.id:
+        return Refusal(reason=Reason.OTHER_RESOURCE, allocation=wish.target, resource=source.resource)
+    if wish.amount > source.own_available:
+        return _too_little(source, wish.amount)
+    richer = _deposited(target, wish.amount)
+    if isinstance(richer, Refusal):
+        return richer
+    poorer = _replace(source, deposited=source.deposited - wish.amount)
+    entry = book.post(asked, Kind.TRANSFER_OUT, wish.amount, poorer, details=f'{{"to":{target.id}}}')
+    book.post(asked, Kind.TRANSFER_IN, wish.amount, richer, details=f'{{"from":{source.id}}}')
+    return done(entry, poorer)
+
+
+def refund(book: Book, asked: Asked, wish: Refund, policy: Policy) -> Outcome:
+    """Give back part or all of a run's charge, to the allocation and the user that carried it."""
+    known = book.runs.get(wish.run)
+    if known is None or known.state is not RunState.CHARGED:
+        return Refusal(reason=Reason.NO_HOLD if known is None else Reason.WRONG_STATE, run=str(wish.run))
+    left = known.charged - known.refunded
+    amount = left if wish.amount is None else wish.amount
+    if amount > left or amount == 0:
+        return Refusal(reason=Reason.TOO_MUCH_BACK, asked=amount, available=left, run=str(wish.run), allocation=known.allocation)
+    allocation = book.allocations[known.allocation]
+    book.put_run(_replace(known, refunded=SuMinutes(known.refunded + amount)))
+    sums = book.sums_of(allocation.id, known.owner)
+    book.put_user(allocation.id, known.owner, UserSums(SuMinutes(sums.charged - amount), sums.held, sums.cap))
+    after = _replace(allocation, charged=allocation.charged - amount)
+    return done(book.post(asked, Kind.REFUND, amount, after, run=known.id, owner=known.owner), after)
+
+
+def _deposited(allocation: Allocation, amount: int) -> Allocation | Refusal:
+    total = allocation.deposited + amount
+    if not fits(total + allocation.credit_limit):
+        return Refusal(reason=Reason.TOO_LARGE, asked=amount, allocation=allocation.id)
+    return _replace(allocation, deposited=total)
+
+
+def _too_little(allocation: Allocation, amount: int) -> Refusal:
+    return Refusal(
+        reason=Reason.OVERDRAWN,
+        asked=amount,
+        available=max(0, allocation.own_available),
+        allocation=allocation.id,
+        project=allocation.project,
+        resource=allocation.resource,
+    )

@@ -1,0 +1,63 @@
+"""One wish, one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from fairbank.bank import wish as wishes
+from fairbank.bank.book import Book
+from fairbank.bank.entry import OFFICE, Entry, Kind
+from fairbank.bank.ledger import credit, office, runs, terms
+from fairbank.bank.ledger.outcome import Done, Outcome
+from fairbank.bank.policy import Policy
+from fairbank.bank.refusal import Reason, Refusal
+
+_RULES: Mapping[type, Callable[[Book, wishes.Asked, Any, Policy], Outcome]] = {
+    wishes.Hold: runs.hold,
+    wishes.Adjust: runs.adjust,
+    wishes.Charge: runs.charge,
+    wishes.Release: runs.release,
+    wishes.Lapse: runs.lapse,
+    wishes.Refund: credit.refund,
+    wishes.Deposit: credit.deposit,
+    wishes.Withdraw: credit.withdraw,
+    wishes.Transfer: credit.transfer,
+    wishes.Open: terms.open_allocation,
+    wishes.Amend: terms.amend,
+    wishes.SetCap: terms.set_cap,
+    wishes.Found: office.found,
+    wishes.SetMember: office.set_member,
+    wishes.Note: office.note,
+}
+
+
+def judge(book: Book, asked: wishes.Asked, policy: Policy) -> Outcome:
+    """Judge one wish and, if it is granted (or its refusal is to be kept), write it into `book`.
+
+    Asking the same thing twice under one key is answered twice and counted once. Raises OfficeNeeded when the office's
+    book must be loaded first; the batch is then to be judged again from fresh rows.
+    """
+    wish = asked.wish
+    if wish.key is not None and (known := book.known.get(wish.key)) is not None:
+        return _again(known) if known.digest == wishes.digest(wish) else Refusal(reason=Reason.KEY_TAKEN)
+    return _RULES[type(wish)](book, asked, wish, policy)
+
+
+def _again(entry: Entry) -> Outcome:
+    """The first answer, from the entry that kept it."""
+    facts = msgspec.json.decode(entry.details) if entry.details else {}
+    if entry.kind is Kind.REFUSAL:
+        return msgspec.structs.replace(msgspec.convert(facts, Refusal), entry=entry.id)
+    return Done(
+        entry=entry.id,
+        amount=entry.amount,
+        allocation=entry.book if entry.book != OFFICE else None,
+        run=entry.run,
+        project=facts.get("project") if entry.book == OFFICE else None,
+        available=entry.deposited + entry.credit_limit - entry.charged - entry.held,
+        written_off=facts.get("written_off", 0),
+        again=True,
+    )

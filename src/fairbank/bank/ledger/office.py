@@ -1,0 +1,52 @@
+"""The rules of the office: projects, members, and facts that move nothing."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.bank.book import Book
+from fairbank.bank.entry import Kind
+from fairbank.bank.ledger.outcome import Done, Outcome, done
+from fairbank.bank.policy import Policy
+from fairbank.bank.project import Project
+from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.wish import Asked, Found, Note, SetMember
+
+_encode = msgspec.json.Encoder().encode
+
+
+def found(book: Book, asked: Asked, wish: Found, policy: Policy) -> Outcome:
+    """Enter a project. The same project again is answered again; one that shares a group, gid or account with another is refused."""
+    for each in book.projects.values():
+        if (each.gname, each.gid, each.account, each.parent) == (wish.gname, wish.gid, wish.account, wish.parent):
+            return Done(entry=0, project=each.id, again=True)
+        if each.gname == wish.gname or each.gid == wish.gid or each.account == wish.account:
+            return Refusal(reason=Reason.EXISTS, project=each.id)
+    if wish.parent is not None and wish.parent not in book.projects:
+        return Refusal(reason=Reason.UNKNOWN_PROJECT, project=wish.parent)
+    project = Project(id=next(book.project_ids), gname=wish.gname, gid=wish.gid, account=wish.account, parent=wish.parent)
+    entry = book.post(asked, Kind.PROJECT, 0, None, details=facts_of(project))
+    book.put_project(project)
+    return done(entry, None, project=project.id)
+
+
+def facts_of(project: Project) -> str:
+    """The project as the journal keeps it, so that its row can be checked against it."""
+    facts = {"project": project.id, "gname": project.gname, "gid": project.gid, "account": project.account, "parent": project.parent}
+    return _encode(facts).decode()
+
+
+def set_member(book: Book, asked: Asked, wish: SetMember, policy: Policy) -> Outcome:
+    """Give a user a role in a project, or take it away."""
+    if wish.project not in book.projects:
+        return Refusal(reason=Reason.UNKNOWN_PROJECT, project=wish.project)
+    role = wish.role.value if wish.role else None
+    details = _encode({"project": wish.project, "uid": wish.uid, "role": role}).decode()
+    entry = book.post(asked, Kind.MEMBER, 0, None, owner=wish.uid, details=details)
+    book.put_member(wish.project, wish.uid, wish.role)
+    return done(entry, None, project=wish.project)
+
+
+def note(book: Book, asked: Asked, wish: Note, policy: Policy) -> Outcome:
+    """Keep a fact in the office's book."""
+    return done(book.post(asked, Kind.NOTE, 0, None, details=wish.details), None)

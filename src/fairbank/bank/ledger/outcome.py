@@ -1,0 +1,41 @@
+"""What comes of a wish."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.entry import Entry
+from fairbank.bank.refusal import Refusal
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """A wish that was granted: the entry that says so, and the allocation's figures after it.
+
+    `written_off` is the part of a cost that nobody pays; `again` marks the answer to a wish that was granted before.
+    """
+
+    entry: int
+    amount: int = 0
+    allocation: int | None = None
+    run: int | None = None
+    project: int | None = None
+    available: int = 0
+    written_off: int = 0
+    again: bool = False
+
+
+Outcome = Done | Refusal
+
+
+def done(entry: Entry, allocation: Allocation | None, *, written_off: int = 0, project: int | None = None) -> Done:
+    """The answer that `entry` gives."""
+    return Done(
+        entry=entry.id,
+        amount=entry.amount,
+        allocation=allocation.id if allocation else None,
+        run=entry.run,
+        project=project,
+        available=allocation.available if allocation else 0,
+        written_off=written_off,
+    )

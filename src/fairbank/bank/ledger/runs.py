@@ -1,0 +1,283 @@
+"""The rules of runs: hold, adjust, charge, release, lapse. One hold and one resolution for each run."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.bank.allocation import Allocation, AllocationState
+from fairbank.bank.book import Book
+from fairbank.bank.entry import Kind
+from fairbank.bank.ledger.outcome import Done, Outcome, done
+from fairbank.bank.policy import Policy, fits
+from fairbank.bank.refusal import KEPT, Reason, Refusal
+from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState, UserSums
+from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Lapse, Release
+from fairbank.cluster.job import Run
+from fairbank.values.units import SuMinutes
+
+_replace = msgspec.structs.replace
+_encode = msgspec.json.Encoder().encode
+
+
+def hold(book: Book, asked: Asked, wish: Hold, policy: Policy) -> Outcome:
+    """Set the highest cost of a run aside on the first allocation of its line that can carry all of it."""
+    if (known := book.runs.get(wish.run)) is not None:
+        return _held_before(book, known, wish)
+    candidates = book.candidates(wish.line, wish.resource, wish.start)
+    refusals = []
+    for each in candidates:
+        no = _objection(book, each, wish.owner, wish.amount)
+        if no is None:
+            return _grant(book, asked, wish, each)
+        refusals.append((no, each))
+    if refusals and not policy.enforce:
+        return _grant(book, asked, wish, refusals[0][1], below=True)
+    reason, told = refusals[0] if refusals else (Reason.NO_ALLOCATION, None)
+    return _refuse(book, asked, wish, reason, told)
+
+
+def _objection(book: Book, allocation: Allocation, owner: int, more: int) -> Reason | None:
+    """Why `allocation` cannot carry `more` for `owner`; None if it can."""
+    if allocation.state is AllocationState.FROZEN:
+        return Reason.FROZEN
+    if more > allocation.available:
+        return Reason.OVERDRAWN
+    sums = book.sums_of(allocation.id, owner)
+    if sums.cap is not None and sums.charged + sums.held + more > sums.cap:
+        return Reason.CAPPED
+    return None
+
+
+def _held_before(book: Book, known: RunRecord, wish: Hold) -> Outcome:
+    if known.state is not RunState.HELD:
+        return Refusal(reason=Reason.RUN_RESOLVED, run=str(wish.run), allocation=known.allocation)
+    if known.held != wish.amount or known.owner != wish.owner:
+        return Refusal(reason=Reason.RUN_TAKEN, run=str(wish.run), asked=wish.amount, available=known.held, allocation=known.allocation)
+    left = book.allocations[known.allocation].available
+    return Done(entry=known.id, amount=known.held, allocation=known.allocation, run=known.id, available=left, again=True)
+
+
+def _grant(book: Book, asked: Asked, wish: Hold, allocation: Allocation, *, below: bool = False) -> Done:
+    number = book.next_entry_id()
+    record = RunRecord(
+        id=number,
+        run=wish.run,
+        allocation=allocation.id,
+        owner=wish.owner,
+        partition=wish.partition,
+        state=RunState.HELD,
+        held=wish.amount,
+        start=wish.start,
+        until=wish.until,
+    )
+    book.put_run(record)
+    after = _moved(book, allocation, wish.owner, held=wish.amount, below=below)
+    entry = book.post(asked, Kind.HOLD, wish.amount, after, run=number, owner=wish.owner, details=_facts_of(record), number=number)
+    return done(entry, after)
+
+
+def adjust(book: Book, asked: Asked, wish: Adjust, policy: Policy) -> Outcome:
+    """Make an open hold larger or smaller; a larger one must fit like a new one."""
+    known = book.runs.get(wish.run)
+    if known is None:
+        return Refusal(reason=Reason.NO_HOLD, run=str(wish.run), asked=wish.amount)
+    if (known.state, RunEvent.ADJUST) not in NEXT:
+        return Refusal(reason=Reason.RUN_RESOLVED, run=str(wish.run), allocation=known.allocation)
+    allocation = book.allocations[known.allocation]
+    more = wish.amount - known.held
+    if more == 0 and wish.until == known.until:
+        return Done(entry=known.id, amount=0, allocation=allocation.id, run=known.id, available=allocation.available, again=True)
+    no = _objection(book, allocation, known.owner, more) if more > 0 else None
+    if no is not None and policy.enforce:
+        return _refuse_known(book, asked, known, allocation, no, more)
+    book.put_run(_replace(known, held=wish.amount, until=wish.until))
+    after = _moved(book, allocation, known.owner, held=more, below=no is not None)
+    entry = book.post(asked, Kind.ADJUST, more, after, run=known.id, owner=known.owner, details=_encode({"until": wish.until}).decode())
+    return done(entry, after)
+
+
+def charge(book: Book, asked: Asked, wish: Charge, policy: Policy) -> Outcome:
+    """Charge what a run cost to the allocation that carried its hold, even after its end; the rest of the hold returns."""
+    known = book.runs.get(wish.run)
+    if known is None:
+        return _late(book, asked, wish, wish.amount, policy)
+    if (known.state, RunEvent.CHARGE) not in NEXT:
+        return _resolved_before(book, known, wish.run, RunState.CHARGED, wish.amount)
+    return _resolve(book, asked, known, wish, wish.amount, policy)
+
+
+def release(book: Book, asked: Asked, wish: Release, policy: Policy) -> Outcome:
+    """Close a hold without a charge; the whole of it returns."""
+    known = book.runs.get(wish.run)
+    if known is None:
+        return _late(book, asked, wish, SuMinutes(0), policy)
+    if (known.state, RunEvent.RELEASE) not in NEXT:
+        return _resolved_before(book, known, wish.run, RunState.RELEASED, 0)
+    return _resolve(book, asked, known, wish, SuMinutes(0), policy)
+
+
+def lapse(book: Book, asked: Asked, wish: Lapse, policy: Policy) -> Outcome:
+    """Give back a hold whose deadline has passed."""
+    known = book.runs.get(wish.run)
+    if known is None:
+        return Refusal(reason=Reason.NO_HOLD, run=str(wish.run))
+    if known.state is not RunState.HELD or asked.at < known.until:
+        return Refusal(reason=Reason.RUN_RESOLVED, run=str(wish.run), allocation=known.allocation)
+    book.put_run(_replace(known, state=RunState.LAPSED, held=SuMinutes(0)))
+    after = _moved(book, book.allocations[known.allocation], known.owner, held=-known.held)
+    return done(book.post(asked, Kind.LAPSE, known.held, after, run=known.id, owner=known.owner), after)
+
+
+# --- the parts ---
+
+
+def _resolve(book: Book, asked: Asked, known: RunRecord, wish: Charge | Release, cost: SuMinutes, policy: Policy) -> Outcome:
+    """Close the hold of `known` at `cost`."""
+    allocation = book.allocations[known.allocation]
+    split = policy.split(cost, allocation.available + known.held)
+    if not fits(allocation.charged + split.charged):
+        return Refusal(reason=Reason.TOO_LARGE, run=str(wish.run), asked=cost, allocation=allocation.id)
+    kind = Kind.CHARGE if isinstance(wish, Charge) else Kind.RELEASE
+    record = _replace(
+        known,
+        state=RunState.CHARGED if kind is Kind.CHARGE else RunState.RELEASED,
+        held=SuMinutes(0),
+        charged=SuMinutes(split.charged),
+        written_off=SuMinutes(split.written_off),
+        ended=wish.ended,
+        outcome=wish.outcome,
+        elapsed_seconds=wish.elapsed_seconds,
+    )
+    book.put_run(record)
+    after = _moved(book, allocation, known.owner, charged=split.charged, held=-known.held, below=split.overrun > 0)
+    amount = split.charged if kind is Kind.CHARGE else known.held
+    entry = book.post(asked, kind, amount, after, run=known.id, owner=known.owner, details=_resolution_of(record))
+    return done(entry, after, written_off=split.written_off)
+
+
+def _late(book: Book, asked: Asked, wish: Charge | Release, cost: SuMinutes, policy: Policy) -> Outcome:
+    """Resolve a run whose hold never arrived: charged where the hold would have been, if policy says so."""
+    if wish.resource is None or wish.owner is None or wish.start is None or not wish.line:
+        return Refusal(reason=Reason.NO_HOLD, run=str(wish.run), asked=cost)
+    candidates = book.candidates(wish.line, wish.resource, wish.start)
+    if not candidates or not policy.late_charges:
+        reason = Reason.NO_HOLD if candidates else Reason.NO_ALLOCATION
+        return _keep(
+            book, asked, _no(wish, reason, candidates[0] if candidates else None, cost), candidates[0] if candidates else None, wish.owner
+        )
+    able = [each for each in candidates if each.available >= cost and each.state is AllocationState.ACTIVE]
+    allocation = able[0] if able else candidates[0]
+    split = policy.split(cost, allocation.available)
+    if not fits(allocation.charged + split.charged):
+        return Refusal(reason=Reason.TOO_LARGE, run=str(wish.run), asked=cost, allocation=allocation.id)
+    number = book.next_entry_id()
+    record = RunRecord(
+        id=number,
+        run=wish.run,
+        allocation=allocation.id,
+        owner=wish.owner,
+        partition=wish.partition,
+        state=RunState.CHARGED if isinstance(wish, Charge) else RunState.RELEASED,
+        held=SuMinutes(0),
+        start=wish.start,
+        until=wish.ended,
+        charged=SuMinutes(split.charged),
+        written_off=SuMinutes(split.written_off),
+        ended=wish.ended,
+        outcome=wish.outcome,
+        elapsed_seconds=wish.elapsed_seconds,
+    )
+    book.put_run(record)
+    after = _moved(book, allocation, wish.owner, charged=split.charged, below=split.overrun > 0)
+    kind = Kind.CHARGE if isinstance(wish, Charge) else Kind.RELEASE
+    entry = book.post(asked, kind, split.charged, after, run=number, owner=wish.owner, details=_late_facts_of(record), number=number)
+    return done(entry, after, written_off=split.written_off)
+
+
+def _resolved_before(book: Book, known: RunRecord, run: Run, state: RunState, cost: int) -> Outcome:
+    """A second resolution: the same again is answered again, another is a conflict."""
+    if known.state is not state or known.charged + known.written_off != cost:
+        return Refusal(reason=Reason.RUN_RESOLVED, run=str(run), asked=cost, available=known.charged, allocation=known.allocation)
+    left = book.allocations[known.allocation].available
+    return Done(
+        entry=known.id,
+        amount=known.charged,
+        allocation=known.allocation,
+        run=known.id,
+        available=left,
+        written_off=known.written_off,
+        again=True,
+    )
+
+
+def _moved(book: Book, allocation: Allocation, owner: int, *, charged: int = 0, held: int = 0, below: bool = False) -> Allocation:
+    """`allocation` with its sums moved, and the owner's sums moved alike. `below`: policy lets `available` go below zero."""
+    sums = book.sums_of(allocation.id, owner)
+    book.put_user(allocation.id, owner, UserSums(SuMinutes(sums.charged + charged), SuMinutes(sums.held + held), sums.cap))
+    after = _replace(allocation, charged=allocation.charged + charged, held=allocation.held + held)
+    return _replace(after, overrun=SuMinutes(max(after.overrun, -after.available))) if below else after
+
+
+def _no(wish: Hold | Charge | Release, reason: Reason, allocation: Allocation | None, asked: int, available: int | None = None) -> Refusal:
+    left = allocation.available if allocation else 0
+    return Refusal(
+        reason=reason,
+        asked=asked,
+        available=left if available is None else available,
+        allocation=allocation.id if allocation else None,
+        project=wish.line[0],
+        resource=wish.resource,
+        owner=wish.owner,
+        run=str(wish.run),
+        billing=wish.billing if isinstance(wish, Hold) else None,
+        limit_seconds=wish.limit_seconds if isinstance(wish, Hold) else None,
+    )
+
+
+def _left_for(book: Book, allocation: Allocation, owner: int, reason: Reason) -> int:
+    """What is left of whatever ran out: the user's cap or the allocation."""
+    sums = book.sums_of(allocation.id, owner)
+    if reason is Reason.CAPPED and sums.cap is not None:
+        return max(0, min(allocation.available, sums.cap - sums.charged - sums.held))
+    return allocation.available
+
+
+def _refuse(book: Book, asked: Asked, wish: Hold, reason: Reason, allocation: Allocation | None) -> Refusal:
+    available = _left_for(book, allocation, wish.owner, reason) if allocation else 0
+    return _keep(book, asked, _no(wish, reason, allocation, wish.amount, available), allocation, wish.owner)
+
+
+def _refuse_known(book: Book, asked: Asked, known: RunRecord, allocation: Allocation, reason: Reason, more: int) -> Refusal:
+    no = Refusal(
+        reason=reason,
+        asked=more,
+        available=_left_for(book, allocation, known.owner, reason),
+        allocation=allocation.id,
+        project=allocation.project,
+        resource=allocation.resource,
+        owner=known.owner,
+        run=str(known.run),
+    )
+    return _keep(book, asked, no, allocation, known.owner)
+
+
+def _keep(book: Book, asked: Asked, no: Refusal, allocation: Allocation | None, owner: int) -> Refusal:
+    """Write the refusal where the job's owner finds it."""
+    if no.reason not in KEPT:
+        return no
+    entry = book.post(asked, Kind.REFUSAL, no.asked, allocation, owner=owner, details=_encode(no).decode())
+    return _replace(no, entry=entry.id)
+
+
+def _facts_of(record: RunRecord) -> str:
+    """What a run's first entry says of it, so that the run's row can be checked against the journal."""
+    return _encode({"run": record.run, "partition": record.partition, "start": record.start, "until": record.until}).decode()
+
+
+def _resolution_of(record: RunRecord) -> str:
+    facts = {"outcome": record.outcome, "elapsed_seconds": record.elapsed_seconds, "ended": record.ended, "written_off": record.written_off}
+    return _encode(facts).decode()
+
+
+def _late_facts_of(record: RunRecord) -> str:
+    return f"{_facts_of(record)[:-1]},{_resolution_of(record)[1:]}"

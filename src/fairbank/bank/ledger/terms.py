@@ -1,0 +1,110 @@
+"""The rules of allocations themselves: opening them, changing their terms, capping users."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.bank.allocation import NEXT, Allocation, overlapping
+from fairbank.bank.book import Book
+from fairbank.bank.entry import Kind
+from fairbank.bank.ledger.outcome import Outcome, done
+from fairbank.bank.policy import Policy, fits
+from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.run import UserSums
+from fairbank.bank.wish import Amend, Asked, Open, SetCap
+
+_replace = msgspec.structs.replace
+_encode = msgspec.json.Encoder().encode
+
+
+def open_allocation(book: Book, asked: Asked, wish: Open, policy: Policy) -> Outcome:
+    """Make an allocation whose period overlaps no other of its project and resource."""
+    if wish.project not in book.projects:
+        return Refusal(reason=Reason.UNKNOWN_PROJECT, project=wish.project)
+    if wish.end <= wish.start:
+        return Refusal(reason=Reason.BAD_PERIOD, project=wish.project, resource=wish.resource)
+    if not fits(wish.credit_limit + wish.deposit):
+        return Refusal(reason=Reason.TOO_LARGE, asked=wish.deposit, project=wish.project)
+    other = overlapping(wish.start, wish.end, book.funds(wish.project, wish.resource))
+    if other is not None:
+        return Refusal(reason=Reason.OVERLAP, allocation=other.id, project=wish.project, resource=wish.resource)
+    fresh = Allocation(
+        id=next(book.allocation_ids),
+        project=wish.project,
+        resource=wish.resource,
+        category=wish.category,
+        start=wish.start,
+        end=wish.end,
+        shared=wish.shared,
+        credit_limit=wish.credit_limit,
+    )
+    book.open(fresh)
+    entry = book.post(asked, Kind.OPEN, 0, fresh, details=terms_of(fresh))
+    if wish.deposit:
+        richer = _replace(book.allocations[fresh.id], deposited=wish.deposit)
+        book.post(asked, Kind.DEPOSIT, wish.deposit, richer)
+    return done(entry, book.allocations[fresh.id])
+
+
+def terms_of(allocation: Allocation) -> str:
+    """The terms as the journal keeps them, so that the allocation's row can be checked against it."""
+    return _encode(
+        {
+            "project": allocation.project,
+            "resource": allocation.resource,
+            "category": allocation.category,
+            "start": allocation.start,
+            "end": allocation.end,
+            "shared": allocation.shared,
+            "state": allocation.state.value,
+        }
+    ).decode()
+
+
+def amend(book: Book, asked: Asked, wish: Amend, policy: Policy) -> Outcome:
+    """Change period, credit limit, sharing or state. A limit cannot fall below what is already drawn on it."""
+    old = book.allocations.get(wish.allocation)
+    if old is None:
+        return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
+    state = old.state if wish.event is None else NEXT.get((old.state, wish.event))
+    if state is None:
+        return Refusal(reason=Reason.WRONG_STATE, allocation=old.id, project=old.project, resource=old.resource)
+    new = _replace(
+        old,
+        state=state,
+        start=old.start if wish.start is None else wish.start,
+        end=old.end if wish.end is None else wish.end,
+        shared=old.shared if wish.shared is None else wish.shared,
+        credit_limit=old.credit_limit if wish.credit_limit is None else wish.credit_limit,
+    )
+    no = _objection(book, old, new)
+    if no is not None:
+        return no
+    return done(book.post(asked, Kind.TERMS, 0, new, details=terms_of(new)), new)
+
+
+def _objection(book: Book, old: Allocation, new: Allocation) -> Refusal | None:
+    if new.end <= new.start:
+        return Refusal(reason=Reason.BAD_PERIOD, allocation=old.id, project=old.project, resource=old.resource)
+    other = overlapping(new.start, new.end, (each for each in book.funds(old.project, old.resource) if each.id != old.id))
+    if other is not None:
+        return Refusal(reason=Reason.OVERLAP, allocation=other.id, project=old.project, resource=old.resource)
+    if not fits(new.deposited + new.credit_limit):
+        return Refusal(reason=Reason.TOO_LARGE, asked=new.credit_limit, allocation=old.id)
+    drawn = -old.own_available
+    if new.credit_limit < old.credit_limit and new.credit_limit + new.overrun < drawn:
+        return Refusal(
+            reason=Reason.OVERDRAWN, asked=drawn, available=new.credit_limit, allocation=old.id, project=old.project, resource=old.resource
+        )
+    return None
+
+
+def set_cap(book: Book, asked: Asked, wish: SetCap, policy: Policy) -> Outcome:
+    """Cap one user inside an allocation, or lift the cap. A cap below what is drawn already only stops new holds."""
+    allocation = book.allocations.get(wish.allocation)
+    if allocation is None:
+        return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
+    sums = book.sums_of(allocation.id, wish.uid)
+    book.put_user(allocation.id, wish.uid, UserSums(sums.charged, sums.held, wish.cap))
+    details = _encode({"cap": wish.cap}).decode()
+    return done(book.post(asked, Kind.CAP, wish.cap or 0, allocation, owner=wish.uid, details=details), allocation)

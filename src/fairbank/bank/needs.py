@@ -1,0 +1,101 @@
+"""Which rows a batch of wishes needs: computed before any of them is read, so that each is locked once and in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fairbank.bank.wish import (
+    Adjust,
+    Amend,
+    Asked,
+    Charge,
+    Deposit,
+    Found,
+    Hold,
+    Lapse,
+    Note,
+    Open,
+    Refund,
+    Release,
+    SetCap,
+    SetMember,
+    Transfer,
+    Withdraw,
+)
+from fairbank.cluster.job import Run
+
+
+class Needs(msgspec.Struct, kw_only=True):
+    """What the store must load for a batch.
+
+    `allocations` by number, `funds` by project and resource, `runs` with their allocations, entries by their `keys`,
+    `caps` as (allocation, user), user sums for `owners` in whatever allocations they may draw on, `projects` and those
+    that a `founding` would collide with, `members` by project and user. `entries`, `opens`, `founds` count the fresh
+    numbers wanted at most.
+    """
+
+    allocations: set[int] = msgspec.field(default_factory=set)
+    funds: set[tuple[int, str]] = msgspec.field(default_factory=set)
+    runs: set[Run] = msgspec.field(default_factory=set)
+    keys: set[str] = msgspec.field(default_factory=set)
+    owners: dict[tuple[int, str], set[int]] = msgspec.field(default_factory=dict)
+    caps: set[tuple[int, int]] = msgspec.field(default_factory=set)
+    projects: set[int] = msgspec.field(default_factory=set)
+    founding: list[Found] = msgspec.field(default_factory=list)
+    members: set[tuple[int, int]] = msgspec.field(default_factory=set)
+    entries: int = 0
+    opens: int = 0
+    founds: int = 0
+    office: bool = False
+
+
+def needs_of(batch: Sequence[Asked], *, office: bool = False) -> Needs:
+    """The needs of all wishes together; `office` when a first try showed that the office's book is wanted."""
+    needs = Needs(office=office)
+    for asked in batch:
+        wish = asked.wish
+        needs.entries += 2
+        if wish.key is not None:
+            needs.keys.add(wish.key)
+        match wish:
+            case Hold():
+                _fund(needs, wish.run, wish.line, wish.resource, wish.owner)
+            case Charge() | Release():
+                _fund(needs, wish.run, wish.line, wish.resource, wish.owner)
+            case Adjust() | Lapse() | Refund():
+                needs.runs.add(wish.run)
+            case Deposit() | Withdraw() | Amend():
+                needs.allocations.add(wish.allocation)
+            case SetCap():
+                needs.allocations.add(wish.allocation)
+                needs.caps.add((wish.allocation, wish.uid))
+            case Transfer():
+                needs.allocations |= {wish.source, wish.target}
+            case Open():
+                needs.projects.add(wish.project)
+                needs.funds.add((wish.project, wish.resource))
+                needs.opens += 1
+            case Found():
+                needs.founding.append(wish)
+                needs.founds += 1
+                needs.office = True
+                if wish.parent is not None:
+                    needs.projects.add(wish.parent)
+            case SetMember():
+                needs.projects.add(wish.project)
+                needs.members.add((wish.project, wish.uid))
+                needs.office = True
+            case Note():
+                needs.office = True
+    return needs
+
+
+def _fund(needs: Needs, run: Run, line: tuple[int, ...], resource: str | None, owner: int | None) -> None:
+    needs.runs.add(run)
+    if resource is None or owner is None:
+        return
+    for project in line:
+        needs.funds.add((project, resource))
+        needs.owners.setdefault((project, resource), set()).add(owner)

@@ -1,0 +1,45 @@
+"""Who is granted credit, and who may speak for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+import msgspec
+
+
+class Role(Enum):
+    """What a user is in a project. A coordinator does a PI's work on the PI's behalf."""
+
+    PI = "pi"
+    COORDINATOR = "coordinator"
+    MEMBER = "member"
+
+
+class Project(msgspec.Struct, frozen=True, kw_only=True):
+    """A Unix group with a Slurm account of its own; a project may draw on the shared credit of its parents."""
+
+    id: int
+    gname: str
+    gid: int
+    account: str
+    parent: int | None = None
+
+
+class Member(msgspec.Struct, frozen=True):
+    project: int
+    uid: int
+    role: Role
+
+
+LINE_MAX = 8
+
+
+def line_of(project: int, parents: Mapping[int, int | None]) -> tuple[int, ...]:
+    """The project and its parents, nearest first, at most LINE_MAX of them; a cycle ends where it closes."""
+    line: list[int] = []
+    here: int | None = project
+    while here is not None and here not in line and len(line) < LINE_MAX:
+        line.append(here)
+        here = parents.get(here)
+    return tuple(line)

@@ -1,0 +1,134 @@
+"""How the bank says no: why, with which figures, and what would help."""
+
+from __future__ import annotations
+
+from enum import Enum
+from fractions import Fraction
+
+import msgspec
+
+from fairbank.values.time import show_duration
+from fairbank.values.units import show_su
+
+
+class Reason(Enum):
+    """Every way the bank says no, in words."""
+
+    OVERDRAWN = "there is too little left"
+    CAPPED = "the user's cap in this allocation is reached"
+    NO_ALLOCATION = "the project has no allocation of this resource at this time"
+    FROZEN = "the allocation is frozen"
+    NO_HOLD = "this run has no hold"
+    RUN_TAKEN = "this run already has a hold of other content"
+    RUN_RESOLVED = "this run is already resolved"
+    KEY_TAKEN = "this idempotency key was used for something else"
+    TOO_MUCH_BACK = "that is more than the run was charged"
+    OTHER_RESOURCE = "credit moves only between allocations of one resource"
+    OVERLAP = "the project has an allocation of this resource that overlaps in time"
+    WRONG_STATE = "the allocation's state does not allow this"
+    TOO_LARGE = "the sum would be more than the bank can count"
+    BAD_PERIOD = "an allocation ends after it starts"
+    UNKNOWN_ALLOCATION = "there is no such allocation"
+    UNKNOWN_PROJECT = "there is no such project"
+    EXISTS = "a project with this group, gid or account exists with other content"
+
+
+# A job that is refused for one of these is kept among the refusals, where its owner finds it.
+KEPT = frozenset({Reason.OVERDRAWN, Reason.CAPPED, Reason.NO_ALLOCATION, Reason.FROZEN, Reason.NO_HOLD})
+
+_PAYMENT, _MISSING, _CONFLICT = 402, 404, 409
+_STATUS = {
+    Reason.OVERDRAWN: _PAYMENT,
+    Reason.CAPPED: _PAYMENT,
+    Reason.NO_ALLOCATION: _PAYMENT,
+    Reason.FROZEN: _PAYMENT,
+    Reason.TOO_MUCH_BACK: _PAYMENT,
+    Reason.UNKNOWN_ALLOCATION: _MISSING,
+    Reason.UNKNOWN_PROJECT: _MISSING,
+    Reason.NO_HOLD: _MISSING,
+}
+_EXIT = {_PAYMENT: 5, _MISSING: 3, _CONFLICT: 7}
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """A no with its figures, in SU-minutes. `entry` is where it is kept, if it is.
+
+    `billing` is the price of one hour in SU, exact, and `limit_seconds` the time limit of the job concerned.
+    """
+
+    reason: Reason
+    asked: int = 0
+    available: int = 0
+    allocation: int | None = None
+    project: int | None = None
+    resource: str | None = None
+    owner: int | None = None
+    run: str | None = None
+    billing: str | None = None
+    limit_seconds: int | None = None
+    entry: int | None = None
+
+    @property
+    def shortfall(self) -> int:
+        return max(0, self.asked - self.available)
+
+    @property
+    def http(self) -> int:
+        return _STATUS.get(self.reason, _CONFLICT)
+
+    @property
+    def exit(self) -> int:
+        return _EXIT[self.http]
+
+
+class Alternative(msgspec.Struct, frozen=True):
+    """Another project of the same user that could pay: its account and what it has left."""
+
+    account: str
+    available: int
+
+
+def sentence(no: Refusal) -> str:
+    """The refusal in one sentence with its figures."""
+    if no.reason not in (Reason.OVERDRAWN, Reason.CAPPED):
+        return f"{no.reason.value}."
+    return f"{no.reason.value}: asked {show_su(no.asked)} SU, available {show_su(no.available)} SU, short by {show_su(no.shortfall)} SU."
+
+
+def longest_that_fits(no: Refusal) -> int:
+    """The longest time limit, in whole minutes as seconds, that what is available would pay; 0 if none does."""
+    if not no.billing or no.available <= 0:
+        return 0
+    billing = Fraction(no.billing)
+    return int(no.available / billing) * 60 if billing > 0 else 0
+
+
+def remedies(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> tuple[str, ...]:
+    """What the person can do, best first, each with the exact words to type."""
+    advice = []
+    fitting = longest_that_fits(no)
+    if no.limit_seconds and 0 < fitting < no.limit_seconds:
+        advice.append(f"a shorter time limit: -t {show_duration(fitting)}")
+    advice += [f"another project: -A {other.account} ({show_su(other.available)} SU available)" for other in alternatives]
+    match no.reason:
+        case Reason.OVERDRAWN:
+            advice.append(f"more credit, by staff: fairbank deposit {no.allocation} {show_su(no.shortfall + 59)} --reason '...'")
+        case Reason.CAPPED:
+            advice.append(f"a higher cap, by the PI: fairbank alloc cap {no.allocation} {no.owner} AMOUNT")
+        case Reason.NO_ALLOCATION:
+            advice.append(
+                f"an allocation, by staff: fairbank alloc create --project {no.project} --resource {no.resource} --start ... --end ..."
+            )
+        case Reason.FROZEN:
+            advice.append(f"have it thawed, by staff: fairbank alloc thaw {no.allocation} --reason '...'")
+        case Reason.NO_HOLD:
+            advice.append("send the hold first, or let late charges in: policy.late_charges = true")
+        case Reason.KEY_TAKEN:
+            advice.append("use a new key for a new wish")
+        case Reason.OVERLAP:
+            advice.append(f"end or move allocation {no.allocation}, or choose another period")
+        case Reason.TOO_MUCH_BACK:
+            advice.append(f"refund at most {show_su(no.available)} SU")
+        case _:
+            pass
+    return tuple(advice)

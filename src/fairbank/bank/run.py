@@ -1,0 +1,73 @@
+"""What the bank keeps of one run: its hold, what became of it, and the facts to price it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+import msgspec
+
+from fairbank.cluster.job import Run
+from fairbank.values.time import Instant
+from fairbank.values.units import SuMinutes
+
+
+class RunState(Enum):
+    HELD = "held"
+    CHARGED = "charged"
+    RELEASED = "released"
+    LAPSED = "lapsed"
+
+
+class RunEvent(Enum):
+    ADJUST = "adjust"
+    CHARGE = "charge"
+    RELEASE = "release"
+    LAPSE = "lapse"
+
+
+_S, _E = RunState, RunEvent
+
+# A run has one hold and one resolution. A lapse only gives the credit back: if word of the run comes after all, it is
+# still charged or released. A run whose hold never arrived is born charged or released.
+NEXT: Mapping[tuple[RunState, RunEvent], RunState] = {
+    (_S.HELD, _E.ADJUST): _S.HELD,
+    (_S.HELD, _E.CHARGE): _S.CHARGED,
+    (_S.HELD, _E.RELEASE): _S.RELEASED,
+    (_S.HELD, _E.LAPSE): _S.LAPSED,
+    (_S.LAPSED, _E.CHARGE): _S.CHARGED,
+    (_S.LAPSED, _E.RELEASE): _S.RELEASED,
+}
+
+
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A run in the books. `id` is the journal entry that opened it; `held` is 0 once the hold is closed.
+
+    `until` is when an open hold lapses; `ended` when the run was resolved, by the scheduler's clock; `outcome` its final
+    job state; `elapsed_seconds` as the scheduler reported it. `charged` minus `refunded` is what its owner pays;
+    `written_off` what nobody pays because nothing was left.
+    """
+
+    id: int
+    run: Run
+    allocation: int
+    owner: int
+    partition: str
+    state: RunState
+    held: SuMinutes
+    start: Instant
+    until: Instant
+    charged: SuMinutes = SuMinutes(0)
+    written_off: SuMinutes = SuMinutes(0)
+    refunded: SuMinutes = SuMinutes(0)
+    ended: Instant | None = None
+    outcome: str | None = None
+    elapsed_seconds: int | None = None
+
+
+class UserSums(msgspec.Struct, frozen=True):
+    """What one user drew from one allocation, and how much of it that user may draw in all (None: no cap)."""
+
+    charged: SuMinutes = SuMinutes(0)
+    held: SuMinutes = SuMinutes(0)
+    cap: SuMinutes | None = None

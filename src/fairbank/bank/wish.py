@@ -1,0 +1,196 @@
+"""What may be asked of the bank: one value for each wish. The ledger judges them; doors translate into them."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from fairbank.bank.allocation import AllocationEvent
+from fairbank.bank.project import Role
+from fairbank.cluster.job import Run
+from fairbank.values.time import Instant
+from fairbank.values.units import SuMinutes
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
+    """`key` makes a wish idempotent: the same again gets the same answer, another wish under it is a conflict."""
+
+    key: str | None = None
+    comment: str | None = None
+
+
+# --- runs ---
+
+
+class Hold(Wish, frozen=True, kw_only=True, tag="hold"):
+    """A run starts: set its highest possible cost aside.
+
+    `line` names the projects whose credit may be drawn on, the run's own first, then its parents. `billing` is the
+    price of one hour in SU (as text, exact) and `limit_seconds` the time limit: both only to explain a refusal.
+    """
+
+    run: Run
+    line: tuple[int, ...]
+    resource: str
+    owner: int
+    amount: SuMinutes
+    start: Instant
+    until: Instant
+    partition: str = ""
+    billing: str | None = None
+    limit_seconds: int | None = None
+
+
+class Adjust(Wish, frozen=True, kw_only=True, tag="adjust"):
+    """A running job's time limit changed: its hold becomes `amount` and lapses at `until`."""
+
+    run: Run
+    amount: SuMinutes
+    until: Instant
+
+
+class Charge(Wish, frozen=True, kw_only=True, tag="charge"):
+    """A run ended and cost `amount`. The fields from `line` on are used only when its hold never arrived."""
+
+    run: Run
+    amount: SuMinutes
+    ended: Instant
+    outcome: str
+    elapsed_seconds: int
+    line: tuple[int, ...] = ()
+    resource: str | None = None
+    owner: int | None = None
+    start: Instant | None = None
+    partition: str = ""
+
+
+class Release(Wish, frozen=True, kw_only=True, tag="release"):
+    """A run ended and costs nothing: a node failed, or it never ran. Fields from `line` on as in Charge."""
+
+    run: Run
+    ended: Instant
+    outcome: str
+    elapsed_seconds: int = 0
+    line: tuple[int, ...] = ()
+    resource: str | None = None
+    owner: int | None = None
+    start: Instant | None = None
+    partition: str = ""
+
+
+class Lapse(Wish, frozen=True, kw_only=True, tag="lapse"):
+    """Nothing was heard of a run until its hold's deadline: give the credit back. Only the sweep asks this."""
+
+    run: Run
+
+
+class Refund(Wish, frozen=True, kw_only=True, tag="refund"):
+    """Give back `amount` of what a run was charged; None gives back all that is left of it."""
+
+    run: Run
+    amount: SuMinutes | None = None
+
+
+# --- credit ---
+
+
+class Deposit(Wish, frozen=True, kw_only=True, tag="deposit"):
+    allocation: int
+    amount: SuMinutes
+
+
+class Withdraw(Wish, frozen=True, kw_only=True, tag="withdraw"):
+    allocation: int
+    amount: SuMinutes
+
+
+class Transfer(Wish, frozen=True, kw_only=True, tag="transfer"):
+    """Move credit between two allocations of one resource."""
+
+    source: int
+    target: int
+    amount: SuMinutes
+
+
+# --- terms ---
+
+
+class Open(Wish, frozen=True, kw_only=True, tag="open"):
+    """Make an allocation, valid at `t` when start <= t < end, with a first deposit if there is one."""
+
+    project: int
+    resource: str
+    category: str
+    start: Instant
+    end: Instant
+    shared: bool = False
+    credit_limit: SuMinutes = SuMinutes(0)
+    deposit: SuMinutes = SuMinutes(0)
+
+
+class Amend(Wish, frozen=True, kw_only=True, tag="amend"):
+    """Change the terms of an allocation; None leaves a term as it is."""
+
+    allocation: int
+    start: Instant | None = None
+    end: Instant | None = None
+    shared: bool | None = None
+    credit_limit: SuMinutes | None = None
+    event: AllocationEvent | None = None
+
+
+class SetCap(Wish, frozen=True, kw_only=True, tag="cap"):
+    """Let user `uid` draw at most `cap` in all from an allocation; None lifts the cap."""
+
+    allocation: int
+    uid: int
+    cap: SuMinutes | None
+
+
+# --- the office ---
+
+
+class Found(Wish, frozen=True, kw_only=True, tag="found"):
+    """Enter a project: its Unix group, gid and Slurm account."""
+
+    gname: str
+    gid: int
+    account: str
+    parent: int | None = None
+
+
+class SetMember(Wish, frozen=True, kw_only=True, tag="member"):
+    """Give user `uid` a role in a project; None takes it away."""
+
+    project: int
+    uid: int
+    role: Role | None
+
+
+class Note(Wish, frozen=True, kw_only=True, tag="note"):
+    """Keep a fact that moves nothing: somebody acted as another user, a token was made."""
+
+    details: str
+
+
+Request = (
+    Hold | Adjust | Charge | Release | Lapse | Refund | Deposit | Withdraw | Transfer | Open | Amend | SetCap | Found | SetMember | Note
+)
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A wish with who asks and when. `actor` is the authenticated user, perhaps acting as another."""
+
+    wish: Request
+    at: Instant
+    actor: int
+    acting_as: int | None = None
+
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def digest(wish: Request) -> bytes:
+    """Sixteen bytes that differ between different wishes; what "the same wish again" means."""
+    return hashlib.blake2b(_encode(wish), digest_size=16).digest()

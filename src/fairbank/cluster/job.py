@@ -1,0 +1,47 @@
+"""One execution of a job, and a job as somebody describes it before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
+import msgspec
+
+from fairbank.values import ids
+from fairbank.values.trouble import Malformed
+
+
+class Run(NamedTuple):
+    """One execution of a job. Never the job id alone: ids wrap, and a requeued job keeps its own."""
+
+    cluster: str
+    job_id: int
+    submitted: int
+    restart: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.cluster}/{self.job_id}@{self.submitted}.{self.restart}"
+
+
+def checked_run(run: Run) -> Run:
+    """`run` with every part in range. Raises Malformed, naming the part."""
+    ids.name(run.cluster, field="cluster")
+    for field, value, low, high in (
+        ("job_id", run.job_id, 1, ids.JOB_ID_MAX),
+        ("submitted", run.submitted, 0, ids.ID_MAX),
+        ("restart", run.restart, 0, 65_535),
+    ):
+        if not low <= value <= high:
+            raise Malformed(f"{value} is not a {field}", field=field, remedy=f"a whole number from {low} to {high}")
+    return run
+
+
+class JobRequest(msgspec.Struct, frozen=True):
+    """A job as its owner describes it: where, how much of each TRES, how long at most."""
+
+    cluster: str
+    partition: str
+    counts: Mapping[str, Fraction]
+    limit_seconds: int
+    qos: str | None = None

@@ -1,0 +1,40 @@
+"""A partition: the nodes of one kind that bill exactly one resource, and the weights that price them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+import msgspec
+
+from fairbank.values.tres import Adding
+from fairbank.values.trouble import Unknown
+
+
+class Partition(msgspec.Struct, frozen=True):
+    """Where jobs run. `weights` are billing units per TRES; without them a job bills its CPUs."""
+
+    name: str
+    resource: str
+    weights: Mapping[str, Fraction] | None = None
+    adding: Adding = Adding.MAX_TRES
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """A machine whose jobs the bank pays for, with its partitions and the price factor of each QOS."""
+
+    name: str
+    partitions: Mapping[str, Partition]
+    qos_factors: Mapping[str, Fraction] = {}
+
+    def partition(self, name: str) -> Partition:
+        """Raises Unknown, listing the partitions there are."""
+        found = self.partitions.get(name)
+        if found is None:
+            there = ", ".join(sorted(self.partitions)) or "none"
+            raise Unknown(f"cluster {self.name} has no partition {name!r}", field="partition", remedy=f"there are: {there}")
+        return found
+
+    def qos_factor(self, qos: str | None) -> Fraction:
+        """What the price is multiplied by. A QOS that nobody priced costs the plain price."""
+        return self.qos_factors.get(qos, Fraction(1)) if qos else Fraction(1)
