@@ -1,0 +1,105 @@
+"""Allocations: credit granted, moved and shown."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.entry import Entry
+from fairbank.bank.ledger import Outcome
+from fairbank.bank.wish import Amend, Asked, Deposit, Open, Request, SetCap, Transfer, Withdraw
+from fairbank.service.askers import Asker
+from fairbank.service.counter import Counter
+from fairbank.service.directory import Directory
+from fairbank.service.rights import Do, demand
+from fairbank.store.contract import AllocationQuery, EntryQuery, Page, Store, UserRow
+from fairbank.values.time import Clock, Instant
+from fairbank.values.trouble import Unknown
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """A page of one allocation's journal: the last entry before the page (None at the book's beginning), then the page."""
+
+    allocation: Allocation
+    opening: Entry | None
+    entries: list[Entry]
+
+
+class Allocations:
+    """The use cases around allocations. A foreign allocation is Unknown; what one may see but not do is Forbidden."""
+
+    def __init__(self, store: Store, counter: Counter, directory: Directory, clock: Clock) -> None:
+        self._store, self._counter, self._directory, self._clock = store, counter, directory, clock
+
+    def find(self, query: AllocationQuery, page: Page) -> list[Allocation]:
+        """Allocations, as far as `query.sight` sees them."""
+        with self._store.reading() as reader:
+            return reader.allocations(query, page)
+
+    def get(self, asker: Asker, number: int) -> Allocation:
+        """Raises Unknown."""
+        found = self.find(AllocationQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+        if not found:
+            raise Unknown(f"there is no allocation {number}", field="allocation", remedy="list yours with: fairbank alloc list")
+        return found[0]
+
+    def users(self, asker: Asker, number: int) -> list[UserRow]:
+        """What each user drew, and the caps. Raises Unknown."""
+        allocation = self.get(asker, number)
+        with self._store.reading() as reader:
+            return reader.users(frozenset({allocation.id}))
+
+    def statement(self, asker: Asker, number: int, since: Instant, until: Instant, page: Page) -> Statement:
+        """One page of the allocation's journal in its own order; `page.after` is a seq. Raises Unknown."""
+        with self._store.reading() as reader:
+            found = reader.allocations(AllocationQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+            if not found:
+                raise Unknown(f"there is no allocation {number}", field="allocation", remedy="list yours with: fairbank alloc list")
+            entries = reader.statement(number, since, until, page)
+            opening = None
+            if entries and entries[0].seq > 1:
+                opening = next(iter(reader.statement(number, Instant(0), until, Page(1, after=entries[0].seq - 2))), None)
+            elif not entries:
+                opening = reader.before(number, until)
+        return Statement(found[0], opening, entries)
+
+    def activity(self, query: EntryQuery, page: Page) -> list[Entry]:
+        """Journal entries across allocations, as far as `query.sight` sees them."""
+        with self._store.reading() as reader:
+            return reader.entries(query, page)
+
+    # --- changing ---
+
+    def open(self, asker: Asker, wish: Open) -> Outcome:
+        """Make an allocation. Raises Forbidden, Unknown."""
+        demand(asker, Do.OPEN_ALLOCATION)
+        self._directory.by_id(wish.project)
+        return self._ask(asker, wish)
+
+    def amend(self, asker: Asker, wish: Amend) -> Outcome:
+        self.get(asker, wish.allocation)
+        demand(asker, Do.AMEND_ALLOCATION)
+        return self._ask(asker, wish)
+
+    def set_cap(self, asker: Asker, wish: SetCap) -> Outcome:
+        demand(asker, Do.SET_CAP, self.get(asker, wish.allocation).project)
+        return self._ask(asker, wish)
+
+    def deposit(self, asker: Asker, wish: Deposit) -> Outcome:
+        self.get(asker, wish.allocation)
+        demand(asker, Do.DEPOSIT)
+        return self._ask(asker, wish)
+
+    def withdraw(self, asker: Asker, wish: Withdraw) -> Outcome:
+        self.get(asker, wish.allocation)
+        demand(asker, Do.WITHDRAW)
+        return self._ask(asker, wish)
+
+    def transfer(self, asker: Asker, wish: Transfer) -> Outcome:
+        """A PI moves credit between allocations of the projects that are the PI's own."""
+        for number in (wish.source, wish.target):
+            demand(asker, Do.TRANSFER, self.get(asker, number).project)
+        return self._ask(asker, wish)
+
+    def _ask(self, asker: Asker, wish: Request) -> Outcome:
+        return self._counter.ask([Asked(wish, self._clock.now(), asker.actor, asker.acting_as)])[0]

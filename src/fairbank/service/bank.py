@@ -1,0 +1,52 @@
+"""The bank's one way to write: a batch of wishes, judged and recorded in one transaction."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+
+from fairbank.bank.book import OfficeNeeded
+from fairbank.bank.ledger import Outcome, judge
+from fairbank.bank.needs import needs_of
+from fairbank.bank.policy import Policy
+from fairbank.bank.wish import Asked
+from fairbank.store.contract import Contention, Store
+from fairbank.values.trouble import Busy
+
+BATCH_MAX = 1_000
+_TRIES = 20
+
+
+class Bank:
+    """Judges batches against one store."""
+
+    def __init__(self, store: Store, policy: Policy) -> None:
+        self.store = store
+        self.policy = policy
+
+    def ask(self, batch: Sequence[Asked]) -> list[Outcome]:
+        """An answer for each wish, in order. When this returns, all that was granted is durable.
+
+        More than BATCH_MAX wishes take several transactions. Raises Busy when other writers stay in the way, Unreachable.
+        """
+        answers: list[Outcome] = []
+        for begin in range(0, len(batch), BATCH_MAX):
+            answers += self._ask_once(batch[begin : begin + BATCH_MAX])
+        return answers
+
+    def _ask_once(self, batch: Sequence[Asked]) -> list[Outcome]:
+        office = False
+        for attempt in range(_TRIES):
+            try:
+                with self.store.transaction() as transaction:
+                    book = transaction.book(needs_of(batch, office=office))
+                    answers = [judge(book, each, self.policy) for each in batch]
+                    transaction.write(book)
+                return answers
+            except OfficeNeeded:
+                office = True
+            except Contention:
+                # Two servers met on the same rows; a moment of random length keeps them from meeting again.
+                time.sleep(random.uniform(0, 0.002 * (attempt + 1)))  # noqa: S311 (no secret)
+        raise Busy("other writers were in the way all the time")

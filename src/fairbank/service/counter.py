@@ -1,0 +1,101 @@
+"""The counter: wishes that arrive together are judged together, so that they share one commit.
+
+One thread takes whatever waits (at most BATCH_MAX wishes) and asks the bank. While it does, the next batch gathers: under
+load the batches grow by themselves, without load nobody waits.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+from fairbank.bank.ledger import Outcome
+from fairbank.bank.wish import Asked
+from fairbank.service.bank import BATCH_MAX, Bank
+from fairbank.values.trouble import Busy, Trouble
+
+Answers = Future[list[Outcome]]
+
+
+class Counter:
+    """A bounded queue before a bank. `room` is how many wishes may wait."""
+
+    def __init__(self, bank: Bank, *, room: int = 10_000) -> None:
+        self.bank = bank
+        self.room = room
+        self._waiting: deque[tuple[Sequence[Asked], Answers]] = deque()
+        self._count = 0
+        self._closed = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._serve, name="fairbank-counter", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """How many wishes wait to be judged."""
+        return self._count
+
+    def submit(self, batch: Sequence[Asked]) -> Answers:
+        """Queue a batch; its answers come together. Raises Busy when there is no room."""
+        answers: Answers = Future()
+        with self._changed:
+            if self._closed:
+                raise Busy("the server is stopping")
+            if self._count and self._count + len(batch) > self.room:
+                raise Busy(f"{self._count} wishes are waiting already")
+            self._waiting.append((batch, answers))
+            self._count += len(batch)
+            self._changed.notify()
+        return answers
+
+    def ask(self, batch: Sequence[Asked]) -> list[Outcome]:
+        """Queue a batch and wait for its answers."""
+        return self.submit(batch).result()
+
+    def close(self) -> None:
+        """Answer what waits, then stop."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        while taken := self._take():
+            try:
+                self._answer(taken, self.bank.ask([asked for batch, _ in taken for asked in batch]))
+            except Exception as error:  # noqa: BLE001 (handed to whoever asked; the counter itself must go on)
+                self._apart(taken, error)
+
+    def _take(self) -> list[tuple[Sequence[Asked], Answers]]:
+        """Whatever waits, up to BATCH_MAX wishes; empty when closed and done."""
+        with self._changed:
+            while not self._waiting and not self._closed:
+                self._changed.wait()
+            taken: list[tuple[Sequence[Asked], Answers]] = []
+            size = 0
+            while self._waiting and (not taken or size + len(self._waiting[0][0]) <= BATCH_MAX):
+                taken.append(self._waiting.popleft())
+                size += len(taken[-1][0])
+            self._count -= size
+        return taken
+
+    @staticmethod
+    def _answer(taken: list[tuple[Sequence[Asked], Answers]], outcomes: list[Outcome]) -> None:
+        begin = 0
+        for batch, answers in taken:
+            answers.set_result(outcomes[begin : begin + len(batch)])
+            begin += len(batch)
+
+    def _apart(self, taken: list[tuple[Sequence[Asked], Answers]], error: Exception) -> None:
+        """A batch failed: if that may lie at one wish, ask for each submission by itself, so that the others are served."""
+        if (isinstance(error, Trouble) and error.http == 503) or len(taken) == 1:
+            for _, answers in taken:
+                answers.set_exception(error)
+            return
+        for batch, answers in taken:
+            try:
+                answers.set_result(self.bank.ask(batch))
+            except Exception as own:  # noqa: BLE001 (as above)
+                answers.set_exception(own)

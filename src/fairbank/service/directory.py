@@ -1,0 +1,54 @@
+"""The directory of projects: few, much asked for, never deleted; so they are kept in memory and looked up again on a miss."""
+
+from __future__ import annotations
+
+from fairbank.bank.project import Project, line_of
+from fairbank.store.contract import PAGE_MAX, Page, ProjectQuery, Store
+from fairbank.values.time import Clock
+from fairbank.values.trouble import Unknown
+
+_FRESH_SECONDS = 5  # how long another server's change of a parent may go unnoticed
+
+
+class Directory:
+    """Projects by number and by account. Safe to use from many threads: a refresh replaces the maps whole."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._by_id: dict[int, Project] = {}
+        self._by_account: dict[str, Project] = {}
+        self._parents: dict[int, int | None] = {}
+        self._read_at = -_FRESH_SECONDS
+
+    def refresh(self) -> None:
+        """Read all projects again."""
+        found: list[Project] = []
+        with self._store.reading() as reader:
+            while page := reader.projects(ProjectQuery(), Page(PAGE_MAX, after=found[-1].id if found else None)):
+                found += page
+        self._by_id = {each.id: each for each in found}
+        self._by_account = {each.account: each for each in found}
+        self._parents = {each.id: each.parent for each in found}
+        self._read_at = self._clock.now()
+
+    def by_account(self, account: str) -> Project | None:
+        if (found := self._by_account.get(account)) is None or self._stale():
+            self.refresh()
+            found = self._by_account.get(account)
+        return found
+
+    def by_id(self, number: int) -> Project:
+        """Raises Unknown."""
+        if number not in self._by_id:
+            self.refresh()
+        found = self._by_id.get(number)
+        if found is None:
+            raise Unknown(f"there is no project {number}", field="project")
+        return found
+
+    def line(self, project: Project) -> tuple[int, ...]:
+        """The project and the parents whose shared credit it may draw on, nearest first."""
+        return line_of(project.id, self._parents)
+
+    def _stale(self) -> bool:
+        return self._clock.now() - self._read_at >= _FRESH_SECONDS

@@ -1,0 +1,57 @@
+"""Projects and their members."""
+
+from __future__ import annotations
+
+from fairbank.bank.ledger import Outcome
+from fairbank.bank.project import Member, Project, Role
+from fairbank.bank.wish import Asked, Found, SetMember
+from fairbank.service.askers import Asker
+from fairbank.service.counter import Counter
+from fairbank.service.directory import Directory
+from fairbank.service.rights import Do, demand, demand_grant
+from fairbank.store.contract import Page, ProjectQuery, Store
+from fairbank.values.time import Clock
+from fairbank.values.trouble import Unknown
+
+
+class Projects:
+    """The use cases around projects."""
+
+    def __init__(self, store: Store, counter: Counter, directory: Directory, clock: Clock) -> None:
+        self._store, self._counter, self._directory, self._clock = store, counter, directory, clock
+
+    def find(self, query: ProjectQuery, page: Page) -> list[Project]:
+        """Projects, as far as `query.sight` sees them."""
+        with self._store.reading() as reader:
+            return reader.projects(query, page)
+
+    def get(self, asker: Asker, number: int) -> Project:
+        """Raises Unknown, for a project that is not there as for one of others."""
+        found = self.find(ProjectQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+        if not found:
+            raise Unknown(f"there is no project {number}", field="project", remedy="list yours with: fairbank project list")
+        return found[0]
+
+    def members(self, asker: Asker, number: int) -> list[Member]:
+        """Raises Unknown."""
+        project = self.get(asker, number)
+        with self._store.reading() as reader:
+            return reader.members(project.id)
+
+    def found(self, asker: Asker, wish: Found) -> Outcome:
+        """Enter a project. Raises Forbidden."""
+        demand(asker, Do.FOUND_PROJECT)
+        outcome = self._ask(asker, wish)
+        self._directory.refresh()
+        return outcome
+
+    def set_member(self, asker: Asker, number: int, uid: int, role: Role | None, *, comment: str | None = None) -> Outcome:
+        """Give `uid` a role, or take it away with None. Raises Unknown, Forbidden."""
+        project = self.get(asker, number)
+        with self._store.reading() as reader:
+            old = next((each.role for each in reader.members(project.id) if each.uid == uid), None)
+        demand_grant(asker, project.id, old, role)
+        return self._ask(asker, SetMember(project=project.id, uid=uid, role=role, comment=comment))
+
+    def _ask(self, asker: Asker, wish: Found | SetMember) -> Outcome:
+        return self._counter.ask([Asked(wish, self._clock.now(), asker.actor, asker.acting_as)])[0]

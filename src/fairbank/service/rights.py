@@ -1,0 +1,84 @@
+"""Who may do what: one table, default no. What an asker cannot see does not exist for them (404, not 403)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+from fairbank.bank.project import Role
+from fairbank.service.askers import Asker
+from fairbank.values.trouble import Forbidden
+
+
+class Do(Enum):
+    """The operations that change something, or show what members may not see."""
+
+    FOUND_PROJECT = "enter projects"
+    SET_MEMBER = "add or remove members"
+    OPEN_ALLOCATION = "make allocations"
+    AMEND_ALLOCATION = "change allocations"
+    SET_CAP = "cap users"
+    DEPOSIT = "deposit"
+    WITHDRAW = "withdraw"
+    TRANSFER = "transfer"
+    REFUND = "refund"
+    REPORT_RUN = "report runs"
+    AUDIT = "audit the books"
+    MANAGE_TOKENS = "manage other people's tokens"
+
+
+# Project roles that may do it in their own project. Superusers may do everything; admins see everything and do nothing.
+BY_ROLE: Mapping[Do, frozenset[Role]] = {
+    Do.SET_MEMBER: frozenset({Role.PI, Role.COORDINATOR}),
+    Do.SET_CAP: frozenset({Role.PI, Role.COORDINATOR}),
+    Do.TRANSFER: frozenset({Role.PI}),
+}
+BY_ADMIN = frozenset({Do.AUDIT})
+
+# Nobody gives or takes a role at or above their own.
+GRANTS: Mapping[Role, frozenset[Role]] = {
+    Role.PI: frozenset({Role.COORDINATOR, Role.MEMBER}),
+    Role.COORDINATOR: frozenset({Role.MEMBER}),
+    Role.MEMBER: frozenset(),
+}
+
+
+def may(asker: Asker, what: Do, project: int | None = None) -> bool:
+    """Whether `asker` may do `what`, in `project` where it concerns one."""
+    if what is not Do.AUDIT and "write" not in asker.scopes:
+        return False
+    if asker.superuser or (asker.admin and what in BY_ADMIN):
+        return True
+    role = None if project is None else asker.roles.get(project)
+    return role in BY_ROLE.get(what, frozenset())
+
+
+def demand(asker: Asker, what: Do, project: int | None = None) -> None:
+    """Raises Forbidden unless `asker` may."""
+    if not may(asker, what, project):
+        who = [*sorted(role.value for role in BY_ROLE.get(what, ())), "superuser"]
+        raise Forbidden(f"you may not {what.value} here", remedy=f"ask a {' or '.join(who)}; a token needs the scope 'write'")
+
+
+def demand_cluster(asker: Asker, cluster: str) -> None:
+    """Raises Forbidden unless `asker` may report the runs of `cluster`."""
+    if cluster in asker.clusters or (asker.superuser and "write" in asker.scopes):
+        return
+    raise Forbidden(
+        f"you may not report runs of cluster {cluster}",
+        field="cluster",
+        remedy=f"use the cluster's agent, or a token with the scope agent:{cluster}",
+    )
+
+
+def demand_grant(asker: Asker, project: int, old: Role | None, new: Role | None) -> None:
+    """Raises Forbidden unless `asker` may turn a member's role in `project` from `old` into `new`."""
+    demand(asker, Do.SET_MEMBER, project)
+    if asker.superuser:
+        return
+    grants = GRANTS[asker.roles[project]]
+    for role in (old, new):
+        if role is not None and role not in grants:
+            raise Forbidden(
+                f"a {asker.roles[project].value} may not give or take the role {role.value}", field="role", remedy="ask a superuser"
+            )

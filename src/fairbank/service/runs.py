@@ -1,0 +1,227 @@
+"""Runs: what clusters report becomes wishes; who asks sees their jobs and refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TypedDict
+
+import msgspec
+
+from fairbank.bank.charge import cost
+from fairbank.bank.entry import Entry, Kind
+from fairbank.bank.ledger import Outcome
+from fairbank.bank.refusal import Alternative, Reason, Refusal
+from fairbank.bank.run import RunRecord
+from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Refund, Release
+from fairbank.cluster.job import Run, checked_run
+from fairbank.cluster.partition import Cluster
+from fairbank.cluster.report import Changed, Ended, Report, Started
+from fairbank.service.askers import Asker
+from fairbank.service.counter import Counter
+from fairbank.service.directory import Directory
+from fairbank.service.rights import Do, demand, demand_cluster
+from fairbank.store.contract import AllocationQuery, EntryQuery, Page, RunQuery, Store
+from fairbank.values import ids
+from fairbank.values.time import LAST_INSTANT, Clock, Instant
+from fairbank.values.tres import billing
+from fairbank.values.trouble import Malformed, Trouble, Unknown
+from fairbank.values.units import AMOUNT_MAX, SuMinutes
+
+REPORTS_MAX = 1_000
+LIMIT_MAX_SECONDS = 10 * 366 * 86_400
+
+Prepared = Asked | Trouble
+
+
+class _Facts(TypedDict):
+    """What a charge and a release of one run have in common."""
+
+    run: Run
+    ended: Instant
+    outcome: str
+    elapsed_seconds: int
+    line: tuple[int, ...]
+    resource: str
+    owner: int
+    start: Instant
+    partition: str
+    key: str | None
+    comment: str | None
+
+
+class Runs:
+    """The use cases around runs."""
+
+    def __init__(self, store: Store, counter: Counter, directory: Directory, clusters: Mapping[str, Cluster], clock: Clock) -> None:
+        self._store, self._counter, self._directory, self._clusters, self._clock = store, counter, directory, clusters, clock
+
+    # --- reports ---
+
+    def prepare(self, asker: Asker, reports: Sequence[Report]) -> list[Prepared]:
+        """Each report as a wish, or as the trouble that keeps it from being one."""
+        now = self._clock.now()
+        prepared: list[Prepared] = []
+        for report in reports:
+            try:
+                demand_cluster(asker, report.run.cluster)
+                prepared.append(Asked(self._wish(report), now, asker.actor, asker.acting_as))
+            except Trouble as trouble:
+                prepared.append(trouble)
+        return prepared
+
+    def _wish(self, report: Report) -> Hold | Adjust | Charge | Release:
+        checked_run(report.run)
+        ids.uid(report.owner, field="owner_uid")
+        _checked_seconds(report.limit_seconds, "time_limit")
+        until = Instant(min(report.start + report.limit_seconds + self._counter.bank.policy.hold_grace_seconds, LAST_INSTANT))
+        match report:
+            case Started():
+                return self._hold(report, until)
+            case Changed():
+                return Adjust(
+                    run=report.run, amount=self._price(report, report.limit_seconds), until=until, key=report.key, comment=report.comment
+                )
+            case Ended():
+                return self._resolution(report)
+            case _:
+                raise Malformed("a report is a start, a change or an end", field="do")
+
+    def _hold(self, report: Started, until: Instant) -> Hold:
+        project = self._directory.by_account(report.account)
+        units = self._units(report)
+        return Hold(
+            run=report.run,
+            line=self._directory.line(project) if project else (0,),
+            resource=self._resource(report),
+            owner=report.owner,
+            amount=self._price(report, report.limit_seconds),
+            start=report.start,
+            until=until,
+            partition=report.partition,
+            billing=None if units is None else str(units * self._factor(report)),
+            limit_seconds=report.limit_seconds,
+            key=report.key,
+            comment=report.comment,
+        )
+
+    def _resolution(self, report: Ended) -> Charge | Release:
+        _checked_seconds(report.elapsed_seconds, "elapsed")
+        project = self._directory.by_account(report.account)
+        line = self._directory.line(project) if project else (0,)
+        amount = self._price(report, report.elapsed_seconds)
+        free = report.outcome in self._counter.bank.policy.free_states
+        facts: _Facts = {
+            "run": report.run,
+            "ended": report.ended,
+            "outcome": report.outcome,
+            "elapsed_seconds": report.elapsed_seconds,
+            "line": line,
+            "resource": self._resource(report),
+            "owner": report.owner,
+            "start": report.start,
+            "partition": report.partition,
+            "key": report.key,
+            "comment": report.comment,
+        }
+        return Release(**facts) if free or amount == 0 else Charge(amount=amount, **facts)
+
+    def _price(self, report: Report, seconds: int) -> SuMinutes:
+        """What `seconds` of the run cost. Raises Malformed when nothing says what the run holds."""
+        if report.amount is not None:
+            amount = report.amount
+        else:
+            units = self._units(report)
+            if units is None:
+                raise Malformed("nothing prices this run", field="billing", remedy="send billing, tres or amount")
+            amount = cost(units, self._factor(report), seconds)
+        if not 0 <= amount <= AMOUNT_MAX:
+            raise Malformed(f"{amount} SU-minutes is out of range", field="amount", remedy=f"from 0 to {AMOUNT_MAX}")
+        return SuMinutes(amount)
+
+    def _units(self, report: Report) -> Fraction | None:
+        if report.billing is not None:
+            return report.billing
+        if report.counts is None:
+            return None
+        partition = self._cluster(report).partition(report.partition)
+        return billing(report.counts, partition.weights, partition.adding)
+
+    def _factor(self, report: Report) -> Fraction:
+        cluster = self._clusters.get(report.run.cluster)
+        return cluster.qos_factor(report.qos) if cluster else Fraction(1)
+
+    def _resource(self, report: Report) -> str:
+        if report.resource is not None:
+            return ids.kind(report.resource)
+        return self._cluster(report).partition(report.partition).resource
+
+    def _cluster(self, report: Report) -> Cluster:
+        found = self._clusters.get(report.run.cluster)
+        if found is None:
+            there = ", ".join(sorted(self._clusters)) or "none"
+            raise Unknown(
+                f"there is no cluster {report.run.cluster!r}",
+                field="cluster",
+                remedy=f"the settings know: {there}; or send resource and billing",
+            )
+        return found
+
+    # --- reading ---
+
+    def find(self, query: RunQuery, page: Page) -> list[RunRecord]:
+        """Runs, as far as `query.sight` sees them."""
+        with self._store.reading() as reader:
+            return reader.runs(query, page)
+
+    def get(self, asker: Asker, number: int) -> RunRecord:
+        """Raises Unknown, for a run that is not there as for one of others."""
+        found = self.find(RunQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+        if not found:
+            raise Unknown(f"there is no job record {number}", field="id", remedy="list them with: fairbank jobs")
+        return found[0]
+
+    def refusals(self, query: EntryQuery, page: Page) -> list[tuple[Entry, Refusal]]:
+        """Refused jobs, newest as the page says."""
+        with self._store.reading() as reader:
+            entries = reader.entries(msgspec.structs.replace(query, kinds=frozenset({Kind.REFUSAL})), page)
+        return [(entry, refusal_in(entry)) for entry in entries]
+
+    def refusal(self, asker: Asker, number: int) -> tuple[Entry, Refusal]:
+        """Raises Unknown, for a refusal that is not there as for one of others."""
+        found = self.refusals(EntryQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+        if not found:
+            raise Unknown(f"there is no refusal {number}", field="id", remedy="list them with: fairbank jobs --refused")
+        return found[0]
+
+    def alternatives(self, no: Refusal) -> tuple[Alternative, ...]:
+        """Other projects of the refused job's owner that could pay what was asked, the richest first, at most two."""
+        if no.reason not in (Reason.OVERDRAWN, Reason.CAPPED, Reason.NO_ALLOCATION, Reason.FROZEN) or no.owner is None:
+            return ()
+        with self._store.reading() as reader:
+            mine = frozenset(each.project for each in reader.memberships(no.owner)) - {no.project}
+            query = AllocationQuery(projects=mine, resource=no.resource, active_at=self._clock.now())
+            found = reader.allocations(query, Page()) if mine else []
+        rich = sorted((each for each in found if each.available >= no.asked > 0), key=lambda each: -each.available)
+        return tuple(Alternative(self._directory.by_id(each.project).account, each.available) for each in rich[:2])
+
+    # --- changing ---
+
+    def refund(self, asker: Asker, number: int, amount: SuMinutes | None, comment: str, key: str | None) -> Outcome:
+        """Give back part or all of what a run was charged. Raises Unknown, Forbidden."""
+        record = self.get(asker, number)
+        demand(asker, Do.REFUND)
+        wish = Refund(run=record.run, amount=amount, comment=comment, key=key)
+        return self._counter.ask([Asked(wish, self._clock.now(), asker.actor, asker.acting_as)])[0]
+
+
+def refusal_in(entry: Entry) -> Refusal:
+    """The refusal that a journal entry keeps."""
+    return msgspec.structs.replace(msgspec.json.decode(entry.details or "{}", type=Refusal), entry=entry.id)
+
+
+def _checked_seconds(seconds: int, field: str) -> None:
+    if not 0 <= seconds <= LIMIT_MAX_SECONDS:
+        raise Malformed(
+            f"{seconds} s is out of range", field=field, remedy=f"whole seconds from 0 to {LIMIT_MAX_SECONDS}; holds need a finite limit"
+        )

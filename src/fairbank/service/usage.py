@@ -1,0 +1,17 @@
+"""Who used what, when and where."""
+
+from __future__ import annotations
+
+from fairbank.store.contract import Store, Usage, UsageBy, UsageQuery
+
+
+class UsageReports:
+    """Sums over resolved runs, as far as the query's sight sees them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def by(self, query: UsageQuery, by: UsageBy) -> list[Usage]:
+        """One row for each user, day, month, partition or allocation."""
+        with self._store.reading() as reader:
+            return reader.usage(query, by)
