@@ -70,13 +70,16 @@ class Book:
         """The project's own allocations of the resource, whatever their period and state."""
         return [self.allocations[number] for number in self._by_fund.get((project, resource), ())]
 
-    def candidates(self, line: tuple[int, ...], resource: str, at: int) -> list[Allocation]:
-        """The allocations that a run of `line[0]` starting at `at` may draw on: its own, then shared ones of its parents."""
+    def candidates(self, line: tuple[int, ...], resource: str, at: int, *, ended: bool = False) -> list[Allocation]:
+        """The allocations that a run of `line[0]` starting at `at` may draw on: its own, then shared ones of its parents.
+
+        With `ended` also those that have ended since: for a run that started in time and is reported late.
+        """
         return [
             each
             for depth, project in enumerate(line)
             for each in self.funds(project, resource)
-            if each.covers(at) and each.state is not AllocationState.ENDED and (depth == 0 or each.shared)
+            if each.covers(at) and (ended or each.state is not AllocationState.ENDED) and (depth == 0 or each.shared)
         ]
 
     def sums_of(self, allocation: int, uid: int) -> UserSums:

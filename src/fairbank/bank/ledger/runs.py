@@ -159,13 +159,13 @@ def _late(book: Book, asked: Asked, wish: Charge | Release, cost: SuMinutes, pol
     """Resolve a run whose hold never arrived: charged where the hold would have been, if policy says so."""
     if wish.resource is None or wish.owner is None or wish.start is None or not wish.line:
         return Refusal(reason=Reason.NO_HOLD, run=str(wish.run), asked=cost)
-    candidates = book.candidates(wish.line, wish.resource, wish.start)
+    candidates = book.candidates(wish.line, wish.resource, wish.start, ended=True)
     if not candidates or not policy.late_charges:
         reason = Reason.NO_HOLD if candidates else Reason.NO_ALLOCATION
         return _keep(
             book, asked, _no(wish, reason, candidates[0] if candidates else None, cost), candidates[0] if candidates else None, wish.owner
         )
-    able = [each for each in candidates if each.available >= cost and each.state is AllocationState.ACTIVE]
+    able = [each for each in candidates if each.available >= cost]
     allocation = able[0] if able else candidates[0]
     split = policy.split(cost, allocation.available)
     if not fits(allocation.charged + split.charged):

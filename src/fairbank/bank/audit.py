@@ -1,0 +1,271 @@
+"""The audit: a book read again from its first entry, and every row that does not follow from it.
+
+The rows of allocations, runs, users, projects and members hold nothing that the journal does not say; here that is checked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from fairbank.bank.allocation import NO_LINK, Allocation, AllocationState
+from fairbank.bank.entry import OFFICE, Entry, Kind, link_of
+from fairbank.bank.project import Member, Project, Role
+from fairbank.bank.run import RunRecord, RunState, UserSums
+from fairbank.cluster.job import Run
+from fairbank.values.time import Instant
+from fairbank.values.units import SuMinutes
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that is not as the journal says: in which book (0 is the office's), at which entry, what."""
+
+    book: int
+    what: str
+    entry: int | None = None
+
+
+class Head(msgspec.Struct, frozen=True):
+    """How far a book was when somebody wrote it down: kept elsewhere, it betrays even a journal rewritten from the start."""
+
+    book: int
+    seq: int
+    link: bytes
+
+
+_replace = msgspec.structs.replace
+_facts = msgspec.json.Decoder(dict[str, Any]).decode
+
+# What an entry adds to (deposited, charged, held), in multiples of its amount; runs are settled apart.
+_EFFECT = {
+    Kind.DEPOSIT: (1, 0, 0),
+    Kind.TRANSFER_IN: (1, 0, 0),
+    Kind.WITHDRAW: (-1, 0, 0),
+    Kind.TRANSFER_OUT: (-1, 0, 0),
+    Kind.HOLD: (0, 0, 1),
+    Kind.ADJUST: (0, 0, 1),
+    Kind.CHARGE: (0, 1, 0),
+    Kind.REFUND: (0, -1, 0),
+}
+_NOTHING = (0, 0, 0)
+_OF_RUNS = frozenset({Kind.HOLD, Kind.ADJUST, Kind.CHARGE, Kind.RELEASE, Kind.LAPSE, Kind.REFUND})
+_TERMS = frozenset({Kind.OPEN, Kind.TERMS})
+
+
+class Fold:
+    """One book, read entry by entry: what its rows must be, and what is wrong with the entries themselves."""
+
+    def __init__(self, book: int, head: Head | None = None) -> None:
+        self.book = book
+        self.findings: list[Finding] = []
+        self.allocation: Allocation | None = None
+        self.runs: dict[int, RunRecord] = {}
+        self.users: dict[int, UserSums] = {}
+        self.projects: dict[int, Project] = {}
+        self.members: dict[tuple[int, int], Member] = {}
+        self.seq, self.link = 0, NO_LINK
+        self._sums = (0, 0, 0)
+        self._limit = self._overrun = 0
+        self._head = head
+
+    def add(self, entry: Entry) -> None:
+        """Read the next entry."""
+        self._check_chain(entry)
+        try:
+            closed = self._apply(entry)
+        except (KeyError, TypeError, ValueError) as bad:  # ValueError is also what unreadable JSON raises
+            self._find(entry, f"its details cannot be read: {bad!r}")
+            closed = 0
+        self._check_sums(entry, closed)
+        self.seq, self.link = entry.seq, entry.link
+
+    def _apply(self, entry: Entry) -> int:
+        """What the entry does to the rows; returns what it takes off the held sum beside its amount."""
+        if entry.kind in _OF_RUNS:
+            return self._settle(entry)
+        if entry.kind in _TERMS or entry.kind is Kind.CAP:
+            self._terms(entry)
+        elif self.book == OFFICE:
+            self._office(entry)
+        return 0
+
+    def _check_chain(self, entry: Entry) -> None:
+        if entry.seq != self.seq + 1:
+            self._find(entry, f"after entry number {self.seq} comes {entry.seq}: entries are missing or were added")
+        if link_of(entry, self.link) != entry.link:
+            self._find(entry, "it is not what was written: its link does not follow from it and the entry before")
+        if self._head is not None and entry.seq == self._head.seq and entry.link != self._head.link:
+            self._find(entry, "the head that was written down is another: the book was rewritten")
+
+    def _check_sums(self, entry: Entry, closed: int) -> None:
+        deposits, charges, holds = _EFFECT.get(entry.kind, _NOTHING)
+        before = self._sums
+        expected = (
+            before[0] + deposits * entry.amount,
+            before[1] + charges * entry.amount,
+            before[2] + holds * entry.amount - closed,
+        )
+        found = (entry.deposited, entry.charged, entry.held)
+        if found != expected:
+            self._find(entry, f"its sums {found} do not follow from {before}: {expected} was due")
+        if entry.kind not in _TERMS and entry.credit_limit != self._limit:
+            self._find(entry, "the credit limit changes without a word")
+        below = entry.charged + entry.held - entry.deposited - entry.credit_limit
+        if entry.overrun not in (self._overrun, below) or below > entry.overrun:
+            self._find(entry, f"{below} SU-minutes are drawn beyond what there is, {entry.overrun} were allowed")
+        self._sums, self._limit, self._overrun = found, entry.credit_limit, entry.overrun
+
+    def _find(self, entry: Entry | None, what: str) -> None:
+        self.findings.append(Finding(self.book, what, entry.id if entry else None))
+
+    # --- runs ---
+
+    def _settle(self, entry: Entry) -> int:
+        """Apply an entry to its run and its owner; what it takes off the held sum."""
+        facts = _facts(entry.details) if entry.details else {}
+        if entry.run is None or entry.owner is None:
+            self._find(entry, "it names no run")
+            return 0
+        if entry.run == entry.id:
+            self.runs[entry.id] = _new_run(entry, facts)
+        run = self.runs.get(entry.run)
+        if run is None or run.owner != entry.owner:
+            self._find(entry, f"its run {entry.run} was never opened in this book for this user")
+            return 0
+        closed = run.held if entry.kind in (Kind.CHARGE, Kind.RELEASE, Kind.LAPSE) else 0
+        self.runs[entry.run] = _after(run, entry, facts)
+        sums = self.users.get(entry.owner, UserSums())
+        _, charges, holds = _EFFECT.get(entry.kind, _NOTHING)
+        charged, held = sums.charged + charges * entry.amount, sums.held + holds * entry.amount - closed
+        self.users[entry.owner] = UserSums(SuMinutes(charged), SuMinutes(held), sums.cap)
+        return closed
+
+    # --- terms and office ---
+
+    def _terms(self, entry: Entry) -> None:
+        facts = _facts(entry.details or "{}")
+        if entry.kind is Kind.CAP:
+            sums = self.users.get(entry.owner or 0, UserSums())
+            self.users[entry.owner or 0] = UserSums(sums.charged, sums.held, facts.get("cap"))
+            return
+        self._limit = entry.credit_limit
+        self.allocation = Allocation(
+            id=self.book,
+            project=facts["project"],
+            resource=facts["resource"],
+            category=facts["category"],
+            start=facts["start"],
+            end=facts["end"],
+            shared=facts["shared"],
+            state=AllocationState(facts["state"]),
+        )
+
+    def _office(self, entry: Entry) -> None:
+        facts = _facts(entry.details or "{}")
+        if entry.kind is Kind.PROJECT:
+            number = facts["project"]
+            self.projects[number] = Project(
+                id=number, gname=facts["gname"], gid=facts["gid"], account=facts["account"], parent=facts["parent"]
+            )
+        elif entry.kind is Kind.MEMBER:
+            where = (facts["project"], facts["uid"])
+            self.members.pop(where, None)
+            if facts["role"] is not None:
+                self.members[where] = Member(*where, Role(facts["role"]))
+
+    # --- rows ---
+
+    def finish(self) -> None:
+        """No more entries: the book must have come at least as far as the head that was written down."""
+        if self._head is not None and self.seq < self._head.seq:
+            self._find(None, f"it ends at entry number {self.seq}; {self._head.seq} was written down: entries are missing")
+
+    def check_allocation(self, row: Allocation | None) -> None:
+        """Compare with the allocation's row."""
+        if self.allocation is None or row is None:
+            self._find(None, "its row is missing" if row is None else "no entry opens it")
+            return
+        expected = _replace(
+            self.allocation,
+            deposited=self._sums[0],
+            charged=self._sums[1],
+            held=self._sums[2],
+            credit_limit=self._limit,
+            overrun=self._overrun,
+            seq=self.seq,
+            link=self.link,
+        )
+        self._compare("its row", row, expected)
+
+    def check_run(self, row: RunRecord) -> None:
+        """Compare with a run's row; the run is then done with."""
+        self._compare(f"the row of run {row.run}", row, self.runs.pop(row.id, None))
+
+    def check_user(self, uid: int, row: UserSums) -> None:
+        """Compare with a user's row; the user is then done with."""
+        self._compare(f"the sums of user {uid}", row, self.users.pop(uid, None))
+
+    def check_project(self, row: Project) -> None:
+        self._compare(f"the row of project {row.id}", row, self.projects.pop(row.id, None))
+
+    def check_member(self, row: Member) -> None:
+        self._compare(f"the role of user {row.uid} in project {row.project}", row, self.members.pop((row.project, row.uid), None))
+
+    def check_left_over(self) -> None:
+        """What the journal speaks of and no row was shown for is missing."""
+        for run in self.runs.values():
+            self._find(None, f"the row of run {run.run} is missing")
+        for uid, sums in self.users.items():
+            if sums != UserSums():
+                self._find(None, f"the sums of user {uid} are missing")
+        for project in self.projects:
+            self._find(None, f"the row of project {project} is missing")
+        for number, uid in self.members:
+            self._find(None, f"the role of user {uid} in project {number} is missing")
+
+    def _compare(self, what: str, row: msgspec.Struct, expected: msgspec.Struct | None) -> None:
+        if expected is None:
+            self._find(None, f"{what} was added: the journal knows nothing of it")
+        elif row != expected:
+            fields = [name for name in row.__struct_fields__ if getattr(row, name) != getattr(expected, name)]
+            self._find(
+                None, f"{what} was altered: {', '.join(f'{n} is {getattr(row, n)!r}, due {getattr(expected, n)!r}' for n in fields)}"
+            )
+
+
+def _new_run(entry: Entry, facts: dict[str, Any]) -> RunRecord:
+    return RunRecord(
+        id=entry.id,
+        run=Run(*facts["run"]),
+        allocation=entry.book,
+        owner=entry.owner or 0,
+        partition=facts["partition"],
+        state=RunState.HELD,
+        held=SuMinutes(0),
+        start=facts["start"],
+        until=facts["until"],
+    )
+
+
+def _after(run: RunRecord, entry: Entry, facts: dict[str, Any]) -> RunRecord:
+    match entry.kind:
+        case Kind.HOLD:
+            return _replace(run, held=SuMinutes(entry.amount))
+        case Kind.ADJUST:
+            return _replace(run, held=SuMinutes(run.held + entry.amount), until=Instant(facts["until"]))
+        case Kind.LAPSE:
+            return _replace(run, held=SuMinutes(0), state=RunState.LAPSED)
+        case Kind.REFUND:
+            return _replace(run, refunded=SuMinutes(run.refunded + entry.amount))
+        case _:
+            return _replace(
+                run,
+                state=RunState.CHARGED if entry.kind is Kind.CHARGE else RunState.RELEASED,
+                held=SuMinutes(0),
+                charged=SuMinutes(entry.amount if entry.kind is Kind.CHARGE else 0),
+                written_off=SuMinutes(facts["written_off"]),
+                ended=facts["ended"],
+                outcome=facts["outcome"],
+                elapsed_seconds=facts["elapsed_seconds"],
+            )

@@ -1,0 +1,158 @@
+"""Backups that any store can be restored from: one gzip file of JSON lines, taken from one snapshot while the bank works.
+
+The first line says what the file is, then come the rows of each table, last a line with how many rows there were and
+their SHA-256, so that a file cut short is noticed. Tokens are in it as digests; the key they were made with is not.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby, islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.book import Office
+from fairbank.bank.entry import Entry
+from fairbank.bank.project import Member, Project
+from fairbank.bank.run import RunRecord
+from fairbank.store.contract import Filling, Reader, Store, Token, UserRow
+from fairbank.values.time import Clock, iso
+from fairbank.values.trouble import Malformed, Unknown
+
+FORMAT = "fairbank.backup/1"
+_ROWS_AT_ONCE = 5_000
+_LINE_MAX = 1 << 20
+
+Progress = Callable[[int, int], None]
+
+# The tables in the order in which they can be filled: name, row type, how to read them, how to fill them.
+_TABLES: tuple[tuple[str, Any, Callable[[Reader], Iterable[Any]], Callable[[Filling, list[Any]], None]], ...] = (
+    ("project", Project, lambda reader: reader.scan_projects(), lambda filling, rows: filling.projects(rows)),
+    ("member", Member, lambda reader: reader.scan_members(), lambda filling, rows: filling.members(rows)),
+    ("allocation", Allocation, lambda reader: reader.scan_allocations(), lambda filling, rows: filling.allocations(rows)),
+    ("user", UserRow, lambda reader: reader.scan_users(), lambda filling, rows: filling.users(rows)),
+    ("run", RunRecord, lambda reader: reader.scan_runs(), lambda filling, rows: filling.runs(rows)),
+    ("entry", Entry, lambda reader: reader.scan_entries(), lambda filling, rows: filling.entries(rows)),
+    ("office", Office, lambda reader: [reader.office()], lambda filling, rows: filling.office(rows[0])),
+    ("token", Token, lambda reader: reader.tokens(None), lambda filling, rows: filling.tokens(rows)),
+)
+
+
+class Backups:
+    """Taking and restoring backups of one store."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    def create(self, path: Path, progress: Progress | None = None) -> int:
+        """Write a backup to `path`, whole or not at all, readable by its owner only. Returns the number of rows."""
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=3, mtime=0) as out:
+                with self._store.reading() as reader:
+                    rows = self._write(out, reader, progress)
+                out.close()
+                raw.flush()
+                os.fsync(raw.fileno())
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink()
+            raise
+        return rows
+
+    def _write(self, out: gzip.GzipFile, reader: Reader, progress: Progress | None) -> int:
+        digest, rows, of = hashlib.sha256(), 0, reader.count_entries() if progress else 0
+        encode = msgspec.json.Encoder().encode
+        out.write(encode({"format": FORMAT, "at": iso(self._clock.now())}) + b"\n")
+        for name, _, scan, _ in _TABLES:
+            for row in scan(reader):
+                line = encode([name, row]) + b"\n"
+                digest.update(line)
+                out.write(line)
+                rows += 1
+                if progress and rows % _ROWS_AT_ONCE == 0:
+                    progress(min(rows, of), of)
+        out.write(encode({"rows": rows, "sha256": digest.hexdigest()}) + b"\n")
+        return rows
+
+    def check(self, path: Path) -> int:
+        """Read a backup to its end without restoring it. Returns the number of rows; raises Malformed, Unknown."""
+        return sum(1 for _ in _lines(path))
+
+    def restore(self, path: Path, *, replace: bool = False, progress: Progress | None = None) -> int:
+        """Fill the store from a backup in one transaction; a file that is not whole changes nothing.
+
+        Raises Conflict when the store is not empty and `replace` is false, Malformed, Unknown.
+        """
+        of = self.check(path)
+        rows = 0
+        with self._store.filling(replace=replace) as filling:
+            for name, group in groupby(_lines(path), key=itemgetter(0)):
+                kind, fill = _FILL[name]
+                while chunk := [_row(line, kind) for line in islice(group, _ROWS_AT_ONCE)]:
+                    fill(filling, chunk)
+                    rows += len(chunk)
+                    if progress:
+                        progress(rows, of)
+        return rows
+
+
+_FILL = {name: (kind, fill) for name, kind, _, fill in _TABLES}
+
+
+def _lines(path: Path) -> Iterator[tuple[str, msgspec.Raw]]:
+    """The rows of a backup with their tables. Raises Malformed at its end when it is not whole."""
+    try:
+        with gzip.open(path, "rb") as stream:
+            head = _decode(stream.readline(_LINE_MAX), dict[str, Any], 1)
+            if head.get("format") != FORMAT:
+                raise Malformed(
+                    f"{path} is no backup of the form {FORMAT}", field="file", remedy="name a file made by: fairbank backup create"
+                )
+            yield from _rows(stream, path)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as bad:
+        raise Malformed(f"{path} is damaged: {bad}", field="file", remedy="use another backup") from bad
+    except OSError as error:
+        raise Unknown(f"cannot read {path}: {error.strerror}", field="file") from error
+
+
+def _rows(stream: gzip.GzipFile, path: Path) -> Iterator[tuple[str, msgspec.Raw]]:
+    digest = hashlib.sha256()
+    for count, line in enumerate(iter(lambda: stream.readline(_LINE_MAX), b"")):
+        if line.startswith(b"{"):
+            tail = _decode(line, dict[str, Any], count + 2)
+            if tail != {"rows": count, "sha256": digest.hexdigest()} or stream.read(1):
+                break
+            return
+        digest.update(line)
+        name, row = _decode(line, tuple[str, msgspec.Raw], count + 2)
+        if name not in _FILL:
+            raise Malformed(f"line {count + 2}: there is no table {name[:40]!r}", field="file", remedy="use another backup")
+        yield name, row
+    raise Malformed(f"{path} is not whole: its count or checksum is missing or wrong", field="file", remedy="use another backup")
+
+
+T = TypeVar("T")
+
+
+def _decode(line: bytes, kind: type[T], number: int) -> T:
+    try:
+        return msgspec.json.decode(line, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as bad:
+        raise Malformed(f"line {number}: {bad}", field="file", remedy="use another backup") from bad
+
+
+def _row(line: tuple[str, msgspec.Raw], kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(line[1], type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as bad:
+        raise Malformed(f"a row of {line[0]} cannot be read: {bad}", field="file", remedy="use another backup") from bad

@@ -1,0 +1,176 @@
+"""The settings: one TOML file, read strictly; every mistake names the place in the file and the remedy."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from fairbank.bank.policy import Overrun, Policy
+from fairbank.cluster.partition import Cluster, Partition
+from fairbank.service.askers import Staff
+from fairbank.values import ids
+from fairbank.values.tres import Adding, parse_weights
+from fairbank.values.trouble import Malformed, Unknown
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+Uid = Annotated[int, msgspec.Meta(ge=0, le=ids.UID_MAX)]
+
+
+class StoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the bank sleeps. `journal` is SQLite's: "wal", or "truncate" where the SQLite library is too old for WAL."""
+
+    url: str
+    journal: str = "wal"
+
+
+class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the server listens: always on `socket`; on TCP when `port` is given, which needs tokens or MUNGE to sign in.
+
+    `waiting_max`: how many wishes may wait before a 503. `unix_groups`: users whose system groups contain a project's
+    gid are members of it.
+    """
+
+    socket: str
+    host: str = "127.0.0.1"
+    port: int | None = None
+    munge: bool = False
+    munge_socket: str | None = None
+    name: str = "fairbank"
+    waiting_max: Positive = 10_000
+    unix_groups: bool = True
+
+
+class StaffSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Unix users by number. The user who runs the server is always a superuser."""
+
+    superusers: frozenset[Uid] = frozenset()
+    admins: frozenset[Uid] = frozenset()
+
+
+class PartitionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`resource` is what the partition bills; `weights` are TRESBillingWeights as in slurm.conf."""
+
+    resource: str
+    weights: str | None = None
+
+
+class ClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`adding` is how weighted TRES add up: sum, max_tres or max_tres_gres; `agents` are the uids that report runs."""
+
+    partitions: dict[str, PartitionSettings] = {}
+    qos_factors: dict[str, str | int | float] = {}
+    adding: Adding = Adding.MAX_TRES
+    agents: frozenset[Uid] = frozenset()
+
+
+class PolicySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """See bank.policy.Policy."""
+
+    enforce: bool = True
+    overrun: Overrun = Overrun.WRITE_OFF
+    late_charges: bool = True
+    free_states: frozenset[str] = frozenset({"NODE_FAIL", "BOOT_FAIL"})
+    hold_grace_seconds: Positive = 86_400
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All of it. `secret_file` holds the key under which tokens are digested."""
+
+    store: StoreSettings
+    server: ServerSettings
+    secret_file: str
+    staff: StaffSettings = StaffSettings()
+    policy: PolicySettings = PolicySettings()
+    clusters: dict[str, ClusterSettings] = {}
+
+    def the_policy(self) -> Policy:
+        return Policy(**msgspec.structs.asdict(self.policy))
+
+    def the_staff(self) -> Staff:
+        """The people and agents, with whoever runs the server among the superusers."""
+        agents: dict[int, frozenset[str]] = {}
+        for name, cluster in self.clusters.items():
+            for uid in cluster.agents:
+                agents[uid] = agents.get(uid, frozenset()) | {name}
+        return Staff(self.staff.superusers | {os.getuid()}, self.staff.admins, agents)
+
+    def the_clusters(self) -> dict[str, Cluster]:
+        """Raises Malformed, naming the key."""
+        return {ids.name(name, field=f"clusters.{name}"): _cluster(name, each) for name, each in self.clusters.items()}
+
+
+def _cluster(name: str, settings: ClusterSettings) -> Cluster:
+    here = f"clusters.{name}"
+    partitions = {}
+    for each, partition in settings.partitions.items():
+        place = f"{here}.partitions.{each}"
+        weights = parse_weights(partition.weights, field=f"{place}.weights") if partition.weights else None
+        resource = ids.kind(partition.resource, field=f"{place}.resource")
+        partitions[ids.name(each, field=place)] = Partition(each, resource, weights, settings.adding)
+    factors = {qos: _factor(value, f"{here}.qos_factors.{qos}") for qos, value in settings.qos_factors.items()}
+    return Cluster(name, partitions, factors)
+
+
+def _factor(value: str | float, field: str) -> Fraction:
+    try:
+        factor = Fraction(str(value))
+    except (ValueError, ZeroDivisionError) as bad:
+        raise Malformed(f"{value!r} is not a number", field=field, remedy='write for example 0.5 or "1/3"') from bad
+    if not 0 <= factor <= 1_000_000:
+        raise Malformed(f"{value!r} is out of range", field=field, remedy="a factor lies between 0 and 1,000,000")
+    return factor
+
+
+def read_settings(path: Path) -> Settings:
+    """Read the file at `path`. Raises Unknown when it is missing, Malformed with the place in it."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise Unknown(
+            f"cannot read the settings {path}: {error.strerror}", field="config", remedy="make them with: fairbank init"
+        ) from error
+    try:
+        settings = msgspec.convert(tomllib.loads(text.decode()), Settings)
+        settings.the_clusters()
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
+        raise Malformed(f"{path} is not TOML: {bad}", field="config", remedy="mend the line named") from bad
+    except msgspec.ValidationError as bad:
+        raise Malformed(f"{path}: {bad}", field="config", remedy="mend the key named; docs/reference/settings.md lists all") from bad
+    except Malformed as bad:
+        raise Malformed(f"{path}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad
+    return settings
+
+
+def example(directory: Path, url: str) -> str:
+    """The settings file that `fairbank init` writes: what must be there, and one cluster to begin with."""
+    return f"""\
+# The settings of this Fairbank; docs/reference/settings.md explains every key.
+secret_file = "{directory}/secret"
+
+[store]
+url = "{url}"
+
+[server]
+socket = "{directory}/fairbank.sock"
+
+[policy]
+enforce = true            # false: hold for every job, only record what would have been refused
+overrun = "write_off"     # or "record": usage beyond what is left is charged all the same
+
+[clusters.local]
+adding = "max_tres"
+agents = [{os.getuid()}]
+
+[clusters.local.partitions.cpu]
+resource = "cpu"
+weights = "CPU=1.0,Mem=0.5G"
+
+[clusters.local.partitions.gpu]
+resource = "gpu"
+weights = "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0"
+"""
