@@ -1,0 +1,1 @@
+"""The same decisions on recorded and synthetic work. No I/O, no clock, no randomness without a seed."""

@@ -1,0 +1,121 @@
+"""A recorded workload as the bank meets it: who needs how much credit, and every start and end in the order of the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+import msgspec
+
+from fairbank.simulator.header import Header
+from fairbank.simulator.job_line import Status, SwfJob
+from fairbank.values.time import LAST_INSTANT, Instant
+
+
+class Payer(Enum):
+    """Which column names the project that pays."""
+
+    GROUP = "group"
+    USER = "user"
+
+
+class Fund(NamedTuple):
+    """What is billed to whom: a group (or user) of the trace on a resource."""
+
+    payer: int
+    resource: str
+
+
+class Demand(msgspec.Struct):
+    """What a trace asks of a bank: processor-seconds used by each fund, the members of each payer, and the time it spans.
+
+    `jobs` is how many lines there are; `never_ran` and `without_size` of them have nothing to bill.
+    """
+
+    payer: Payer
+    seconds: dict[Fund, int] = {}
+    members: dict[int, set[int]] = {}
+    begin: Instant = LAST_INSTANT
+    end: Instant = Instant(0)
+    jobs: int = 0
+    never_ran: int = 0
+    without_size: int = 0
+
+
+class Moment(NamedTuple):
+    """A job starts or ends. Ordered by time; at one instant whoever ends makes room before anybody starts."""
+
+    at: Instant
+    starts: bool
+    number: int
+    job: SwfJob
+
+
+def resource_of(job: SwfJob, header: Header) -> str:
+    """A partition whose name begins with "gpu" bills gpu, every other bills cpu."""
+    return "gpu" if header.partitions.get(job.partition, "").lower().startswith("gpu") else "cpu"
+
+
+def payer_of(job: SwfJob, payer: Payer) -> int:
+    """The number of the group or user that pays; 0 stands for whoever is unknown."""
+    return max(job.group if payer is Payer.GROUP else job.user, 0)
+
+
+def billable(job: SwfJob) -> bool:
+    """Whether the job ran and its size is known. Parts of a run that has a line of its own are not counted twice."""
+    return job.end_time is not None and job.processors is not None and not job.is_part
+
+
+def demand_of(header: Header, jobs: Iterable[SwfJob], payer: Payer | None = None) -> Demand:
+    """Add up what the jobs need. Without `payer`, groups pay where the trace names any, else users."""
+    by_group, by_user = Demand(Payer.GROUP), Demand(Payer.USER)
+    groups = False
+    for job in jobs:
+        groups = groups or job.group > 0
+        for demand in (by_group, by_user):
+            _count(demand, job, header)
+    return by_group if (payer is Payer.GROUP or (payer is None and groups)) else by_user
+
+
+def _count(demand: Demand, job: SwfJob, header: Header) -> None:
+    demand.jobs += 1
+    if job.end_time is None or job.processors is None or job.is_part:
+        demand.without_size += job.processors is None
+        demand.never_ran += job.end_time is None and job.processors is not None
+        return
+    who = payer_of(job, demand.payer)
+    fund = Fund(who, resource_of(job, header))
+    demand.seconds[fund] = demand.seconds.get(fund, 0) + job.processors * job.run_time
+    demand.members.setdefault(who, set()).add(max(job.user, 0))
+    zero = header.unix_start_time or 0
+    demand.begin = Instant(min(demand.begin, zero + job.start_time))
+    demand.end = Instant(max(demand.end, zero + job.end_time))
+
+
+def moments(header: Header, jobs: Iterable[SwfJob]) -> Iterator[Moment]:
+    """Every start and end of the billable jobs, in order. Holds no more jobs than wait or run at one time."""
+    zero = header.unix_start_time or 0
+    ahead: list[Moment] = []
+    for job in jobs:
+        while ahead and ahead[0].at < zero + job.submit_time:
+            yield heappop(ahead)
+        if billable(job) and job.end_time is not None:
+            heappush(ahead, Moment(Instant(zero + job.start_time), True, job.number, job))
+            heappush(ahead, Moment(Instant(zero + max(job.end_time, job.start_time)), False, job.number, job))
+    while ahead:
+        yield heappop(ahead)
+
+
+def outcome_of(job: SwfJob, header: Header) -> str:
+    """The final state in Slurm's words."""
+    if job.number in header.node_failures:
+        return "NODE_FAIL"
+    if job.time_limit is not None and job.run_time > job.time_limit:
+        return "TIMEOUT"
+    return (
+        {Status.FAILED: "FAILED", Status.CANCELLED: "CANCELLED"}.get(Status(job.status), "COMPLETED")
+        if -1 <= job.status <= 5
+        else "COMPLETED"
+    )

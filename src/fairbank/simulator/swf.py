@@ -1,0 +1,120 @@
+"""Traces in the Standard Workload Format, version 2.2: one job a line, 18 columns, `;` before a comment.
+
+The format is the Parallel Workloads Archive's (D. G. Feitelson, https://www.cs.huji.ac.il/labs/parallel/workload/swf.html).
+Nothing is opened here: `read` takes any stream of bytes, and its memory does not grow with the stream.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from gzip import BadGzipFile
+from itertools import chain
+from typing import NamedTuple, Protocol
+
+from fairbank.simulator.header import Header, header_lines, parse_header
+from fairbank.simulator.job_line import SwfJob, judge, parse_job
+from fairbank.values.trouble import Malformed
+
+LINE_LIMIT = 16_384
+"""The longest line, in bytes. 18 numbers need some 200, a wordy comment 1,000."""
+
+REMARK_LIMIT = 1 << 18
+"""Comments and blank lines of one trace, in bytes. They are no jobs: a stream of nothing else would never end."""
+
+
+class Trace(NamedTuple):
+    """The header, already read, and the jobs, read as they are asked for, once."""
+
+    header: Header
+    jobs: Iterator[SwfJob]
+
+
+class ByteStream(Protocol):
+    """All that is asked of a stream: a file, a gzip file, bytes in memory."""
+
+    def readline(self, size: int, /) -> bytes: ...
+
+
+def read(stream: ByteStream) -> Trace:
+    """Read a trace: the header at once, the jobs lazily.
+
+    A job is a line of exactly 18 columns of whole numbers. Times and memory may carry a decimal fraction, as the standard
+    allows, and are rounded to the nearest whole. A wait, run or think time below -1 is read as -1. Submit times never fall:
+    the standard sorts by them, and to sort here would need the whole trace in memory. Comments after the first job are
+    passed over.
+
+    Raises Malformed with the line, what was expected and the remedy, here or while the jobs are read. Of the stream's own
+    errors, damaged compression is Malformed too; a disk that fails is not, and passes.
+    """
+    numbered = _bounded(lines(stream))
+    first: list[tuple[int, bytes]] = []
+
+    def comments() -> Iterator[tuple[int, bytes]]:
+        for number, line in numbered:
+            if not _is_remark(line):
+                first.append((number, line))
+                return
+            yield number, line
+
+    header = parse_header(comments())
+    return Trace(header, _jobs(chain(first, numbered), header.unix_start_time or 0))
+
+
+def lines(stream: ByteStream, limit: int = LINE_LIMIT) -> Iterator[tuple[int, bytes]]:
+    """Numbered lines of at most `limit` bytes. Raises Malformed for a longer one, and where compressed data end early or are damaged."""
+    number = 1
+    while line := _line(stream, number, limit):
+        yield number, line
+        number += 1
+
+
+def _line(stream: ByteStream, number: int, limit: int) -> bytes:
+    try:
+        line = stream.readline(limit + 1)
+    except (EOFError, zlib.error, BadGzipFile) as bad:
+        what = f"line {number}: the compressed data end here, too early, or are damaged ({bad})"
+        raise Malformed(what, remedy="fetch the file again; gzip -t tests it") from bad
+    if len(line) > limit:
+        what = f"line {number}: longer than {limit} bytes, expected one job or one comment"
+        raise Malformed(what, remedy="give a trace in the Standard Workload Format: text, one job a line")
+    return line
+
+
+def write(header: Header, jobs: Iterable[SwfJob]) -> Iterator[str]:
+    """The lines of a trace, each with its newline; `read` gives back the same header and the same jobs.
+
+    Raises Malformed for what `read` would refuse.
+    """
+    head = list(header_lines(header))
+    yield from head
+    before = 0
+    for number, job in enumerate(jobs, start=len(head) + 1):
+        judge(job, number, before, header.unix_start_time or 0)
+        before = job.submit_time
+        yield " ".join(map(str, job)) + "\n"
+
+
+def _jobs(numbered: Iterator[tuple[int, bytes]], unix_start_time: int) -> Iterator[SwfJob]:
+    before = 0
+    for number, line in numbered:
+        if not _is_remark(line):
+            job = parse_job(line, number)
+            judge(job, number, before, unix_start_time)
+            before = job.submit_time
+            yield job
+
+
+def _is_remark(line: bytes) -> bool:
+    return line.lstrip()[:1] in (b";", b"")
+
+
+def _bounded(numbered: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    remarks = 0
+    for number, line in numbered:
+        if _is_remark(line):
+            remarks += len(line)
+        if remarks > REMARK_LIMIT:
+            what = f"line {number}: more than {REMARK_LIMIT} bytes of comments and blank lines, expected jobs"
+            raise Malformed(what, remedy="remove the comments that nobody needs")
+        yield number, line

@@ -1,0 +1,91 @@
+"""Real traces, where this machine has them: read whole, with the counts that their collection states."""
+
+from __future__ import annotations
+
+import gzip
+import time
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from fairbank.simulator.header import Header
+from fairbank.simulator.job_line import SwfJob
+from fairbank.simulator.swf import ByteStream, read, write
+
+TRACES = {
+    "KTH-SP2-1996-2.1-cln": 28_476,
+    "Lublin-256-synthetic": 10_000,
+    "MetaCentrum-Zewura-Zegox-2013": 17_900,
+    "UBCCR-Slurm-medium-week": 19_579,
+}
+
+
+class Found(NamedTuple):
+    header: Header
+    jobs: list[SwfJob]
+
+
+Reader = Callable[[str], Found]
+
+
+def whole(stream: ByteStream) -> Found:
+    header, jobs = read(stream)
+    return Found(header, list(jobs))
+
+
+@pytest.fixture
+def trace(shared: Path) -> Reader:
+    def found(name: str) -> Found:
+        path = shared / "data" / "swf" / f"{name}.swf.gz"
+        if not path.exists():
+            pytest.skip(f"there is no {path}")
+        with gzip.open(path) as stream:
+            return whole(stream)
+
+    return found
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_a_real_trace_is_read_whole_and_quickly(trace: Reader, name: str) -> None:
+    before = time.process_time()
+    header, jobs = trace(name)
+    assert time.process_time() - before < 1.0  # 0.15 on a quiet machine
+    assert len(jobs) == header.max_records == TRACES[name]
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_a_real_trace_survives_being_written(trace: Reader, name: str) -> None:
+    found = trace(name)
+    assert whole(BytesIO("".join(write(*found)).encode())) == found
+
+
+def test_kth_has_the_dirt_that_is_known(trace: Reader) -> None:
+    header, jobs = trace("KTH-SP2-1996-2.1-cln")
+    assert (header.unix_start_time, header.max_procs) == (843_480_031, 100)
+    assert sum(job.run_time == 0 for job in jobs) == 8
+    assert sum(job.run_time > (job.time_limit or job.run_time) for job in jobs) == 475
+    assert sum(job.allocated_processors < 1 for job in jobs) == 1
+    assert len({job.user for job in jobs}) == 214
+
+
+def test_metacentrum_has_two_jobs_whose_end_nobody_saw(trace: Reader) -> None:
+    header, jobs = trace("MetaCentrum-Zewura-Zegox-2013")
+    assert [job.number for job in jobs if job.end_time is None] == [4186, 4200]
+    assert len(header.queues) == 11
+    assert len({job.user for job in jobs}) == 75
+
+
+def test_lublin_knows_no_requests(trace: Reader) -> None:
+    _, jobs = trace("Lublin-256-synthetic")
+    assert {job.time_limit for job in jobs} == {None}
+    assert {job.requested_processors for job in jobs} == {-1}
+    assert max(job.processors or 0 for job in jobs) <= 256
+
+
+def test_ubccr_runs_over_its_limits(trace: Reader) -> None:
+    header, jobs = trace("UBCCR-Slurm-medium-week")
+    assert sum(job.run_time > (job.time_limit or job.run_time) for job in jobs) == 153
+    assert header.partitions == {1: "general-compute", 2: "debug"}

@@ -1,0 +1,217 @@
+"""Bad traces: a sentence with the line, what was expected and what to do, whatever the bytes; and never much memory."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+import zlib
+from io import BytesIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.simulator.swf import LINE_LIMIT, REMARK_LIMIT, ByteStream, lines, read
+from fairbank.values.trouble import Malformed
+
+GOOD = b"1 50 0 60 4 -1 -1 4 600 -1 1 1 1 -1 1 1 -1 -1\n"
+
+
+def drain(stream: ByteStream) -> int:
+    return sum(1 for _ in read(stream).jobs)
+
+
+def changed(column: int, word: str) -> bytes:
+    """A good line with another word in `column`, counted from 1."""
+    words = GOOD.decode().split()
+    words[column - 1] = word
+    return " ".join(words).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("second_line", "message", "field", "remedy"),
+    [
+        (b"1 2 3\n", "3 columns, expected 18", None, "fill the columns"),
+        (GOOD[:-7] + b"\n", "16 columns, expected 18", None, "fill the columns"),
+        (GOOD.strip() + b" node7\n", "19 columns, expected 18", None, "keep the first 18"),
+        (GOOD.strip() + b" " + GOOD, "36 columns, expected 18", None, "keep the first 18"),
+        (changed(2, "-1"), "submit time is -1, expected 0 or more", "submit time", "every job needs"),
+        (changed(2, "-7"), "submit time is -7, expected 0 or more", "submit time", "every job needs"),
+        (changed(1, "-1"), "job number is -1, expected 0 or more", "job number", "every job needs"),
+        (changed(2, "49"), "submit time 49 comes after submit time 50, expected submit times in order", "submit time", "sort"),
+        (changed(5, "-2"), "allocated processors is -2, expected -1 (unknown), or 0 to", "allocated processors", "correct the line"),
+        (changed(5, "4.0"), "allocated processors is '4.0', expected a whole number", "allocated processors", "correct the line"),
+        (changed(12, "alice"), "user is 'alice', expected a whole number", "user", "correct the line"),
+        (changed(4, "1e3"), "run time is '1e3', expected a number", "run time", "correct the line"),
+        (changed(4, "nan"), "run time is 'nan', expected a number", "run time", "correct the line"),
+        (changed(4, "--5"), "run time is '--5', expected a number", "run time", "correct the line"),
+        (changed(4, "5-"), "run time is '5-', expected a number", "run time", "correct the line"),
+        (changed(4, "+5"), "run time is '+5', expected a number", "run time", "correct the line"),
+        (changed(4, "1_000"), "run time is '1_000', expected a number", "run time", "correct the line"),
+        (changed(8, str(2**53)), "requested processors is 9007199254740992, expected -1", "requested processors", "correct the line"),
+        (
+            changed(8, "9" * 5_000),  # more digits than int() takes
+            "requested processors is 99999999999999999999..., expected -1",
+            "requested processors",
+            "correct the line",
+        ),
+        (changed(9, str(10**12)), "the job ends after the year 9999", None, "UnixStartTime"),
+        (changed(4, "60\0"), "byte 0x00 at place 10, expected plain text", None, "Standard Workload Format"),
+        (changed(12, "é"), "byte 0xc3 at place 30, expected plain text", None, "Standard Workload Format"),
+        (b"\x1f\x8b\x08\0", "this is gzip-compressed, expected text", None, "gunzip"),
+        (b"# a comment of another kind\n", "6 columns, expected 18", None, "fill the columns"),
+        (b"1" * (LINE_LIMIT + 1), f"longer than {LINE_LIMIT} bytes", None, "one job a line"),
+    ],
+)
+def test_a_bad_line_is_named(second_line: bytes, message: str, field: str | None, remedy: str) -> None:
+    jobs = read(BytesIO(GOOD + second_line)).jobs
+    assert next(jobs).number == 1
+    with pytest.raises(Malformed) as said:
+        next(jobs)
+    assert said.value.message.startswith(f"line 2: {message}")
+    assert said.value.field == field
+    assert remedy in (said.value.remedy or "")
+
+
+@pytest.mark.parametrize(
+    ("comment", "message"),
+    [
+        (b"; MaxProcs: 12O", "line 2: MaxProcs is '12O', expected a whole number"),
+        (
+            b"; UnixStartTime: 999999999999999999",
+            "line 2: UnixStartTime is '999999999999999999', expected a whole number up to 253402300799",
+        ),
+        (b"; MaxNodes: -5", "line 2: MaxNodes is '-5'"),
+        (b"; NodeFailures: 1 two 3", "line 2: NodeFailures is 'two'"),
+        ("; Queue: \u0663 long".encode(), "line 2: Queue is '\u0663'"),
+    ],
+)
+def test_a_bad_number_in_the_header_is_named(comment: bytes, message: str) -> None:
+    with pytest.raises(Malformed) as said:
+        read(BytesIO(b"; Version: 2\n" + comment + b"\n" + GOOD))
+    assert said.value.message.startswith(message)
+    assert said.value.remedy == "correct the header comment, or remove the line"
+
+
+def test_a_header_may_say_that_it_does_not_know() -> None:
+    header = read(BytesIO(b"; MaxProcs: UNKNOWN\n; MaxNodes:\n; MaxRuntime: -1\n; UnixStartTime: unknown\n; Queue: see below\n")).header
+    assert (header.max_procs, header.max_nodes, header.max_runtime, header.unix_start_time) == (None, None, None, None)
+    assert header.queues == {}
+
+
+def test_a_header_cannot_steer_a_terminal() -> None:
+    header = read(BytesIO(b"; Computer: \x1b[2Jred\0rum \xff\n")).header
+    assert header.computer == "[2Jred rum \N{REPLACEMENT CHARACTER}"
+
+
+@pytest.mark.parametrize("cut", [0.1, 0.5, 0.99])
+def test_a_truncated_gzip_file_names_the_line_it_reached(cut: float) -> None:
+    whole = gzip.compress(b"".join(b"%d " % n + GOOD[2:] for n in range(20_000)))
+    reached: list[int] = []
+    with gzip.open(BytesIO(whole[: int(len(whole) * cut)])) as stream, pytest.raises(Malformed) as said:
+        reached.extend(job.number for job in read(stream).jobs)
+    assert reached == list(range(len(reached)))
+    assert said.value.message.startswith(f"line {len(reached) + 1}: the compressed data end here, too early, or are damaged")
+    assert said.value.remedy == "fetch the file again; gzip -t tests it"
+
+
+def test_damaged_compression_is_malformed() -> None:
+    packed = bytearray(gzip.compress(GOOD * 1_000))
+    packed[30:40] = b"\xff" * 10
+    with gzip.open(BytesIO(packed)) as stream, pytest.raises(Malformed, match=r"line \d+: "):
+        drain(stream)
+    with gzip.open(BytesIO(GOOD)) as stream, pytest.raises(Malformed, match=r"line 1: the compressed data"):
+        drain(stream)
+
+
+def test_a_disk_that_fails_is_not_a_malformed_trace() -> None:
+    class Dying:
+        def readline(self, size: int, /) -> bytes:
+            raise OSError(5, "Input/output error")
+
+    with pytest.raises(OSError, match="Input/output error"):
+        read(Dying())
+
+
+def bomb(unit: bytes, mebibytes: int) -> bytes:
+    """`unit` over and over, compressed: some thousand times smaller than what comes out."""
+    chunk = unit * (2**20 // len(unit))
+    packer = zlib.compressobj(level=1, wbits=31)
+    return b"".join(packer.compress(chunk) for _ in range(mebibytes)) + packer.flush()
+
+
+BOMBS = {
+    "one endless line": (b"1", f"line 1: longer than {LINE_LIMIT} bytes"),
+    "one endless comment": (b";", f"line 1: longer than {LINE_LIMIT} bytes"),
+    "zeros": (b"\0", f"line 1: longer than {LINE_LIMIT} bytes"),
+    "empty lines": (b"\n", f"line {REMARK_LIMIT + 1}: more than {REMARK_LIMIT} bytes of comments and blank lines"),
+    "one note after another": (b"; Note: x\n", f"more than {REMARK_LIMIT} bytes of comments and blank lines"),
+    "node failures": (b"; NodeFailures: 1 2 3 4 5 6 7\n", f"more than {REMARK_LIMIT} bytes of comments and blank lines"),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_gzip_bomb_is_refused_in_little_memory(name: str) -> None:
+    unit, message = BOMBS[name]
+    packed = bomb(unit, 64)
+    with gzip.open(BytesIO(packed)) as stream, peak_below(8 * 2**20), pytest.raises(Malformed) as said:
+        drain(stream)
+    assert message in said.value.message
+
+
+def test_comments_among_the_jobs_are_bounded_too() -> None:
+    with pytest.raises(Malformed, match="bytes of comments and blank lines"):
+        drain(BytesIO(GOOD + b";\n" * REMARK_LIMIT))
+
+
+def test_a_long_trace_takes_no_more_memory_than_a_short_one() -> None:
+    packed = bomb(GOOD, 1)
+    with gzip.open(BytesIO(packed)) as stream, peak_below(2**20):
+        assert drain(stream) > 20_000
+
+
+class peak_below:  # noqa: N801 - reads as a phrase
+    """Fails when what is done inside ever holds more than `limit` bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+
+    def __enter__(self) -> None:
+        tracemalloc.start()
+
+    def __exit__(self, *_: object) -> None:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < self.limit, f"{peak} bytes at the peak, allowed {self.limit}"
+
+
+def test_lines_are_as_long_as_the_caller_allows() -> None:
+    assert list(lines(BytesIO(b"ab\nc"), limit=3)) == [(1, b"ab\n"), (2, b"c")]
+    with pytest.raises(Malformed, match="line 1: longer than 2 bytes"):
+        list(lines(BytesIO(b"ab\nc"), limit=2))
+
+
+words = st.sampled_from([b"-1", b"0", b"7", b"600", b"1.5", b"-", b".", b"\0", b"nan", b"9" * 30, b";", b"\xff", b"; MaxProcs: 1"])
+nearly = st.lists(st.lists(words, min_size=16, max_size=20).map(b" ".join), max_size=6).map(b"\n".join)
+
+
+@given(st.binary(max_size=300) | nearly | nearly.map(lambda tail: GOOD + tail))
+def test_any_bytes_are_a_trace_or_malformed(data: bytes) -> None:
+    readable(BytesIO(data))
+
+
+@given(st.binary(max_size=40), st.integers(0, 200))
+def test_any_compressed_bytes_are_a_trace_or_malformed(noise: bytes, at: int) -> None:
+    packed = gzip.compress(GOOD * 20, mtime=0)
+    with gzip.open(BytesIO(packed[:at] + noise + packed[at + len(noise) :])) as stream:
+        readable(stream)
+
+
+def readable(stream: ByteStream) -> None:
+    """Read to the end; whatever is wrong is said in one printable sentence with its line, and what to do."""
+    wrong: Malformed | None = None
+    try:
+        drain(stream)
+    except Malformed as bad:
+        wrong = bad
+    assert wrong is None or (wrong.message.startswith("line ") and wrong.message.isprintable() and wrong.remedy)
