@@ -12,6 +12,7 @@ from fairbank.bank.wish import (
     Asked,
     Charge,
     Deposit,
+    Expire,
     Found,
     Hold,
     Lapse,
@@ -66,8 +67,11 @@ def needs_of(batch: Sequence[Asked], *, office: bool = False) -> Needs:
                 _fund(needs, wish.run, wish.line, wish.resource, wish.owner)
             case Adjust() | Lapse() | Refund():
                 needs.runs.add(wish.run)
-            case Deposit() | Withdraw() | Amend():
+            case Deposit() | Withdraw() | Expire():
                 needs.allocations.add(wish.allocation)
+            case Amend():
+                needs.allocations.add(wish.allocation)
+                needs.funds.add((wish.project, wish.resource))
             case SetCap():
                 needs.allocations.add(wish.allocation)
                 needs.caps.add((wish.allocation, wish.uid))

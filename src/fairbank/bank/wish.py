@@ -130,14 +130,25 @@ class Open(Wish, frozen=True, kw_only=True, tag="open"):
 
 
 class Amend(Wish, frozen=True, kw_only=True, tag="amend"):
-    """Change the terms of an allocation; None leaves a term as it is."""
+    """Change the terms of an allocation; None leaves a term as it is. The event END also ends the period now.
+
+    `project` and `resource` are the allocation's own: they never change, and tell which others it must not overlap.
+    """
 
     allocation: int
+    project: int
+    resource: str
     start: Instant | None = None
     end: Instant | None = None
     shared: bool | None = None
     credit_limit: SuMinutes | None = None
     event: AllocationEvent | None = None
+
+
+class Expire(Wish, frozen=True, kw_only=True, tag="expire"):
+    """End an allocation whose period is over. Only the sweep asks this."""
+
+    allocation: int
 
 
 class SetCap(Wish, frozen=True, kw_only=True, tag="cap"):
@@ -175,7 +186,22 @@ class Note(Wish, frozen=True, kw_only=True, tag="note"):
 
 
 Request = (
-    Hold | Adjust | Charge | Release | Lapse | Refund | Deposit | Withdraw | Transfer | Open | Amend | SetCap | Found | SetMember | Note
+    Hold
+    | Adjust
+    | Charge
+    | Release
+    | Lapse
+    | Refund
+    | Deposit
+    | Withdraw
+    | Transfer
+    | Open
+    | Amend
+    | Expire
+    | SetCap
+    | Found
+    | SetMember
+    | Note
 )
 
 

@@ -77,9 +77,10 @@ class Allocations:
         return self._ask(asker, wish)
 
     def amend(self, asker: Asker, wish: Amend) -> Outcome:
-        self.get(asker, wish.allocation)
+        """Change terms; the wish's project and resource are filled in here."""
+        allocation = self.get(asker, wish.allocation)
         demand(asker, Do.AMEND_ALLOCATION)
-        return self._ask(asker, wish)
+        return self._ask(asker, msgspec.structs.replace(wish, project=allocation.project, resource=allocation.resource))
 
     def set_cap(self, asker: Asker, wish: SetCap) -> Outcome:
         demand(asker, Do.SET_CAP, self.get(asker, wish.allocation).project)

@@ -25,7 +25,7 @@ from fairbank.simulator.replay import Demand, Fund, Moment, Payer, demand_of, mo
 from fairbank.simulator.swf import Trace
 from fairbank.store.contract import PAGE_MAX, AllocationQuery, Page
 from fairbank.values.time import LAST_INSTANT, Instant
-from fairbank.values.trouble import Conflict, Trouble
+from fairbank.values.trouble import Conflict, Malformed, Trouble
 from fairbank.values.units import SUM_MAX, SuMinutes
 
 OpenTrace = Callable[[], AbstractContextManager[Trace]]
@@ -224,6 +224,8 @@ class _Player:
             return
         self._tally[type(wish).__name__] += 1
         if isinstance(wish, Hold):
+            if outcome.again:
+                raise Malformed(f"job {moment.number} stands twice in the trace", remedy="keep one line for each job")
             self._holding[moment.number] = outcome.amount
             self._held += outcome.amount
             self._peak = max(self._peak, self._held)

@@ -7,9 +7,8 @@ import threading
 
 import msgspec
 
-from fairbank.bank.allocation import AllocationEvent
 from fairbank.bank.ledger import Done
-from fairbank.bank.wish import Amend, Asked, Lapse
+from fairbank.bank.wish import Asked, Expire, Lapse
 from fairbank.service.counter import Counter
 from fairbank.store.contract import Store
 from fairbank.values.time import Clock
@@ -40,8 +39,8 @@ class Upkeep:
             with self._store.reading() as reader:
                 runs = reader.overdue(now, _BATCH)
                 allocations = reader.expired(now, _BATCH)
-            wishes: list[Lapse | Amend] = [Lapse(run=run) for run in runs]
-            wishes += [Amend(allocation=number, event=AllocationEvent.END, comment="its period is over") for number in allocations]
+            wishes: list[Lapse | Expire] = [Lapse(run=run) for run in runs]
+            wishes += [Expire(allocation=number) for number in allocations]
             if not wishes:
                 return Swept(lapsed, ended)
             done = [isinstance(each, Done) for each in self._counter.ask([Asked(wish, now, self._actor) for wish in wishes])]

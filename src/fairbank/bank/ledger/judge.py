@@ -27,6 +27,7 @@ _RULES: Mapping[type, Callable[[Book, wishes.Asked, Any, Policy], Outcome]] = {
     wishes.Transfer: credit.transfer,
     wishes.Open: terms.open_allocation,
     wishes.Amend: terms.amend,
+    wishes.Expire: terms.expire,
     wishes.SetCap: terms.set_cap,
     wishes.Found: office.found,
     wishes.SetMember: office.set_member,

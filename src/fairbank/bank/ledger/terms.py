@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.bank.allocation import NEXT, Allocation, overlapping
+from fairbank.bank.allocation import NEXT, Allocation, AllocationEvent, overlapping
 from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Outcome, done
 from fairbank.bank.policy import Policy, fits
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import UserSums
-from fairbank.bank.wish import Amend, Asked, Open, SetCap
+from fairbank.bank.wish import Amend, Asked, Expire, Open, SetCap
+from fairbank.values.time import Instant
 
 _replace = msgspec.structs.replace
 _encode = msgspec.json.Encoder().encode
@@ -39,11 +40,13 @@ def open_allocation(book: Book, asked: Asked, wish: Open, policy: Policy) -> Out
         credit_limit=wish.credit_limit,
     )
     book.open(fresh)
-    entry = book.post(asked, Kind.OPEN, 0, fresh, details=terms_of(fresh))
-    if wish.deposit:
-        richer = _replace(book.allocations[fresh.id], deposited=wish.deposit)
-        book.post(asked, Kind.DEPOSIT, wish.deposit, richer)
-    return done(entry, book.allocations[fresh.id])
+    if not wish.deposit:
+        return done(book.post(asked, Kind.OPEN, 0, fresh, details=terms_of(fresh)), fresh)
+    # The last entry answers, so it carries the key: asked again, the same figures come back.
+    keyless = _replace(asked, wish=_replace(wish, key=None))
+    book.post(keyless, Kind.OPEN, 0, fresh, details=terms_of(fresh))
+    richer = _replace(book.allocations[fresh.id], deposited=wish.deposit)
+    return done(book.post(asked, Kind.DEPOSIT, wish.deposit, richer), richer)
 
 
 def terms_of(allocation: Allocation) -> str:
@@ -69,17 +72,32 @@ def amend(book: Book, asked: Asked, wish: Amend, policy: Policy) -> Outcome:
     state = old.state if wish.event is None else NEXT.get((old.state, wish.event))
     if state is None:
         return Refusal(reason=Reason.WRONG_STATE, allocation=old.id, project=old.project, resource=old.resource)
+    end = old.end if wish.end is None else wish.end
+    if wish.event is AllocationEvent.END:
+        end = Instant(min(end, max(asked.at, old.start + 1)))  # so that another may follow
     new = _replace(
         old,
         state=state,
         start=old.start if wish.start is None else wish.start,
-        end=old.end if wish.end is None else wish.end,
+        end=end,
         shared=old.shared if wish.shared is None else wish.shared,
         credit_limit=old.credit_limit if wish.credit_limit is None else wish.credit_limit,
     )
     no = _objection(book, old, new)
     if no is not None:
         return no
+    return done(book.post(asked, Kind.TERMS, 0, new, details=terms_of(new)), new)
+
+
+def expire(book: Book, asked: Asked, wish: Expire, policy: Policy) -> Outcome:
+    """End an allocation whose period is over."""
+    old = book.allocations.get(wish.allocation)
+    if old is None:
+        return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
+    state = NEXT.get((old.state, AllocationEvent.END))
+    if state is None or asked.at < old.end:
+        return Refusal(reason=Reason.WRONG_STATE, allocation=old.id, project=old.project, resource=old.resource)
+    new = _replace(old, state=state)
     return done(book.post(asked, Kind.TERMS, 0, new, details=terms_of(new)), new)
 
 

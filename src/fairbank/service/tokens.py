@@ -1,0 +1,141 @@
+"""Tokens: secrets shown once that let a program sign in as a user, with less than the user's rights, for a while.
+
+The bank keeps only a keyed digest: whoever reads the database cannot sign in, and without the key nobody can try tokens against it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+from collections.abc import Iterable
+
+import msgspec
+
+from fairbank.bank.wish import Asked, Note
+from fairbank.service.askers import FULL, Asker
+from fairbank.service.counter import Counter
+from fairbank.service.rights import Do, demand
+from fairbank.store.contract import Store, Token
+from fairbank.values import ids
+from fairbank.values.time import DAY, LAST_INSTANT, Clock, Instant, iso
+from fairbank.values.trouble import Forbidden, Malformed, Unauthenticated, Unknown
+
+MARK = "fbk_"
+"""What a token starts with lets people and scanners know it when they see one."""
+
+AGENT = "agent:"
+DAYS_MAX = 731
+LABEL_MAX = 64
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Tokens:
+    """The use cases around tokens. Making one and taking one back are journalled in the office's book."""
+
+    def __init__(self, store: Store, counter: Counter, clock: Clock, key: bytes) -> None:
+        self._store, self._counter, self._clock, self._key = store, counter, clock, key
+
+    def create(self, asker: Asker, *, label: str, scopes: Iterable[str], days: int, uid: int | None = None) -> tuple[Token, str]:
+        """A new token and its secret, which nobody will see again. Raises Forbidden, Malformed.
+
+        A superuser may make tokens for others, and tokens for a cluster's agent; all others only for themselves, with no
+        more scopes than they have themselves.
+        """
+        if asker.acting_as is not None:
+            raise Forbidden("tokens are not made while acting as another user", field="as", remedy="a superuser names the owner: uid")
+        owner = asker.uid if uid is None else ids.uid(uid)
+        wanted = _checked_scopes(asker, scopes)
+        if owner != asker.uid:
+            demand(asker, Do.MANAGE_TOKENS)
+        now = self._clock.now()
+        secret = new_secret()
+        token = Token(
+            id=0,
+            digest=digest(secret, self._key),
+            uid=owner,
+            label=_checked_label(label),
+            scopes=wanted,
+            created=now,
+            expires=Instant(min(now + _checked_days(days) * DAY, LAST_INSTANT)),
+        )
+        kept = msgspec.structs.replace(token, id=self._store.add_token(token))
+        self._note(asker, "token made", kept)
+        return kept, secret
+
+    def find(self, secret: str) -> Token:
+        """The token of a secret. Raises Unauthenticated, saying whether it is unknown, revoked or expired; never repeats the secret."""
+        with self._store.reading() as reader:
+            token = reader.token(digest(secret, self._key))
+        if token is None:
+            raise Unauthenticated("this token is not known here", remedy="send it whole, or ask for a new one")
+        if token.revoked is not None:
+            raise Unauthenticated(f"the token was revoked at {iso(token.revoked)}", remedy="ask for a new one")
+        if self._clock.now() >= token.expires:
+            raise Unauthenticated(f"the token expired at {iso(token.expires)}", remedy="ask for a new one")
+        return token
+
+    def list(self, asker: Asker, uid: int | None = None) -> list[Token]:
+        """The tokens of `uid`, by default one's own, used up ones included. Raises Forbidden."""
+        owner = asker.uid if uid is None else uid
+        if owner != asker.uid:
+            demand(asker, Do.MANAGE_TOKENS)
+        with self._store.reading() as reader:
+            return reader.tokens(owner)
+
+    def revoke(self, asker: Asker, number: int) -> None:
+        """Take a token back, on all servers at once. Raises Unknown, for a token that is not there as for one of others."""
+        with self._store.reading() as reader:
+            mine = reader.tokens(None if asker.superuser else asker.uid)
+        token = next((each for each in mine if each.id == number), None)
+        if token is None or not self._store.revoke_token(number, self._clock.now()):
+            raise Unknown(f"there is no valid token {number}", field="token", remedy="list yours with: fairbank token list")
+        self._note(asker, "token revoked", token)
+
+    def _note(self, asker: Asker, what: str, token: Token) -> None:
+        facts = {"what": what, "token": token.id, "uid": token.uid, "label": token.label, "scopes": token.scopes, "expires": token.expires}
+        self._counter.ask([Asked(Note(details=_encode(facts).decode()), self._clock.now(), asker.actor, asker.acting_as)])
+
+
+def new_secret() -> str:
+    """A token of 256 random bits."""
+    return MARK + base64.urlsafe_b64encode(secrets.token_bytes(32)).rstrip(b"=").decode("ascii")
+
+
+def digest(secret: str, key: bytes) -> bytes:
+    """What the store keeps of a secret."""
+    return hashlib.blake2b(secret.encode("utf-8"), key=key, digest_size=32, person=b"fairbank token").digest()
+
+
+_SCOPES = "read, write, agent:CLUSTER, or several of them"
+
+
+def _checked_scopes(asker: Asker, scopes: Iterable[str]) -> tuple[str, ...]:
+    """The scopes in one order. Raises Malformed for words that are none, Forbidden for more than `asker` has."""
+    wanted = tuple(sorted(set(scopes)))
+    if not wanted:
+        raise Malformed("a token needs a scope", field="scopes", remedy=_SCOPES)
+    for scope in wanted:
+        if scope.startswith(AGENT):
+            ids.name(scope.removeprefix(AGENT), field="scopes")
+            demand(asker, Do.MANAGE_TOKENS)
+        elif scope not in FULL:
+            raise Malformed(f"{scope[:64]!r} is not a scope", field="scopes", remedy=_SCOPES)
+        elif scope not in asker.scopes:
+            raise Forbidden(f"you signed in without the scope {scope!r}", field="scopes", remedy="sign in as yourself, not by a token")
+    if "write" not in asker.scopes:
+        raise Forbidden("making a token needs the scope 'write'", field="scopes", remedy="sign in as yourself, not by a token")
+    return wanted
+
+
+def _checked_label(label: str) -> str:
+    if not label or len(label) > LABEL_MAX:
+        raise Malformed("this label cannot be kept", field="label", remedy=f"1 to {LABEL_MAX} printable characters that say what it is for")
+    return ids.comment(label, field="label")
+
+
+def _checked_days(days: int) -> int:
+    if not 1 <= days <= DAYS_MAX:
+        raise Malformed(f"a token cannot be good for {days} days", field="days", remedy=f"from 1 to {DAYS_MAX}")
+    return days
