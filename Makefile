@@ -1,0 +1,108 @@
+# The verbs of Fairbank; `make` alone lists them. Each does its own set-up. CI calls these and has no steps of its own.
+#
+#   PYTHON=python3.12        another interpreter (3.11 or newer) for .venv
+#   SHORT=1                  bench and campaign: a few minutes instead of long ones
+#   TESTS=tests/bank         test and campaign: only these
+#   ARGS="-x -k hold"        handed on to pytest, to the benchmarks, or to `fairbank demo`
+#   UPGRADE=1                lock: newest versions instead of the smallest change
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CODE := $(wildcard src tests tools benchmarks)
+COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate \
+	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
+# Plug-ins that cost seconds at each start and that only the slow half uses.
+LIGHT := -p no:schemathesis -p no:xdist -p no:pytest_cov -p no:faker -p no:platformdirs
+say = @printf '\n== %s\n' '$(1)'
+
+export UV_PYTHON_DOWNLOADS := never
+export NO_MKDOCS_2_WARNING := 1
+export FAIRBANK_SHORT := $(SHORT)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench campaign map docs lock coverage clean
+
+help: ## list the verbs
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.runtime ## run the main job: a month of jobs through the bank, then a newcomer's session
+	$(call say,demo)
+	$(BIN)/fairbank demo $(ARGS)
+
+test: $(VENV)/.dev ## run the tests, PostgreSQL included
+	$(call say,test: the quick half)
+	$(BIN)/pytest $(LIGHT) -m 'not slow and not campaign' $(ARGS) $(TESTS)
+	$(call say,test: the slow half)
+	$(BIN)/pytest -m 'slow and not campaign' $(ARGS) $(TESTS) || { code=$$?; [ $$code = 5 ] && [ -n '$(ARGS)$(TESTS)' ]; }
+
+check: $(VENV)/.dev ## lint, formatting, types, the map, the locks
+	$(call say,check: lint)
+	$(BIN)/ruff check $(CODE)
+	$(call say,check: formatting)
+	$(BIN)/ruff format --check $(CODE)
+	$(call say,check: types)
+	$(BIN)/mypy --strict $(CODE)
+	$(call say,check: streets and map)
+	$(BIN)/python -m tools.map --check
+	$(call say,check: locks)
+	$(BIN)/python -m tools.locks
+
+format: $(VENV)/.dev ## let ruff arrange the code
+	$(call say,format)
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+bench: $(VENV)/.dev ## measure every speed that we claim
+	$(call say,bench)
+	$(BIN)/python -m benchmarks $(if $(SHORT),--short) $(ARGS)
+
+campaign: $(VENV)/.dev ## faults, storms and long random runs
+	$(call say,campaign)
+	$(BIN)/pytest -m campaign --timeout $(if $(SHORT),600,7200) $(ARGS) $(TESTS)
+
+map: $(VENV)/.dev ## draw the import graph into ARCHITECTURE.md
+	$(call say,map)
+	$(BIN)/python -m tools.map
+
+docs: $(VENV)/.dev ## build the documentation into site/
+	$(call say,docs)
+	$(BIN)/mkdocs build --strict --quiet
+	@echo 'site/index.html'
+
+coverage: $(VENV)/.dev ## which lines the tests never reach
+	$(call say,coverage)
+	$(BIN)/pytest --cov --cov-report term-missing:skip-covered -m 'not campaign' $(ARGS) $(TESTS)
+
+lock: $(VENV)/.uv ## bring the lock files up to date with pyproject.toml
+	$(call say,lock)
+	$(COMPILE) --group setup --output-file requirements-setup.lock
+	$(COMPILE) pyproject.toml --output-file requirements.lock
+	$(COMPILE) pyproject.toml --group dev --constraints requirements.lock --output-file requirements-dev.lock
+
+clean: ## remove what the other verbs made
+	rm -rf $(VENV) .cache site dist
+
+# Set-up. A stamp is made when its step has succeeded, so that a second call costs nothing.
+# setuptools goes because what it adds to every start of Python is felt in our commands.
+
+$(VENV)/.uv: requirements-setup.lock
+	$(call say,set-up: $(VENV) with $(PYTHON))
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo 'Fairbank needs Python 3.11 or newer. Say which one: make PYTHON=python3.11'; exit 1; }
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV) || { echo 'This Python cannot make environments. On Debian: apt-get install python3-venv'; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-setup.lock
+	$(BIN)/uv pip uninstall --quiet --python $(BIN)/python setuptools
+	@touch $@
+
+$(VENV)/.runtime: $(VENV)/.uv requirements.lock pyproject.toml
+	$(call say,set-up: what Fairbank needs)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime requirements-dev.lock
+	$(call say,set-up: what its tests need)
+	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements-dev.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
+	@touch $@

@@ -1,0 +1,47 @@
+"""What all tests share: the servers they may ask for, the recorded workloads, and a surrounding that is the same everywhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+pytest_plugins = ["tests.support.postgres", "tests.support.munge"]
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+FOR_TESTS = {"FAIRBANK_SHARED", "FAIRBANK_SHORT", "FAIRBANK_LIBMUNGE"}
+
+# Busy machines are slow now and then: no deadline for an example. `--hypothesis-profile campaign` looks longer.
+settings.register_profile("house", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("campaign", settings.get_profile("house"), max_examples=5_000)
+settings.load_profile("house")
+
+
+def pytest_configure() -> None:
+    """Forget whose machine this is: no setting of a person's own bank may reach a test."""
+    for name in [name for name in os.environ if name.startswith("FAIRBANK_") and name not in FOR_TESTS]:
+        del os.environ[name]
+
+
+@pytest.fixture(scope="session")
+def checkout() -> Path:
+    """The folder of the whole tree."""
+    return CHECKOUT
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Recorded workloads and other large material that is not part of the tree: beside it, or where FAIRBANK_SHARED says."""
+    folder = Path(os.environ.get("FAIRBANK_SHARED") or CHECKOUT.parent / "shared")
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is not there; FAIRBANK_SHARED may name another folder")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def rounds() -> Callable[[int, int], int]:
+    """`rounds(1000, 20)`: how often a campaign repeats itself, at length or in short (SHORT=1)."""
+    return lambda at_length, in_short: in_short if os.environ.get("FAIRBANK_SHORT") else at_length

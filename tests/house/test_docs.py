@@ -1,0 +1,54 @@
+"""The documentation says what the code does, builds without a warning, and loads nothing from elsewhere."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairbank.values.trouble import Trouble
+
+LOADED_FROM_ELSEWHERE = re.compile(r"<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)=\"(?:https?:)?//[^>]*>")
+
+
+def test_every_trouble_is_described_with_its_status_and_exit_code(checkout: Path) -> None:
+    page = (checkout / "docs" / "reference" / "troubles.md").read_text()
+    rows = re.findall(r"^\| ([a-z]+) \|.*\| (\d+) \| (\d+) \|$", page, re.MULTILINE)
+    assert sorted(rows) == sorted((kind.__name__.lower(), str(kind.http), str(kind.exit)) for kind in _kinds(Trouble))
+
+
+def test_every_decision_is_listed(checkout: Path) -> None:
+    folder = checkout / "docs" / "decisions"
+    index = (folder / "index.md").read_text()
+    assert [page.name for page in folder.glob("[0-9]*.md") if f"({page.name})" not in index] == []
+
+
+def test_the_words_of_the_glossary_are_in_order(checkout: Path) -> None:
+    words = re.findall(r"^\*\*([^*]+)\*\*", (checkout / "docs" / "glossary.md").read_text(), re.MULTILINE)
+    assert words == sorted(words, key=str.lower)
+
+
+@pytest.mark.slow
+def test_the_pages_build_and_load_nothing_from_elsewhere(checkout: Path, tmp_path: Path) -> None:
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)],
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    pages = list(tmp_path.rglob("*.html"))
+    assert len(pages) > 5
+    assert [(page.name, found) for page in pages for found in LOADED_FROM_ELSEWHERE.findall(page.read_text())] == []
+    assert [page.name for page in pages if 'class="mermaid"' in page.read_text()] == []  # the theme would fetch its drawing program
+
+
+def _kinds(kind: type[Trouble]) -> Iterator[type[Trouble]]:
+    for special in kind.__subclasses__():
+        yield special
+        yield from _kinds(special)

@@ -1,0 +1,77 @@
+"""No server outlives the tests that started it, even when they are killed; and killing one kills its children."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from tests.support.account import Account
+from tests.support.keeper import Kept, Order, children
+from tests.support.waiting import wait_until
+
+FAMILY = ["sh", "-c", "sleep 1000 & sleep 1000 & wait"]
+
+
+def test_stopping_ends_the_server_and_leaves_its_folder(tmp_path: Path) -> None:
+    kept = Kept(_order(tmp_path))
+    kept.stop()
+    assert not kept.running
+    assert tmp_path.is_dir()
+
+
+def test_a_kill_reaches_the_children_too(tmp_path: Path) -> None:
+    kept = Kept(_order(tmp_path))
+    wait_until(lambda: len(children(kept.pid)) == 2, "the server to have two children")
+    family = [kept.pid, *children(kept.pid)]
+    kept.kill()
+    wait_until(lambda: not any(map(_alive, family)), "the whole family to be gone")
+
+
+def test_stopping_or_killing_twice_is_no_harm(tmp_path: Path) -> None:
+    kept = Kept(_order(tmp_path))
+    kept.kill()
+    kept.kill()
+    kept.stop()
+
+
+def test_the_server_goes_when_the_tests_are_killed(tmp_path: Path, checkout: Path) -> None:
+    folder = tmp_path / "server"
+    folder.mkdir()
+    program = (
+        "import sys; from tests.support.keeper import Kept, Order\n"
+        f"print(Kept(Order(**{asdict(_order(folder))!r})).pid, flush=True)\n"
+        "sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], cwd=checkout, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as tests:
+        assert tests.stdout is not None
+        server = int(tests.stdout.readline())
+        assert _alive(server)
+        tests.kill()
+    wait_until(lambda: not _alive(server), "the server to end with its tests")
+    wait_until(lambda: not folder.exists(), "its folder to be removed")
+
+
+def _order(folder: Path) -> Order:
+    us = Account.ourselves()
+    return Order(
+        command=FAMILY,
+        environment={"PATH": "/usr/bin:/bin"},
+        folder=str(folder),
+        log=str(folder / "log"),
+        uid=us.uid,
+        gid=us.gid,
+        groups=us.groups,
+        stop_signal=int(signal.SIGTERM),
+    )
+
+
+def _alive(pid: int) -> bool:
+    """Whether it runs; one that is dead and only waits to be buried does not."""
+    status = Path(f"/proc/{pid}/stat")
+    try:
+        return status.read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

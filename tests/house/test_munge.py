@@ -1,0 +1,67 @@
+"""The MUNGE of the tests is real: it knows who signed, refuses what was altered or used, and forgets when it restarts."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from tests.support.account import Account
+from tests.support.munge import REPLAYED, Munged, MungeTools
+
+
+def test_a_credential_says_who_made_it_and_what_it_holds(munged: Munged) -> None:
+    answer = munged.decode(munged.encode(b"debit my account"))
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.endswith("debit my account")
+    assert _metadata(answer.stdout)["UID"] == str(os.geteuid())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_another_user_is_seen_as_another_user(munged: Munged) -> None:
+    answer = munged.decode(munged.encode(b"", account=Account.number(54_321)))
+    assert (_metadata(answer.stdout)["UID"], _metadata(answer.stdout)["GID"]) == ("54321", "54321")
+
+
+def test_a_credential_is_good_once(munged: Munged) -> None:
+    credential = munged.encode(b"once")
+    assert munged.decode(credential).returncode == 0
+    assert munged.decode(credential).returncode == REPLAYED
+
+
+def test_the_daemon_forgets_what_was_used_when_it_restarts(munged: Munged) -> None:
+    """Why our servers keep a memory of their own."""
+    credential = munged.encode(b"twice")
+    munged.decode(credential)
+    munged.restart()
+    assert munged.decode(credential).returncode == 0
+
+
+def test_it_comes_back_after_kill_9(munged: Munged) -> None:
+    munged.kill()
+    assert not munged.running
+    munged.start()
+    assert munged.decode(munged.encode(b"back")).returncode == 0
+
+
+def test_a_second_daemon_reads_it_only_with_the_same_key(munged: Munged, munge_tools: MungeTools) -> None:
+    for key, readable in ((munged.key, True), (None, False)):
+        second = Munged(munge_tools, key=key)
+        try:
+            second.start()
+            assert (second.decode(munged.encode(b"shared")).returncode == 0) is readable
+        finally:
+            second.close()
+
+
+def test_the_daemon_is_not_root_and_its_key_is_its_own(munged: Munged) -> None:
+    status = munged.key_file.stat()
+    assert stat.S_IMODE(status.st_mode) == 0o600
+    assert status.st_uid != 0
+    assert munged.libmunge.is_file()
+
+
+def _metadata(answer: str) -> dict[str, str]:
+    """The lines `UID:  0` of unmunge's answer."""
+    return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in answer.splitlines())}

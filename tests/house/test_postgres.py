@@ -1,0 +1,105 @@
+"""The PostgreSQL servers of the tests are real: durable, killable, and able to refuse overlapping allocations."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from psycopg import errors
+from sqlalchemy import create_engine, text
+
+from tests.support.postgres import PostgresServer
+
+ALLOCATIONS = """
+CREATE EXTENSION btree_gist;
+CREATE TABLE allocation (
+    project_id bigint, resource text, start_at bigint, end_at bigint,
+    CONSTRAINT one_at_a_time EXCLUDE USING gist (project_id WITH =, resource WITH =, int8range(start_at, end_at) WITH &&)
+)
+"""
+
+
+def test_the_versions_are_what_the_fixtures_say(postgres18: PostgresServer) -> None:
+    with psycopg.connect(postgres18.conninfo("postgres")) as connection:
+        assert connection.info.server_version // 10_000 == 18
+
+
+def test_debians_version_too(postgres15: PostgresServer) -> None:
+    with psycopg.connect(postgres15.conninfo("postgres")) as connection:
+        assert connection.info.server_version // 10_000 == 15
+
+
+def test_commits_are_durable(postgres_server: PostgresServer) -> None:
+    with psycopg.connect(postgres_server.conninfo("postgres")) as connection:
+        settings = [connection.execute(f"SHOW {name}").fetchone() for name in ("fsync", "synchronous_commit", "full_page_writes")]
+    assert settings == [("on",)] * 3
+
+
+def test_an_exclusion_constraint_over_project_resource_and_time(postgres_url: str) -> None:
+    engine = create_engine(postgres_url)
+    insert = text("INSERT INTO allocation VALUES (:project, :resource, :start, :end)")
+    try:
+        with engine.begin() as connection:
+            connection.execute(text(ALLOCATIONS))
+            connection.execute(insert, {"project": 1, "resource": "cpu", "start": 0, "end": 100})
+            connection.execute(insert, {"project": 1, "resource": "cpu", "start": 100, "end": 200})
+            connection.execute(insert, {"project": 1, "resource": "gpu", "start": 50, "end": 150})
+        with pytest.raises(Exception, match="one_at_a_time") as refused, engine.begin() as connection:
+            connection.execute(insert, {"project": 1, "resource": "cpu", "start": 199, "end": 300})
+    finally:
+        engine.dispose()
+    assert isinstance(refused.value.__cause__, errors.ExclusionViolation)
+
+
+def test_each_test_has_a_database_of_its_own(postgres18: PostgresServer) -> None:
+    with postgres18.fresh_database() as one, postgres18.fresh_database() as other:
+        with psycopg.connect(postgres18.conninfo(one)) as connection:
+            connection.execute("CREATE TABLE mine ()")
+        with psycopg.connect(postgres18.conninfo(other)) as connection:
+            assert connection.execute("SELECT to_regclass('mine')").fetchone() == (None,)
+
+
+def test_a_database_is_dropped_even_with_sessions_open_and_the_server_dead(postgres18: PostgresServer) -> None:
+    with postgres18.fresh_database() as name:
+        forgotten = psycopg.connect(postgres18.conninfo(name))
+        postgres18.kill()
+    forgotten.close()
+    with psycopg.connect(postgres18.conninfo("postgres")) as connection:
+        assert connection.execute("SELECT count(*) FROM pg_database WHERE datname = %s", [name]).fetchone() == (0,)
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(600)
+def test_what_was_committed_survives_kill_9(postgres_server: PostgresServer, rounds: Callable[[int, int], int]) -> None:
+    """The ground that the bank's own campaigns stand on: numbers are written one by one, and none that was confirmed may be missing."""
+    with postgres_server.fresh_database() as name:
+        with psycopg.connect(postgres_server.conninfo(name)) as connection:
+            connection.execute("CREATE TABLE written (number bigint PRIMARY KEY)")
+        confirmed: list[int] = []
+        for _ in range(rounds(50, 3)):
+            enough = threading.Event()
+            writer = threading.Thread(target=_write_until_killed, args=(postgres_server.conninfo(name), confirmed, enough))
+            writer.start()
+            assert enough.wait(30)
+            postgres_server.kill()
+            writer.join()
+            postgres_server.start()
+            with psycopg.connect(postgres_server.conninfo(name)) as connection:
+                kept = {number for (number,) in connection.execute("SELECT number FROM written")}
+            assert kept >= set(confirmed)
+
+
+def _write_until_killed(conninfo: str, confirmed: list[int], enough: threading.Event) -> None:
+    """Commit one number after the other, and say when there are fifty more."""
+    first = (confirmed[-1] if confirmed else 0) + 2  # the last unconfirmed one may have been committed, or not
+    try:
+        with psycopg.connect(conninfo, autocommit=True) as connection:
+            for number in range(first, first + 1_000_000):
+                connection.execute("INSERT INTO written VALUES (%s)", [number])
+                confirmed.append(number)
+                if number == first + 50:
+                    enough.set()
+    except psycopg.OperationalError:
+        return  # killed, as announced

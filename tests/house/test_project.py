@@ -1,0 +1,62 @@
+"""Small promises of the tree: one version, declared dependencies, one licence, verbs that explain themselves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import fairbank
+from tools.map.graph import Graph
+
+
+@pytest.fixture(scope="module")
+def project(checkout: Path) -> dict[str, Any]:
+    read: dict[str, Any] = tomllib.loads((checkout / "pyproject.toml").read_text())["project"]
+    return read
+
+
+def test_the_version_is_the_same_in_both_places(project: dict[str, Any]) -> None:
+    assert fairbank.__version__ == project["version"]
+
+
+def test_what_the_code_imports_is_declared(checkout: Path, project: dict[str, Any]) -> None:
+    """A library that only the tests or another library bring along would be missing on somebody's machine one day."""
+    declared = {canonicalize_name(Requirement(line).name) for line in project["dependencies"]}
+    provided_by = packages_distributions()
+    graph = Graph(checkout / "src" / "fairbank")
+    undeclared = [
+        f"{graph.where(found)}: {found.target}"
+        for found in graph.imports
+        if not found.inside
+        and (top := found.target.partition(".")[0]) not in sys.stdlib_module_names
+        and not declared & {canonicalize_name(name) for name in provided_by.get(top, [])}
+    ]
+    assert undeclared == []
+
+
+def test_the_licence_is_the_whole_licence(checkout: Path, project: dict[str, Any]) -> None:
+    licence = (checkout / "LICENSE").read_text()
+    assert "Apache License" in licence
+    assert "END OF TERMS AND CONDITIONS" in licence
+    assert project["license"] == "Apache-2.0"
+    assert "psycopg" in (checkout / "NOTICE").read_text()
+
+
+def test_make_alone_lists_the_verbs(checkout: Path) -> None:
+    listed = subprocess.run(["make", "--no-print-directory"], cwd=checkout, capture_output=True, text=True, check=True).stdout
+    assert [verb for verb in ("demo", "test", "check", "bench", "campaign", "map", "docs", "lock") if f"make {verb} " not in listed] == []
+
+
+def test_ci_has_no_steps_of_its_own(checkout: Path) -> None:
+    lines = (checkout / ".ci" / "run").read_text().splitlines()
+    commands = [line for line in lines if line and not line.startswith(("#", "set ", "cd "))]
+    assert commands
+    assert all(line.startswith("make ") for line in commands)

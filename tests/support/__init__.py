@@ -1,0 +1,1 @@
+"""What tests start and wait for: real servers as unprivileged users, ended with the tests whatever happens."""

@@ -1,0 +1,218 @@
+"""A real MUNGE daemon for the tests, with its own key and folders, as its own user. The host's MUNGE is never touched."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.account import Account
+from tests.support.keeper import Kept, Order
+from tests.support.waiting import wait_until
+
+CACHE = Path(__file__).resolve().parents[2] / ".cache" / "munge"
+DAEMON_UID = 62_617  # belongs to nobody: the daemon needs no name
+REPLAYED = 17  # EMUNGE_CRED_REPLAYED of munge.h
+PACKAGES = ("munge", "libmunge2")
+
+
+class Unobtainable(Exception):
+    """There is no MUNGE to be had on this machine; the message says why."""
+
+
+@dataclass(frozen=True)
+class MungeTools:
+    """Where the programs and the library are: `/usr`, or the folder of an unpacked package."""
+
+    usr: Path
+
+    @property
+    def libmunge(self) -> Path:
+        """The shared library, for ctypes."""
+        found = sorted([*self.usr.glob("lib/*/libmunge.so.2"), *self.usr.glob("lib*/libmunge.so.2")])
+        if not found:
+            raise Unobtainable(f"{self.usr} has no libmunge.so.2")
+        return found[0]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC", "LD_LIBRARY_PATH": str(self.libmunge.parent)}
+
+    def check(self) -> MungeTools:
+        """Itself, when the programs run here. Raises Unobtainable."""
+        for program in (self.usr / "sbin" / "munged", self.usr / "bin" / "munge", self.usr / "bin" / "unmunge"):
+            if not program.exists():
+                raise Unobtainable(f"{program} is not there")
+            done = subprocess.run([program, "--version"], env=self.environment, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise Unobtainable(f"{program} does not run here: {done.stderr.strip()}")
+        return self
+
+
+class Munged:
+    """A daemon that may be stopped, killed and started again with the same key. Give the key of another to make a realm of two."""
+
+    def __init__(self, tools: MungeTools, *, key: bytes | None = None) -> None:
+        self.key = key or secrets.token_bytes(128)
+        self._account = Account.number(DAEMON_UID)
+        self.folder = self._account.own_folder("fb-mu-", mode=0o711)  # clients of any user pass, and see nothing
+        self.tools = MungeTools(self._account.within_reach(tools.usr, self.folder))
+        self.socket = self.folder / "socket"
+        self.key_file = self.folder / "key"
+        self._log = self.folder / "output"
+        self._process: Kept | None = None
+        self.key_file.touch(mode=0o600)
+        self.key_file.write_bytes(self.key)
+        self._account.give(self.key_file)
+
+    @property
+    def libmunge(self) -> Path:
+        """The library that speaks to this daemon: for ctypes, or for FAIRBANK_LIBMUNGE."""
+        return self.tools.libmunge
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.running
+
+    def start(self) -> None:
+        """Start, unless it runs, and return when it listens."""
+        if self.running:
+            return
+        self._process = Kept(
+            Order(
+                command=[str(self.tools.usr / "sbin" / "munged"), "--foreground", *self._places()],
+                environment=self.tools.environment,
+                folder=str(self.folder),
+                log=str(self._log),
+                uid=self._account.uid,
+                gid=self._account.gid,
+                groups=self._account.groups,
+                stop_signal=signal.SIGTERM,
+            )
+        )
+        wait_until(lambda: self._listens() or not self.running, "munged to listen")
+        if not self.running:
+            raise RuntimeError(f"munged ended at once:\n{self._log.read_text(errors='replace')[-2000:]}")
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.stop()
+
+    def kill(self) -> None:
+        """kill -9: the socket file and the memory of used credentials stay as they were at that moment, and the memory is gone."""
+        if self._process is not None:
+            self._process.kill()
+
+    def restart(self) -> None:
+        """Forgets which credentials were used, as every restart of munged does."""
+        self.stop()
+        self.start()
+
+    def close(self) -> None:
+        self.stop()
+        shutil.rmtree(self.folder)
+
+    def encode(self, payload: bytes, *, account: Account | None = None) -> str:
+        """A credential around the payload, made as this user (ourselves unless told)."""
+        who = account or Account.ourselves()
+        done = subprocess.run(
+            [self.tools.usr / "bin" / "munge", "--socket", self.socket],
+            input=payload,
+            env=self.tools.environment,
+            user=who.uid,
+            group=who.gid,
+            extra_groups=who.groups,
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+        return done.stdout.decode().strip()
+
+    def decode(self, credential: str) -> subprocess.CompletedProcess[str]:
+        """What `unmunge` answers: the status as its exit code, metadata in numbers and the payload on its standard output."""
+        return subprocess.run(
+            [self.tools.usr / "bin" / "unmunge", "--socket", self.socket, "--numeric"],
+            input=credential,
+            env=self.tools.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def _places(self) -> list[str]:
+        return [
+            f"--socket={self.socket}",
+            f"--key-file={self.key_file}",
+            f"--log-file={self.folder / 'log'}",
+            f"--pid-file={self.folder / 'pid'}",
+            f"--seed-file={self.folder / 'seed'}",
+        ]
+
+    def _listens(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(str(self.socket)) == 0
+
+
+def obtain() -> MungeTools:
+    """MUNGE of this machine; else Debian's packages, unpacked in the checkout's cache. Raises Unobtainable."""
+    try:
+        return MungeTools(Path("/usr")).check()
+    except Unobtainable:
+        unpacked = CACHE / "usr"
+        if not unpacked.exists():
+            _unpack(CACHE)
+        return MungeTools(unpacked).check()
+
+
+def _unpack(place: Path) -> None:
+    """Fetch and unpack the packages, without installing them and without needing root. The folder appears whole or not at all."""
+    if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
+        raise Unobtainable("munge is not installed, and this is no Debian to fetch it from; install munge")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place.parent) as draft:
+        packages, unpacked = Path(draft) / "packages", Path(draft) / "unpacked"
+        packages.mkdir()
+        if os.geteuid() == 0 and not any(Path("/var/lib/apt/lists").glob("*_Packages*")):
+            _run(["apt-get", "update"], packages)
+        _run(["apt-get", "download", *PACKAGES], packages)
+        for package in packages.glob("*.deb"):
+            _run(["dpkg-deb", "-x", str(package), str(unpacked)], packages)
+        try:
+            unpacked.rename(place)
+        except OSError:
+            if not place.exists():  # another test process was quicker: as good
+                raise
+
+
+def _run(command: list[str], folder: Path) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Unobtainable(f"munge is not installed, and `{' '.join(command)}` failed: {done.stderr.strip()[-300:]}")
+
+
+@pytest.fixture(scope="session")
+def munge_tools() -> MungeTools:
+    """MUNGE's programs and library, wherever they come from."""
+    try:
+        return obtain()
+    except Unobtainable as why:
+        pytest.skip(f"MUNGE: {why}")
+
+
+@pytest.fixture
+def munged(munge_tools: MungeTools) -> Iterator[Munged]:
+    """A running daemon with a key of its own."""
+    daemon = Munged(munge_tools)
+    try:
+        daemon.start()
+        yield daemon
+    finally:
+        daemon.close()

