@@ -45,12 +45,20 @@ class Demand(msgspec.Struct):
 
 
 class Moment(NamedTuple):
-    """A job starts or ends. Ordered by time; at one instant whoever ends makes room before anybody starts."""
+    """A job starts or ends. Ordered by time; at one instant whoever ends makes room before anybody starts, and a job of no
+    length ends after it started."""
 
     at: Instant
-    starts: bool
+    turn: int
     number: int
     job: SwfJob
+
+    @property
+    def starts(self) -> bool:
+        return self.turn == _START
+
+
+_END, _START, _END_AT_ONCE = 0, 1, 2
 
 
 def resource_of(job: SwfJob, header: Header) -> str:
@@ -102,8 +110,8 @@ def moments(header: Header, jobs: Iterable[SwfJob]) -> Iterator[Moment]:
         while ahead and ahead[0].at < zero + job.submit_time:
             yield heappop(ahead)
         if billable(job) and job.end_time is not None:
-            heappush(ahead, Moment(Instant(zero + job.start_time), True, job.number, job))
-            heappush(ahead, Moment(Instant(zero + max(job.end_time, job.start_time)), False, job.number, job))
+            heappush(ahead, Moment(Instant(zero + job.start_time), _START, job.number, job))
+            heappush(ahead, Moment(Instant(zero + job.end_time), _END if job.run_time else _END_AT_ONCE, job.number, job))
     while ahead:
         yield heappop(ahead)
 
