@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from fairbank.bank.ledger import Outcome
@@ -19,12 +19,17 @@ from fairbank.values.trouble import Busy, Trouble
 Answers = Future[list[Outcome]]
 
 
-class Counter:
-    """A bounded queue before a bank. `room` is how many wishes may wait."""
+def _nobody(outcomes: Sequence[Outcome]) -> None:
+    """Watches nothing."""
 
-    def __init__(self, bank: Bank, *, room: int = 10_000) -> None:
+
+class Counter:
+    """A bounded queue before a bank. `room` is how many wishes may wait; `watch` is told what came of each batch."""
+
+    def __init__(self, bank: Bank, *, room: int = 10_000, watch: Callable[[Sequence[Outcome]], None] = _nobody) -> None:
         self.bank = bank
         self.room = room
+        self._watch = watch
         self._waiting: deque[tuple[Sequence[Asked], Answers]] = deque()
         self._count = 0
         self._closed = False
@@ -40,6 +45,7 @@ class Counter:
     def submit(self, batch: Sequence[Asked]) -> Answers:
         """Queue a batch; its answers come together. Raises Busy when there is no room."""
         answers: Answers = Future()
+        answers.set_running_or_notify_cancel()  # what was handed in is not taken back: nobody could say whether it was carried out
         with self._changed:
             if self._closed:
                 raise Busy("the server is stopping")
@@ -64,9 +70,12 @@ class Counter:
     def _serve(self) -> None:
         while taken := self._take():
             try:
-                self._answer(taken, self.bank.ask([asked for batch, _ in taken for asked in batch]))
+                outcomes = self.bank.ask([asked for batch, _ in taken for asked in batch])
             except Exception as error:  # noqa: BLE001 (handed to whoever asked; the counter itself must go on)
                 self._apart(taken, error)
+            else:
+                self._answer(taken, outcomes)
+                self._watch(outcomes)
 
     def _take(self) -> list[tuple[Sequence[Asked], Answers]]:
         """Whatever waits, up to BATCH_MAX wishes; empty when closed and done."""

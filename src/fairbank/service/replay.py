@@ -112,7 +112,6 @@ class _Player:
         self._refused: set[int] = set()
         self._holding: dict[int, int] = {}
         self._batch: list[tuple[Moment, Asked]] = []
-        self._starting: set[int] = set()
         self._tally: Tally[str] = Tally()
         self._refusals: Tally[str] = Tally()
         self._held = self._peak = self._expected = self._written_off = 0
@@ -165,12 +164,8 @@ class _Player:
         """Every start a hold, every end a charge or a release."""
         total = 2 * (self._demand.jobs - self._demand.never_ran - self._demand.without_size)
         for done, moment in enumerate(moments(trace.header, trace.jobs)):
-            if not moment.starts and moment.number in self._starting:
-                self._flush()  # whether it may end depends on whether it started
             if moment.starts or moment.number not in self._refused:
                 self._batch.append((moment, self._asked(moment, trace.header)))
-                if moment.starts:
-                    self._starting.add(moment.number)
             if len(self._batch) >= _BATCH:
                 self._flush()
             if self._progress and done % 1_000 == 0:
@@ -213,13 +208,13 @@ class _Player:
         for (moment, asked), outcome in zip(self._batch, outcomes, strict=True):
             self._note(moment, asked.wish, outcome)
         self._batch.clear()
-        self._starting.clear()
 
     def _note(self, moment: Moment, wish: Request, outcome: Outcome) -> None:
         if not isinstance(outcome, Done):
-            self._refusals[outcome.reason.name] += 1
-            self._refused.add(moment.number)
-            if not moment.starts:
+            if moment.starts:
+                self._refusals[outcome.reason.name] += 1
+                self._refused.add(moment.number)
+            elif moment.number not in self._refused:  # the end of a job that was refused in this very batch says NO_HOLD
                 raise Trouble(f"job {moment.number} could not be settled: {outcome.reason.value}")
             return
         self._tally[type(wish).__name__] += 1

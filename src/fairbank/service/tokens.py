@@ -45,6 +45,7 @@ class Tokens:
         """
         if asker.acting_as is not None:
             raise Forbidden("tokens are not made while acting as another user", field="as", remedy="a superuser names the owner: uid")
+        _demand_write(asker)
         owner = asker.uid if uid is None else ids.uid(uid)
         wanted = _checked_scopes(asker, scopes)
         if owner != asker.uid:
@@ -84,14 +85,17 @@ class Tokens:
         with self._store.reading() as reader:
             return reader.tokens(owner)
 
-    def revoke(self, asker: Asker, number: int) -> None:
-        """Take a token back, on all servers at once. Raises Unknown, for a token that is not there as for one of others."""
+    def revoke(self, asker: Asker, number: int) -> Token:
+        """Take a token back, on all servers at once. Raises Unknown, for a token that is not there as for one of others; Forbidden."""
+        _demand_write(asker)
         with self._store.reading() as reader:
             mine = reader.tokens(None if asker.superuser else asker.uid)
         token = next((each for each in mine if each.id == number), None)
-        if token is None or not self._store.revoke_token(number, self._clock.now()):
+        now = self._clock.now()
+        if token is None or not self._store.revoke_token(number, now):
             raise Unknown(f"there is no valid token {number}", field="token", remedy="list yours with: fairbank token list")
         self._note(asker, "token revoked", token)
+        return msgspec.structs.replace(token, revoked=now)
 
     def _note(self, asker: Asker, what: str, token: Token) -> None:
         facts = {"what": what, "token": token.id, "uid": token.uid, "label": token.label, "scopes": token.scopes, "expires": token.expires}
@@ -108,6 +112,7 @@ def digest(secret: str, key: bytes) -> bytes:
     return hashlib.blake2b(secret.encode("utf-8"), key=key, digest_size=32, person=b"fairbank token").digest()
 
 
+_AS_YOURSELF = "sign in as yourself, or by a token that has it"
 _SCOPES = "read, write, agent:CLUSTER, or several of them"
 
 
@@ -123,10 +128,13 @@ def _checked_scopes(asker: Asker, scopes: Iterable[str]) -> tuple[str, ...]:
         elif scope not in FULL:
             raise Malformed(f"{scope[:64]!r} is not a scope", field="scopes", remedy=_SCOPES)
         elif scope not in asker.scopes:
-            raise Forbidden(f"you signed in without the scope {scope!r}", field="scopes", remedy="sign in as yourself, not by a token")
-    if "write" not in asker.scopes:
-        raise Forbidden("making a token needs the scope 'write'", field="scopes", remedy="sign in as yourself, not by a token")
+            raise Forbidden(f"you signed in without the scope {scope!r}", field="scopes", remedy=_AS_YOURSELF)
     return wanted
+
+
+def _demand_write(asker: Asker) -> None:
+    if "write" not in asker.scopes:
+        raise Forbidden("you signed in without the scope 'write'", remedy=_AS_YOURSELF)
 
 
 def _checked_label(label: str) -> str:
