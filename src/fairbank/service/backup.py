@@ -84,16 +84,12 @@ class Backups:
         out.write(encode({"rows": rows, "sha256": digest.hexdigest()}) + b"\n")
         return rows
 
-    def check(self, path: Path) -> int:
-        """Read a backup to its end without restoring it. Returns the number of rows; raises Malformed, Unknown."""
-        return sum(1 for _ in _lines(path))
-
     def restore(self, path: Path, *, replace: bool = False, progress: Progress | None = None) -> int:
         """Fill the store from a backup in one transaction; a file that is not whole changes nothing.
 
         Raises Conflict when the store is not empty and `replace` is false, Malformed, Unknown.
         """
-        of = self.check(path)
+        of = check(path)
         rows = 0
         with self._store.filling(replace=replace) as filling:
             for name, group in groupby(_lines(path), key=itemgetter(0)):
@@ -104,6 +100,11 @@ class Backups:
                     if progress:
                         progress(rows, of)
         return rows
+
+
+def check(path: Path) -> int:
+    """Read a backup to its end without restoring it. Returns the number of rows; raises Malformed, Unknown."""
+    return sum(1 for _ in _lines(path))
 
 
 _FILL = {name: (kind, fill) for name, kind, _, fill in _TABLES}

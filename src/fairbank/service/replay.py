@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import time
 from collections import Counter as Tally
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
+from pathlib import Path
 
 import msgspec
 
@@ -22,10 +24,10 @@ from fairbank.service.bank import Bank
 from fairbank.simulator.header import Header
 from fairbank.simulator.job_line import SwfJob
 from fairbank.simulator.replay import Demand, Fund, Moment, Payer, demand_of, moments, outcome_of, payer_of, resource_of
-from fairbank.simulator.swf import Trace
+from fairbank.simulator.swf import Trace, read
 from fairbank.store.contract import PAGE_MAX, AllocationQuery, Page
-from fairbank.values.time import LAST_INSTANT, Instant
-from fairbank.values.trouble import Conflict, Malformed, Trouble
+from fairbank.values.time import DAY, LAST_INSTANT, Instant
+from fairbank.values.trouble import Conflict, Malformed, Trouble, Unknown
 from fairbank.values.units import SUM_MAX, SuMinutes
 
 OpenTrace = Callable[[], AbstractContextManager[Trace]]
@@ -38,11 +40,13 @@ _FIRST_GID, _FIRST_UID = 20_000, 100_000
 
 class Plan(msgspec.Struct, frozen=True):
     """How the trace meets the bank. `percent` of what each fund really used is granted, in `periods` allocations one
-    after the other; `payer` names the column that pays (None: groups where there are any, else users)."""
+    after the other; `payer` names the column that pays (None: groups where there are any, else users).
+    `days`: how long the periods are together (None: as long as the trace)."""
 
     cluster: str
     percent: int = 90
     periods: int = 1
+    days: int | None = None
     payer: Payer | None = None
     actor: int = 0
 
@@ -87,6 +91,20 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     def fingerprint(self) -> str:
         """Equal for equal final balances, on whatever store."""
         return hashlib.sha256(msgspec.json.encode(self.balances)).hexdigest()[:16]
+
+
+@contextmanager
+def open_trace(path: Path) -> Iterator[Trace]:
+    """A trace from a file, compressed or not. Raises Unknown when it cannot be opened."""
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        remedy = "name a trace in the Standard Workload Format"
+        raise Unknown(f"cannot read {path}: {error.strerror}", field="FILE", remedy=remedy) from error
+    with file:
+        packed = file.peek(2)[:2] == b"\x1f\x8b"
+        with gzip.open(file) if packed else file as stream:
+            yield read(stream)
 
 
 def replay(bank: Bank, open_trace: OpenTrace, plan: Plan, progress: Progress | None = None) -> Replayed:
@@ -140,7 +158,8 @@ class _Player:
 
     def _opening(self, fund: Fund) -> Iterator[Open]:
         """The fund's allocations: the granted credit in equal parts over equal periods."""
-        begin, end = self._demand.begin, min(self._demand.end + 1, LAST_INSTANT)
+        begin = self._demand.begin
+        end = min(self._demand.end + 1 if self._plan.days is None else begin + self._plan.days * DAY, LAST_INSTANT)
         minutes = self._demand.seconds[fund] * self._plan.percent // 6_000
         for each in range(self._plan.periods):
             start, stop = (begin + (end - begin) * part // self._plan.periods for part in (each, each + 1))

@@ -32,6 +32,11 @@ class Page(msgspec.Struct, frozen=True):
     after: int | None = None
     newest_first: bool = False
 
+    @property
+    def size(self) -> int:
+        """How many rows it may have: `limit`, kept between none and PAGE_MAX."""
+        return max(0, min(self.limit, PAGE_MAX))
+
 
 class Sight(msgspec.Struct, frozen=True):
     """What the asker may see: everything, or the rows of `projects` and those owned by `uid`."""
@@ -53,6 +58,8 @@ class ProjectQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """`active_at` picks by the period alone, so that it also answers for the past, whose allocations have ended since."""
+
     sight: Sight = ALL
     ids: frozenset[int] | None = None
     projects: frozenset[int] | None = None
@@ -63,7 +70,7 @@ class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """`projects` are those whose allocations carry the runs; times are those of the start."""
+    """`projects` are those whose allocations carry the runs; `since` <= start < `until`."""
 
     sight: Sight = ALL
     ids: frozenset[int] | None = None
@@ -101,7 +108,7 @@ class UsageBy(Enum):
 
 
 class UsageQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Resolved runs whose end lies in `since` <= ended < `until`."""
+    """Charged runs whose end lies in `since` <= ended < `until`."""
 
     sight: Sight = ALL
     projects: frozenset[int] | None = None

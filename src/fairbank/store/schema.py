@@ -12,13 +12,20 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Sequence,
     Table,
     Text,
     UniqueConstraint,
     text,
 )
 
+REVISION = "0003"
+"""What the newest migration calls itself."""
+
 metadata = MetaData()
+
+entry_block = Sequence("entry_block", metadata=metadata, increment=1_000)
+"""On PostgreSQL entries are numbered in blocks, so that a server need not ask for each; SQLite counts on from the last entry."""
 
 # SQLite numbers rows by itself only in a column declared INTEGER.
 _Id = BigInteger().with_variant(Integer, "sqlite")

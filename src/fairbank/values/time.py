@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import NewType, Protocol
 
 from fairbank.values.trouble import Malformed
@@ -36,8 +36,8 @@ def iso(at: int) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def parse_instant(text: str, *, field: str = "time") -> Instant:
-    """Read `2026-11-21`, `2026-11-21T07:30[:12][Z|+01:00]`, or seconds since 1970. Without a zone: UTC.
+def parse_instant(text: str, *, zone: tzinfo = UTC, field: str = "time") -> Instant:
+    """Read `2026-11-21`, `2026-11-21T07:30[:12][Z|+01:00]`, or seconds since 1970. Without a zone of its own it is meant in `zone`.
 
     Raises Malformed, naming `field`.
     """
@@ -46,12 +46,49 @@ def parse_instant(text: str, *, field: str = "time") -> Instant:
             seconds = int(text)
         else:
             read = datetime.fromisoformat(text)
-            seconds = int((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp())
+            seconds = int((read if read.tzinfo else read.replace(tzinfo=zone)).timestamp())
     except (ValueError, OverflowError) as bad:
         raise _not_a_time(text, field) from bad
     if not 0 <= seconds <= LAST_INSTANT:
         raise _not_a_time(text, field)
     return Instant(seconds)
+
+
+_AGO = re.compile(r"now(?:([+-])(\d{1,9})([a-z]*))?", re.ASCII)
+_UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": DAY, "weeks": 7 * DAY}
+_WALL = {"today": time(), "midnight": time(), "noon": time(12), "tomorrow": time()}
+_CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d)?", re.ASCII)
+
+
+def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time") -> Instant:
+    """Read what people write for a time, the way Slurm's commands do: what parse_instant reads, and also
+    `now`, `now-7days`, `now+2hours` (Slurm's units, or their first letters; seconds without one), `today`, `midnight`, `noon`,
+    `tomorrow`, and `07:30[:12]` of today. What has no zone of its own is meant in `zone`. Raises Malformed, naming `field`.
+    """
+    word = text.strip().lower()
+    if (match := _AGO.fullmatch(word)) and (unit := _unit(match[3])):
+        seconds = now + int((match[1] or "+") + (match[2] or "0")) * unit
+    elif word in _WALL or _CLOCK.fullmatch(word):
+        seconds = _on_the_wall(word, now, zone, field)
+    else:
+        return parse_instant(text.strip(), zone=zone, field=field)
+    if not 0 <= seconds <= LAST_INSTANT:
+        raise _not_a_time(text, field)
+    return Instant(seconds)
+
+
+def _unit(word: str | None) -> int:
+    """What one of the unit is in seconds; 0 when there is no such unit."""
+    return next((seconds for name, seconds in _UNITS.items() if name.startswith(word)), 0) if word else 1
+
+
+def _on_the_wall(word: str, now: int, zone: tzinfo, field: str) -> int:
+    today = datetime.fromtimestamp(now, zone).date() + timedelta(days=word == "tomorrow")
+    try:
+        clock = _WALL[word] if word in _WALL else time.fromisoformat(word if word.index(":") == 2 else f"0{word}")
+    except ValueError as bad:
+        raise _not_a_time(word, field) from bad
+    return int(datetime.combine(today, clock, zone).timestamp())
 
 
 def _not_a_time(text: str, field: str) -> Malformed:

@@ -1,0 +1,1 @@
+"""Our own commands: each a file, light to start, speaking to the bank over REST; the heavy ones through the house."""

@@ -1,0 +1,129 @@
+"""`fairbank alloc`: allocations, shown and looked at closely. How they are changed is in `terms`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank.cli import terms
+from fairbank.cli.choosing import group_query
+from fairbank.cli.command import Command, Noun
+from fairbank.cli.options import add_account, number, printable
+from fairbank.cli.output import Listing, caption, show, shown_columns
+from fairbank.report.columns import Column, day, su, text
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fairbank.cli.desk import Desk
+    from fairbank.cli.parser import Parser
+
+COLUMNS = (
+    Column("ALLOC", text("id"), right=True),
+    Column("PROJECT", text("account")),
+    Column("RESOURCE", text("resource")),
+    Column("CATEGORY", text("category"), drop=4),
+    Column("START", day("start"), drop=3),
+    Column("END", day("end"), drop=1),
+    Column("STATE", text("state"), drop=2),
+    Column("GRANTED", su("deposited"), right=True, drop=1),
+    Column("AVAILABLE", su("available"), right=True),
+    Column("USED", su("charged"), right=True, extra=True),
+    Column("HELD", su("held"), right=True, extra=True),
+    Column("LIMIT", su("credit_limit"), right=True, extra=True),
+    Column("SHARED", lambda row, look: "yes" if row["shared"] else "no", extra=True),
+    Column("GROUP", text("gname"), extra=True),
+)
+USER_COLUMNS = (
+    Column("USER", text("user")),
+    Column("UID", text("uid"), right=True, drop=1),
+    Column("USED", su("charged"), right=True),
+    Column("HELD", su("held"), right=True),
+    Column("CAP", lambda row, look: "none" if row["cap"] is None else look.su(row["cap"]), right=True),
+    Column("LEFT", lambda row, look: "" if row["left"] is None else look.su(row["left"]), right=True),
+)
+
+
+def _add_filters(parser: Parser) -> None:
+    add_account(parser)
+    parser.add_argument("-g", "--group", metavar="GROUP", help="only of this Unix group, by name or number")
+    parser.add_argument("--category", metavar="NAME", type=printable, help="only this category")
+    parser.add_argument("--state", choices=("active", "frozen", "ended"), help="only in this state")
+    parser.add_argument("-a", "--active", action="store_true", help="only those whose period is running now")
+    parser.add_argument("--active-at", metavar="TIME", help="only those whose period holds this time")
+
+
+def _list(desk: Desk, options: Namespace) -> int:
+    if shown_columns(desk, COLUMNS):
+        return 0
+    query = {
+        "account": options.account,
+        "resource": options.resource,
+        "category": options.category,
+        "state": options.state,
+        "active-at": "now" if options.active else desk.moment(options.active_at, "--active-at"),
+        **group_query(options.group),
+    }
+    rows = desk.rows("/alloc", query)
+    if not rows:
+        desk.check_account(options.account)
+    rows.sort(key=lambda row: (row["account"], row["resource"], row["start"]))
+    show(desk, Listing("fairbank.allocation/1", COLUMNS, rows, caption(desk), empty="There is no such allocation that you may see."))
+    return 0
+
+
+def _add_number(parser: Parser) -> None:
+    parser.add_argument("allocation", metavar="ALLOC", type=number, help="the number of the allocation")
+
+
+def _show(desk: Desk, options: Namespace) -> int:
+    if shown_columns(desk, COLUMNS):
+        return 0
+    row = desk.one(f"/alloc/{options.allocation}")
+    if options.form is None and not options.format:
+        for column in COLUMNS:
+            desk.say(f"{column.head.lower():<10} {column.cell(row, desk.look)}")
+        return 0
+    show(desk, Listing("fairbank.allocation/1", COLUMNS, [row]))
+    return 0
+
+
+def _users(desk: Desk, options: Namespace) -> int:
+    if shown_columns(desk, USER_COLUMNS):
+        return 0
+    rows = [
+        {
+            **row,
+            "user": desk.user_name(row["uid"]),
+            "left": None if row["cap"] is None else row["cap"] - row["charged"] - row["held"],
+        }
+        for row in desk.get(f"/alloc/{options.allocation}/user")["data"]
+    ]
+    show(desk, Listing("fairbank.drawn/1", USER_COLUMNS, rows, caption(desk), empty="Nobody drew on it yet, and nobody has a cap."))
+    return 0
+
+
+COMMAND = Noun(
+    "allocations: credit of one project on one resource for one period",
+    {
+        "list": Command(
+            "the allocations that you may see",
+            ("fairbank alloc list", "fairbank alloc list -A chem_qmc -a", "fairbank alloc list --state frozen --csv"),
+            _add_filters,
+            _list,
+        ),
+        "show": Command(
+            "one allocation with its terms and sums",
+            ("fairbank alloc show 1042", "fairbank alloc show 1042 --json", "fairbank alloc show 1042 --units m"),
+            _add_number,
+            _show,
+        ),
+        "users": Command(
+            "what each user drew from an allocation, and the caps",
+            ("fairbank alloc users 1042", "fairbank alloc users 1042 --csv", "fairbank alloc users 1042 --units m"),
+            _add_number,
+            _users,
+        ),
+        **terms.VERBS,
+    },
+    usual="list",
+)

@@ -1,0 +1,94 @@
+"""`fairbank audit`: reads the books again; and writes down how far each is, to be kept elsewhere."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from fairbank.cli.command import Command, Noun
+from fairbank.cli.init import add_config
+from fairbank.cli.progress import Progress, add_progress
+from fairbank.report.cells import plain
+from fairbank.values.trouble import Malformed, Unknown
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fairbank.cli.desk import Desk
+    from fairbank.cli.parser import Parser
+
+FOUND = 8
+SHOWN = 50
+
+
+def _add_verify(parser: Parser) -> None:
+    add_config(parser)
+    parser.add_argument("--heads", metavar="FILE", help="what fairbank audit heads wrote earlier; - is standard input")
+    add_progress(parser)
+
+
+def _verify(desk: Desk, options: Namespace) -> int:
+    heads = {} if options.heads is None else read_heads(options.heads)
+    with Progress("audit", options) as progress:
+        verdict = desk.house.verify(options.config, heads, progress)
+    for found in verdict.findings[:SHOWN]:
+        book = f"allocation {found.book}" if found.book else "the office's book"
+        where = f", entry {found.entry}" if found.entry is not None else ""
+        desk.say(plain(f"x {book}{where}: {found.what}"))
+    if len(verdict.findings) > SHOWN:
+        desk.say(f"... and {len(verdict.findings) - SHOWN} more")
+    judged = f"{len(verdict.findings)} things are wrong" if verdict.findings else "every row is as the journal says"
+    desk.say(f"read {verdict.entries} entries of {verdict.books} books and {verdict.runs} runs: {judged}")
+    return FOUND if verdict.findings else 0
+
+
+def read_heads(path: str) -> dict[int, tuple[int, bytes]]:
+    """Book to (number, link) of its last entry. Raises Unknown, Malformed with the line."""
+    try:
+        if path == "-":
+            lines = sys.stdin.readlines()
+        else:
+            with open(path, encoding="ascii") as file:
+                lines = file.readlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unknown(f"cannot read {path}: {error}", field="--heads", remedy="name a file that fairbank audit heads wrote") from error
+    heads = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            book, seq, link = json.loads(line)
+            heads[int(book)] = (int(seq), bytes.fromhex(link))
+        except (ValueError, TypeError) as bad:
+            raise Malformed(
+                f"{path}, line {number}: this is no head of a book", field="--heads", remedy="a line is [BOOK, NUMBER, LINK]"
+            ) from bad
+    return heads
+
+
+def _heads(desk: Desk, options: Namespace) -> int:
+    for head in desk.house.heads(options.config):
+        desk.say(json.dumps([head.book, head.seq, head.link.hex()]))
+    return 0
+
+
+COMMAND = Noun(
+    "the books, read again",
+    {
+        "verify": Command(
+            "read every entry again and compare every row with it; exit code 8 when something is wrong",
+            ("fairbank audit verify", "fairbank audit verify --heads monday.heads", "fairbank audit verify --progress=plain"),
+            _add_verify,
+            _verify,
+            reads=False,
+            asks=False,
+        ),
+        "heads": Command(
+            "how far each book is now: keep it elsewhere, and even a journal rewritten from the start is found out",
+            ("fairbank audit heads > monday.heads", "fairbank audit heads | ssh safe tee monday.heads", "fairbank audit heads | wc -l"),
+            add_config,
+            _heads,
+            reads=False,
+            asks=False,
+        ),
+    },
+)

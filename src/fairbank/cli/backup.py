@@ -1,0 +1,64 @@
+"""`fairbank backup`: backups while the bank works, and whether a file is a whole one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank.cli.command import Command, Noun
+from fairbank.cli.init import add_config
+from fairbank.cli.progress import Progress, add_progress
+from fairbank.report.cells import plain
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fairbank.cli.desk import Desk
+    from fairbank.cli.parser import Parser
+
+
+def _add_create(parser: Parser) -> None:
+    parser.add_argument("file", metavar="FILE", help="the file to write; whole, or not at all")
+    add_config(parser)
+    add_progress(parser)
+
+
+def _create(desk: Desk, options: Namespace) -> int:
+    with Progress("backup", options) as progress:
+        rows = desk.house.backup(options.config, options.file, progress)
+    desk.say(f"{plain(options.file)}: {rows} rows")
+    return 0
+
+
+def _add_verify(parser: Parser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a backup")
+    add_progress(parser)
+
+
+def _verify(desk: Desk, options: Namespace) -> int:
+    with Progress("backup", options) as progress:
+        rows = desk.house.check_backup(options.file, progress)
+    desk.say(f"{plain(options.file)}: whole, {rows} rows")
+    return 0
+
+
+COMMAND = Noun(
+    "backups of the bank",
+    {
+        "create": Command(
+            "write a backup while the bank works",
+            ("fairbank backup create monday.fbk", "fairbank backup create /backup/$(date +%F).fbk", "fairbank backup create x.fbk -q"),
+            _add_create,
+            _create,
+            reads=False,
+            asks=False,
+        ),
+        "verify": Command(
+            "read a backup to its end without restoring it",
+            ("fairbank backup verify monday.fbk", "fairbank backup verify monday.fbk -q", "fairbank backup verify /backup/2026-11-21.fbk"),
+            _add_verify,
+            _verify,
+            reads=False,
+            asks=False,
+        ),
+    },
+)

@@ -1,0 +1,140 @@
+"""`fairbank balance`: what is left on each allocation, and when it runs out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank.cli.command import Command
+from fairbank.cli.options import add_account
+from fairbank.cli.output import Listing, caption, show, shown_columns, watched
+from fairbank.report.columns import Column, Look, Row, day, instant_of, percent, su, text
+from fairbank.report.pace import Course, Outlook, outlook, say
+from fairbank.values.time import DAY
+from fairbank.values.units import parse_su, show_su
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Mapping, Sequence
+
+    from fairbank.cli.desk import Desk
+    from fairbank.cli.parser import Parser
+
+NOT_MET = 5
+SOON_DAYS = 14
+
+
+def outlook_of(row: Row) -> Outlook:
+    """Where a balance row is heading, at the instant that it was read."""
+    return outlook(
+        row["deposited"] + row["credit_limit"], row["charged"], instant_of(row["start"]), instant_of(row["end"]), instant_of(row["as_of"])
+    )
+
+
+def _runs_out(row: Row, look: Look) -> str:
+    return say(outlook_of(row), look)
+
+
+def _pace(row: Row, look: Look) -> str:
+    days = max(1, (instant_of(row["as_of"]) - instant_of(row["start"])) // DAY)
+    return f"{look.su(row['charged'] // days)}/d"
+
+
+def _days_left(row: Row, look: Look) -> str:
+    return f"{max(0, instant_of(row['end']) - instant_of(row['as_of'])) // DAY} d"
+
+
+COLUMNS = (
+    Column("PROJECT", text("account")),
+    Column("RESOURCE", text("resource")),
+    Column("GRANTED", su("deposited"), right=True, drop=4),
+    Column("USED", su("charged"), right=True, drop=2),
+    Column("HELD", su("held"), right=True, drop=1),
+    Column("AVAILABLE", su("available"), right=True),
+    Column("USED%", percent("used_percent"), right=True, drop=5),
+    Column("EXPIRES", day("end"), drop=3),
+    Column("RUNS-OUT", _runs_out, drop=1),
+    Column("ALLOC", text("id"), right=True, extra=True),
+    Column("CATEGORY", text("category"), extra=True),
+    Column("LEFT", _days_left, right=True, extra=True),
+    Column("PACE", _pace, right=True, extra=True),
+    Column("STATE", text("state"), extra=True),
+    Column("LIMIT", su("credit_limit"), right=True, extra=True),
+)
+
+
+def add(parser: Parser) -> None:
+    add_account(parser)
+    parser.add_argument("-a", "--all", action="store_true", help="also allocations that are over, frozen, or to come")
+    parser.add_argument("--threshold", metavar="N", help="exit code 5 unless each allocation shown has at least N left (100, 90m, 20k)")
+
+
+def run(desk: Desk, options: Namespace) -> int:
+    if shown_columns(desk, COLUMNS):
+        return 0
+    wanted = None if options.threshold is None else parse_su(options.threshold, field="--threshold")
+    return watched(desk, lambda: _show(desk, wanted))
+
+
+def _show(desk: Desk, wanted: int | None) -> int:
+    options = desk.options
+    rows = balances(desk, {"account": options.account, "resource": options.resource, "all": options.all or None})
+    if not rows:
+        desk.check_account(options.account)
+    short = [row for row in rows if wanted is not None and row["available"] < wanted]
+    warnings = [line for row in rows if (line := _warning(row))]
+    warnings += [f"{_name(row)} has {show_su(row['available'])} SU left, less than {show_su(wanted or 0)}" for row in short]
+    notes = ["HELD is set aside for jobs that run; what they do not use comes back when they end."] if any(r["held"] for r in rows) else []
+    show(
+        desk,
+        Listing(
+            "fairbank.balance/1",
+            COLUMNS,
+            rows,
+            caption(desk),
+            warnings=warnings,
+            notes=notes,
+            empty="There is no active allocation that you may see; with --all also those that are over or to come.",
+        ),
+    )
+    return NOT_MET if wanted is not None and (short or not rows) else 0
+
+
+def balances(desk: Desk, query: Mapping[str, object]) -> Sequence[Row]:
+    """The balance rows in the order of project and resource, each with the outlook and with when it was read."""
+    rows = []
+    for row in sorted(desk.rows("/balance", query), key=lambda each: (each["account"], each["resource"], each["start"])):
+        seen = outlook_of({**row, "as_of": desk.as_of})
+        rows.append({**row, "as_of": desk.as_of, "course": seen.course.value, "runs_out": seen.at, "left_over": seen.left_over})
+    return rows
+
+
+def _name(row: Row) -> str:
+    return f"{row['account']}/{row['resource']}"
+
+
+def _warning(row: Row) -> str | None:
+    """A line for what somebody should look at soon."""
+    account, days = row["account"], max(0, instant_of(row["end"]) - instant_of(row["as_of"])) // DAY
+    match outlook_of(row):
+        case Outlook(Course.RUNS_OUT, int(at)) if at - instant_of(row["as_of"]) < SOON_DAYS * DAY:
+            left = (at - instant_of(row["as_of"])) // DAY
+            return f"! {_name(row)}: at this pace empty in {left} days.  See: fairbank usage -A {account} -r {row['resource']}"
+        case Outlook(Course.EMPTY) if row["charged"]:
+            return f"!! {_name(row)}: empty; new jobs are refused.  See: fairbank statement -A {account} -r {row['resource']}"
+        case Outlook(Course.UNUSED):
+            return f"! {_name(row)}: under-used, {days} days left.  See: fairbank usage -A {account} --by month"
+        case _:
+            return None
+
+
+COMMAND = Command(
+    "what is left on your allocations, and when it runs out",
+    (
+        "fairbank balance                           all that I may draw on",
+        "fairbank balance -A chem_qmc -r gpu -l     one allocation, with all columns",
+        "fairbank balance -A chem_qmc --threshold 100 && sbatch job.sh",
+    ),
+    add,
+    run,
+    watch=True,
+)

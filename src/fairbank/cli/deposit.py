@@ -1,0 +1,56 @@
+"""`fairbank deposit`: credit into an allocation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank.cli.command import Command
+from fairbank.cli.options import add_writing, number
+from fairbank.cli.posting import Posting, entry, moved, post, tell
+from fairbank.values.units import parse_su
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fairbank.cli.desk import Desk
+    from fairbank.cli.parser import Parser
+
+
+def add(parser: Parser) -> None:
+    parser.add_argument("allocation", metavar="ALLOC", type=number, help="the number of the allocation")
+    parser.add_argument("amount", metavar="AMOUNT", help="SU: 100, 12.5, 20k, 1.5M; or minutes: 90m")
+    add_writing(parser)
+
+
+def run(desk: Desk, options: Namespace) -> int:
+    return change(desk, options, "deposit", "into", 1)
+
+
+def change(desk: Desk, options: Namespace, verb: str, direction: str, sign: int) -> int:
+    """A deposit, or with `sign` -1 a withdrawal."""
+    amount = parse_su(options.amount, field="AMOUNT")
+    row = desk.one(f"/alloc/{options.allocation}")
+    what = f"{verb} of {desk.look.su(amount)} SU {direction} allocation {row['id']} ({row['account']}/{row['resource']})"
+    answer = post(
+        desk,
+        Posting(
+            "POST",
+            f"/alloc/{row['id']}/{verb}",
+            {"amount": amount, "comment": options.reason},
+            [entry(verb, options.reason, allocation=row, amount=sign * amount)],
+            f"{what}: available {desk.look.su(row['available'])} -> {desk.look.su(row['available'] + sign * amount)}. Go on?",
+        ),
+    )
+    return tell(desk, f"fairbank.{verb}/1", answer, moved(desk, answer, what))
+
+
+COMMAND = Command(
+    "put credit into an allocation; for staff",
+    (
+        'fairbank deposit 1042 20k --reason "committee 2026-11"',
+        'fairbank deposit 1042 20k --reason "committee 2026-11" --dry-run',
+        'fairbank deposit 1042 90m --reason "correction" --idempotency-key corr-17',
+    ),
+    add,
+    run,
+)

@@ -1,0 +1,106 @@
+"""How a command ends: what is printed on stderr, and the exit code. Nobody ever sees a traceback unasked."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from fairbank.cli.parser import Shown
+from fairbank.report.cells import plain
+from fairbank.rest.client import Refused
+from fairbank.values.trouble import Trouble
+from fairbank.values.units import show_su
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DONE, FAILED, INTERRUPTED = 0, 1, 130
+
+
+def ended(command: Callable[[], int], program: str = "fairbank") -> int:
+    """Run `command` and say how it ended. Returns the exit code."""
+    _be_lenient()
+    try:
+        try:
+            code = command()
+        except Shown as text:
+            sys.stdout.write(str(text))
+            code = DONE
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _close_quietly()
+        return DONE  # whoever read us has seen enough
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Refused as no:
+        return _tell(refusal_lines(no), no.exit, program)
+    except Trouble as trouble:
+        return _tell(trouble_lines(trouble), trouble.exit, program)
+    except OSError as error:
+        return _tell([plain(str(error))], FAILED, program)
+    except Exception as bug:  # noqa: BLE001  the last line of defence: a person is told in one sentence
+        return _tell(_bug_lines(bug), FAILED, program)
+    return code
+
+
+def trouble_lines(trouble: Trouble) -> list[str]:
+    """The sentence, the field concerned, the remedy."""
+    lines = [plain(trouble.message)]
+    if trouble.field:
+        lines.append(f"  field: {plain(trouble.field)}")
+    if trouble.remedy:
+        lines.append(f"  try: {plain(trouble.remedy)}")
+    return lines
+
+
+def refusal_lines(no: Refused) -> list[str]:
+    """The bank's no: what was asked, what is available, what is short, and each remedy."""
+    lines = [f"refused: {plain(no.message)}"]
+    said = no.refusal
+    if said.get("asked"):
+        figures = [
+            f"{name} {show_su(int(said[name]))} SU" for name in ("asked", "available", "shortfall") if isinstance(said.get(name), int)
+        ]
+        lines.append(f"  {', '.join(figures)}")
+    if said.get("allocation"):
+        lines.append(f"  allocation: {said['allocation']}")
+    lines += [f"  {'try' if place == 0 else 'or'}: {plain(remedy)}" for place, remedy in enumerate(no.remedies)]
+    if said.get("entry"):
+        lines.append(f"  kept as refusal {said['entry']}: fairbank jobs --refused")
+    return lines
+
+
+def _bug_lines(bug: Exception) -> list[str]:
+    if os.environ.get("FAIRBANK_DEBUG"):
+        import traceback
+
+        return ["this should not have happened", *(plain(line) for text in traceback.format_exception(bug) for line in text.splitlines())]
+    said = plain(f"{type(bug).__name__}: {bug}")
+    return [f"this should not have happened: {said[:200]}", "  try: the same with FAIRBANK_DEBUG=1, and report what it prints"]
+
+
+def _tell(lines: list[str], code: int, program: str) -> int:
+    try:
+        sys.stdout.flush()
+        print(f"{program}: {lines[0]}", *lines[1:], sep="\n", file=sys.stderr, flush=True)
+    except OSError:
+        _close_quietly()
+    return code
+
+
+def _be_lenient() -> None:
+    """Print what a narrow terminal encoding cannot show as escapes, instead of failing on it."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _close_quietly() -> None:
+    """Nobody reads any more: let Python's own last flush go nowhere."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError):  # no real stream, as under a test
+        return

@@ -1,0 +1,170 @@
+"""What the commands that run on the bank's own host need of the house. The composition provides it; nothing heavy is imported here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    Progress = Callable[[int, int], None]
+    """Called with how much is done, and of how much."""
+
+
+class Finding(Protocol):
+    """One thing that is not as the journal says: in which book (0 is the office's), perhaps at which entry."""
+
+    @property
+    def book(self) -> int: ...
+    @property
+    def what(self) -> str: ...
+    @property
+    def entry(self) -> int | None: ...
+
+
+class Verdict(Protocol):
+    """What an audit read and found."""
+
+    @property
+    def entries(self) -> int: ...
+    @property
+    def books(self) -> int: ...
+    @property
+    def runs(self) -> int: ...
+    @property
+    def findings(self) -> Sequence[Finding]: ...
+
+
+class Head(Protocol):
+    """How far a book is: the number of its last entry and that entry's link."""
+
+    @property
+    def book(self) -> int: ...
+    @property
+    def seq(self) -> int: ...
+    @property
+    def link(self) -> bytes: ...
+
+
+class Check(Protocol):
+    """One thing that `doctor` looked at. `remedy` is what to do when it is not `ok`."""
+
+    @property
+    def what(self) -> str: ...
+    @property
+    def ok(self) -> bool: ...
+    @property
+    def remedy(self) -> str | None: ...
+
+
+class FinalBalance(Protocol):
+    """How an allocation of a replay ended, in SU-minutes."""
+
+    @property
+    def account(self) -> str: ...
+    @property
+    def resource(self) -> str: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def deposited(self) -> int: ...
+    @property
+    def charged(self) -> int: ...
+    @property
+    def held(self) -> int: ...
+    @property
+    def available(self) -> int: ...
+
+
+class Invariant(Protocol):
+    """What must be true of the books after a replay, whether it is, and the figures."""
+
+    @property
+    def what(self) -> str: ...
+    @property
+    def held(self) -> bool: ...
+    @property
+    def figures(self) -> str: ...
+
+
+class Replayed(Protocol):
+    """What came of a replay. `operations` are holds, charges, releases and refusals together."""
+
+    @property
+    def holds(self) -> int: ...
+    @property
+    def charges(self) -> int: ...
+    @property
+    def releases(self) -> int: ...
+    @property
+    def refusals(self) -> Mapping[str, int]: ...
+    @property
+    def written_off(self) -> int: ...
+    @property
+    def held_peak(self) -> int: ...
+    @property
+    def operations(self) -> int: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def balances(self) -> Sequence[FinalBalance]: ...
+    @property
+    def checks(self) -> Sequence[Invariant]: ...
+    @property
+    def fingerprint(self) -> str: ...
+
+
+class House(Protocol):
+    """All of these raise Trouble. `config` is the settings file; None means the usual one."""
+
+    def init(self, directory: str | None, store: str | None) -> Sequence[str]:
+        """Make settings, secret and an empty store in a folder (None: the usual one). Returns the files made.
+
+        Raises Conflict when there is a bank already.
+        """
+        ...
+
+    def serve(self, config: str | None, *, port: int | None, ready: Callable[[str], None]) -> int:
+        """Serve until told to stop; `ready` is called with the address once the bank listens. Returns the exit code."""
+        ...
+
+    def heads(self, config: str | None) -> Sequence[Head]: ...
+
+    def verify(self, config: str | None, heads: Mapping[int, tuple[int, bytes]], progress: Progress | None) -> Verdict:
+        """Read all books again. `heads` are those written down earlier: book to (seq, link)."""
+        ...
+
+    def backup(self, config: str | None, path: str, progress: Progress | None) -> int:
+        """Write a backup while the bank works. Returns the number of rows."""
+        ...
+
+    def check_backup(self, path: str, progress: Progress | None) -> int:
+        """Read a backup to its end. Returns the number of rows."""
+        ...
+
+    def restore(self, config: str | None, path: str, *, replace: bool, progress: Progress | None) -> int:
+        """Fill the store from a backup. Raises Conflict when it is not empty and `replace` is false. Returns the number of rows."""
+        ...
+
+    def doctor(self, config: str | None) -> Sequence[Check]: ...
+
+    def replay(
+        self,
+        trace: str,
+        store: str,
+        *,
+        percent: int,
+        periods: int,
+        days: int | None,
+        payer: str | None,
+        record_overruns: bool,
+        progress: Callable[[str, int, int], None] | None,
+    ) -> Replayed:
+        """Run a recorded workload through a new bank at `store`; `progress` is also told what is being done."""
+        ...
+
+    def synthesise(self, path: str, *, seed: int, starts: int) -> int:
+        """Write the trace of a synthetic month that begins at `starts`. Returns the number of jobs."""
+        ...

@@ -1,0 +1,140 @@
+"""`fairbank jobs`: jobs with what they hold and cost; with --refused those that the bank said no to, and what would help."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank.cli.command import Command
+from fairbank.cli.options import add_account, add_limit, add_period, count, number, printable
+from fairbank.cli.output import Listing, caption, show, shown_columns, watched
+from fairbank.cli.refusals import COLUMNS as REFUSED
+from fairbank.cli.refusals import show_refusals
+from fairbank.report.columns import Column, Look, Row, duration, instant_of, moment, su, text
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fairbank.cli.desk import Desk
+    from fairbank.cli.parser import Parser
+
+LIMIT = 100
+
+
+def _reason(row: Row, look: Look) -> str:
+    said = []
+    if row["refunded"]:
+        said.append(f"{look.su(row['refunded'])} refunded")
+    if row["written_off"]:
+        said.append(f"{look.su(row['written_off'])} written off")
+    if row["state"] == "released":
+        said.append("not charged")
+    if row["state"] == "lapsed":
+        said.append("no word of its end")
+    return ", ".join(said)
+
+
+COLUMNS = (
+    Column("JOBID", text("job_id"), right=True),
+    Column("PROJECT", text("account")),
+    Column("USER", text("user"), drop=3),
+    Column("PART", text("partition"), drop=2),
+    Column("STATE", text("word")),
+    Column("ELAPSED", duration("ran"), right=True, drop=1),
+    Column("SU", su("cost"), right=True),
+    Column("HELD", su("held"), right=True, drop=1),
+    Column("REASON", _reason, drop=4),
+    Column("SUBMIT", moment("submitted"), extra=True),
+    Column("START", moment("start"), extra=True),
+    Column("END", moment("ended"), extra=True),
+    Column("ALLOC", text("allocation"), right=True, extra=True),
+    Column("CLUSTER", text("cluster"), extra=True),
+    Column("RESTART", text("restart"), right=True, extra=True),
+    Column("ID", text("id"), right=True, extra=True),
+)
+
+
+def add(parser: Parser) -> None:
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--running", action="store_true", help="only jobs that hold credit now")
+    which.add_argument("--refused", action="store_true", help="jobs that the bank said no to, with what would help")
+    add_account(parser, resource=False)
+    whose = parser.add_mutually_exclusive_group()
+    whose.add_argument("-u", "--user", metavar="USER", help="only this user's, by name or number")
+    whose.add_argument("--me", action="store_true", help="only mine (usual, unless -u, -a, -A, -j or --alloc is there)")
+    whose.add_argument("-a", "--allusers", action="store_true", help="all that I may see")
+    parser.add_argument("-p", "--partition", metavar="NAME", type=printable, help="only this partition")
+    parser.add_argument("-j", "--jobs", metavar="JOBID", type=count, help="only the job with this number")
+    parser.add_argument("-M", "--cluster", metavar="NAME", type=printable, help="only this cluster")
+    parser.add_argument("--alloc", metavar="ALLOC", type=number, help="only jobs that draw on this allocation")
+    add_period(parser, "all", "no end")
+    add_limit(parser, LIMIT)
+
+
+def run(desk: Desk, options: Namespace) -> int:
+    if shown_columns(desk, REFUSED if options.refused else COLUMNS):
+        return 0
+    return watched(desk, lambda: show_refusals(desk, owner_of(desk)) if options.refused else _show(desk))
+
+
+def owner_of(desk: Desk) -> int | None:
+    """Whose jobs: as sacct, mine unless somebody or something else is named."""
+    options = desk.options
+    if options.user is not None:
+        return desk.uid_of(options.user)
+    others = options.allusers or options.account or options.jobs is not None or options.alloc
+    return None if others and not options.me else desk.me()
+
+
+def _show(desk: Desk) -> int:
+    options = desk.options
+    owner = owner_of(desk)
+    rows = jobs(
+        desk,
+        {
+            "account": options.account,
+            "owner_uid": owner,
+            "allocation": options.alloc,
+            "state": "held" if options.running else None,
+            "cluster": options.cluster,
+            "job_id": options.jobs,
+            "partition": options.partition,
+            "since": desk.moment(options.starttime, "--starttime"),
+            "until": desk.moment(options.endtime, "--endtime"),
+        },
+        options.limit,
+    )
+    if not rows:
+        desk.check_account(options.account)
+    empty = "There is no such job that you may see." if owner is None else "There is no such job of yours; -a shows all that you may see."
+    show(desk, Listing("fairbank.job/1", COLUMNS, rows, caption(desk), empty=empty))
+    return 0
+
+
+def jobs(desk: Desk, query: dict[str, object], limit: int) -> list[Row]:
+    """Job rows, the newest first, with what people want to know of them: a word for their state, what they cost, how long they ran."""
+    return [_told(desk, row) for row in desk.rows("/job", query, limit)]
+
+
+def _told(desk: Desk, row: Row) -> Row:
+    running = row["state"] == "held"
+    ran = max(0, desk.bank_time - instant_of(row["start"])) if running else row["elapsed"]
+    return {
+        **row,
+        "user": desk.user_name(row["owner_uid"]),
+        "word": "RUNNING" if running else (row["outcome"] or row["state"].upper()),
+        "ran": ran,
+        "cost": None if running else row["charged"] - row["refunded"],
+    }
+
+
+COMMAND = Command(
+    "jobs with what they hold and cost, the newest first",
+    (
+        "fairbank jobs --running                    what holds my credit now",
+        "fairbank jobs --refused                    why jobs were refused, and what would help",
+        "fairbank jobs -A chem_qmc -S now-7days --csv",
+    ),
+    add,
+    run,
+    watch=True,
+)

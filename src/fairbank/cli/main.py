@@ -1,0 +1,139 @@
+"""`fairbank`: finds the command, loads only what it needs, and turns every ending into a sentence and an exit code."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+from fairbank import __version__
+from fairbank.cli.command import Command, Noun
+from fairbank.cli.desk import Desk
+from fairbank.cli.ending import ended
+from fairbank.cli.parser import Shown, did_you_mean
+from fairbank.report.cells import plain
+from fairbank.values.trouble import Malformed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairbank.cli.house import House
+
+ABOUT = "the allocation bank of a computing centre"
+EXAMPLES = (
+    "fairbank                                 my projects on one screen",
+    "fairbank balance -A chem_qmc             what is left, and when it runs out",
+    "fairbank quote job.sh                    what a job would cost, and whether it fits",
+)
+
+
+class Entry(NamedTuple):
+    """A line of the table of commands."""
+
+    name: str
+    module: str
+    about: str
+    group: str
+
+
+_EVERYBODY, _STAFF, _HOST = "Everybody", "PIs and staff", "On the bank's own host"
+
+COMMANDS = (
+    Entry("balance", "balance", "what is left, and when it runs out", _EVERYBODY),
+    Entry("usage", "usage", "who used what, when and where", _EVERYBODY),
+    Entry("statement", "statement", "every entry of an allocation's journal", _EVERYBODY),
+    Entry("jobs", "jobs", "jobs with what they cost; and those that were refused", _EVERYBODY),
+    Entry("quote", "quote", "what a job would cost, and whether it fits", _EVERYBODY),
+    Entry("whoami", "whoami", "who the bank takes you for", _EVERYBODY),
+    Entry("token", "token", "tokens for signing in over the network", _EVERYBODY),
+    Entry("status", "status", "whether the bank answers", _EVERYBODY),
+    Entry("completion", "completion", "completion for bash, zsh or fish", _EVERYBODY),
+    Entry("project", "project", "projects and their members", _STAFF),
+    Entry("alloc", "alloc", "allocations: make, change, freeze, cap", _STAFF),
+    Entry("deposit", "deposit", "put credit into an allocation", _STAFF),
+    Entry("withdraw", "withdraw", "take credit out of an allocation", _STAFF),
+    Entry("transfer", "transfer", "move credit between two allocations", _STAFF),
+    Entry("refund", "refund", "give back what a job was charged", _STAFF),
+    Entry("init", "init", "make a bank: settings, secret, store", _HOST),
+    Entry("serve", "serve", "run the bank", _HOST),
+    Entry("audit", "audit", "read the books again and compare every row", _HOST),
+    Entry("backup", "backup", "make and check backups", _HOST),
+    Entry("restore", "restore", "fill a store from a backup", _HOST),
+    Entry("doctor", "doctor", "look for what is wrong with this bank", _HOST),
+    Entry("replay", "replay", "run a recorded workload through a bank", _HOST),
+    Entry("demo", "demo", "a month of jobs, then a newcomer's session", _HOST),
+)
+
+
+def run(argv: Sequence[str], house: House) -> int:
+    """Carry out one command line (without the program's name). Returns the exit code; raises nothing."""
+    return ended(lambda: _carry_out(list(argv), house))
+
+
+def _carry_out(words: list[str], house: House) -> int:
+    words = _behind_the_command(words)
+    if not words:
+        return _run(_command("overview"), "fairbank", [], house)
+    word, *rest = words
+    if word in ("-V", "--version"):
+        raise Shown(f"fairbank {__version__}\n")
+    if word in ("-h", "--help", "help"):
+        return _help(rest, house)
+    if word.startswith("-"):
+        return _run(_command("overview"), "fairbank", words, house)
+    entry = find(word)
+    return _run(_command(entry.module), f"fairbank {entry.name}", rest, house)
+
+
+def _help(rest: list[str], house: House) -> int:
+    if rest and not rest[0].startswith("-"):
+        return _carry_out([*rest, "--help"], house)
+    raise Shown(overview())
+
+
+def _run(command: Command | Noun, prog: str, words: list[str], house: House) -> int:
+    if isinstance(command, Noun):
+        prog, command, words = command.choose(prog, words)
+    options = command.parser(prog).read(words)
+    return command.run(Desk(house, options, prog), options)
+
+
+def _command(module: str) -> Command | Noun:
+    found = import_module(f"fairbank.cli.{module}")
+    made: Command | Noun = found.COMMAND
+    return made
+
+
+def find(word: str) -> Entry:
+    """The command of this name. Raises Malformed, with what may have been meant."""
+    for entry in COMMANDS:
+        if entry.name == word:
+            return entry
+    meant = did_you_mean(word, [entry.name for entry in COMMANDS])
+    raise Malformed(f"there is no command {plain(word[:40])!r}{meant}", remedy="fairbank --help")
+
+
+_WITH_VALUE = frozenset({"--server", "--as", "--units", "--color", "-o", "--format", "--delimiter"})
+_ALONE = frozenset(
+    {"--json", "--yaml", "--csv", "-P", "--parsable", "-n", "--noheader", "-l", "--long", "-v", "--verbose", "-q", "--quiet"}
+)
+
+
+def _behind_the_command(words: list[str]) -> list[str]:
+    """`fairbank --json balance` means `fairbank balance --json`."""
+    early = 0
+    while early < len(words) and (words[early] in _ALONE | _WITH_VALUE or words[early].partition("=")[0] in _WITH_VALUE):
+        early += 2 if words[early] in _WITH_VALUE else 1
+    late = words[early:]
+    return late + words[:early] if not late or not late[0].startswith("-") else words
+
+
+def overview() -> str:
+    """The help of `fairbank` itself."""
+    lines = [f"fairbank: {ABOUT}", "", "Examples:", *(f"  {example}" for example in EXAMPLES), ""]
+    for group in (_EVERYBODY, _STAFF, _HOST):
+        lines += [f"{group}:", *(f"  {entry.name:<12}{entry.about}" for entry in COMMANDS if entry.group == group), ""]
+    lines += [
+        "fairbank COMMAND --help tells the options of each; -V the version. The bank is found through --server, FAIRBANK_SERVER,",
+        "~/.config/fairbank/client.toml, /etc/fairbank/client.toml, or at its usual socket.",
+    ]
+    return "\n".join(lines) + "\n"

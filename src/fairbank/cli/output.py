@@ -1,0 +1,127 @@
+"""How a list is spoken: as a table with its notes, for a spreadsheet, for a script, or as JSON or YAML."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from fairbank.report.cells import plain
+from fairbank.report.columns import UNITS
+from fairbank.report.envelope import as_json, as_yaml, envelope
+from fairbank.report.tables import choose, csv, separated, table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from fairbank.cli.desk import Desk
+    from fairbank.report.columns import Column, Row
+
+
+class Listing(NamedTuple):
+    """What a command has to show. `caption` stands above a table, `total` below it, `warnings` and `notes` are told beside it."""
+
+    schema: str
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    caption: str | None = None
+    total: Row | None = None
+    warnings: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    empty: str = "There is nothing to show."
+    more: Mapping[str, object] = {}
+    """What else `--json` is to hold, beside the rows."""
+
+
+def shown_columns(desk: Desk, columns: Sequence[Column]) -> bool:
+    """Whether `--helpformat` was asked for, and is done."""
+    if desk.options.helpformat:
+        desk.say(" ".join(column.head for column in columns))
+    return bool(desk.options.helpformat)
+
+
+def show(desk: Desk, listing: Listing) -> None:
+    """Speak `listing` in the form that was asked for."""
+    options = desk.options
+    columns = choose(listing.columns, options.format or _usual_format(desk), extras=options.long)
+    match options.form:
+        case "json":
+            desk.say(as_json(_document(desk, listing)))
+        case "yaml":
+            desk.say(as_yaml(_document(desk, listing)))
+        case "csv":
+            _say(desk, csv(columns, listing.rows, desk.look, heads=not options.noheader))
+        case "parsable":
+            _say(desk, separated(columns, listing.rows, desk.look, options.delimiter, heads=not options.noheader))
+        case _:
+            _show_table(desk, listing, columns)
+
+
+def _usual_format(desk: Desk) -> str | None:
+    """FAIRBANK_FORMAT_BALANCE and the like; it is for people's tables, not for scripts."""
+    name = "_".join(desk.prog.split()[1:]).upper()
+    return os.environ.get(f"FAIRBANK_FORMAT_{name}") if desk.options.form is None else None
+
+
+def _document(desk: Desk, listing: Listing) -> Mapping[str, object]:
+    return {**envelope(listing.schema, desk.as_of, desk.cluster, listing.rows, listing.warnings, desk.look), **listing.more}
+
+
+def _say(desk: Desk, lines: Sequence[str]) -> None:
+    for line in lines:
+        desk.say(line)
+
+
+def _show_table(desk: Desk, listing: Listing, columns: Sequence[Column]) -> None:
+    heads = not desk.options.noheader
+    if not listing.rows:
+        desk.note(listing.empty)
+        return
+    if heads and listing.caption is not None:
+        desk.say(listing.caption)
+        desk.say()
+    rows = [*listing.rows, listing.total] if listing.total is not None else listing.rows
+    made = table(columns, rows, desk.look, desk.room, heads=heads)
+    _say(desk, coloured(made.lines, heads=heads) if desk.colours else made.lines)
+    if made.dropped:
+        desk.detail(f"No room for {', '.join(made.dropped)}; a wider window or -o +COL shows them.")
+    if (listing.warnings or listing.notes) and not desk.options.quiet:
+        desk.note("")
+    for line in (*listing.warnings, *listing.notes):
+        desk.note(line)
+
+
+BOLD, RED, YELLOW, PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
+_MARK = re.compile(r"(?:(?<=\s)|^)(!!?|x)(?=\s)")
+
+
+def coloured(lines: Sequence[str], *, heads: bool) -> list[str]:
+    """The heads bold, and the marks that are there anyway in colour: it is never the only signal."""
+    marked = [_MARK.sub(lambda mark: f"{YELLOW if mark[1] == '!' else RED}{mark[1]}{PLAIN}", line) for line in lines]
+    return [f"{BOLD}{lines[0]}{PLAIN}", *marked[1:]] if heads and lines else marked
+
+
+def caption(desk: Desk, *, unit: bool = True) -> str:
+    """`As of 2026-11-21 07:30:12 -05:00   cluster darwin   unit SU`."""
+    parts = [f"As of {desk.look.as_of(desk.bank_time)}"]
+    if desk.cluster:
+        parts.append(f"cluster {plain(desk.cluster)}")
+    if unit:
+        parts.append(f"unit {UNITS[desk.look.units]}")
+    return "   ".join(parts)
+
+
+CLEAR = "\x1b[H\x1b[2J\x1b[3J"
+
+
+def watched(desk: Desk, once: Callable[[], int]) -> int:
+    """`once`, or with --watch again and again until somebody interrupts it."""
+    while desk.options.watch:
+        if desk.for_people:
+            sys.stdout.write(CLEAR)
+        once()
+        sys.stdout.flush()
+        time.sleep(desk.options.watch)
+    return once()

@@ -1,0 +1,70 @@
+"""Bare `fairbank`: one screen with my projects, what they have left, my running jobs, and what was refused lately."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank.cli.balance import COLUMNS as BALANCE
+from fairbank.cli.balance import balances
+from fairbank.cli.command import Command
+from fairbank.cli.jobs import COLUMNS as JOBS
+from fairbank.cli.jobs import jobs
+from fairbank.cli.output import BOLD, PLAIN, caption, coloured
+from fairbank.cli.refusals import COLUMNS as REFUSALS
+from fairbank.cli.refusals import refusals
+from fairbank.report.cells import plain
+from fairbank.report.tables import table
+from fairbank.values.time import DAY
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from fairbank.cli.desk import Desk
+    from fairbank.cli.parser import Parser
+    from fairbank.report.columns import Column, Row
+
+PROJECTS, RUNNING, REFUSED = 7, 4, 3  # rows at most, so that all of it fits on 24 lines
+REFUSED_DAYS = 7
+
+
+def add(parser: Parser) -> None:
+    parser.add_argument("-a", "--all", action="store_true", help="all rows, however many")
+
+
+def run(desk: Desk, options: Namespace) -> int:
+    me = desk.one("/whoami")
+    left = balances(desk, {})
+    running = jobs(desk, {"owner_uid": me["uid"], "state": "held"}, 0)
+    refused = refusals(desk, {"owner_uid": me["uid"], "since": desk.bank_time - REFUSED_DAYS * DAY}, 0)
+    name = plain(str(me["user"] or me["uid"]))
+    desk.say(f"{caption(desk)}   user {name}")
+    _part(desk, "What is left", BALANCE, left, PROJECTS, "you are in no project with an active allocation", "fairbank balance")
+    held = f", {desk.look.su(sum(row['held'] for row in running))} held"
+    _part(desk, f"Running jobs{held if running else ''}", JOBS, running, RUNNING, "none", "fairbank jobs --running")
+    _part(desk, f"Refused in the last {REFUSED_DAYS} days", REFUSALS, refused, REFUSED, "none", "fairbank jobs --refused")
+    return 0
+
+
+def _part(desk: Desk, title: str, columns: Sequence[Column], rows: Sequence[Row], most: int, none: str, see: str) -> None:
+    """A title and a few rows. `see` is the command that shows all."""
+    most = len(rows) if desk.options.all else most
+    desk.say()
+    head = title if rows else f"{title}: {none}"
+    desk.say(f"{BOLD}{head}{PLAIN}" if desk.colours else head)
+    if not rows:
+        return
+    made = table(columns, rows[:most], desk.look, desk.room)
+    for line in coloured(made.lines, heads=False) if desk.colours else made.lines:
+        desk.say(line)
+    if len(rows) > most:
+        desk.say(f"... and {len(rows) - most} more: {see}")
+
+
+COMMAND = Command(
+    "my projects on one screen: what is left, what runs, what was refused",
+    ("fairbank", "fairbank --all", "fairbank --help                             all commands"),
+    add,
+    run,
+    reads=False,
+)

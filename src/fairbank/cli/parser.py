@@ -1,0 +1,86 @@
+"""The command line as argparse reads it: help that begins with what a command is for, and errors that say what was meant."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from fairbank.report.cells import plain
+from fairbank.values.trouble import Malformed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Shown(Exception):
+    """Somebody asked for a text, such as the help: it is to be printed, and that was all."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Never prints and never ends the process. Raises Malformed, or Shown with the help."""
+
+    def __init__(self, prog: str, about: str, examples: Sequence[str] = ()) -> None:
+        super().__init__(prog=prog, description=about, add_help=False, allow_abbrev=False, formatter_class=_formatter)
+        self._examples = examples
+
+    def format_help(self) -> str:
+        """What it is for, three examples, then the options."""
+        lines = [f"{self.prog}: {self.description}", ""]
+        if self._examples:
+            lines += ["Examples:", *(f"  {example}" for example in self._examples), ""]
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups, "Usage: ")
+        for group in self._action_groups:
+            formatter.start_section(group.title)
+            formatter.add_arguments(group._group_actions)
+            formatter.end_section()
+        return "\n".join(lines) + formatter.format_help()
+
+    def error(self, message: str) -> NoReturn:
+        raise Malformed(plain(message), remedy=f"{self.prog} --help")
+
+    def read(self, words: Sequence[str]) -> argparse.Namespace:
+        """The options. Raises Malformed, with what may have been meant, or Shown."""
+        options, unknown = self.parse_known_args(words)
+        if unknown:
+            word = unknown[0]
+            known = list(self._option_string_actions) if word.startswith("-") else []
+            meant = did_you_mean(word.partition("=")[0], known)
+            what = "option" if word.startswith("-") else "argument"
+            raise Malformed(f"{plain(word[:40])!r} is no {what} of {self.prog}{meant}", remedy=f"{self.prog} --help")
+        return options
+
+
+class Help(argparse.Action):
+    """`-h`: raises Shown."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        raise Shown(parser.format_help())
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """With a width of our own: argparse would import shutil to ask for it."""
+    return argparse.HelpFormatter(prog, max_help_position=28, width=min(terminal_width(), 100))
+
+
+def terminal_width() -> int:
+    """COLUMNS, or the terminal's width, or 80."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isascii() and said.isdigit() and 0 < int(said) < 10_000:
+        return int(said)
+    try:
+        return os.get_terminal_size(1).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`; did you mean balance?` when a known word is near, else nothing."""
+    from difflib import get_close_matches  # 6 ms that only a mistake pays
+
+    near = get_close_matches(word[:64], list(known), n=2, cutoff=0.6)
+    return f"; did you mean {' or '.join(near)}?" if near else ""

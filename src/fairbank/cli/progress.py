@@ -1,0 +1,67 @@
+"""A bar for what takes long: on stderr, with the rate and the time left. Without a terminal nothing, or plain lines when asked for."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fairbank.cli.parser import Parser
+
+BAR = 30
+EVERY_SECONDS = 0.1
+CLEAR_LINE = "\r\x1b[K"
+
+
+def add_progress(parser: Parser) -> None:
+    parser.add_argument(
+        "--progress", choices=("auto", "plain", "none"), default="auto", help="a bar on a terminal; plain: a line for each tenth"
+    )
+
+
+class Progress:
+    """Called with how much is done, and of how much. Use it as a context, so that its line is gone at the end."""
+
+    def __init__(self, what: str, options: Namespace) -> None:
+        self._what = what
+        self._plain = options.progress == "plain" and not options.quiet
+        self._bar = options.progress == "auto" and not options.quiet and sys.stderr.isatty()
+        self._began = self._last = time.monotonic()
+        self._tenth = 0
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar:
+            print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
+
+    def __call__(self, done: int, of: int) -> None:
+        now = time.monotonic()
+        if self._bar and (now - self._last >= EVERY_SECONDS or done >= of):
+            self._last = now
+            print(CLEAR_LINE + bar(self._what, done, of, now - self._began), end="", file=sys.stderr, flush=True)
+        elif self._plain and of and done * 10 // of > self._tenth:
+            self._tenth = done * 10 // of
+            print(f"{self._what} {done * 100 // of}%", file=sys.stderr, flush=True)
+
+
+def bar(what: str, done: int, of: int, seconds: float) -> str:
+    """`audit [##########--------------------]  33%  212k/s  ETA 0:09`."""
+    part = min(1.0, done / of) if of else 0.0
+    filled = int(part * BAR)
+    rate = done / seconds if seconds > 0 else 0.0
+    left = f"  ETA {_clock((of - done) / rate)}" if rate and 0 < done < of else ""
+    return f"{what} [{'#' * filled}{'-' * (BAR - filled)}] {int(part * 100):3}%  {_rate(rate)}/s{left}"
+
+
+def _rate(rate: float) -> str:
+    return f"{rate / 1000:.0f}k" if rate >= 10_000 else f"{rate:.0f}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}:{rest:02}"

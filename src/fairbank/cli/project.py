@@ -1,0 +1,174 @@
+"""`fairbank project`: who is granted credit, and who speaks for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank.cli.choosing import group_query, the_project
+from fairbank.cli.command import Command, Noun
+from fairbank.cli.options import add_writing, count
+from fairbank.cli.output import Listing, show, shown_columns
+from fairbank.cli.posting import Posting, entry, post, tell
+from fairbank.report.columns import Column, text
+from fairbank.values.trouble import Unknown
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fairbank.cli.desk import Desk
+    from fairbank.cli.parser import Parser
+
+ROLES = ("member", "coordinator", "pi")
+COLUMNS = (
+    Column("ID", text("id"), right=True),
+    Column("PROJECT", text("account")),
+    Column("GROUP", text("gname"), drop=2),
+    Column("GID", text("gid"), right=True, drop=1),
+    Column("PARENT", text("parent"), right=True, drop=3),
+)
+MEMBER_COLUMNS = (Column("USER", text("user")), Column("UID", text("uid"), right=True), Column("ROLE", text("role")))
+
+
+def _no_options(parser: Parser) -> None:
+    return None
+
+
+def _add_project(parser: Parser) -> None:
+    parser.add_argument("project", metavar="PROJECT", help="its account, its group, or its number")
+
+
+def _add_filters(parser: Parser) -> None:
+    parser.add_argument("-A", "--account", metavar="PROJECT", help="only the project with this Slurm account")
+    parser.add_argument("-g", "--group", metavar="GROUP", help="only the project of this Unix group, by name or number")
+
+
+def _list(desk: Desk, options: Namespace) -> int:
+    if shown_columns(desk, COLUMNS):
+        return 0
+    rows = desk.rows("/project", {"account": options.account, **group_query(options.group)})
+    show(desk, Listing("fairbank.project/1", COLUMNS, rows, empty="There is no such project that you may see."))
+    return 0
+
+
+def _show(desk: Desk, options: Namespace) -> int:
+    if shown_columns(desk, MEMBER_COLUMNS):
+        return 0
+    project = desk.one(f"/project/{the_project(desk, options.project)['id']}")
+    members = [{**each, "user": desk.user_name(each["uid"])} for each in project["members"]]
+    parent = f", parent {project['parent']}" if project["parent"] is not None else ""
+    caption = f"Project {project['account']}: number {project['id']}, group {project['gname']} ({project['gid']}){parent}"
+    card = {key: value for key, value in project.items() if key != "members"}
+    show(desk, Listing("fairbank.member/1", MEMBER_COLUMNS, members, caption, empty=f"{caption}; no members", more={"project": card}))
+    return 0
+
+
+def _add_create(parser: Parser) -> None:
+    parser.add_argument("group", metavar="GROUP", help="the name of the Unix group")
+    parser.add_argument("--gid", metavar="N", type=count, help="its number (usual: as this host knows it)")
+    parser.add_argument("-A", "--account", metavar="NAME", help="the Slurm account (usual: named like the group)")
+    parser.add_argument("--parent", metavar="PROJECT", help="the project whose shared credit it may draw on")
+    add_writing(parser, reason="none", keyed=False)
+
+
+def _create(desk: Desk, options: Namespace) -> int:
+    gid = _gid_of(options.group) if options.gid is None else options.gid
+    parent = None if options.parent is None else the_project(desk, options.parent)["id"]
+    body = {"gname": options.group, "gid": gid, "account": options.account or options.group, "parent": parent}
+    answer = post(desk, Posting("POST", "/project", body, [entry("project", None, body)], f"Make project {body['account']}?"))
+    sentence = "" if answer is None else f"project {answer['account']}: number {answer['id']}, group {answer['gname']} ({answer['gid']})"
+    return tell(desk, "fairbank.project/1", answer, sentence)
+
+
+def _gid_of(group: str) -> int:
+    from grp import getgrnam
+
+    try:
+        return getgrnam(group).gr_gid
+    except (KeyError, ValueError) as bad:
+        raise Unknown(f"there is no group {group[:64]!r} on this host", field="GROUP", remedy="name its number with --gid") from bad
+
+
+def _add_member(parser: Parser) -> None:
+    _add_project(parser)
+    parser.add_argument("user", metavar="USER", help="a user, by name or number")
+    parser.add_argument("--role", choices=ROLES, default="member", help="a coordinator does a PI's work (usual: member)")
+    add_writing(parser, reason="optional", keyed=False)
+
+
+def _add_user(desk: Desk, options: Namespace) -> int:
+    project, uid = the_project(desk, options.project), desk.uid_of(options.user, "USER")
+    told = entry("member", options.reason, {"project": project["account"], "uid": uid, "role": options.role})
+    body = {"role": options.role} | ({"comment": options.reason} if options.reason else {})
+    question = f"Make {desk.user_name(uid)} {options.role} of {project['account']}?"
+    answer = post(desk, Posting("PUT", f"/project/{project['id']}/member/{uid}", body, [told], question))
+    return tell(desk, "fairbank.member/1", answer, f"{desk.user_name(uid)} is {options.role} of {project['account']}")
+
+
+def _add_removal(parser: Parser) -> None:
+    _add_project(parser)
+    parser.add_argument("user", metavar="USER", help="a user, by name or number")
+    add_writing(parser, reason="none", keyed=False)
+
+
+def _remove_user(desk: Desk, options: Namespace) -> int:
+    project, uid = the_project(desk, options.project), desk.uid_of(options.user, "USER")
+    told = entry("member", None, {"project": project["account"], "uid": uid, "role": "none"})
+    question = f"Take {desk.user_name(uid)} out of {project['account']}?"
+    answer = post(desk, Posting("DELETE", f"/project/{project['id']}/member/{uid}", None, [told], question))
+    return tell(desk, "fairbank.member/1", answer, f"{desk.user_name(uid)} is not in {project['account']} any more")
+
+
+COMMAND = Noun(
+    "projects and their members",
+    {
+        "list": Command(
+            "the projects that you may see",
+            ("fairbank project list", "fairbank project list -g chem", "fairbank project list --json"),
+            _add_filters,
+            _list,
+        ),
+        "show": Command(
+            "one project and its members",
+            ("fairbank project show chem_qmc", "fairbank project show 12", "fairbank project show chem_qmc --json"),
+            _add_project,
+            _show,
+        ),
+        "create": Command(
+            "enter a Unix group that is to have credit; for staff",
+            (
+                "fairbank project create chem_qmc",
+                "fairbank project create chem_qmc --gid 5012 -A chem --parent chemistry",
+                "fairbank project create chem_qmc --dry-run",
+            ),
+            _add_create,
+            _create,
+        ),
+        "users": Command(
+            "the members of a project",
+            ("fairbank project users chem_qmc", "fairbank project users 12 -P -n", "fairbank project users chem_qmc --csv"),
+            _add_project,
+            _show,
+        ),
+        "add-user": Command(
+            "give a user a role in a project; for its PI, its coordinators and staff",
+            (
+                "fairbank project add-user chem_qmc ayla",
+                "fairbank project add-user chem_qmc jorge --role coordinator",
+                "fairbank project add-user chem_qmc 1234 --role pi --dry-run",
+            ),
+            _add_member,
+            _add_user,
+        ),
+        "remove-user": Command(
+            "take a user out of a project; for its PI, its coordinators and staff",
+            (
+                "fairbank project remove-user chem_qmc ayla",
+                "fairbank project remove-user chem_qmc 1234 --yes",
+                "fairbank project remove-user chem_qmc ayla --dry-run",
+            ),
+            _add_removal,
+            _remove_user,
+        ),
+    },
+    usual="list",
+)

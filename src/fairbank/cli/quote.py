@@ -1,0 +1,177 @@
+"""`fairbank quote`: what a job would cost, why, and whether it could be paid. Nothing is posted."""
+
+from __future__ import annotations
+
+import os
+import sys
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from fairbank.cli.command import Command
+from fairbank.cli.jobscript import add_job_options, described, read_script
+from fairbank.cli.output import Listing, show, shown_columns
+from fairbank.report.cells import padded, plain
+from fairbank.report.columns import Column, Row, text
+from fairbank.values.time import parse_duration, show_duration
+from fairbank.values.trouble import Malformed, Unknown
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fairbank.cli.desk import Desk
+    from fairbank.cli.jobscript import Described
+    from fairbank.cli.parser import Parser
+
+TOO_LITTLE = 5
+SCRIPT_MAX = 4 * 1024 * 1024
+COLUMNS = (
+    Column("TRES", text("what")),
+    Column("COUNT", text("count"), right=True),
+    Column("WEIGHT", text("weight"), right=True),
+    Column("BILLED", text("weighted"), right=True),
+    Column("SETS", lambda row, look: "yes" if row["counts"] else "no"),
+)
+
+
+def add(parser: Parser) -> None:
+    parser.add_argument("script", metavar="JOBFILE", nargs="?", help="a batch script with #SBATCH lines; - is standard input")
+    add_job_options(parser)
+    parser.add_argument("--tres", metavar="TRES", help="instead of counts: cpu=8,mem=16G,gres/gpu=1")
+
+
+def run(desk: Desk, options: Namespace) -> int:
+    if shown_columns(desk, COLUMNS):
+        return 0
+    unread = _take_in_script(options)
+    job = described(options)
+    request = {
+        "account": _account(desk, options),
+        "cluster": _cluster(desk, options),
+        "partition": _needed(options.partition, "--partition", "-p PARTITION"),
+        "tres": options.tres or job.tres,
+        "time_limit": parse_duration(_needed(options.time, "--time", "-t 12:00:00"), field="--time"),
+        "qos": options.qos,
+    }
+    answer = desk.client.post("/quote", request)
+    desk.as_of = answer["as_of"]
+    card = answer["data"]
+    if options.form is None:
+        _tell(desk, request, card, job, unread)
+    else:
+        more = {"quote": {key: value for key, value in card.items() if key != "lines"}, "not_read": unread}
+        show(desk, Listing("fairbank.quote/1", COLUMNS, card["lines"], more=more))
+    return 0 if card["fits"] else TOO_LITTLE
+
+
+def _take_in_script(options: Namespace) -> list[str]:
+    """Fill what the command line leaves open from the script. Returns what the script says that we do not read."""
+    if options.script is None:
+        return []
+    said, unread = read_script(_script(options.script))
+    for name, value in vars(said).items():
+        if getattr(options, name) is None:
+            setattr(options, name, value)
+    return unread
+
+
+def _script(path: str) -> list[str]:
+    try:
+        if path == "-":
+            return sys.stdin.read(SCRIPT_MAX).splitlines()
+        with open(path, "rb") as file:
+            return file.read(SCRIPT_MAX).decode("utf-8", "replace").splitlines()
+    except OSError as error:
+        raise Unknown(f"cannot read {path}: {error.strerror}", field="JOBFILE", remedy="name a batch script") from error
+
+
+def _needed(said: str | None, field: str, example: str) -> str:
+    if said:
+        return said
+    raise Malformed(f"a price needs {field.lstrip('-')}", field=field, remedy=f"add {example}, or a script with such a line")
+
+
+def _account(desk: Desk, options: Namespace) -> str:
+    """Who pays: as said, else as sbatch would take it, else the only project there is."""
+    said = options.account or os.environ.get("SBATCH_ACCOUNT") or os.environ.get("SLURM_ACCOUNT") or desk.settings.account
+    if said:
+        return str(said)
+    mine = [str(row["account"]) for row in desk.rows("/project")]
+    if len(mine) == 1:
+        return mine[0]
+    there = f"yours: {', '.join(mine[:8])}" if mine else "you are in no project"
+    raise Malformed(f"which project pays? {there}", field="--account", remedy="add -A PROJECT")
+
+
+def _cluster(desk: Desk, options: Namespace) -> str:
+    return _needed(options.cluster or os.environ.get("SLURM_CLUSTER_NAME") or desk.settings.cluster, "--clusters", "-M CLUSTER")
+
+
+def _tell(desk: Desk, request: Row, card: Row, job: Described, unread: list[str]) -> None:
+    look, limit = desk.look, show_duration(card["seconds"])
+    where = f"{request['cluster']}/{request['partition']}"
+    words = request["tres"] if desk.options.tres else job.words
+    name = desk.options.script or "job"
+    desk.say(plain(f"{name}: {where}, {words}, {limit}  ->  {card['account']}/{card['resource']}{_by(card)}"))
+    for label, said in _price(card):
+        desk.say(f"  {padded(label, 18)}{plain(said)}")
+    desk.say(f"  {padded('hold at start', 18)}{look.su(card['amount'])} SU")
+    fits = "fits" if card["fits"] else f"does not fit: short by {look.su(card['amount'] - card['available'])} SU"
+    after = f" -> {look.su(card['after'])}" if card["fits"] else ""
+    desk.say(f"  {padded('available', 18)}{look.su(card['available'])}{after} SU   {fits}")
+    if card["fits"]:
+        desk.say(f"  {padded('if it ends early', 18)}charged by the minute, the rest comes back")
+    for line in _advice(card, job, unread, tres=bool(desk.options.tres)):
+        desk.note(line)
+
+
+def _by(card: Row) -> str:
+    return f", allocation {card['allocation']}" if card["allocation"] is not None else ", which has no allocation now"
+
+
+def _price(card: Row) -> list[tuple[str, str]]:
+    """The bill line by line; where only some lines count, they say so."""
+    some = not all(line["counts"] for line in card["lines"])
+    lines = []
+    for line in card["lines"]:
+        name, count, weight = _in_gibibytes(line)
+        sets = "   <- sets the price" if some and line["counts"] else ""
+        lines.append((name, f"{count} x {weight} = {_short(Fraction(line['weighted']))}{sets}"))
+    factor = Fraction(card["factor"])
+    times = f" x {_short(factor)} (QOS)" if factor != 1 else ""
+    return [*lines, ("billed per hour", f"{_short(Fraction(card['billing']))}{times} SU")]
+
+
+def _in_gibibytes(line: Row) -> tuple[str, str, str]:
+    count, weight = Fraction(line["count"]), Fraction(line["weight"])
+    if line["what"] == "mem":
+        return "mem, GiB", _short(count / 1024), _short(weight * 1024)
+    return str(line["what"]), _short(count), _short(weight)
+
+
+def _short(number: Fraction) -> str:
+    """At most four decimals."""
+    whole, rest = divmod(round(number * 10_000), 10_000)
+    return f"{whole}.{rest:04}".rstrip("0").rstrip(".")
+
+
+def _advice(card: Row, job: Described, unread: list[str], *, tres: bool) -> list[str]:
+    lines = [f"  note: {doubt}" for doubt in job.doubts if not tres]
+    per_minute = Fraction(card["billing"]) * Fraction(card["factor"])
+    longest = int(card["available"] / per_minute) if per_minute > 0 and card["available"] > 0 else 0
+    if not card["fits"] and 0 < longest * 60 < card["seconds"]:
+        lines.append(f"  try: -t {show_duration(longest * 60)}, the longest that fits")
+    if unread:
+        lines.append(f"  not read: {', '.join(sorted(set(unread)))}; if they change what the job holds, they change the price")
+    return lines
+
+
+COMMAND = Command(
+    "what a job would cost, why, and whether it fits; exit code 5 when it does not",
+    (
+        "fairbank quote job.sh",
+        "fairbank quote -A chem_qmc -p standard -c 8 --mem 64G -t 12:00:00",
+        "fairbank quote job.sh -t 4:00:00 --json",
+    ),
+    add,
+    run,
+)

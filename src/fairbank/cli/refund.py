@@ -1,0 +1,68 @@
+"""`fairbank refund`: what a job was charged goes back to its allocation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank.cli.command import Command
+from fairbank.cli.options import add_writing, number, printable
+from fairbank.cli.posting import Posting, entry, moved, post, tell
+from fairbank.report.cells import plain
+from fairbank.values.trouble import Malformed, Unknown
+from fairbank.values.units import parse_su
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fairbank.cli.desk import Desk, Row
+    from fairbank.cli.parser import Parser
+
+
+def add(parser: Parser) -> None:
+    parser.add_argument("job", metavar="JOBID", type=number, help="the job's number on its cluster; with --id the bank's number of its run")
+    parser.add_argument("amount", metavar="AMOUNT", nargs="?", help="SU: 100, 12.5, or minutes: 90m (usual: all it was charged)")
+    parser.add_argument("-M", "--cluster", metavar="NAME", type=printable, help="the job's cluster, where several have that number")
+    parser.add_argument("--id", action="store_true", help="JOBID is the number in the column ID of fairbank jobs")
+    add_writing(parser)
+
+
+def run(desk: Desk, options: Namespace) -> int:
+    amount = None if options.amount is None else parse_su(options.amount, field="AMOUNT")
+    job = desk.one(f"/job/{options.job}") if options.id else _the_run(desk, options.job, options.cluster)
+    row = desk.one(f"/alloc/{job['allocation']}")
+    back = job["charged"] - job["refunded"] if amount is None else amount
+    what = f"refund of {desk.look.su(back)} SU of job {job['job_id']} to allocation {row['id']} ({row['account']}/{row['resource']})"
+    answer = post(
+        desk,
+        Posting(
+            "POST",
+            f"/job/{job['id']}/refund",
+            {"comment": options.reason} if amount is None else {"amount": amount, "comment": options.reason},
+            [entry("refund", options.reason, {"job": job["job_id"], "cluster": job["cluster"]}, allocation=row, amount=back)],
+            f"{what}. Go on?",
+        ),
+    )
+    return tell(desk, "fairbank.refund/1", answer, moved(desk, answer, what))
+
+
+def _the_run(desk: Desk, job_id: int, cluster: str | None) -> Row:
+    """The one run of this job that was charged. Raises Unknown, or Malformed when there are several."""
+    runs = [run for run in desk.rows("/job", {"job_id": job_id, "cluster": cluster}) if run["charged"] > run["refunded"]]
+    if not runs:
+        raise Unknown(f"no charge of a job {job_id} is left to refund", field="JOBID", remedy=f"see: fairbank jobs -j {job_id} -l")
+    if len(runs) > 1:
+        which = ", ".join(f"{run['id']} ({plain(run['cluster'])}, started {run['start']})" for run in runs[:10])
+        raise Malformed(f"job {job_id} was charged {len(runs)} times: {which}", field="JOBID", remedy="name one run: --id NUMBER")
+    return runs[0]
+
+
+COMMAND = Command(
+    "give back what a job was charged, or a part of it; for staff",
+    (
+        'fairbank refund 812222 --reason "node n031 failed"',
+        'fairbank refund 812222 60 --reason "half of it" --dry-run',
+        'fairbank refund --id 9913377 --reason "node n031 failed"',
+    ),
+    add,
+    run,
+)

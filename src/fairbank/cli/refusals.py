@@ -1,0 +1,63 @@
+"""The jobs that the bank said no to, and what would help."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank.cli.output import Listing, caption, show
+from fairbank.report.columns import Column, Look, Row, moment, su, text
+
+if TYPE_CHECKING:
+    from fairbank.cli.desk import Desk
+
+
+def _reason(row: Row, look: Look) -> str:
+    return str(row["reason"]).lower().replace("_", " ")
+
+
+COLUMNS = (
+    Column("TIME", moment("at")),
+    Column("JOBID", text("job_id"), right=True),
+    Column("PROJECT", text("account")),
+    Column("RESOURCE", text("resource"), drop=2),
+    Column("ASKED", su("asked"), right=True),
+    Column("AVAILABLE", su("available"), right=True, drop=1),
+    Column("SHORT", su("shortfall"), right=True),
+    Column("REASON", _reason, drop=3),
+    Column("USER", text("user"), extra=True),
+    Column("ALLOC", text("allocation"), right=True, extra=True),
+    Column("CLUSTER", text("cluster"), extra=True),
+    Column("REFUSAL", text("id"), right=True, extra=True),
+)
+
+
+def refusals(desk: Desk, query: dict[str, object], limit: int) -> list[Row]:
+    """Refusal rows, the newest first, with the user's name."""
+    return [{**row, "user": desk.user_name(row["owner_uid"])} for row in desk.rows("/failure", query, limit)]
+
+
+def show_refusals(desk: Desk, owner: int | None) -> int:
+    """What `fairbank jobs --refused` shows: the refusals, and what would help the newest."""
+    options = desk.options
+    query: dict[str, object] = {
+        "account": options.account,
+        "owner_uid": owner,
+        "allocation": options.alloc,
+        "since": desk.moment(options.starttime, "--starttime"),
+        "until": desk.moment(options.endtime, "--endtime"),
+    }
+    rows = refusals(desk, query, 0 if options.jobs is not None else options.limit)
+    if options.jobs is not None:  # the bank has no such filter; refusals are few
+        rows = [row for row in rows if row["job_id"] == options.jobs]
+    if not rows:
+        desk.check_account(options.account)
+    notes = advice(desk, rows[0]) if rows and options.form is None else ()
+    show(desk, Listing("fairbank.failure/1", COLUMNS, rows, caption(desk), notes=notes, empty="No job was refused."))
+    return 0
+
+
+def advice(desk: Desk, row: Row) -> list[str]:
+    """What would help, asked for anew: only the bank's answer for one refusal names other projects that could pay."""
+    full = desk.one(f"/failure/{row['id']}")
+    lines = [f"Job {full['job_id']}: {full['detail']}"]
+    return lines + [f"  {'or' if place else 'try'}: {remedy}" for place, remedy in enumerate(full["remedies"])]

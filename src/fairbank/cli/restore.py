@@ -1,0 +1,50 @@
+"""`fairbank restore`: fills a store from a backup."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank.cli.command import Command
+from fairbank.cli.init import add_config
+from fairbank.cli.progress import Progress, add_progress
+from fairbank.report.cells import plain
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fairbank.cli.desk import Desk
+    from fairbank.cli.parser import Parser
+
+
+def add(parser: Parser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a backup")
+    parser.add_argument("--replace", action="store_true", help="drop what is in the store; without it only an empty one is filled")
+    parser.add_argument("--check", action="store_true", help="only read the file to its end")
+    parser.add_argument("--yes", action="store_true", help="do not ask first (without a terminal nothing is asked)")
+    add_config(parser)
+    add_progress(parser)
+
+
+def run(desk: Desk, options: Namespace) -> int:
+    name = plain(options.file)
+    with Progress("restore", options) as progress:
+        if options.check:
+            desk.say(f"{name}: whole, {desk.house.check_backup(options.file, progress)} rows")
+            return 0
+        if options.replace and not desk.agreed(f"Drop everything in the store, and put {name} in its place?"):
+            desk.note("Nothing was changed.")
+            return 1
+        rows = desk.house.restore(options.config, options.file, replace=options.replace, progress=progress)
+    desk.say(f"{name}: {rows} rows restored")
+    desk.note("Check the books with: fairbank audit verify")
+    return 0
+
+
+COMMAND = Command(
+    "fill a store from a backup, all of it or nothing",
+    ("fairbank restore monday.fbk", "fairbank restore monday.fbk --replace", "fairbank restore --check monday.fbk"),
+    add,
+    run,
+    reads=False,
+    asks=False,
+)

@@ -1,0 +1,104 @@
+"""Where the commands find the bank: flags, then the environment, then the user's file, then the site's, then the usual places."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from stat import S_IMODE, S_ISREG
+from typing import Any, NamedTuple
+
+from fairbank.rest.client import Address, MungeSigner, Signer, TokenSigner, parse_address
+from fairbank.values.trouble import Forbidden, Malformed, Unknown
+
+SITE_FILE = "/etc/fairbank/client.toml"
+SITE_SOCKET = "/run/fairbank/fairbank.sock"
+KEYS = frozenset({"server", "server_name", "token_file", "cluster", "account"})
+"""What a client file may say; in the environment the same in capitals, after FAIRBANK_."""
+
+
+class Settings(NamedTuple):
+    """`server_name` is the bank's own name, which a MUNGE credential is made for. `cluster` and `account` are the usual ones."""
+
+    server: str
+    server_name: str
+    token_file: str | None
+    cluster: str | None
+    account: str | None
+
+    @property
+    def address(self) -> Address:
+        return parse_address(self.server)
+
+    def signer(self) -> Signer:
+        """Nothing on a Unix socket; a token where there is a file with one; else MUNGE."""
+        if self.address.scheme == "unix":
+            return Signer()
+        return TokenSigner(read_token(self.token_file)) if self.token_file else MungeSigner(self.server_name)
+
+
+def read_client_settings(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Settings:
+    """Each key from the first place that says it. Raises Malformed, naming file and key."""
+    layers = [
+        {key: value for key, value in flags.items() if value},
+        {key: environ[f"FAIRBANK_{key.upper()}"] for key in KEYS if environ.get(f"FAIRBANK_{key.upper()}")},
+        _file(_user_file(environ)),
+        _file(SITE_FILE),
+    ]
+
+    def first(key: str) -> str | None:
+        return next((layer[key] for layer in layers if key in layer), None)
+
+    return Settings(
+        first("server") or f"unix:{usual_socket(environ)}",
+        first("server_name") or "fairbank",
+        first("token_file"),
+        first("cluster"),
+        first("account"),
+    )
+
+
+def usual_socket(environ: Mapping[str, str]) -> str:
+    """The embedded bank's socket where there is one, else the site's."""
+    own = os.path.join(environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"), "fairbank", "fairbank.sock")  # noqa: PTH118, PTH111
+    return own if os.path.exists(own) else SITE_SOCKET  # noqa: PTH110  importing pathlib costs 9 ms of CPU
+
+
+def _user_file(environ: Mapping[str, str]) -> str:
+    return os.path.join(environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "fairbank", "client.toml")  # noqa: PTH118, PTH111
+
+
+def _file(path: str) -> dict[str, str]:
+    try:
+        with open(path, "rb") as file:
+            text = file.read(65_536)
+    except OSError:
+        return {}
+    import tomllib  # 13 ms that only those with a file pay
+
+    try:
+        said: dict[str, Any] = tomllib.loads(text.decode())
+    except ValueError as bad:
+        raise Malformed(f"{path} is not TOML: {bad}", field="client settings", remedy="mend the line named") from bad
+    for key, value in said.items():
+        if key not in KEYS or not isinstance(value, str):
+            keys = ", ".join(sorted(KEYS))
+            raise Malformed(f"{path}: {key!r} is not a setting, or not a text", field=key, remedy=f'a line is KEY = "TEXT"; keys: {keys}')
+    return said
+
+
+def read_token(path: str) -> str:
+    """The token kept in a file that nobody else can read. Raises Unknown, Forbidden, Malformed; never repeats the token."""
+    try:
+        file = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK)  # noqa: PTH111
+    except OSError as error:
+        raise Unknown(f"cannot read the token in {path}: {error.strerror}", field="token_file", remedy="name a readable file") from error
+    try:
+        kept, text = os.fstat(file), os.read(file, 1_024)
+    finally:
+        os.close(file)
+    if not S_ISREG(kept.st_mode) or S_IMODE(kept.st_mode) & 0o077 or kept.st_uid not in (0, os.geteuid()):
+        raise Forbidden(f"others can read the token in {path}", field="token_file", remedy=f"chmod 600 {path}")
+    token = text.strip().decode("latin-1")
+    if not (token.isascii() and token.isprintable() and token) or " " in token:
+        raise Malformed(f"{path} holds no token", field="token_file", remedy="one line, as `fairbank token create` printed it")
+    return token

@@ -1,0 +1,200 @@
+"""`sproject`: HADM's command, for those who have its verbs in their fingers: projects, allocations, jobs, failures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank import __version__
+from fairbank.cli.choosing import group_query
+from fairbank.cli.command import Command, Noun
+from fairbank.cli.desk import Desk
+from fairbank.cli.ending import ended
+from fairbank.cli.jobs import jobs
+from fairbank.cli.options import printable
+from fairbank.cli.output import Listing, show, shown_columns
+from fairbank.cli.parser import Shown
+from fairbank.cli.refusals import refusals
+from fairbank.report.columns import Column, Row, day, moment, su, text
+from fairbank.report.sorting import sort_rows
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from fairbank.cli.house import House
+    from fairbank.cli.parser import Parser
+
+PROJECTS = (
+    Column("PROJECT-ID", text("id"), right=True),
+    Column("ACCOUNT", text("account")),
+    Column("GROUP-ID", text("gid"), right=True),
+    Column("GROUP", text("gname")),
+)
+ALLOCATIONS = (
+    Column("PROJECT-ID", text("project"), right=True, drop=6),
+    Column("ALLOC-ID", text("id"), right=True),
+    Column("PROJECT", text("account")),
+    Column("CATEGORY", text("category"), drop=5),
+    Column("RESOURCE", text("resource")),
+    Column("START", day("start"), drop=4),
+    Column("END", day("end"), drop=3),
+)
+DETAIL = (
+    Column("CREDIT", su("deposited"), right=True),
+    Column("RUN+CMPLT", su("held"), right=True),
+    Column("DEBIT", su("charged"), right=True),
+    Column("BALANCE", su("available"), right=True),
+)
+JOBS = (
+    Column("ALLOC-ID", text("allocation"), right=True, drop=2),
+    Column("PROJECT", text("account")),
+    Column("JOB-ID", text("job_id"), right=True),
+    Column("OWNER", text("user")),
+    Column("STATUS", text("status")),
+    Column("AMOUNT", lambda row, look: look.su(row["held"] if row["status"] == "executing" else row["cost"]), right=True),
+    Column("START", moment("start"), drop=1),
+)
+JOB_DETAIL = (
+    Column("ACTIVITY-ID", text("id"), right=True),
+    Column("CLUSTER", text("cluster")),
+    Column("PARTITION", text("partition")),
+    Column("CREDIT", su("refunded"), right=True),
+    Column("DEBIT", su("charged"), right=True),
+)
+FAILURES = (
+    Column("ALLOC-ID", text("allocation"), right=True, drop=2),
+    Column("PROJECT", text("account")),
+    Column("JOB-ID", text("job_id"), right=True),
+    Column("OWNER", text("user")),
+    Column("AMOUNT", su("asked"), right=True),
+    Column("BALANCE", su("available"), right=True),
+    Column("TIME", moment("at"), drop=1),
+    Column("MESSAGE", text("detail"), drop=3),
+)
+FAILURE_DETAIL = (
+    Column("ACTIVITY-ID", text("id"), right=True),
+    Column("RESOURCE", text("resource")),
+    Column("SHORT", su("shortfall"), right=True),
+)
+
+
+def run(argv: Sequence[str], house: House) -> int:
+    """Carry out one command line (without the program's name). Returns the exit code; raises nothing."""
+    return ended(lambda: _carry_out(list(argv), house), "sproject")
+
+
+def _carry_out(words: list[str], house: House) -> int:
+    if words[:1] in (["-V"], ["--version"]):
+        raise Shown(f"sproject (fairbank {__version__})\n")
+    if not words:
+        raise Shown(COMMAND.help("sproject"))
+    name, command, rest = COMMAND.choose("sproject", words)
+    options = command.parser(name).read(rest)
+    return command.run(Desk(house, options, name), options)
+
+
+def _add_filters(parser: Parser) -> None:
+    parser.add_argument("-g", "--group", metavar="GROUP", help="only of this Unix group, by name or number")
+    parser.add_argument("-A", "--account", metavar="NAME", help="only of this Slurm account")
+    parser.add_argument("--sort", metavar="COL[,-COL]", help="by these columns; with - the largest first")
+
+
+def _add_more(parser: Parser) -> None:
+    _add_filters(parser)
+    parser.add_argument("-r", "--resource", metavar="NAME", type=printable, help="only of this resource, such as cpu or gpu")
+    parser.add_argument("-a", "--active", action="store_true", help="only of allocations that are active now")
+    parser.add_argument("--detail", action="store_true", help="with credit, running and completed, debit and balance")
+
+
+def _add_owned(parser: Parser) -> None:
+    _add_more(parser)
+    parser.add_argument("-u", "--user", metavar="USER", help="only of this user, by name or number")
+
+
+def _show(desk: Desk, schema: str, columns: Sequence[Column], rows: Sequence[Row], empty: str) -> int:
+    wanted = desk.options.sort
+    show(desk, Listing(schema, columns, sort_rows(columns, rows, wanted, desk.look) if wanted else rows, empty=empty))
+    return 0
+
+
+def _projects(desk: Desk, options: Namespace) -> int:
+    if shown_columns(desk, PROJECTS):
+        return 0
+    rows = desk.rows("/project", {"account": options.account, **group_query(options.group)})
+    return _show(desk, "fairbank.project/1", PROJECTS, rows, "There is no such project that you may see.")
+
+
+def _allocations(desk: Desk, options: Namespace) -> int:
+    columns = ALLOCATIONS + DETAIL if options.detail else ALLOCATIONS
+    if shown_columns(desk, columns):
+        return 0
+    return _show(desk, "fairbank.allocation/1", columns, _found(desk), "There is no such allocation that you may see.")
+
+
+def _found(desk: Desk) -> list[Row]:
+    """The allocations that the filters let through."""
+    options = desk.options
+    query = {"account": options.account, "resource": options.resource, **group_query(options.group)}
+    return list(desk.rows("/alloc", {**query, "active-at": "now", "state": "active"} if options.active else query))
+
+
+def _jobs(desk: Desk, options: Namespace) -> int:
+    columns = JOBS + JOB_DETAIL if options.detail else JOBS
+    if shown_columns(desk, columns):
+        return 0
+    rows = _of_the_allocations(desk, jobs(desk, _owned(desk), 0))
+    return _show(desk, "fairbank.job/1", columns, rows, "There is no such job that you may see.")
+
+
+def _failures(desk: Desk, options: Namespace) -> int:
+    columns = FAILURES + FAILURE_DETAIL if options.detail else FAILURES
+    if shown_columns(desk, columns):
+        return 0
+    rows = _of_the_allocations(desk, refusals(desk, _owned(desk), 0))
+    return _show(desk, "fairbank.failure/1", columns, rows, "No such job was refused.")
+
+
+def _owned(desk: Desk) -> dict[str, object]:
+    options = desk.options
+    return {"account": options.account, "owner_uid": None if options.user is None else desk.uid_of(options.user)}
+
+
+def _of_the_allocations(desk: Desk, rows: Sequence[Row]) -> Sequence[Row]:
+    """Group, resource and activity are the allocation's: where they are asked for, the rows are picked here, not by the bank."""
+    options = desk.options
+    if options.group is None and options.resource is None and not options.active:
+        return rows
+    found = _found(desk)
+    numbers, accounts = {row["id"] for row in found}, {row["account"] for row in found}
+    return [row for row in rows if row["allocation"] in numbers or (row["allocation"] is None and row["account"] in accounts)]
+
+
+COMMAND = Noun(
+    "projects, allocations, jobs and failures, as HADM's command shows them",
+    {
+        "projects": Command(
+            "the projects that you may see",
+            ("sproject projects", "sproject projects -g chem", "sproject projects --csv"),
+            _add_filters,
+            _projects,
+        ),
+        "allocations": Command(
+            "their allocations, present and past",
+            ("sproject allocations -a", "sproject allocations -g chem -r cpu --detail", "sproject allocations --detail --sort -BALANCE"),
+            _add_more,
+            _allocations,
+        ),
+        "jobs": Command(
+            "jobs with what they hold or were charged",
+            ("sproject jobs -a", "sproject jobs -A chem_qmc -u ayla", "sproject jobs --sort -AMOUNT --json"),
+            _add_owned,
+            _jobs,
+        ),
+        "failures": Command(
+            "jobs that were refused for want of credit",
+            ("sproject failures", "sproject failures -A chem_qmc", "sproject failures -u ayla --csv"),
+            _add_owned,
+            _failures,
+        ),
+    },
+)

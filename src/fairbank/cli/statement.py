@@ -1,0 +1,140 @@
+"""`fairbank statement`: every entry of an allocation's journal, with the sums after each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairbank.cli.choosing import the_allocation
+from fairbank.cli.command import Command
+from fairbank.cli.options import add_account, add_limit, add_period, number
+from fairbank.cli.output import Listing, show, shown_columns
+from fairbank.report.cells import plain
+from fairbank.report.columns import Column, Look, Row, instant_of, moment, su, text
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Mapping
+
+    from fairbank.cli.desk import Desk
+    from fairbank.cli.parser import Parser
+
+PAGE = 1_000
+_ADDS, _TAKES = ("deposit", "transfer-in", "hold", "adjust", "charge"), ("withdraw", "transfer-out", "refund")
+_SIGNS = {**dict.fromkeys(_ADDS, "+"), **dict.fromkeys(_TAKES, "-")}
+_TELLS_ONLY = frozenset({"open", "terms", "cap", "refusal", "project", "member", "note"})
+
+
+def _amount(row: Row, look: Look) -> str:
+    if row.get("kind") is None or (row["kind"] in _TELLS_ONLY and not row["amount"]):
+        return ""
+    sign = _SIGNS.get(row["kind"], "") if row["amount"] > 0 else ""
+    return sign + look.su(row["amount"])
+
+
+def _reason(row: Row, look: Look) -> str:
+    said = [row["comment"]] if row.get("comment") else []
+    if row.get("returned"):
+        said.append(f"{look.su(row['returned'])} of {look.su(row['returned'] + row['amount'])} returned")
+    return "; ".join(said)
+
+
+COLUMNS = (
+    Column("TIME", moment("at")),
+    Column("ENTRY", text("id"), right=True, drop=3),
+    Column("KIND", text("kind")),
+    Column("JOB/REF", text("job_id"), right=True, drop=1),
+    Column("AMOUNT", _amount, right=True),
+    Column("USED", su("charged"), right=True, drop=1),
+    Column("HELD", su("held"), right=True, drop=2),
+    Column("AVAILABLE", su("available"), right=True),
+    Column("GRANTED", su("deposited"), right=True, extra=True),
+    Column("OWNER", text("owner"), extra=True),
+    Column("WHO", text("who"), extra=True),
+    Column("SEQ", text("seq"), right=True, extra=True),
+    Column("REASON", _reason, drop=4),
+)
+
+
+def add(parser: Parser) -> None:
+    parser.add_argument("allocation", metavar="ALLOC", nargs="?", type=number, help="the number of the allocation")
+    add_account(parser)
+    add_period(parser, "now-30days")
+    add_limit(parser, PAGE)
+
+
+def run(desk: Desk, options: Namespace) -> int:
+    if shown_columns(desk, COLUMNS):
+        return 0
+    allocation = the_allocation(desk, options.allocation, options.account, options.resource)
+    period = {
+        "since": desk.moment(options.starttime, "--starttime", "now-30days"),
+        "until": desk.moment(options.endtime, "--endtime"),
+    }
+    page = read_statement(desk, allocation, options.limit, period)
+    entries = _told(desk, page)
+    is_table = options.form is None
+    rows = [{**page["opening"], "kind": None, "id": "(opening)"}, *entries, _closing(page)] if is_table else entries
+    show(
+        desk,
+        Listing(
+            "fairbank.statement/1",
+            COLUMNS,
+            rows,
+            _caption(desk, page["allocation"]),
+            more={part: page[part] for part in ("allocation", "opening", "closing")},
+        ),
+    )
+    return 0
+
+
+def read_statement(desk: Desk, allocation: int, limit: int, period: Mapping[str, object]) -> dict[str, Any]:
+    """The entries of a period, page after page, at most `limit` (0: all), with the sums before and after them."""
+    answer = desk.get(f"/alloc/{allocation}/statement", {**period, "limit": min(limit or PAGE, PAGE)})
+    page: dict[str, Any] = answer["data"]
+    while answer["next"]:
+        if limit and len(page["entries"]) >= limit:
+            desk.note(f"There are more; these are the first {limit}. See: {desk.prog} {allocation} --limit {10 * limit}, or -S and -E")
+            break
+        answer = desk.get(f"/alloc/{allocation}/statement", {**period, "limit": PAGE, "after": answer["next"]})
+        page["entries"] += answer["data"]["entries"]
+        page["closing"] = answer["data"]["closing"] if answer["data"]["entries"] else page["closing"]
+    return page
+
+
+def _told(desk: Desk, page: Row) -> list[Row]:
+    """The entries with names, and with what came back of a hold when its run was charged."""
+    told: list[Row] = []
+    before = page["opening"]
+    for entry in page["entries"]:
+        freed = before["held"] - entry["held"]
+        returned = freed - entry["amount"] if entry["kind"] == "charge" else 0
+        who = desk.user_name(entry["actor"]) + (f" as {desk.user_name(entry['acting_as'])}" if entry["acting_as"] is not None else "")
+        told.append({**entry, "returned": max(0, returned), "who": who, "owner": desk.user_name(entry["owner_uid"])})
+        before = entry
+    return told
+
+
+def _closing(page: Row) -> Row:
+    sums = page["closing"]
+    holds = sums["charged"] + sums["held"] + sums["available"] == sums["deposited"] + sums["credit_limit"]
+    said = "used + held + available = granted" if holds else "!! used + held + available is not what was granted"
+    return {**sums, "kind": None, "id": "(closing)", "comment": said}
+
+
+def _caption(desk: Desk, row: Row) -> str:
+    period = f"{desk.look.day(instant_of(row['start']))} .. {desk.look.day(instant_of(row['end']))}"
+    name = plain(f"{row['account']}/{row['resource']}  {row['category']}")
+    limit = f"   credit limit {desk.look.su(row['credit_limit'])}" if row["credit_limit"] else ""
+    return f"Allocation {row['id']}  {name}  {period}   granted {desk.look.su(row['deposited'])}{limit}   {row['state']}"
+
+
+COMMAND = Command(
+    "every entry of an allocation's journal, with the sums after each",
+    (
+        "fairbank statement 1042                        the last 30 days",
+        "fairbank statement -A chem_qmc -r cpu -S 2026-11-01",
+        "fairbank statement 1042 -S 2026-07-01 --limit 0 --csv",
+    ),
+    add,
+    run,
+)

@@ -1,0 +1,178 @@
+"""How allocations come to be and change: the verbs of `fairbank alloc` that write."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fairbank.cli.choosing import the_project
+from fairbank.cli.command import Command
+from fairbank.cli.options import add_writing, number
+from fairbank.cli.posting import Posting, entry, post, tell
+from fairbank.report.columns import instant_of
+from fairbank.values.trouble import Malformed
+from fairbank.values.units import parse_su
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fairbank.cli.desk import Desk
+    from fairbank.cli.parser import Parser
+    from fairbank.report.columns import Row
+
+
+def _add_create(parser: Parser) -> None:
+    parser.add_argument("-A", "--account", "--project", metavar="PROJECT", required=True, help="its account, its group, or its number")
+    parser.add_argument("-r", "--resource", metavar="NAME", required=True, help="what is billed, such as cpu or gpu")
+    parser.add_argument("--category", metavar="NAME", default="research", help="which committee and rules (usual: research)")
+    parser.add_argument("--start", metavar="TIME", default="today", help="valid from here on (usual: today)")
+    parser.add_argument("--end", metavar="TIME", required=True, help="valid up to here, not included")
+    parser.add_argument("--amount", metavar="AMOUNT", help="what is deposited at once: 100, 12.5, 20k, 1.5M, 90m")
+    parser.add_argument("--credit-limit", metavar="AMOUNT", help="how far below zero it may be drawn")
+    parser.add_argument("--shared", action="store_true", help="the project's children may draw on it too")
+    add_writing(parser)
+
+
+def _create(desk: Desk, options: Namespace) -> int:
+    project = the_project(desk, options.account)
+    start, end = (desk.moment(said, field) for said, field in ((options.start, "--start"), (options.end, "--end")))
+    body = {
+        "project": project["id"],
+        "resource": options.resource,
+        "category": options.category,
+        "start": start,
+        "end": end,
+        "amount": _limit(options.amount, "--amount") or 0,
+        "credit_limit": _limit(options.credit_limit, "--credit-limit") or 0,
+        "shared": options.shared,
+        "comment": options.reason,
+    }
+    period = f"{desk.look.moment(int(start or 0))} .. {desk.look.moment(int(end or 0))}"
+    new = {"account": project["account"], "resource": options.resource, "available": body["credit_limit"]}
+    terms = {"period": period, "category": options.category, "shared": options.shared or None}
+    told = [entry("open", options.reason, terms, allocation=new)]
+    if body["amount"]:
+        told.append(entry("deposit", options.reason, allocation=new, amount=body["amount"]))
+    question = f"Open an allocation of {options.resource} for {project['account']}, {period}, with {desk.look.su(body['amount'])} SU?"
+    answer = post(desk, Posting("POST", "/alloc", body, told, question))
+    return tell(desk, "fairbank.allocation/1", answer, _sentence(desk, answer))
+
+
+def _limit(said: str | None, field: str) -> int | None:
+    """An amount that may be 0."""
+    if said is None:
+        return None
+    return 0 if said.strip("0.") in ("", *"mhkM") and said[:1] == "0" else parse_su(said, field=field)
+
+
+def _sentence(desk: Desk, row: Row | None) -> str:
+    if row is None:
+        return ""
+    look = desk.look
+    period = f"{look.day(instant_of(row['start']))} .. {look.day(instant_of(row['end']))}"
+    limit = f", credit limit {look.su(row['credit_limit'])} SU" if row["credit_limit"] else ""
+    name = f"allocation {row['id']}: {row['account']}/{row['resource']}"
+    return f"{name}, {period}, {row['state']}{limit}, {look.su(row['available'])} SU available"
+
+
+def _add_set(parser: Parser) -> None:
+    parser.add_argument("allocation", metavar="ALLOC", type=number, help="the number of the allocation")
+    parser.add_argument("--start", metavar="TIME", help="valid from here on")
+    parser.add_argument("--end", metavar="TIME", help="valid up to here, not included")
+    parser.add_argument("--credit-limit", metavar="AMOUNT", help="how far below zero it may be drawn; 0 for none")
+    shared = parser.add_mutually_exclusive_group()
+    shared.add_argument("--shared", dest="shared", action="store_true", default=None, help="the project's children may draw on it too")
+    shared.add_argument("--not-shared", dest="shared", action="store_false", default=None, help="they may not")
+    add_writing(parser)
+
+
+def _set(desk: Desk, options: Namespace) -> int:
+    wanted = {
+        "start": desk.moment(options.start, "--start"),
+        "end": desk.moment(options.end, "--end"),
+        "credit_limit": _limit(options.credit_limit, "--credit-limit"),
+        "shared": options.shared,
+    }
+    changes = {key: value for key, value in wanted.items() if value is not None}
+    if not changes:
+        raise Malformed("nothing is to change", field="--end", remedy="say --start, --end, --credit-limit, --shared or --not-shared")
+    return _amend(desk, options, changes, "Change")
+
+
+def _add_event(parser: Parser) -> None:
+    parser.add_argument("allocation", metavar="ALLOC", type=number, help="the number of the allocation")
+    add_writing(parser)
+
+
+def _event(event: str, desk: Desk, options: Namespace) -> int:
+    return _amend(desk, options, {"event": event}, event.capitalize())
+
+
+def _amend(desk: Desk, options: Namespace, changes: dict[str, object], verb: str) -> int:
+    row = desk.one(f"/alloc/{options.allocation}")
+    told = entry("terms", options.reason, changes, allocation=row)
+    question = f"{verb} allocation {row['id']} ({row['account']}/{row['resource']})?"
+    answer = post(desk, Posting("PATCH", f"/alloc/{row['id']}", {**changes, "comment": options.reason}, [told], question))
+    return tell(desk, "fairbank.allocation/1", answer, _sentence(desk, answer))
+
+
+def _add_cap(parser: Parser) -> None:
+    parser.add_argument("allocation", metavar="ALLOC", type=number, help="the number of the allocation")
+    parser.add_argument("user", metavar="USER", help="a user, by name or number")
+    parser.add_argument("amount", metavar="AMOUNT", help="the most that the user may draw in all; or: none")
+    add_writing(parser, reason="optional", keyed=False)
+
+
+def _cap(desk: Desk, options: Namespace) -> int:
+    uid = desk.uid_of(options.user, "USER")
+    cap = None if options.amount == "none" else _limit(options.amount, "AMOUNT")
+    row = desk.one(f"/alloc/{options.allocation}")
+    said = "no cap" if cap is None else f"a cap of {desk.look.su(cap)} SU"
+    what = f"{desk.user_name(uid)} has {said} in allocation {row['id']} ({row['account']}/{row['resource']})"
+    told = entry("cap", options.reason, {"uid": uid, "cap": "none" if cap is None else desk.look.su(cap)}, allocation=row)
+    body = {"cap": cap} | ({"comment": options.reason} if options.reason else {})
+    answer = post(desk, Posting("PUT", f"/alloc/{row['id']}/cap/{uid}", body, [told], f"{what}: go on?"))
+    return tell(desk, "fairbank.drawn/1", answer, what)
+
+
+def _event_command(event: str, about: str) -> Command:
+    call = f'fairbank alloc {event} 1042 --reason "asked by the PI"'
+    return Command(about, (call, f"{call} --dry-run", f"{call} --yes"), _add_event, partial(_event, event))
+
+
+VERBS = {
+    "create": Command(
+        "open an allocation; for staff",
+        (
+            'fairbank alloc create -A chem_qmc -r cpu --end 2027-07-01 --amount 100k --reason "call 2026-2"',
+            'fairbank alloc create -A chem_qmc -r gpu --start 2027-01-01 --end 2028-01-01 --reason "call 2026-2"',
+            'fairbank alloc create -A chem -r cpu --end 2027-07-01 --amount 1M --shared --reason "department" --dry-run',
+        ),
+        _add_create,
+        _create,
+    ),
+    "set": Command(
+        "change period, credit limit or sharing of an allocation; for staff",
+        (
+            'fairbank alloc set 1042 --end 2027-09-01 --reason "extended"',
+            'fairbank alloc set 1042 --credit-limit 500 --reason "bridging"',
+            'fairbank alloc set 1042 --not-shared --reason "own use" --dry-run',
+        ),
+        _add_set,
+        _set,
+    ),
+    "freeze": _event_command("freeze", "let nothing be drawn from an allocation for now; for staff"),
+    "thaw": _event_command("thaw", "let a frozen allocation be drawn on again; for staff"),
+    "end": _event_command("end", "end an allocation before its time; for staff"),
+    "reopen": _event_command("reopen", "open an ended allocation again; for staff"),
+    "cap": Command(
+        "set the most that a user may draw from an allocation; for its PI and staff",
+        (
+            "fairbank alloc cap 1042 ayla 5000",
+            "fairbank alloc cap 1042 1234 none",
+            "fairbank alloc cap 1042 ayla 5k --dry-run",
+        ),
+        _add_cap,
+        _cap,
+    ),
+}

@@ -1,0 +1,56 @@
+"""`fairbank transfer`: credit from one allocation to another of the same resource."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank.cli.command import Command
+from fairbank.cli.options import add_writing, number
+from fairbank.cli.posting import Posting, entry, moved, post, tell
+from fairbank.values.units import parse_su
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fairbank.cli.desk import Desk
+    from fairbank.cli.parser import Parser
+
+
+def add(parser: Parser) -> None:
+    parser.add_argument("source", metavar="FROM", type=number, help="the number of the allocation that gives")
+    parser.add_argument("target", metavar="TO", type=number, help="the number of the allocation that takes")
+    parser.add_argument("amount", metavar="AMOUNT", help="SU: 100, 12.5, 20k, 1.5M; or minutes: 90m")
+    add_writing(parser)
+
+
+def run(desk: Desk, options: Namespace) -> int:
+    amount = parse_su(options.amount, field="AMOUNT")
+    source, target = desk.one(f"/alloc/{options.source}"), desk.one(f"/alloc/{options.target}")
+    names = [f"allocation {row['id']} ({row['account']}/{row['resource']})" for row in (source, target)]
+    what = f"transfer of {desk.look.su(amount)} SU from {names[0]} to {names[1]}"
+    answer = post(
+        desk,
+        Posting(
+            "POST",
+            f"/alloc/{source['id']}/transfer",
+            {"to": target["id"], "amount": amount, "comment": options.reason},
+            [
+                entry("transfer-out", options.reason, allocation=source, amount=-amount),
+                entry("transfer-in", options.reason, allocation=target, amount=amount),
+            ],
+            f"{what}. Go on?",
+        ),
+    )
+    return tell(desk, "fairbank.transfer/1", answer, moved(desk, answer, what))
+
+
+COMMAND = Command(
+    "move credit between two allocations of one resource; for staff, and PIs of both",
+    (
+        'fairbank transfer 1042 1051 500 --reason "joint runs"',
+        'fairbank transfer 1042 1051 500 --reason "joint runs" --dry-run',
+        'fairbank transfer 1042 1051 2k --reason "joint runs" --yes',
+    ),
+    add,
+    run,
+)

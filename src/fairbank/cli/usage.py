@@ -1,0 +1,115 @@
+"""`fairbank usage`: who used what, when and where."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank.cli.command import Command
+from fairbank.cli.options import add_account, add_period, number
+from fairbank.cli.output import Listing, caption, show, shown_columns
+from fairbank.report.columns import Column, Look, Row, duration, su, text
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from fairbank.cli.desk import Desk
+    from fairbank.cli.parser import Parser
+
+BY = ("user", "day", "month", "partition", "allocation")
+BAR = 25
+
+
+def _share(row: Row, look: Look) -> str:
+    permille = row["share_permille"]
+    said = f"{permille // 10}.{permille % 10}%"
+    if not look.bars:
+        return said
+    bar = "" if look.short or "total" in row else "#" * (permille * BAR // 1000)
+    return f"{said:>6} {bar}"
+
+
+def columns(by: str) -> Sequence[Column]:
+    """The first column is what the rows are grouped by."""
+    return (
+        Column(by.upper(), text("name")),
+        Column("JOBS", text("runs"), right=True),
+        Column("FAILED", text("failed"), right=True, drop=2),
+        Column("SU", su("charged"), right=True),
+        Column("SHARE%", _share, drop=1),
+        Column("ELAPSED", duration("elapsed"), right=True, extra=True),
+    )
+
+
+def add(parser: Parser) -> None:
+    add_account(parser)
+    parser.add_argument("--by", choices=BY, default="user", help="what the rows are (usual: user)")
+    parser.add_argument("-u", "--user", metavar="USER", help="only this user, by name or number")
+    parser.add_argument("--me", action="store_true", help="only what I used")
+    parser.add_argument("--alloc", metavar="ALLOC", type=number, help="only this allocation")
+    add_period(parser, "now-30days")
+
+
+def run(desk: Desk, options: Namespace) -> int:
+    if shown_columns(desk, columns(options.by)):
+        return 0
+    query = {
+        "by": options.by,
+        "account": options.account,
+        "resource": options.resource,
+        "allocation": options.alloc,
+        "owner_uid": owner_of(desk, options),
+        "since": desk.moment(options.starttime, "--starttime", "now-30days"),
+        "until": desk.moment(options.endtime, "--endtime"),
+    }
+    rows = desk.get("/usage", query)["data"]
+    if not rows:
+        desk.check_account(options.account)
+    told = _told(desk, rows, options.by)
+    show(
+        desk,
+        Listing(
+            "fairbank.usage/1",
+            columns(options.by),
+            told,
+            caption(desk),
+            total=_total(told) if len(told) > 1 else None,
+            empty="No job ended in that time.",
+        ),
+    )
+    return 0
+
+
+def owner_of(desk: Desk, options: Namespace) -> int | None:
+    """Whose jobs: of -u, or mine with --me."""
+    if options.user is not None:
+        return desk.uid_of(options.user)
+    return desk.me() if options.me else None
+
+
+def _told(desk: Desk, rows: Sequence[Row], by: str) -> list[Row]:
+    """The rows with names and shares, the largest first; days and months in their order."""
+    whole = sum(row["charged"] for row in rows) or 1
+    told = [{**row, "name": _name(desk, row["group"], by), "share_permille": max(0, row["charged"]) * 1000 // whole} for row in rows]
+    return sorted(told, key=lambda row: row["group"] if by in ("day", "month") else (-row["charged"], str(row["name"])))
+
+
+def _name(desk: Desk, group: object, by: str) -> str:
+    return desk.user_name(group) if by == "user" and isinstance(group, int) else str(group)
+
+
+def _total(rows: Sequence[Row]) -> Row:
+    sums = {key: sum(row[key] for row in rows) for key in ("runs", "failed", "charged", "elapsed")}
+    return {"name": "TOTAL", "total": True, "share_permille": 1000 if sums["charged"] else 0, **sums}
+
+
+COMMAND = Command(
+    "who used what, when and where, of the jobs that ended",
+    (
+        "fairbank usage -A chem_qmc                     by user, the last 30 days",
+        "fairbank usage -A chem_qmc --by month -S 2026-07-01",
+        "fairbank usage --me --by day -S now-7days",
+    ),
+    add,
+    run,
+)

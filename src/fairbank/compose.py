@@ -1,0 +1,261 @@
+"""The composition: the only file that knows everyone, and that nobody imports. Here `fairbank` and `sproject` begin.
+
+The everyday commands speak to the bank over REST and import next to nothing. What the heavy ones need is imported when it
+is used: the one place where an import inside a function is not a fault of the map.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from fairbank.cli import main as commands
+from fairbank.values.trouble import Conflict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from fairbank.bank.audit import Head
+    from fairbank.service.audit import Progress, Verdict
+    from fairbank.service.doctor import Check
+    from fairbank.service.replay import Progress as ReplayProgress
+    from fairbank.service.replay import Replayed
+    from fairbank.service.settings import Settings
+    from fairbank.store.contract import Store
+
+SITE_SETTINGS = "/etc/fairbank/fairbank.toml"
+
+
+def main() -> int:
+    """The command `fairbank`."""
+    return commands.run(sys.argv[1:], Works())
+
+
+def sproject() -> int:
+    """The command `sproject`: HADM's words for the same bank."""
+    from fairbank.cli import sproject as hadm
+
+    return hadm.run(sys.argv[1:], Works())
+
+
+class Works:
+    """What the commands on the bank's own host are made of (cli.house.House)."""
+
+    # --- making and running ---
+
+    def init(self, directory: str | None, store: str | None) -> list[str]:
+        """Make settings, secret and an empty store in a folder; an older store is brought up to date. Returns the files made."""
+        from pathlib import Path
+
+        from fairbank.rest.credentials import read_secret
+        from fairbank.service.settings import example, read_settings
+        from fairbank.store.migrating import migrate
+
+        folder = Path(directory) if directory else usual_folder()
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        settings = folder / "fairbank.toml"
+        if settings.exists():
+            known = read_settings(settings)
+            if store is not None and store != known.store.url:
+                raise Conflict(f"{settings} names another store: {known.store.url}", field="store", remedy="name another --directory")
+            if not migrate(known.store.url, journal=known.store.journal):
+                raise Conflict(f"there is a bank in {folder} already", field="directory", remedy="run it with: fairbank serve")
+            return [known.store.url]
+        url = store or f"sqlite:///{folder.resolve()}/books.sqlite"
+        migrate(url)
+        read_secret(folder / "secret", create=True)
+        settings.write_text(example(folder.resolve(), url))
+        settings.chmod(0o644)
+        return [str(settings), str(folder / "secret"), url]
+
+    def serve(self, config: str | None, *, port: int | None, ready: Callable[[str], None]) -> int:
+        """Serve until told to stop."""
+        import logging
+        from pathlib import Path
+
+        from fairbank.rest.credentials import read_secret
+        from fairbank.rest.house import furnish
+        from fairbank.rest.munge import LIBRARY, Munge
+        from fairbank.rest.serving import serve
+        from fairbank.service.clock import SystemClock
+        from fairbank.service.upkeep import Upkeep
+
+        settings = self._settings(config)
+        logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+        clock = SystemClock()
+        store = _open(settings)
+        library = os.environ.get("FAIRBANK_LIBMUNGE", LIBRARY)
+        munge = Munge(socket=settings.server.munge_socket, library=library) if settings.server.munge else None
+        house = furnish(
+            store,
+            clock=clock,
+            staff=settings.the_staff(),
+            clusters=settings.the_clusters(),
+            policy=settings.the_policy(),
+            key=read_secret(Path(settings.secret_file)),
+            munge=munge,
+            name=settings.server.name,
+            unix_groups=settings.server.unix_groups,
+            waiting_max=settings.server.waiting_max,
+        )
+        upkeep = Upkeep(store, house.counter, clock, os.getuid())
+        upkeep.start()
+        try:
+            serve(house, socket=Path(settings.server.socket), host=settings.server.host, port=port or settings.server.port, ready=lambda: ready(f"unix:{settings.server.socket}"))
+        finally:
+            upkeep.stop()
+        return 0
+
+    # --- looking after the books ---
+
+    def heads(self, config: str | None) -> list[Head]:
+        """How far every book is."""
+        from fairbank.service.audit import Audit
+
+        with self._store(config) as store:
+            return Audit(store).heads()
+
+    def verify(self, config: str | None, heads: Mapping[int, tuple[int, bytes]], progress: Progress | None) -> Verdict:
+        """Read all books again; `heads` are those written down earlier."""
+        from fairbank.bank.audit import Head
+        from fairbank.service.audit import Audit
+
+        written_down = {book: Head(book, seq, link) for book, (seq, link) in heads.items()}
+        with self._store(config) as store:
+            return Audit(store).verify(written_down, progress)
+
+    def backup(self, config: str | None, path: str, progress: Progress | None) -> int:
+        """Write a backup while the bank works. Returns the number of rows."""
+        from pathlib import Path
+
+        from fairbank.service.backup import Backups
+        from fairbank.service.clock import SystemClock
+
+        with self._store(config) as store:
+            return Backups(store, SystemClock()).create(Path(path), progress)
+
+    def check_backup(self, path: str, progress: Progress | None) -> int:
+        """Read a backup to its end. Returns the number of rows."""
+        from pathlib import Path
+
+        from fairbank.service.backup import check
+
+        return check(Path(path))
+
+    def restore(self, config: str | None, path: str, *, replace: bool, progress: Progress | None) -> int:
+        """Fill the store from a backup. Returns the number of rows."""
+        from pathlib import Path
+
+        from fairbank.service.backup import Backups
+        from fairbank.service.clock import SystemClock
+
+        with self._store(config) as store:
+            return Backups(store, SystemClock()).restore(Path(path), replace=replace, progress=progress)
+
+    def doctor(self, config: str | None) -> list[Check]:
+        """Look at everything that may be wrong with this bank."""
+        from pathlib import Path
+
+        from fairbank.rest.client import Client, parse_address
+        from fairbank.rest.credentials import read_secret
+        from fairbank.service.clock import SystemClock
+        from fairbank.service.doctor import attempt, examine
+
+        settings = self._settings(config)
+        socket = f"unix:{settings.server.socket}"
+        return [
+            attempt("the secret is there, and nobody else's to read", lambda: read_secret(Path(settings.secret_file))),
+            *examine(settings, SystemClock()),
+            attempt(f"the server answers on {socket}", lambda: Client(parse_address(socket)).get("/health", {})),
+        ]
+
+    # --- the main job on paper ---
+
+    def replay(
+        self,
+        trace: str,
+        store: str,
+        *,
+        percent: int,
+        periods: int,
+        days: int | None,
+        payer: str | None,
+        record_overruns: bool,
+        progress: ReplayProgress | None,
+    ) -> Replayed:
+        """Run a recorded workload through a new bank at `store`."""
+        from functools import partial
+        from pathlib import Path
+
+        from fairbank.bank.policy import Overrun, Policy
+        from fairbank.service.bank import Bank
+        from fairbank.service.replay import Plan, open_trace, replay
+        from fairbank.simulator.replay import Payer
+        from fairbank.store.migrating import migrate
+        from fairbank.store.opening import open_store
+
+        path = Path(trace)
+        plan = Plan(cluster="trace", percent=percent, periods=periods, days=days, payer=Payer(payer) if payer else None, actor=os.getuid())
+        policy = Policy(overrun=Overrun.RECORD if record_overruns else Overrun.WRITE_OFF)
+        with open_trace(path):  # before a store is made for nothing
+            migrate(store)
+        opened = open_store(store)
+        try:
+            return replay(Bank(opened, policy), partial(open_trace, path), plan, progress)
+        finally:
+            opened.close()
+
+    def synthesise(self, path: str, *, seed: int, starts: int) -> int:
+        """Write the trace of a synthetic month that begins at `starts`. Returns the number of jobs."""
+        from pathlib import Path
+
+        from fairbank.simulator.centre import Centre
+        from fairbank.simulator.swf import write
+        from fairbank.simulator.workload import month
+        from fairbank.values.time import Instant
+
+        centre = Centre(starts=Instant(starts))
+        Path(path).write_text("".join(write(*month(centre, seed))))
+        return centre.jobs
+
+    # --- parts ---
+
+    def _settings(self, config: str | None) -> Settings:
+        from pathlib import Path
+
+        from fairbank.service.settings import read_settings
+
+        return read_settings(Path(config) if config else usual_settings())
+
+    @contextmanager
+    def _store(self, config: str | None) -> Iterator[Store]:
+        store = _open(self._settings(config))
+        try:
+            yield store
+        finally:
+            store.close()
+
+
+def _open(settings: Settings) -> Store:
+    from fairbank.store.opening import open_store
+
+    return open_store(settings.store.url, journal=settings.store.journal)
+
+
+def usual_folder() -> Path:
+    """Where a bank of one's own is kept."""
+    from pathlib import Path
+
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "fairbank"
+
+
+def usual_settings() -> Path:
+    """The settings named in the environment, else of one's own bank where there is one, else the site's."""
+    from pathlib import Path
+
+    named = os.environ.get("FAIRBANK_CONFIG")
+    own = usual_folder() / "fairbank.toml"
+    return Path(named) if named else own if own.exists() else Path(SITE_SETTINGS)

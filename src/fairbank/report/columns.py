@@ -1,0 +1,99 @@
+"""Columns: what each shows of a row, and how people want figures and times shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, tzinfo
+from typing import Any, NamedTuple
+
+from fairbank.report.cells import plain
+from fairbank.values.time import parse_instant, show_duration
+from fairbank.values.units import show_su
+
+Row = Mapping[str, Any]
+"""One object of an answer of the bank."""
+
+UNITS = {"m": "SU-minutes", "h": "SU", "k": "thousand SU", "M": "million SU"}
+
+
+class Look(NamedTuple):
+    """How figures and times are shown: in which units, with thousands separators or not, in which zone, in short or at length,
+    with little bars beside shares or not."""
+
+    units: str = "h"
+    separators: bool = False
+    zone: tzinfo = UTC
+    short: bool = False
+    bars: bool = False
+
+    def su(self, minutes: int) -> str:
+        return show_su(minutes, units=self.units, separators=self.separators)
+
+    def day(self, instant: int) -> str:
+        return datetime.fromtimestamp(instant, self.zone).strftime("%Y-%m-%d")
+
+    def moment(self, instant: int) -> str:
+        """`2026-11-21 07:30:12`, in short `11-21 07:30`."""
+        return datetime.fromtimestamp(instant, self.zone).strftime("%m-%d %H:%M" if self.short else "%Y-%m-%d %H:%M:%S")
+
+    def as_of(self, instant: int) -> str:
+        """`2026-11-21 07:30:12 -05:00`."""
+        at = datetime.fromtimestamp(instant, self.zone)
+        offset = at.strftime("%z")
+        return f"{at:%Y-%m-%d %H:%M:%S} {offset[:3]}:{offset[3:5]}"
+
+
+Show = Callable[[Row, Look], str]
+
+
+class Column(NamedTuple):
+    """`drop` says which column goes first where there is too little room: the higher, the earlier; 0 stays.
+    An `extra` column is shown where there is much room, or when asked for. `wide` is a width asked for.
+    """
+
+    head: str
+    show: Show
+    right: bool = False
+    drop: int = 0
+    extra: bool = False
+    wide: int | None = None
+
+    def cell(self, row: Row, look: Look) -> str:
+        """What stands in the row, harmless for a terminal."""
+        return plain(self.show(row, look))
+
+
+def text(key: str) -> Show:
+    """The field as it is; nothing where it is missing."""
+    return lambda row, look: "" if row.get(key) is None else str(row[key])
+
+
+def su(key: str, sign: str = "") -> Show:
+    """The field as an amount; `sign` stands before what is above zero."""
+
+    def show(row: Row, look: Look) -> str:
+        minutes = row.get(key)
+        return "" if minutes is None else (sign if minutes > 0 else "") + look.su(int(minutes))
+
+    return show
+
+
+def percent(key: str) -> Show:
+    return lambda row, look: "" if row.get(key) is None else f"{row[key]}%"
+
+
+def day(key: str) -> Show:
+    return lambda row, look: "" if row.get(key) is None else look.day(instant_of(row[key]))
+
+
+def moment(key: str) -> Show:
+    return lambda row, look: "" if row.get(key) is None else look.moment(instant_of(row[key]))
+
+
+def duration(key: str) -> Show:
+    return lambda row, look: "" if row.get(key) is None else show_duration(int(row[key]))
+
+
+def instant_of(said: object) -> int:
+    """An instant of an answer: ISO text, or seconds."""
+    return said if isinstance(said, int) else parse_instant(str(said))

@@ -1,0 +1,69 @@
+"""The answer as JSON or YAML: a named and versioned schema, integers in SU-minutes, and the figures as people read them beside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairbank.report.columns import Look, Row
+
+AMOUNTS = frozenset(
+    "amount asked available cap charged credit_limit deposited granted held left_over overrun refunded shortfall used written_off".split()
+)
+"""The fields that are amounts, wherever they stand."""
+
+
+def envelope(
+    schema: str, as_of: str | None, cluster: str | None, data: Sequence[Row], warnings: Sequence[str], look: Look
+) -> dict[str, Any]:
+    """What `--json` prints. Each row keeps the bank's own fields; `display` has its amounts as text in `unit`."""
+    plainly = look._replace(separators=False)
+    return {
+        "schema": schema,
+        "as_of": as_of,
+        "cluster": cluster,
+        "unit": look.units,
+        "data": [_with_display(row, plainly) for row in data],
+        "warnings": list(warnings),
+    }
+
+
+def _with_display(row: Row, look: Look) -> dict[str, Any]:
+    display = {name: look.su(value) for name, value in row.items() if name in AMOUNTS and isinstance(value, int)}
+    return {**row, "display": display} if display else dict(row)
+
+
+def as_json(document: Mapping[str, Any]) -> str:
+    """Indented, and ASCII only: no character in it does anything to a terminal."""
+    return json.dumps(document, indent=2)
+
+
+def as_yaml(document: Mapping[str, Any]) -> str:
+    """The same as YAML: blocks for objects and lists, JSON's spelling for everything in them."""
+    return "\n".join(_block(document, ""))
+
+
+def _block(value: Any, indent: str) -> list[str]:
+    lines: list[str] = []
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            lines += _item(f"{indent}{_key(key)}:", each, indent + "  ")
+    else:
+        for each in value:
+            nested = _block(each, indent + "  ") if isinstance(each, Mapping | list) and each else [f"{indent}  {json.dumps(each)}"]
+            lines += [f"{indent}- {nested[0].lstrip()}", *nested[1:]]
+    return lines
+
+
+def _item(head: str, value: Any, indent: str) -> list[str]:
+    if isinstance(value, Mapping | list) and value:
+        return [head, *_block(value, indent)]
+    return [f"{head} {json.dumps(value)}"]
+
+
+def _key(key: str) -> str:
+    return key if key.isascii() and key.replace("_", "a").isalnum() and not key[0].isdigit() and key not in _WORDS else json.dumps(key)
+
+
+_WORDS = frozenset("y Y yes Yes YES n N no No NO true True TRUE false False FALSE on On ON off Off OFF null Null NULL".split())

@@ -1,0 +1,77 @@
+"""When an allocation runs out: its pace since its start, drawn on to its end. A projection, not a promise."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from fairbank.report.columns import Look
+from fairbank.values.time import DAY
+from fairbank.values.units import WORTH
+
+
+class Course(Enum):
+    """Where an allocation is heading."""
+
+    NOT_STARTED = "not started"
+    ENDED = "ended"
+    EMPTY = "empty"
+    TOO_EARLY = "too early"
+    RUNS_OUT = "runs out"
+    LASTS = "lasts"
+    UNUSED = "unused"
+
+
+class Outlook(NamedTuple):
+    """`at` is when it will be empty, if before its end; `left_over` what its pace leaves at its end, in SU-minutes."""
+
+    course: Course
+    at: int | None = None
+    left_over: int | None = None
+
+
+def outlook(granted: int, used: int, start: int, end: int, now: int) -> Outlook:
+    """Where an allocation of `granted` (with its credit limit) is heading, `used` of which is charged at `now`.
+
+    What is held counts as not yet used. In the first day there is no pace to speak of. UNUSED is said from half of the
+    term on, when more than a quarter of the grant would be left.
+    """
+    left, past, ahead = granted - used, now - start, end - now
+    if past < 0:
+        return Outlook(Course.NOT_STARTED)
+    if ahead <= 0:
+        return Outlook(Course.ENDED, left_over=left)
+    if left <= 0:
+        return Outlook(Course.EMPTY, at=now)
+    if past < DAY:
+        return Outlook(Course.TOO_EARLY)
+    if used > 0 and left * past < used * ahead:
+        return Outlook(Course.RUNS_OUT, at=now + left * past // used)
+    left_over = left - used * ahead // past
+    wasting = past > ahead and 4 * left_over > granted
+    return Outlook(Course.UNUSED if wasting else Course.LASTS, left_over=left_over)
+
+
+def about(minutes: int, look: Look) -> str:
+    """An estimate: at most three digits that say something."""
+    worth = WORTH[look.units]
+    whole = minutes // worth
+    step = 10 ** max(0, len(str(whole)) - 3)
+    return look.su((whole + step // 2) // step * step * worth if whole >= 10 else minutes)
+
+
+def say(seen: Outlook, look: Look) -> str:
+    """The outlook in a few words; ! where somebody should act."""
+    match seen:
+        case Outlook(Course.RUNS_OUT, int(at)):
+            return f"! {look.day(at)}" if look.short else f"! about {look.day(at)}"
+        case Outlook(Course.LASTS, _, int(left)):
+            return f"no, {about(left, look)} left" if look.short else f"no, about {about(left, look)} left over"
+        case Outlook(Course.UNUSED, _, int(left)):
+            return f"! {about(left, look)} unused" if look.short else f"! {about(left, look)} will expire unused"
+        case Outlook(Course.EMPTY):
+            return "!! empty"
+        case Outlook(Course.TOO_EARLY):
+            return "too early" if look.short else "too early to tell"
+        case _:
+            return seen.course.value

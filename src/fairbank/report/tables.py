@@ -1,0 +1,119 @@
+"""Tables that fit: columns go in a fixed order where there is too little room, and come where there is much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fairbank.report.cells import cut, for_spreadsheet, padded, plain, width, without
+from fairbank.report.columns import Column, Look, Row
+from fairbank.values.trouble import Malformed
+
+WIDE = 120
+"""From this width on a table shows the extra columns too, as far as they fit."""
+
+NARROWEST = 4
+
+
+class Table(NamedTuple):
+    """The lines of a table, and the heads of the columns that had no room."""
+
+    lines: list[str]
+    dropped: list[str]
+
+
+class _Grid(NamedTuple):
+    columns: Sequence[Column]
+    cells: list[list[str]]
+    gap: int
+
+    def widths(self) -> list[int]:
+        return [max(map(width, column), default=0) for column in zip(*self.cells, strict=True)]
+
+    def total(self) -> int:
+        return sum(self.widths()) + self.gap * (len(self.columns) - 1)
+
+
+def table(columns: Sequence[Column], rows: Sequence[Row], look: Look, room: int = 80, *, heads: bool = True) -> Table:
+    """Rows under heads in at most `room` columns of a terminal, as far as figures, which are never cut, allow it."""
+    grid, dropped = _fitting(columns, rows, look, room, heads)
+    widths = _shrunk(grid, room)
+    gap = " " * grid.gap
+    lines = []
+    for line in grid.cells:
+        cells = [padded(cut(cell, wide), wide, right=column.right) for column, cell, wide in zip(grid.columns, line, widths, strict=True)]
+        lines.append(gap.join(cells).rstrip())
+    return Table(lines, dropped)
+
+
+def _fitting(columns: Sequence[Column], rows: Sequence[Row], look: Look, room: int, heads: bool) -> tuple[_Grid, list[str]]:
+    """The richest grid that fits: all columns far apart, closer, in short, then one column after the other less."""
+    chosen = [column for column in columns if not column.extra or room >= WIDE]
+    going = sorted((each for each in chosen if each.extra or each.drop), key=lambda each: (each.extra, each.drop))
+    while True:
+        for brief, gap in ((False, 2), (False, 1), (True, 1)):
+            grid = _grid(chosen, rows, look._replace(short=brief), gap, heads)
+            if grid.total() <= room:
+                break
+        if grid.total() <= room or not going:
+            return grid, [each.head for each in columns if each not in chosen and not (each.extra and room < WIDE)]
+        gone = going.pop()
+        chosen = [each for each in chosen if each is not gone]
+
+
+def _grid(columns: Sequence[Column], rows: Sequence[Row], look: Look, gap: int, heads: bool) -> _Grid:
+    cells = [[column.head for column in columns]] if heads else []
+    cells += [[column.cell(row, look) for column in columns] for row in rows]
+    return _Grid(columns, cells, gap)
+
+
+def _shrunk(grid: _Grid, room: int) -> list[int]:
+    """The widths of the columns: those asked for, and where even so there is too little room, text columns cut, the widest first."""
+    widths = [wide if column.wide is None else column.wide for column, wide in zip(grid.columns, grid.widths(), strict=True)]
+    over = sum(widths) + grid.gap * (len(widths) - 1) - room
+    while over > 0:
+        texts = [place for place, column in enumerate(grid.columns) if not column.right and column.wide is None]
+        wide, place = max(((widths[place], place) for place in texts), default=(0, 0))
+        if wide <= NARROWEST:
+            break
+        widths[place] -= 1
+        over -= 1
+    return widths
+
+
+def separated(columns: Sequence[Column], rows: Sequence[Row], look: Look, delimiter: str = "|", *, heads: bool = True) -> list[str]:
+    """Lines for a script: cells apart by `delimiter`, none at the end."""
+    lines = [delimiter.join(column.head for column in columns)] if heads else []
+    return lines + [delimiter.join(without(delimiter, column.cell(row, look)) for column in columns) for row in rows]
+
+
+def csv(columns: Sequence[Column], rows: Sequence[Row], look: Look, *, heads: bool = True) -> list[str]:
+    """Lines for a spreadsheet, in which no cell is taken for a formula."""
+    lines = [",".join(for_spreadsheet(column.head) for column in columns)] if heads else []
+    return lines + [",".join(for_spreadsheet(column.cell(row, look)) for column in columns) for row in rows]
+
+
+def choose(columns: Sequence[Column], wanted: str | None, *, extras: bool = False) -> list[Column]:
+    """The columns that `-o COL%WIDTH,+COL` asks for, of those there are; a list of + alone adds to the usual ones.
+
+    What is asked for by name is never dropped. Without `wanted` the usual ones, and with `extras` all. Raises Malformed.
+    """
+    if not wanted:
+        return [column._replace(extra=False) for column in columns] if extras else list(columns)
+    asked = [each.strip() for each in wanted.split(",") if each.strip()]
+    named = [_asked(columns, each.removeprefix("+")) for each in asked]
+    if all(each.startswith("+") for each in asked):
+        heads = [each.head for each in named]
+        return [column for column in columns if column.head not in heads and (extras or not column.extra)] + named
+    return named
+
+
+def _asked(columns: Sequence[Column], said: str) -> Column:
+    name, percent, wide = said.partition("%")
+    found = next((column for column in columns if column.head == name.upper().replace("_", "-")), None)
+    if found is None:
+        there = ", ".join(column.head for column in columns)
+        raise Malformed(f"there is no column {plain(name[:40])!r}", field="--format", remedy=f"there are: {there}")
+    if percent and not (wide.lstrip("-").isascii() and wide.lstrip("-").isdigit() and 1 <= int(wide.lstrip("-")) <= 1_000):
+        raise Malformed(f"{plain(said[:40])!r} has no width after %", field="--format", remedy=f"write for example {name.upper()}%20")
+    return found._replace(extra=False, drop=0, wide=abs(int(wide)) if percent else None, right=found.right and not wide.startswith("-"))

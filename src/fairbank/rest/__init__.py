@@ -1,0 +1,1 @@
+"""The HTTP language: shapes, routes, who asks, and the client."""

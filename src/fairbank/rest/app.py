@@ -1,0 +1,78 @@
+"""The application: all routes, the guard before them, and one shape for whatever goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import msgspec
+from litestar import Litestar, Request
+from litestar.datastructures import State
+from litestar.handlers import HTTPRouteHandler
+
+from fairbank.rest.asking import Asking
+from fairbank.rest.auth import Doorkeeper
+from fairbank.rest.desk import Desk
+from fairbank.rest.house import House
+from fairbank.rest.openapi import describe, queries_of
+from fairbank.rest.problems import HANDLERS
+from fairbank.rest.routes import activity, alloc, audit, docs, failure, health, job, project, quote, statement, token, usage
+from fairbank.values.trouble import Malformed
+
+BODY_MAX = 4 * 1024 * 1024
+THREADS = 8
+
+ROUTES: tuple[HTTPRouteHandler, ...] = tuple(
+    route for noun in (health, project, alloc, statement, activity, job, failure, usage, quote, token, audit, docs) for route in noun.ROUTES
+)
+
+
+def create_app(house: House, *, threads: int = THREADS) -> Litestar:
+    """The routes over `house`. At most `threads` requests are worked on at a time; the others wait their turn."""
+    document = describe(ROUTES)
+    doorkeeper, strict = Doorkeeper(house), Strict(queries_of(document))
+
+    async def before(request: Request[Any, Any, Any]) -> None:
+        asking = cast("Asking", request)
+        await doorkeeper(asking)
+        strict(asking)
+
+    @asynccontextmanager
+    async def lifespan(app: Litestar) -> AsyncIterator[None]:
+        loop = asyncio.get_running_loop()
+        app.state.desk = Desk(house.counter, loop)
+        with ThreadPoolExecutor(threads, "fairbank-rest") as workers:
+            loop.set_default_executor(workers)
+            yield
+
+    return Litestar(
+        list(ROUTES),
+        before_request=before,
+        exception_handlers=HANDLERS,
+        request_class=Asking,
+        request_max_body_size=BODY_MAX,
+        openapi_config=None,
+        logging_config=None,
+        lifespan=[lifespan],
+        state=State({"house": house, "document": msgspec.json.encode(document)}),
+    )
+
+
+class Strict:
+    """Refuses query parameters that nobody reads: a mistyped filter would show everything."""
+
+    def __init__(self, known: Mapping[str, frozenset[str]]) -> None:
+        self._known = known
+
+    def __call__(self, request: Asking) -> None:
+        """Raises Malformed, naming the parameter."""
+        if not request.scope["query_string"]:
+            return
+        known = self._known.get(str(request.route_handler.operation_id), frozenset())
+        for name in request.query_params:
+            if name not in known:
+                there = ", ".join(sorted(known)) or "none"
+                raise Malformed(f"{name[:64]!r} is not a parameter here", field=name[:64], remedy=f"there are: {there}")

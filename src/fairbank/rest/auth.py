@@ -1,0 +1,137 @@
+"""Who asks: by the Unix socket, by a MUNGE credential or by a token; perhaps acting as another user, which is journalled.
+
+The default is no: a route without `opt` wants somebody who signed in with the scope that its method needs.
+
+    opt={"open": True}        anybody
+    opt={"scope": "read"}     the scope it needs: read, write, report (write or an agent's), none; by default read for GET, else write
+"""
+
+from __future__ import annotations
+
+import pwd
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+from litestar.concurrency import sync_to_thread
+
+from fairbank.bank.project import Role
+from fairbank.bank.wish import Asked, Note
+from fairbank.rest import credentials
+from fairbank.rest.asking import Asking
+from fairbank.rest.house import House
+from fairbank.rest.members import Memberships
+from fairbank.rest.peers import peer_of
+from fairbank.service.askers import FULL, Asker, asker_of
+from fairbank.service.tokens import AGENT
+from fairbank.values import ids
+from fairbank.values.trouble import Forbidden, Malformed, Unauthenticated, Unknown
+
+_NO_ROLES: Mapping[int, Role] = {}
+_HOW = "use the bank's Unix socket, sign with MUNGE, or send Authorization: Bearer fbk_..."
+
+
+class SignedIn(NamedTuple):
+    """A user and what the credential allows."""
+
+    uid: int
+    scopes: frozenset[str] = FULL
+
+
+class Doorkeeper:
+    """Stands before every route: puts the asker into the request, or raises Unauthenticated or Forbidden.
+
+    Not one of the framework's guards: it copies the whole handler for each guard of each request.
+    """
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._memberships = Memberships(house)
+
+    async def __call__(self, request: Asking) -> None:
+        opt = request.route_handler.opt
+        if opt.get("open"):
+            return
+        signed_in = await self._signed_in(request)
+        scope = opt.get("scope", "read" if request.method == "GET" else "write")
+        demand_scope(signed_in.scopes, scope)
+        named = one_header(request, b"x-fairbank-as")
+        if named is None:
+            request.scope["user"] = await self._asker(signed_in, scope)
+        else:
+            request.scope["user"] = await sync_to_thread(self._acting, signed_in, named, request.method, request.scope["path"])
+
+    async def _signed_in(self, request: Asking) -> SignedIn:
+        header = credentials.authorization(request.scope["headers"])
+        if header is None:
+            peer = peer_of(request.scope)
+            if peer is None:
+                raise Unauthenticated("nobody signed in", remedy=_HOW)
+            return SignedIn(peer.uid)
+        if credentials.scheme_of(header) == credentials.BEARER:
+            return await sync_to_thread(self._by_token, credentials.read_token(header))
+        return SignedIn(await self._by_munge(request, credentials.read_munge(header)))
+
+    def _by_token(self, secret: str) -> SignedIn:
+        token = self._house.tokens.find(secret)
+        return SignedIn(token.uid, frozenset(token.scopes))
+
+    async def _by_munge(self, request: Asking, credential: bytes) -> int:
+        door = self._house.munge
+        if door is None:
+            raise Unauthenticated("this server does not take MUNGE credentials", remedy="use its Unix socket or a token")
+        target = credentials.target_of(request.scope["raw_path"], request.scope["query_string"])
+        asked = credentials.Asked.of(request.method, target, await request.body(), self._house.name)
+        return (await sync_to_thread(door.admit, credential, asked)).uid
+
+    async def _asker(self, signed_in: SignedIn, scope: str) -> Asker:
+        """Without a look at the books for those whose roles do not matter: superusers, and whoever reports runs."""
+        staff = self._house.staff
+        roles = _NO_ROLES
+        if scope != "report" and signed_in.uid not in staff.superusers:
+            roles = await sync_to_thread(self._memberships.roles, signed_in.uid)
+        return asker_of(signed_in.uid, staff, roles, scopes=signed_in.scopes)
+
+    def _acting(self, signed_in: SignedIn, named: str, method: str, path: str) -> Asker:
+        """The asker who acts as another user, after the journal has it.
+
+        An agent's scopes stay behind like all other rights. Raises Forbidden, Malformed, Unknown.
+        """
+        staff = self._house.staff
+        if signed_in.uid not in staff.superusers | staff.admins:
+            raise Forbidden("only staff may act as another user", field="as", remedy="leave out X-Fairbank-As")
+        uid = uid_of(named)
+        scopes = signed_in.scopes & FULL
+        asker = asker_of(signed_in.uid, staff, self._memberships.roles(uid), acting_as=uid, scopes=scopes)
+        if asker.acting_as is not None:
+            details = msgspec.json.encode({"what": "acted as another user", "uid": uid, "method": method, "path": path[:200]}).decode()
+            self._house.counter.ask([Asked(Note(details=details), self._house.clock.now(), asker.actor, asker.acting_as)])
+        return asker
+
+
+def demand_scope(scopes: frozenset[str], scope: str) -> None:
+    """Raises Forbidden unless a credential with `scopes` is good for a route that needs `scope`."""
+    if scope == "none" or scope in scopes:
+        return
+    if scope == "report" and ("write" in scopes or any(each.startswith(AGENT) for each in scopes)):
+        return
+    needed = "write or agent:CLUSTER" if scope == "report" else scope
+    raise Forbidden(f"this token lacks the scope {needed}", field="scopes", remedy="use another token, or sign in as yourself")
+
+
+def one_header(request: Asking, name: bytes) -> str | None:
+    """The value of a header that may be there once. Raises Malformed."""
+    found = [value for each, value in request.scope["headers"] if each == name]
+    if len(found) > 1:
+        raise Malformed(f"the request has two {name.decode()} headers", field=name.decode(), remedy="send one")
+    return found[0].decode("latin-1") if found else None
+
+
+def uid_of(named: str) -> int:
+    """The uid that a number or a user name stands for. Raises Malformed, Unknown."""
+    if named.isascii() and named.isdigit() and len(named) <= 10:
+        return ids.uid(int(named), field="as")
+    try:
+        return pwd.getpwnam(ids.name(named, field="as")).pw_uid
+    except KeyError as missing:
+        raise Unknown(f"there is no user {named}", field="as", remedy="name a user of this system, or a uid") from missing

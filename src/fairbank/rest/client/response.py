@@ -1,0 +1,107 @@
+"""One HTTP/1.1 response, read from the pieces in which it arrives. No socket here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fairbank.values.trouble import Unreachable
+
+HEAD_MAX = 65_536
+BODY_MAX = 256 * 1024 * 1024
+CHECK = "check --server or FAIRBANK_SERVER"
+
+
+def read_response(pieces: Iterable[bytes]) -> tuple[int, bytes]:
+    """The status and the body. Raises Unreachable when the response is cut short, endless, or no HTTP."""
+    stream = _Stream(pieces)
+    while True:
+        status, headers = _read_head(stream)
+        if status >= 200:  # before it there may be any number of 1xx
+            break
+    if status in (204, 304):
+        return status, b""
+    if headers.get("transfer-encoding", "").lower() == "chunked":
+        return status, _read_chunks(stream)
+    length = headers.get("content-length")
+    return status, stream.rest() if length is None else stream.exactly(_size(length, 10))
+
+
+class _Stream:
+    """Bytes that arrive in pieces, taken by line or by count."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = iter(pieces)
+        self._kept = bytearray()
+
+    def line(self) -> str:
+        while (end := self._kept.find(b"\n")) < 0:
+            if len(self._kept) > HEAD_MAX:
+                raise _not_http()
+            self._more()
+        line = bytes(self._kept[:end]).rstrip(b"\r").decode("latin-1")
+        del self._kept[: end + 1]
+        return line
+
+    def exactly(self, count: int) -> bytes:
+        while len(self._kept) < count:
+            self._more()
+        taken = bytes(self._kept[:count])
+        del self._kept[:count]
+        return taken
+
+    def rest(self) -> bytes:
+        for piece in self._pieces:
+            self._kept += piece
+            _checked(len(self._kept))
+        return bytes(self._kept)
+
+    def _more(self) -> None:
+        piece = next(self._pieces, b"")
+        if not piece:
+            raise Unreachable("the bank's answer was cut short", remedy="try again")
+        self._kept += piece
+
+
+def _read_head(stream: _Stream) -> tuple[int, dict[str, str]]:
+    version, _, rest = stream.line().partition(" ")
+    if not version.startswith("HTTP/1.") or not (rest[:3].isascii() and rest[:3].isdigit()):
+        raise _not_http()
+    headers: dict[str, str] = {}
+    read = 0
+    while line := stream.line():
+        read += len(line)
+        if read > HEAD_MAX:
+            raise _not_http()
+        name, _, value = line.partition(":")
+        headers[name.strip().lower()] = value.strip()
+    return int(rest[:3]), headers
+
+
+def _read_chunks(stream: _Stream) -> bytes:
+    body = bytearray()
+    while size := _size(stream.line().partition(";")[0].strip(), 16):
+        body += stream.exactly(size)
+        stream.line()
+        _checked(len(body))
+    while stream.line():
+        pass
+    return bytes(body)
+
+
+def _size(text: str, base: int) -> int:
+    try:
+        return _checked(int(text, base))
+    except ValueError as bad:
+        raise _not_http() from bad
+
+
+def _checked(size: int) -> int:
+    if size < 0:
+        raise _not_http()
+    if size > BODY_MAX:
+        raise Unreachable(f"the bank's answer is longer than {BODY_MAX} bytes", remedy="ask for less at a time, with --limit")
+    return size
+
+
+def _not_http() -> Unreachable:
+    return Unreachable("what answers there is not a bank", field="server", remedy=CHECK)

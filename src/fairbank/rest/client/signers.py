@@ -1,0 +1,34 @@
+"""How a client proves who asks."""
+
+from __future__ import annotations
+
+
+class Signer:
+    """Says nothing: on the Unix socket the kernel tells the bank who is there."""
+
+    def authorization(self, method: str, target: str, body: bytes) -> str | None:
+        """The `Authorization` header for one request, if it needs one."""
+        return None
+
+
+class TokenSigner(Signer):
+    """Signs in with an opaque token."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def authorization(self, method: str, target: str, body: bytes) -> str:
+        return f"Bearer {self._token}"
+
+
+class MungeSigner(Signer):
+    """Signs each request with MUNGE for the bank named `audience`."""
+
+    def __init__(self, audience: str) -> None:
+        self._audience = audience
+
+    def authorization(self, method: str, target: str, body: bytes) -> str:
+        from fairbank.rest.credentials import Asked, sign  # noqa: PLC0415  only who signs with MUNGE pays for ctypes and hashlib
+        from fairbank.rest.munge import Munge  # noqa: PLC0415
+
+        return sign(Munge(), Asked.of(method, target, body, self._audience))

@@ -1,0 +1,134 @@
+"""The front of the server, before any route: a bounded crowd, a longest wait, headers for browsers, a line in the log for each request."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+import msgspec
+
+from fairbank.rest.bodies.answers import Problem
+from fairbank.rest.metrics import Metrics
+from fairbank.rest.problems import PROBLEM_JSON
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+CROWD_MAX = 1_000
+PATIENCE_SECONDS = 60.0
+
+_log = logging.getLogger("fairbank.request")
+
+_ALWAYS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+_UNLESS_SAID = (
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cache-control", b"no-store"),
+)
+_FULL = Problem(
+    type="/problem/busy",
+    title="busy",
+    status=503,
+    detail="too many requests are being worked on",
+    remedy="try again in 1 s; the request was not carried out",
+)
+_LATE = Problem(
+    type="/problem/unreachable",
+    title="unreachable",
+    status=503,
+    detail="no answer was found in time; whether the request was carried out is not known",
+    remedy="send it again under the same key: what was carried out is not carried out twice",
+)
+_BROKEN = Problem(
+    type="/problem/failure", title="failure", status=500, detail="something is wrong with the server", remedy="its log tells more"
+)
+
+
+class Front:
+    """An ASGI application around another one."""
+
+    def __init__(self, app: Asgi, metrics: Metrics, *, crowd_max: int = CROWD_MAX, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        self._app, self._metrics = app, metrics
+        self._crowd_max, self._patience_seconds = crowd_max, patience_seconds
+        self._crowd = 0
+        metrics.in_progress.set_function(lambda: self._crowd)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = time.perf_counter()
+        answer = _Answer(send)
+        if self._crowd >= self._crowd_max:
+            await answer.problem(_FULL, retry_after_seconds=1)
+        else:
+            self._crowd += 1
+            try:
+                await self._let_in(scope, receive, answer)
+            finally:
+                self._crowd -= 1
+        self._tell(scope, answer.status, time.perf_counter() - begun)
+
+    async def _let_in(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        try:
+            async with asyncio.timeout(self._patience_seconds):
+                await self._app(scope, receive, answer)
+        except TimeoutError:
+            await answer.problem(_LATE, retry_after_seconds=5)
+        except Exception:  # noqa: BLE001 (told in the log; nothing behind the front may end the server)
+            _log.exception("a request broke off")
+            await answer.problem(_BROKEN)
+
+    def _tell(self, scope: Scope, status: int, seconds: float) -> None:
+        method, route = scope["method"], scope.get("path_template", "unknown")
+        self._metrics.answered(method if method in _METHODS else "other", route, status, seconds)
+        # What clusters report is in the journal, and a busy one reports thousands a second.
+        level = logging.DEBUG if route in _QUIET and status < _WRONG else logging.INFO
+        if _log.isEnabledFor(level):
+            asker = scope.get("user")
+            facts = {"method": method, "path": scope["path"][:200], "status": status, "ms": round(seconds * 1_000, 1)}
+            if asker is not None:
+                facts |= {"uid": asker.actor} if asker.acting_as is None else {"uid": asker.actor, "acting_as": asker.acting_as}
+            _log.log(level, "request", extra={"facts": facts})
+
+
+_QUIET = frozenset({"/job", "/job/bulk", "/health"})
+_WRONG = 400
+_METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"})
+
+
+class _Answer:
+    """What is sent back: remembers the status and adds the headers that every answer has."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = message["headers"]
+            said = {name.lower() for name, _ in headers}
+            message["headers"] = [*headers, *_ALWAYS, *(each for each in _UNLESS_SAID if each[0] not in said)]
+        await self._send(message)
+
+    async def problem(self, problem: Problem, *, retry_after_seconds: int | None = None) -> None:
+        """Say so, if nothing was said yet."""
+        if self.status:
+            return
+        body = msgspec.json.encode(problem)
+        headers = [(b"content-type", PROBLEM_JSON.encode()), (b"content-length", b"%d" % len(body))]
+        if retry_after_seconds is not None:
+            headers.append((b"retry-after", b"%d" % retry_after_seconds))
+        await self({"type": "http.response.start", "status": problem.status, "headers": headers})
+        await self({"type": "http.response.body", "body": body})

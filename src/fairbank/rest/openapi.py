@@ -1,0 +1,88 @@
+"""The OpenAPI document: paths from the routes, shapes from the values that are really read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from litestar import Litestar
+from litestar.handlers import HTTPRouteHandler
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.spec import Components, License, SecurityScheme
+
+from fairbank import __version__
+from fairbank.rest.asking import Asking
+from fairbank.rest.bodies import answers, requests
+
+_ABOUT = """\
+Amounts are SU-minutes, whole numbers. Instants are UTC. Lists come in pages: `limit`, and `after` with the `next` of the page before.
+
+Who asks: on the Unix socket the kernel says it. Elsewhere a token, or a MUNGE credential made for this one request.
+Staff may act as another user: `X-Fairbank-As: UID or name`; the journal keeps it.
+
+What goes wrong is told as `application/problem+json`, with the field and the remedy. A no of the bank is a problem with `refusal`.
+"""
+
+_SCHEMES = {
+    "token": SecurityScheme(type="http", scheme="bearer", description="Authorization: Bearer fbk_..."),
+    "munge": SecurityScheme(
+        type="apiKey",
+        name="Authorization",
+        security_scheme_in="header",
+        description="Authorization: Munge MUNGE:...: made for method, path, query, body, server's name and a nonce; good once",
+    ),
+}
+REF = "#/components/schemas/{name}"
+
+
+def describe(routes: Sequence[HTTPRouteHandler]) -> dict[str, Any]:
+    """The document about `routes`.
+
+    The paths come from an application that is never served: the framework gives an application with a document routes of
+    its own, which nobody asked for. The shapes are msgspec's, which knows more of them than the framework: that unknown
+    fields are refused, patterns, tags.
+    """
+    config = OpenAPIConfig(
+        title="Fairbank",
+        version=__version__,
+        description=_ABOUT,
+        license=License(name="Apache-2.0", identifier="Apache-2.0"),
+        components=Components(security_schemes=dict(_SCHEMES)),
+        security=[{"token": []}, {"munge": []}],
+        use_handler_docstrings=True,
+        path="/unserved",
+    )
+    unserved = Litestar(list(routes), request_class=Asking, openapi_config=config, logging_config=None)
+    document: dict[str, Any] = unserved.openapi_schema.to_schema()
+    document["components"]["schemas"] = _shapes(document["components"]["schemas"])
+    return document
+
+
+def _shapes(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """msgspec's description of each shape that the framework named, and of what they are made of."""
+    _, known = msgspec.json.schema_components(list(_structs()), ref_template=REF)
+    reports = [{"$ref": REF.format(name=each.__name__)} for each in (requests.HoldReport, requests.AdjustReport, requests.CompleteReport)]
+    known["Reports"]["properties"]["reports"]["items"] = {"anyOf": reports}
+    return {**wanted, **known}
+
+
+def _structs() -> Iterator[Any]:
+    """Every shape in `bodies`; the envelopes are filled with each of the rows."""
+    rows = [each for each in vars(answers).values() if _is_struct(each) and not getattr(each, "__parameters__", ())]
+    yield from rows
+    yield from (each for each in vars(requests).values() if _is_struct(each))
+    yield from (envelope[row] for envelope in (answers.Listing, answers.Single) for row in rows)
+
+
+def _is_struct(each: object) -> bool:
+    return isinstance(each, type) and issubclass(each, msgspec.Struct) and each.__module__.startswith("fairbank.")
+
+
+def queries_of(document: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+    """The names of the query parameters of each operation, by its id."""
+    return {
+        operation["operationId"]: frozenset(each["name"] for each in operation.get("parameters", ()) if each["in"] == "query")
+        for path in document["paths"].values()
+        for operation in path.values()
+    }

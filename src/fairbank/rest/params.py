@@ -1,0 +1,86 @@
+"""The query parameters that several routes share, as values."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NamedTuple
+
+from litestar.di import NamedDependency, Provide
+from litestar.params import FromQuery, HeaderParameter, PathParameter, QueryParameter
+
+from fairbank.rest.asking import Asking
+from fairbank.store.contract import PAGE_MAX, Page, ProjectQuery
+from fairbank.values import ids
+from fairbank.values.time import Instant, parse_instant
+
+Number = Annotated[int, PathParameter(ge=1, le=ids.ID_MAX)]
+UidNumber = Annotated[int, PathParameter(ge=0, le=ids.UID_MAX)]
+OneId = Annotated[int | None, QueryParameter(ge=1, le=ids.ID_MAX)]
+OneUid = Annotated[int | None, QueryParameter(ge=0, le=ids.UID_MAX)]
+OneName = Annotated[str | None, QueryParameter(max_length=64)]
+OneTime = Annotated[str | None, QueryParameter(max_length=40, description="2026-11-21, 2026-11-21T07:30Z, or seconds since 1970")]
+Key = Annotated[
+    str | None,
+    HeaderParameter(name="Idempotency-Key", max_length=128, description="the same key again gets the same answer and changes nothing more"),
+]
+Limit = Annotated[int, QueryParameter(ge=1, le=PAGE_MAX, description="rows at most")]
+After = Annotated[int | None, QueryParameter(ge=0, le=ids.ID_MAX, description="`next` of the page before")]
+Order = FromQuery[Literal["newest", "oldest"]]
+
+
+def page(limit: Limit = 100, after: After = None) -> Page:
+    """A page in rising order."""
+    return Page(limit, after)
+
+
+def recent(limit: Limit = 100, after: After = None, order: Order = "newest") -> Page:
+    """A page of what happened, the newest first unless asked otherwise."""
+    return Page(limit, after, newest_first=order == "newest")
+
+
+class Period(NamedTuple):
+    """since <= t < until."""
+
+    since: Instant | None
+    until: Instant | None
+
+
+def period(since: OneTime = None, until: OneTime = None) -> Period:
+    return Period(one_time(since, "since"), one_time(until, "until"))
+
+
+def projects(
+    request: Asking, project: OneId = None, gid: OneUid = None, gname: OneName = None, account: OneName = None
+) -> frozenset[int] | None:
+    """The projects that are named and may be seen; None when none is named. What fits nothing selects nothing."""
+    if project is None and gid is None and gname is None and account is None:
+        return None
+    query = ProjectQuery(
+        sight=request.asker.sight, ids=None if project is None else frozenset({project}), gid=gid, gname=gname, account=account
+    )
+    return frozenset(each.id for each in request.house.projects.find(query, Page(1)))
+
+
+def by_account(request: Asking, account: OneName = None) -> frozenset[int] | None:
+    """Likewise, by the account alone."""
+    return projects(request, account=account)
+
+
+def one_time(text: str | None, field: str) -> Instant | None:
+    """Raises Malformed, naming `field`."""
+    return None if text is None else parse_instant(text, field=field)
+
+
+def checked_key(key: str | None) -> str | None:
+    """Raises Malformed."""
+    return None if key is None else ids.key(key, field="Idempotency-Key")
+
+
+OnePage = NamedDependency[Page]
+OnePeriod = NamedDependency[Period]
+Projects = NamedDependency[frozenset[int] | None]
+
+PAGE = Provide(page, sync_to_thread=False)
+RECENT = Provide(recent, sync_to_thread=False)
+PERIOD = Provide(period, sync_to_thread=False)
+PROJECTS = Provide(projects, sync_to_thread=True)
+BY_ACCOUNT = Provide(by_account, sync_to_thread=True)

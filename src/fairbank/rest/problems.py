@@ -1,0 +1,203 @@
+"""What a client is told when something goes wrong: one shape for all of it, with the field and the remedy, and nothing of our insides."""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from litestar import Request, Response
+from litestar.exceptions import HTTPException, ValidationException
+from litestar.types import ExceptionHandlersMap
+from msgspec import ValidationError
+
+from fairbank.bank.refusal import Alternative, Refusal, remedies, sentence
+from fairbank.rest.bodies.answers import Problem, Refused
+from fairbank.rest.credentials import CHALLENGE
+from fairbank.values.trouble import Busy, Malformed, Trouble, Unauthenticated
+
+PROBLEM_JSON = "application/problem+json"
+
+_log = logging.getLogger(__name__)
+
+
+class SaidNo(Exception):
+    """The bank's no on its way to the client."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.reason.name)
+        self.refusal = refusal
+
+
+def problem_of_trouble(trouble: Trouble) -> Problem:
+    return Problem(
+        type=f"/problem/{trouble.title}",
+        title=trouble.title,
+        status=trouble.http,
+        detail=trouble.message,
+        field=trouble.field,
+        remedy=trouble.remedy,
+    )
+
+
+def problem_of_refusal(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> Problem:
+    told = refused(no, alternatives)
+    remedy = told.remedies[0] if told.remedies else None
+    return Problem(type="/problem/refused", title="refused", status=no.http, detail=sentence(no), remedy=remedy, refusal=told)
+
+
+def refused(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> Refused:
+    """The figures of a no, with what would help."""
+    return Refused(
+        reason=no.reason.name,
+        asked=no.asked,
+        available=no.available,
+        shortfall=no.shortfall,
+        allocation=no.allocation,
+        project=no.project,
+        resource=no.resource,
+        owner=no.owner,
+        run=no.run,
+        entry=no.entry,
+        remedies=list(remedies(no, alternatives)),
+    )
+
+
+def response_of(problem: Problem, headers: Mapping[str, str] | None = None) -> Response[Problem]:
+    return Response(problem, status_code=problem.status, media_type=PROBLEM_JSON, headers=headers)
+
+
+# What a body or a parameter is not.
+
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number with a fraction",
+    "str": "text",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "a list",
+    "null": "null",
+    "decimal": "a number",
+}
+_WHERE = re.compile(r"(?P<what>.*?) - at `(?P<key>key in )?\$(?P<path>.*)`", re.DOTALL)
+_FIELD = re.compile(r"Object (?P<fault>contains unknown|missing required) field `(?P<field>.*)`", re.DOTALL)
+_DOCUMENTED = "/docs describes what may be sent"
+
+
+def malformed(error: ValidationError) -> Malformed:
+    """What msgspec says of a body, in words, with the field named."""
+    said, path = str(error), ""
+    if where := _WHERE.fullmatch(said):
+        said, path = where["what"], where["path"].lstrip(".")
+    if fault := _FIELD.fullmatch(said):
+        field = f"{path}.{fault['field']}" if path else fault["field"]
+        if fault["fault"] == "missing required":
+            return Malformed(f"{field} is missing", field=field, remedy=f"send {field}; {_DOCUMENTED}")
+        return Malformed(f"{field[:64]!r} is not a field here", field=field[:64], remedy=f"leave it out; {_DOCUMENTED}")
+    return Malformed(f"{path or 'the body'}: {in_words(said)}", field=path or None, remedy=_remedy(said))
+
+
+def in_words(said: str) -> str:
+    """msgspec's sentence without its type names: "expected a whole number, got text"."""
+    words = re.sub(r"`(\w+)`", lambda match: _KINDS.get(match[1], match[1]), said)
+    return words[:1].lower() + words[1:200]
+
+
+def _remedy(said: str) -> str:
+    if said.startswith("Expected `int`, got"):
+        return "send a whole number: no quotes, no fraction, no exponent"
+    if bound := re.fullmatch(r"Expected `int` ([<>]=) (-?\d+)", said):
+        return f"at {'least' if bound[1] == '>=' else 'most'} {bound[2]}"
+    return _DOCUMENTED
+
+
+# Exceptions become answers.
+
+
+def _on_trouble(_: Request[Any, Any, Any], trouble: Trouble) -> Response[Problem]:
+    headers: dict[str, str] = {}
+    if isinstance(trouble, Unauthenticated):
+        headers["WWW-Authenticate"] = CHALLENGE
+    if trouble.http == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers["Retry-After"] = str(trouble.retry_after_seconds if isinstance(trouble, Busy) else 5)
+    if trouble.http >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        _log.warning("%s: %s", trouble.title, trouble.message)
+    return response_of(problem_of_trouble(trouble), headers)
+
+
+def _on_refusal(_: Request[Any, Any, Any], no: SaidNo) -> Response[Problem]:
+    return response_of(problem_of_refusal(no.refusal))
+
+
+def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
+    """What the framework refuses: addresses, methods, sizes, types, parameters."""
+    status = HTTPStatus(error.status_code)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return _on_anything(request, error)
+    if isinstance(error, ValidationException):
+        return response_of(problem_of_trouble(_bad_parameter(error)))
+    detail, remedy = _SAYINGS.get(status, (str(error.detail)[:200], _DOCUMENTED))
+    title = status.phrase.lower()
+    headers = {str(name): str(value) for name, value in (error.headers or {}).items()}
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(_allowed(request))
+    return response_of(Problem(type=f"/problem/{_dashed(title)}", title=title, status=status, detail=detail, remedy=remedy), headers)
+
+
+def _on_anything(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
+    """A mistake of ours: the log has it all, the client a number to name."""
+    number = secrets.token_hex(6)
+    _log.error("failure %s in %s %s", number, request.method, request.scope.get("path_template", "?"), exc_info=error)
+    return response_of(
+        Problem(
+            type="/problem/failure",
+            title="failure",
+            status=HTTPStatus.INTERNAL_SERVER_ERROR,
+            detail=f"something is wrong with the server; its log tells of failure {number}",
+            remedy="tell the staff this number; whether the request was carried out is not known",
+        )
+    )
+
+
+_SAYINGS: Mapping[int, tuple[str, str]] = {
+    404: ("there is no such address here", "/docs lists all"),
+    405: ("this address does not take that method", "see Allow"),
+    413: ("the body is too large", "send at most 4 MiB; split it"),
+    415: ("the body is not JSON", "send Content-Type: application/json"),
+}
+
+
+def _bad_parameter(error: ValidationException) -> Malformed:
+    first = next(iter(error.extra or ()), None)
+    if not isinstance(first, dict):
+        return Malformed(in_words(str(error.detail)), remedy=_DOCUMENTED)
+    field, said = str(first.get("key", "")), str(first.get("message", ""))
+    if field == "data":
+        return Malformed("the body is missing", remedy=f"send a JSON object; {_DOCUMENTED}")
+    return Malformed(f"{field}: {in_words(said)}", field=field, remedy=_remedy(said))
+
+
+def _allowed(request: Request[Any, Any, Any]) -> list[str]:
+    """The methods that the address takes."""
+    path = request.scope["path"].rstrip("/") or "/"
+    found: set[str] = set()
+    for route in request.app.routes:
+        pattern = re.sub(r"\{[^}]*\}", "[^/]+", route.path_format)
+        if re.fullmatch(pattern, path):
+            found.update(getattr(route, "methods", ()))
+    return sorted(found)
+
+
+def _dashed(title: str) -> str:
+    return title.replace(" ", "-")
+
+
+HANDLERS: ExceptionHandlersMap = {
+    Trouble: _on_trouble,
+    SaidNo: _on_refusal,
+    HTTPException: _on_http,
+    Exception: _on_anything,
+}

@@ -1,0 +1,128 @@
+"""What HADM calls activity: entries that move units, credits, open pre-debits, debits by owner (its schemas 3 to 5)."""
+
+from __future__ import annotations
+
+from fairbank.bank.entry import Entry, Kind
+from fairbank.bank.run import RunState
+from fairbank.rest.asking import Asking
+from fairbank.rest.bodies.answers import ActivityRow, CreditRow, DebitRow, Listing, PredebitRow
+from fairbank.rest.params import BY_ACCOUNT, PAGE, PERIOD, RECENT, OneId, OnePage, OnePeriod, Period, Projects
+from fairbank.rest.runs import runs_by_id
+from fairbank.rest.verbs import reads
+from fairbank.rest.views import listing, next_after, predebit_row
+from fairbank.store.contract import AllocationQuery, EntryQuery, Page, RunQuery
+from fairbank.values.time import iso
+
+_CREDITS = {Kind.DEPOSIT: 1, Kind.TRANSFER_IN: 1, Kind.WITHDRAW: -1, Kind.TRANSFER_OUT: -1}
+_ACTIVITY = frozenset({*_CREDITS, Kind.HOLD, Kind.ADJUST, Kind.CHARGE, Kind.RELEASE, Kind.LAPSE, Kind.REFUND})
+_FILTERS = {"page": RECENT, "period": PERIOD, "projects": BY_ACCOUNT}
+
+
+def _entries(
+    request: Asking,
+    kinds: frozenset[Kind],
+    page: Page,
+    period: Period,
+    projects: frozenset[int] | None,
+    allocation: int | None,
+    project: int | None,
+) -> list[Entry]:
+    query = EntryQuery(
+        sight=request.asker.sight,
+        book=allocation,
+        projects=_both(projects, project),
+        kinds=kinds,
+        since=period.since,
+        until=period.until,
+    )
+    return request.house.allocations.activity(query, page)
+
+
+def _both(projects: frozenset[int] | None, project: int | None) -> frozenset[int] | None:
+    if project is None:
+        return projects
+    return frozenset({project}) if projects is None else projects & {project}
+
+
+@reads("/activity", dependencies=_FILTERS)
+def list_activity(
+    request: Asking,
+    page: OnePage,
+    period: OnePeriod,
+    projects: Projects,
+    allocation: OneId = None,
+    project: OneId = None,
+) -> Listing[ActivityRow]:
+    """Every entry that moves units."""
+    found = _entries(request, _ACTIVITY, page, period, projects, allocation, project)
+    runs = runs_by_id(request, (each.run for each in found))
+    rows = [
+        ActivityRow(
+            activity_id=each.id,
+            allocation_id=each.book,
+            amount=each.amount,
+            comments=each.comment,
+            at=iso(each.at),
+            kind=each.kind.value,
+            job_id=runs[each.run].run.job_id if each.run in runs else None,
+            owner_uid=each.owner,
+        )
+        for each in found
+    ]
+    return listing("activity", request.house.clock, rows, next_after(page, [each.id for each in found]))
+
+
+@reads("/credit", dependencies=_FILTERS)
+def list_credits(
+    request: Asking,
+    page: OnePage,
+    period: OnePeriod,
+    projects: Projects,
+    allocation: OneId = None,
+    project: OneId = None,
+) -> Listing[CreditRow]:
+    """Deposits and incoming transfers, and with a minus withdrawals and outgoing transfers."""
+    found = _entries(request, frozenset(_CREDITS), page, period, projects, allocation, project)
+    rows = [
+        CreditRow(activity_id=each.id, allocation_id=each.book, amount=_CREDITS[each.kind] * each.amount, comments=each.comment)
+        for each in found
+    ]
+    return listing("credit", request.house.clock, rows, next_after(page, [each.id for each in found]))
+
+
+@reads("/predebit", dependencies=_FILTERS)
+def list_predebits(
+    request: Asking,
+    page: OnePage,
+    period: OnePeriod,
+    projects: Projects,
+    allocation: OneId = None,
+    project: OneId = None,
+) -> Listing[PredebitRow]:
+    """Open holds; since and until are about the start of the run."""
+    query = RunQuery(
+        sight=request.asker.sight,
+        projects=_both(projects, project),
+        allocation=allocation,
+        state=RunState.HELD,
+        since=period.since,
+        until=period.until,
+    )
+    found = request.house.runs.find(query, page)
+    return listing("predebit", request.house.clock, [predebit_row(each) for each in found], next_after(page, [each.id for each in found]))
+
+
+@reads("/debit", dependencies={"page": PAGE, "projects": BY_ACCOUNT})
+def list_debits(request: Asking, page: OnePage, projects: Projects, allocation: OneId = None, project: OneId = None) -> Listing[DebitRow]:
+    """What each owner was charged in each allocation; a page is one of allocations."""
+    query = AllocationQuery(
+        sight=request.asker.sight, ids=None if allocation is None else frozenset({allocation}), projects=_both(projects, project)
+    )
+    found = request.house.allocations.find(query, page)
+    with request.house.store.reading() as reader:
+        users = reader.users(frozenset(each.id for each in found)) if found else []
+    rows = [DebitRow(allocation_id=each.allocation, owner_uid=each.uid, amount=each.sums.charged) for each in users if each.sums.charged]
+    return listing("debit", request.house.clock, rows, next_after(page, [each.id for each in found]))
+
+
+ROUTES = (list_activity, list_credits, list_predebits, list_debits)

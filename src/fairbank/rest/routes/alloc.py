@@ -1,0 +1,218 @@
+"""Allocations: credit granted, moved and shown."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from litestar import Response, patch, post, put
+from litestar.params import FromQuery, JSONBody, QueryParameter
+
+from fairbank.bank.allocation import Allocation, AllocationEvent, AllocationState
+from fairbank.bank.wish import Amend, Deposit, Open, SetCap, Transfer, Withdraw
+from fairbank.rest.answering import answer, done_of, new
+from fairbank.rest.asking import Asking
+from fairbank.rest.bodies.answers import AllocationRow, BalanceRow, DrawnRow, Granted, Listing, Single
+from fairbank.rest.bodies.requests import Movement, NewAllocation, NewCap, NewTerms, NewTransfer
+from fairbank.rest.params import PAGE, PROJECTS, Key, Number, OneName, OnePage, Projects, UidNumber, checked_key
+from fairbank.rest.verbs import AGAIN, again, reads, writes
+from fairbank.rest.views import allocation_row, balance_row, listing, next_after, single
+from fairbank.service.rights import Do, demand
+from fairbank.store.contract import AllocationQuery, Page
+from fairbank.values import ids
+from fairbank.values.time import Instant, parse_instant
+from fairbank.values.trouble import Malformed, Unknown
+from fairbank.values.units import SuMinutes
+
+InState = Annotated[Literal["active", "frozen", "ended"] | None, QueryParameter(name="state")]
+ActiveAt = Annotated[str | None, QueryParameter(name="active-at", max_length=40, description="an instant, or now")]
+FILTERS = {"page": PAGE, "projects": PROJECTS}
+
+
+@reads("/alloc", dependencies=FILTERS)
+def list_allocations(
+    request: Asking,
+    page: OnePage,
+    projects: Projects,
+    resource: OneName = None,
+    category: OneName = None,
+    in_state: InState = None,
+    active_at: ActiveAt = None,
+) -> Listing[AllocationRow]:
+    """The allocations that the asker may see."""
+    query = _query(request, projects, resource, category, in_state, active_at)
+    found = request.house.allocations.find(query, page)
+    return listing("allocation", request.house.clock, [_row(request, each) for each in found], _next(page, found))
+
+
+@reads("/balance", dependencies=FILTERS)
+def list_balances(
+    request: Asking,
+    page: OnePage,
+    projects: Projects,
+    resource: OneName = None,
+    category: OneName = None,
+    in_state: InState = None,
+    active_at: ActiveAt = None,
+    all: FromQuery[bool] = False,
+) -> Listing[BalanceRow]:
+    """What is left: of the allocations that are active now, or of all."""
+    if in_state is None and active_at is None and not all:
+        in_state, active_at = "active", "now"
+    found = request.house.allocations.find(_query(request, projects, resource, category, in_state, active_at), page)
+    rows = [balance_row(each, request.house.directory.by_id(each.project)) for each in found]
+    return listing("balance", request.house.clock, rows, _next(page, found))
+
+
+def _query(
+    request: Asking, projects: frozenset[int] | None, resource: str | None, category: str | None, state: str | None, active_at: str | None
+) -> AllocationQuery:
+    return AllocationQuery(
+        sight=request.asker.sight,
+        projects=projects,
+        resource=resource,
+        category=category,
+        state=None if state is None else AllocationState(state),
+        active_at=_instant(request, active_at),
+    )
+
+
+def _instant(request: Asking, text: str | None) -> Instant | None:
+    if text is None:
+        return None
+    return request.house.clock.now() if text == "now" else parse_instant(text, field="active-at")
+
+
+def _row(request: Asking, allocation: Allocation) -> AllocationRow:
+    return allocation_row(allocation, request.house.directory.by_id(allocation.project))
+
+
+def _next(page: Page, found: list[Allocation]) -> str | None:
+    return next_after(page, [each.id for each in found])
+
+
+@reads("/alloc/{allocation:int}")
+def show_allocation(request: Asking, allocation: Number) -> Single[AllocationRow]:
+    """One allocation with its sums."""
+    return _single(request, allocation)
+
+
+@reads("/alloc/{allocation:int}/user")
+def list_users(request: Asking, allocation: Number) -> Listing[DrawnRow]:
+    """What each user drew from an allocation, and the caps."""
+    found = request.house.allocations.users(request.asker, allocation)
+    rows = [DrawnRow(uid=each.uid, charged=each.sums.charged, held=each.sums.held, cap=each.sums.cap) for each in found]
+    return listing("drawn", request.house.clock, rows)
+
+
+# --- changing ---
+
+
+@writes(post, "/alloc", responses=again(Single[AllocationRow]))
+def open_allocation(request: Asking, data: JSONBody[NewAllocation], key: Key = None) -> Response[Single[AllocationRow]]:
+    """Grant a project credit on a resource for a period."""
+    demand(request.asker, Do.OPEN_ALLOCATION)  # before the project is looked for, so that nobody can ask which there are
+    wish = Open(
+        project=_project(request, data),
+        resource=ids.kind(data.resource),
+        category=ids.kind(data.category, field="category"),
+        start=parse_instant(data.start, field="start"),
+        end=parse_instant(data.end, field="end"),
+        shared=data.shared,
+        credit_limit=SuMinutes(data.credit_limit),
+        deposit=SuMinutes(data.amount),
+        key=checked_key(key),
+        comment=ids.comment(data.comment),
+    )
+    _check_period(wish.start, wish.end)
+    done = done_of(request.house.allocations.open(request.asker, wish))
+    return Response(_single(request, done.allocation or 0), status_code=200 if done.again else 201)
+
+
+def _check_period(start: Instant | None, end: Instant | None) -> None:
+    if start is not None and end is not None and end <= start:
+        raise Malformed("the allocation ends before it starts", field="end", remedy="an allocation is valid from start up to, without, end")
+
+
+def _project(request: Asking, data: JSONBody[NewAllocation]) -> int:
+    if (data.project is None) == (data.account is None):
+        raise Malformed("name the project once", field="project", remedy="send either project, its number, or account")
+    if data.project is not None:
+        return data.project
+    found = request.house.directory.by_account(ids.name(data.account or "", field="account"))
+    if found is None:
+        raise Unknown(
+            f"there is no project with the account {data.account}", field="account", remedy="enter it first: fairbank project create"
+        )
+    return found.id
+
+
+@writes(patch, "/alloc/{allocation:int}")
+def amend_allocation(request: Asking, allocation: Number, data: JSONBody[NewTerms], key: Key = None) -> Single[AllocationRow]:
+    """Change the terms of an allocation, or freeze, thaw, end or reopen it."""
+    wish = Amend(
+        allocation=allocation,
+        project=0,
+        resource="",
+        start=None if data.start is None else parse_instant(data.start, field="start"),
+        end=None if data.end is None else parse_instant(data.end, field="end"),
+        shared=data.shared,
+        credit_limit=None if data.credit_limit is None else SuMinutes(data.credit_limit),
+        event=None if data.event is None else AllocationEvent(data.event),
+        key=checked_key(key),
+        comment=ids.comment(data.comment),
+    )
+    if (wish.start, wish.end, wish.shared, wish.credit_limit, wish.event) == (None,) * 5:
+        raise Malformed("nothing is to change", remedy="send start, end, credit_limit, shared or event")
+    _check_period(wish.start, wish.end)
+    done_of(request.house.allocations.amend(request.asker, wish))
+    return _single(request, allocation)
+
+
+def _single(request: Asking, allocation: int) -> Single[AllocationRow]:
+    found = request.house.allocations.get(request.asker, allocation)
+    return single("allocation", request.house.clock, _row(request, found))
+
+
+@writes(put, "/alloc/{allocation:int}/cap/{uid:int}")
+def set_cap(request: Asking, allocation: Number, uid: UidNumber, data: JSONBody[NewCap]) -> Single[Granted]:
+    """Let a user draw at most so much in all from an allocation."""
+    cap = None if data.cap is None else SuMinutes(data.cap)
+    wish = SetCap(allocation=allocation, uid=uid, cap=cap, comment=None if data.comment is None else ids.comment(data.comment))
+    return answer(request.house.allocations.set_cap(request.asker, wish), request.house.clock)
+
+
+@writes(post, "/alloc/{allocation:int}/deposit", responses=AGAIN)
+def deposit(request: Asking, allocation: Number, data: JSONBody[Movement], key: Key = None) -> Response[Single[Granted]]:
+    """Put credit into an allocation."""
+    wish = Deposit(allocation=allocation, amount=SuMinutes(data.amount), key=checked_key(key), comment=ids.comment(data.comment))
+    return new(request.house.allocations.deposit(request.asker, wish), request.house.clock)
+
+
+@writes(post, "/alloc/{allocation:int}/withdraw", responses=AGAIN)
+def withdraw(request: Asking, allocation: Number, data: JSONBody[Movement], key: Key = None) -> Response[Single[Granted]]:
+    """Take unused credit out of an allocation."""
+    wish = Withdraw(allocation=allocation, amount=SuMinutes(data.amount), key=checked_key(key), comment=ids.comment(data.comment))
+    return new(request.house.allocations.withdraw(request.asker, wish), request.house.clock)
+
+
+@writes(post, "/alloc/{allocation:int}/transfer", responses=AGAIN)
+def transfer(request: Asking, allocation: Number, data: JSONBody[NewTransfer], key: Key = None) -> Response[Single[Granted]]:
+    """Move unused credit to another allocation of the same resource."""
+    wish = Transfer(
+        source=allocation, target=data.to, amount=SuMinutes(data.amount), key=checked_key(key), comment=ids.comment(data.comment)
+    )
+    return new(request.house.allocations.transfer(request.asker, wish), request.house.clock)
+
+
+ROUTES = (
+    list_allocations,
+    list_balances,
+    show_allocation,
+    list_users,
+    open_allocation,
+    amend_allocation,
+    set_cap,
+    deposit,
+    withdraw,
+    transfer,
+)

@@ -1,0 +1,31 @@
+"""How far the books are, to be written down elsewhere. Reading them all again is `fairbank audit verify`, on the server's host."""
+
+from __future__ import annotations
+
+from fairbank.rest.asking import Asking
+from fairbank.rest.bodies.answers import AuditAnswer, AuditCard, Head
+from fairbank.rest.params import PAGE, OnePage
+from fairbank.rest.verbs import reads
+from fairbank.rest.views import next_after
+from fairbank.service.rights import Do, demand
+from fairbank.store.contract import AllocationQuery
+from fairbank.values.time import iso
+
+
+@reads("/audit", dependencies={"page": PAGE})
+def show_heads(request: Asking, page: OnePage) -> AuditAnswer:
+    """The last link of each book. Kept elsewhere, they betray even a journal that was rewritten from the start."""
+    demand(request.asker, Do.AUDIT)
+    with request.house.store.reading() as reader:
+        entries, office, found = reader.count_entries(), reader.office(), reader.allocations(AllocationQuery(), page)
+    card = AuditCard(
+        entries=entries,
+        office_seq=office.seq,
+        office_link=office.link.hex(),
+        heads=[Head(allocation=each.id, seq=each.seq, link=each.link.hex()) for each in found],
+    )
+    cursor = next_after(page, [each.id for each in found])
+    return AuditAnswer(schema="fairbank.audit/1", as_of=iso(request.house.clock.now()), data=card, next=cursor)
+
+
+ROUTES = (show_heads,)

@@ -1,0 +1,146 @@
+"""Runs: what clusters report of them, one at a time or a thousand, and what the books have of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from litestar import Response, post
+from litestar.concurrency import sync_to_thread
+from litestar.params import JSONBody, QueryParameter
+
+from fairbank.bank.ledger import Done, Outcome
+from fairbank.bank.refusal import Refusal
+from fairbank.bank.run import RunState
+from fairbank.bank.wish import Asked
+from fairbank.cluster.report import Report
+from fairbank.rest.answering import new
+from fairbank.rest.asking import Asking, read_json
+from fairbank.rest.bodies.answers import Granted, JobRow, Listing, ReportAnswer, Single
+from fairbank.rest.bodies.requests import AnyReport, NewRefund, Reports
+from fairbank.rest.params import (
+    BY_ACCOUNT,
+    PERIOD,
+    RECENT,
+    Key,
+    Number,
+    OneId,
+    OneName,
+    OnePage,
+    OnePeriod,
+    OneUid,
+    Projects,
+    checked_key,
+)
+from fairbank.rest.problems import problem_of_refusal, refused, response_of
+from fairbank.rest.runs import accounts_of, report_of
+from fairbank.rest.verbs import AGAIN, reads, writes
+from fairbank.rest.views import granted, job_row, listing, next_after, single
+from fairbank.store.contract import RunQuery
+from fairbank.values import ids
+from fairbank.values.trouble import Trouble
+from fairbank.values.units import SuMinutes
+
+InState = Annotated[Literal["held", "charged", "released", "lapsed"] | None, QueryParameter(name="state")]
+JobId = Annotated[int | None, QueryParameter(ge=1, le=ids.JOB_ID_MAX)]
+
+# --- reports ---
+
+
+@writes(post, "/job", opt={"scope": "report"}, responses=AGAIN, sync_to_thread=None)
+async def report_run(request: Asking, data: JSONBody[AnyReport]) -> Response[Any]:
+    """A run is about to start, its time limit changed, or it ended."""
+    prepared = (await sync_to_thread(request.house.runs.prepare, request.asker, [report_of(data)]))[0]
+    if isinstance(prepared, Trouble):
+        raise prepared
+    outcome = (await request.desk.ask([prepared]))[0]
+    if isinstance(outcome, Refusal):
+        alternatives = await sync_to_thread(request.house.runs.alternatives, outcome)
+        return response_of(problem_of_refusal(outcome, alternatives))
+    return new(outcome, request.house.clock)
+
+
+@writes(post, "/job/bulk", opt={"scope": "report"}, status_code=200, sync_to_thread=None)
+async def report_runs(request: Asking, data: JSONBody[Reports]) -> Listing[ReportAnswer]:
+    """Many reports, judged in order in one transaction; an answer for each, in their order."""
+    read = [_read(each) for each in data.reports]
+    prepared = await sync_to_thread(_prepare, request, read)
+    outcomes = iter(await request.desk.ask([each for each in prepared if isinstance(each, Asked)]))
+    rows = [_answer(next(outcomes) if isinstance(each, Asked) else each) for each in prepared]
+    return listing("report", request.house.clock, rows)
+
+
+def _read(raw: msgspec.Raw) -> Report | Trouble:
+    try:
+        return report_of(read_json(raw, AnyReport))
+    except Trouble as trouble:
+        return trouble
+
+
+def _prepare(request: Asking, read: list[Report | Trouble]) -> list[Asked | Trouble]:
+    """The reports that could be read as wishes; troubles stay where they are."""
+    wishes = iter(request.house.runs.prepare(request.asker, [each for each in read if not isinstance(each, Trouble)]))
+    return [each if isinstance(each, Trouble) else next(wishes) for each in read]
+
+
+def _answer(came: Outcome | Trouble) -> ReportAnswer:
+    match came:
+        case Done():
+            return ReportAnswer(status=200 if came.again else 201, granted=granted(came))
+        case Refusal():
+            problem = problem_of_refusal(came)
+            return ReportAnswer(status=came.http, detail=problem.detail, remedy=problem.remedy, refusal=refused(came))
+        case Trouble():
+            return ReportAnswer(status=came.http, detail=came.message, field=came.field, remedy=came.remedy)
+
+
+# --- reading ---
+
+
+@reads("/job", dependencies={"page": RECENT, "period": PERIOD, "projects": BY_ACCOUNT})
+def list_jobs(
+    request: Asking,
+    page: OnePage,
+    period: OnePeriod,
+    projects: Projects,
+    allocation: OneId = None,
+    owner_uid: OneUid = None,
+    in_state: InState = None,
+    cluster: OneName = None,
+    job_id: JobId = None,
+    partition: OneName = None,
+) -> Listing[JobRow]:
+    """The runs that the asker may see; since and until are about their start."""
+    query = RunQuery(
+        sight=request.asker.sight,
+        projects=projects,
+        allocation=allocation,
+        owner=owner_uid,
+        state=None if in_state is None else RunState(in_state),
+        cluster=cluster,
+        job_id=job_id,
+        partition=partition,
+        since=period.since,
+        until=period.until,
+    )
+    found = request.house.runs.find(query, page)
+    accounts = accounts_of(request, (each.allocation for each in found))
+    rows = [job_row(each, accounts[each.allocation]) for each in found]
+    return listing("job", request.house.clock, rows, next_after(page, [each.id for each in found]))
+
+
+@reads("/job/{job:int}")
+def show_job(request: Asking, job: Number) -> Single[JobRow]:
+    """One run. The number is the bank's; a scheduler's job id may stand for several runs."""
+    found = request.house.runs.get(request.asker, job)
+    return single("job", request.house.clock, job_row(found, accounts_of(request, [found.allocation])[found.allocation]))
+
+
+@writes(post, "/job/{job:int}/refund", responses=AGAIN)
+def refund_job(request: Asking, job: Number, data: JSONBody[NewRefund], key: Key = None) -> Response[Single[Granted]]:
+    """Give back part or all of what a run was charged."""
+    amount = None if data.amount is None else SuMinutes(data.amount)
+    return new(request.house.runs.refund(request.asker, job, amount, ids.comment(data.comment), checked_key(key)), request.house.clock)
+
+
+ROUTES = (report_run, report_runs, list_jobs, show_job, refund_job)

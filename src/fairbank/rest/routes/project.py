@@ -1,0 +1,72 @@
+"""Projects and their members."""
+
+from __future__ import annotations
+
+from litestar import Response, delete, post, put
+from litestar.params import JSONBody
+
+from fairbank.bank.project import Role
+from fairbank.bank.wish import Found
+from fairbank.rest.answering import answer, done_of
+from fairbank.rest.asking import Asking
+from fairbank.rest.bodies.answers import Granted, Listing, MemberRow, ProjectCard, ProjectRow, Single
+from fairbank.rest.bodies.requests import NewProject, NewRole
+from fairbank.rest.params import PAGE, Number, OneName, OnePage, OneUid, UidNumber
+from fairbank.rest.verbs import again, reads, writes
+from fairbank.rest.views import listing, member_row, next_after, project_card, project_row, single
+from fairbank.store.contract import ProjectQuery
+from fairbank.values import ids
+
+
+@reads("/project", dependencies={"page": PAGE})
+def list_projects(
+    request: Asking, page: OnePage, gid: OneUid = None, gname: OneName = None, account: OneName = None
+) -> Listing[ProjectRow]:
+    """The projects that the asker may see."""
+    found = request.house.projects.find(ProjectQuery(sight=request.asker.sight, gid=gid, gname=gname, account=account), page)
+    rows = [project_row(each) for each in found]
+    return listing("project", request.house.clock, rows, next_after(page, [each.id for each in found]))
+
+
+@reads("/project/{project:int}")
+def show_project(request: Asking, project: Number) -> Single[ProjectCard]:
+    """One project with its members."""
+    found = request.house.projects.get(request.asker, project)
+    return single("project", request.house.clock, project_card(found, request.house.projects.members(request.asker, project)))
+
+
+@writes(post, "/project", responses=again(Single[ProjectRow]))
+def enter_project(request: Asking, data: JSONBody[NewProject]) -> Response[Single[ProjectRow]]:
+    """Enter a Unix group that is to have credit."""
+    wish = Found(
+        gname=ids.name(data.gname, field="gname"),
+        gid=data.gid,
+        account=ids.name(data.account if data.account is not None else data.gname, field="account"),
+        parent=data.parent,
+    )
+    done = done_of(request.house.projects.found(request.asker, wish))
+    row = project_row(request.house.directory.by_id(done.project or 0))
+    return Response(single("project", request.house.clock, row), status_code=200 if done.again else 201)
+
+
+@reads("/project/{project:int}/member")
+def list_members(request: Asking, project: Number) -> Listing[MemberRow]:
+    """The members of a project."""
+    found = request.house.projects.members(request.asker, project)
+    return listing("member", request.house.clock, [member_row(each) for each in found])
+
+
+@writes(put, "/project/{project:int}/member/{uid:int}")
+def set_member(request: Asking, project: Number, uid: UidNumber, data: JSONBody[NewRole]) -> Single[Granted]:
+    """Give a user a role in a project."""
+    comment = None if data.comment is None else ids.comment(data.comment)
+    return answer(request.house.projects.set_member(request.asker, project, uid, Role(data.role), comment=comment), request.house.clock)
+
+
+@writes(delete, "/project/{project:int}/member/{uid:int}", status_code=200)
+def remove_member(request: Asking, project: Number, uid: UidNumber) -> Single[Granted]:
+    """Take a user out of a project."""
+    return answer(request.house.projects.set_member(request.asker, project, uid, None), request.house.clock)
+
+
+ROUTES = (list_projects, show_project, enter_project, list_members, set_member, remove_member)

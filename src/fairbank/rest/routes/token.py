@@ -1,0 +1,35 @@
+"""Tokens: one's own, and for superusers everybody's."""
+
+from __future__ import annotations
+
+from litestar import delete, post
+from litestar.params import JSONBody
+
+from fairbank.rest.asking import Asking
+from fairbank.rest.bodies.answers import Listing, Single, TokenCard, TokenRow
+from fairbank.rest.bodies.requests import NewToken
+from fairbank.rest.params import Number, OneUid
+from fairbank.rest.verbs import reads, writes
+from fairbank.rest.views import listing, single, token_card, token_row
+
+
+@reads("/token")
+def list_tokens(request: Asking, uid: OneUid = None) -> Listing[TokenRow]:
+    """Tokens by their labels; never their secrets."""
+    return listing("token", request.house.clock, [token_row(each) for each in request.house.tokens.list(request.asker, uid)])
+
+
+@writes(post, "/token")
+def make_token(request: Asking, data: JSONBody[NewToken]) -> Single[TokenCard]:
+    """A new token. Its secret is in this answer and nowhere else."""
+    token, secret = request.house.tokens.create(request.asker, label=data.label, scopes=data.scopes, days=data.days, uid=data.uid)
+    return single("token", request.house.clock, token_card(token, secret))
+
+
+@writes(delete, "/token/{token:int}", status_code=200)
+def revoke_token(request: Asking, token: Number) -> Single[TokenRow]:
+    """Take a token back, at once and on all servers."""
+    return single("token", request.house.clock, token_row(request.house.tokens.revoke(request.asker, token)))
+
+
+ROUTES = (list_tokens, make_token, revoke_token)

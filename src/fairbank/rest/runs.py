@@ -1,0 +1,76 @@
+"""Between the shapes of runs and the bank's values: reports into what the service reads, numbers into records and accounts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from fairbank.bank.run import RunRecord
+from fairbank.cluster.job import Run
+from fairbank.cluster.report import Changed, Ended, Report, Started
+from fairbank.rest.asking import Asking
+from fairbank.rest.bodies import requests
+from fairbank.store.contract import AllocationQuery, Page, RunQuery
+from fairbank.values import ids
+from fairbank.values.time import Instant
+from fairbank.values.tres import parse_counts
+from fairbank.values.trouble import Malformed
+
+_STATE = re.compile(r"[A-Z][A-Z_]{0,31}", re.ASCII)
+_BILLING_MAX, _BILLING_PLACES = 10**12, 30
+
+
+def report_of(body: requests.AnyReport) -> Report:
+    """What a cluster tells, with every name checked. Raises Malformed, naming the field."""
+    facts: dict[str, Any] = {
+        "run": Run(body.cluster, body.job_id, body.submitted, body.restart),
+        "owner": body.owner_uid,
+        "account": ids.name(body.account, field="account"),
+        "partition": body.partition and ids.name(body.partition, field="partition"),
+        "resource": body.resource,
+        "qos": None if body.qos is None else ids.name(body.qos, field="qos"),
+        "start": body.start,
+        "limit_seconds": body.time_limit,
+        "amount": body.amount,
+        "billing": None if body.billing is None else exact(body.billing),
+        "counts": None if body.tres is None else parse_counts(body.tres),
+        "key": None if body.key is None else ids.key(body.key),
+        "comment": None if body.comment is None else ids.comment(body.comment),
+    }
+    match body:
+        case requests.HoldReport():
+            return Started(**facts)
+        case requests.AdjustReport():
+            return Changed(**facts)
+        case requests.CompleteReport():
+            if not _STATE.fullmatch(body.state):
+                raise Malformed(f"{body.state!r} is not a job state", field="state", remedy="Slurm's word, such as COMPLETED or NODE_FAIL")
+            return Ended(**facts, ended=Instant(body.end), outcome=body.state, elapsed_seconds=body.elapsed)
+
+
+def exact(number: Decimal, *, field: str = "billing") -> Fraction:
+    """Billing units as the decimal says them. Raises Malformed for what is no finite, modest number: 1e999999 would fill the memory."""
+    exponent = number.as_tuple().exponent
+    if not isinstance(exponent, int) or not -_BILLING_PLACES <= exponent <= _BILLING_PLACES or not 0 <= number <= _BILLING_MAX:
+        raise Malformed("this is no price", field=field, remedy=f"a number from 0 to {_BILLING_MAX}, at most {_BILLING_PLACES} decimals")
+    return Fraction(number)
+
+
+def runs_by_id(request: Asking, numbers: Iterable[int | None]) -> Mapping[int | None, RunRecord]:
+    """The records of runs that entries name. Who may see the entry may see its run."""
+    wanted = frozenset(each for each in numbers if each is not None)
+    if not wanted:
+        return {}
+    return {each.id: each for each in request.house.runs.find(RunQuery(ids=wanted), Page(len(wanted)))}
+
+
+def accounts_of(request: Asking, allocations: Iterable[int]) -> Mapping[int, str]:
+    """The account behind each allocation."""
+    wanted = frozenset(allocations)
+    if not wanted:
+        return {}
+    found = request.house.allocations.find(AllocationQuery(ids=wanted), Page(len(wanted)))
+    return {each.id: request.house.directory.by_id(each.project).account for each in found}

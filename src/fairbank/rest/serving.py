@@ -1,0 +1,86 @@
+"""The server on its sockets: one process, the Unix socket always, TCP where asked; an orderly end on SIGTERM."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import uvicorn
+import uvloop
+
+from fairbank.rest.app import create_app
+from fairbank.rest.front import CROWD_MAX, Front
+from fairbank.rest.house import House
+from fairbank.rest.peers import bind_unix, serving
+from fairbank.values.trouble import Conflict, Malformed
+
+CONNECTIONS_MAX = 4 * CROWD_MAX  # idle ones count too, and cost little
+
+_log = logging.getLogger(__name__)
+
+
+def serve(
+    house: House, *, socket: Path | None = None, host: str = "127.0.0.1", port: int | None = None, ready: Callable[[], None] | None = None
+) -> None:
+    """Serve until SIGTERM or SIGINT, answer what waits, then close the house.
+
+    On the Unix socket local users need not sign in; on TCP everybody signs in by token or MUNGE. `ready` is called when
+    both listen. Raises Conflict, Forbidden, Malformed when a socket cannot be had; the house is closed then too.
+    """
+    listeners: list[Any] = []
+    try:
+        if socket is not None:
+            listeners.append(bind_unix(socket))
+        if port is not None:
+            listeners.append(_bind_tcp(host, port))
+        if not listeners:
+            raise Malformed("the server has nowhere to listen", field="socket", remedy="give it a socket, a port, or both")
+        config = serving(cast("Any", Front(cast("Any", create_app(house)), house.metrics)), connections_max=CONNECTIONS_MAX)
+        uvloop.run(_Server(config, ready).serve(listeners))
+    finally:
+        for each in listeners:
+            each.close()
+        house.close()
+        if socket is not None and listeners:
+            socket.unlink(missing_ok=True)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which ends by returning: its own raises the signal again, and nobody could close the store."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None] | None) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            _log.info("ready")
+            if self._ready is not None:
+                self._ready()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {each: signal.signal(each, self.handle_exit) for each in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+
+def _bind_tcp(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=512)
+    except OSError as bad:
+        raise Conflict(f"cannot listen on {host} port {port}: {bad.strerror}", field="port", remedy="choose another port or host") from bad

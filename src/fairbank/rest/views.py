@@ -1,0 +1,249 @@
+"""The bank's values as the shapes that travel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TypeVar
+
+import msgspec
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.entry import Entry
+from fairbank.bank.ledger import Done
+from fairbank.bank.project import Member, Project
+from fairbank.bank.quote import Quote
+from fairbank.bank.refusal import Alternative, Refusal, remedies, sentence
+from fairbank.bank.run import RunRecord, RunState
+from fairbank.rest.bodies import answers
+from fairbank.store.contract import Page, Token, Usage
+from fairbank.values.time import Clock, iso
+
+T = TypeVar("T")
+
+
+def single(schema: str, clock: Clock, data: T) -> answers.Single[T]:
+    return answers.Single(schema=f"fairbank.{schema}/1", as_of=iso(clock.now()), data=data)
+
+
+def listing(schema: str, clock: Clock, data: list[T], next_: str | None = None) -> answers.Listing[T]:
+    return answers.Listing(schema=f"fairbank.{schema}/1", as_of=iso(clock.now()), data=data, next=next_)
+
+
+def next_after(page: Page, numbers: Sequence[int]) -> str | None:
+    """The cursor of the page after this one; None when this one is not full."""
+    return str(numbers[-1]) if numbers and len(numbers) >= page.limit else None
+
+
+def project_row(project: Project) -> answers.ProjectRow:
+    return answers.ProjectRow(id=project.id, gname=project.gname, gid=project.gid, account=project.account, parent=project.parent)
+
+
+def project_card(project: Project, members: list[Member]) -> answers.ProjectCard:
+    return answers.ProjectCard(**msgspec.structs.asdict(project_row(project)), members=[member_row(each) for each in members])
+
+
+def member_row(member: Member) -> answers.MemberRow:
+    return answers.MemberRow(uid=member.uid, role=member.role.value)
+
+
+def allocation_row(allocation: Allocation, project: Project) -> answers.AllocationRow:
+    return answers.AllocationRow(
+        id=allocation.id,
+        project=allocation.project,
+        account=project.account,
+        gname=project.gname,
+        resource=allocation.resource,
+        category=allocation.category,
+        start=iso(allocation.start),
+        end=iso(allocation.end),
+        state=allocation.state.value,
+        shared=allocation.shared,
+        credit_limit=allocation.credit_limit,
+        deposited=allocation.deposited,
+        charged=allocation.charged,
+        held=allocation.held,
+        available=allocation.available,
+    )
+
+
+def balance_row(allocation: Allocation, project: Project) -> answers.BalanceRow:
+    percent = allocation.charged * 100 // allocation.deposited if allocation.deposited else 0
+    return answers.BalanceRow(**msgspec.structs.asdict(allocation_row(allocation, project)), used_percent=percent)
+
+
+def granted(done: Done) -> answers.Granted:
+    return answers.Granted(
+        entry=done.entry,
+        amount=done.amount,
+        allocation=done.allocation,
+        run=done.run,
+        available=done.available,
+        written_off=done.written_off,
+        again=done.again,
+    )
+
+
+def sums(entry: Entry) -> answers.Sums:
+    return answers.Sums(
+        deposited=entry.deposited,
+        charged=entry.charged,
+        held=entry.held,
+        credit_limit=entry.credit_limit,
+        available=_available(entry),
+    )
+
+
+def entry_row(entry: Entry, run: RunRecord | None) -> answers.EntryRow:
+    return answers.EntryRow(
+        id=entry.id,
+        seq=entry.seq,
+        at=iso(entry.at),
+        kind=entry.kind.value,
+        amount=entry.amount,
+        run=entry.run,
+        cluster=run.run.cluster if run else None,
+        job_id=run.run.job_id if run else None,
+        owner_uid=entry.owner,
+        actor=entry.actor,
+        acting_as=entry.acting_as,
+        comment=entry.comment,
+        details=msgspec.json.decode(entry.details) if entry.details else None,
+        deposited=entry.deposited,
+        charged=entry.charged,
+        held=entry.held,
+        credit_limit=entry.credit_limit,
+        available=_available(entry),
+    )
+
+
+def _available(entry: Entry) -> int:
+    return entry.deposited + entry.credit_limit - entry.charged - entry.held
+
+
+def job_row(record: RunRecord, account: str) -> answers.JobRow:
+    return answers.JobRow(
+        id=record.id,
+        cluster=record.run.cluster,
+        job_id=record.run.job_id,
+        submitted=iso(record.run.submitted),
+        restart=record.run.restart,
+        allocation=record.allocation,
+        account=account,
+        owner_uid=record.owner,
+        partition=record.partition,
+        state=record.state.value,
+        status=_status(record),
+        held=record.held,
+        charged=record.charged,
+        refunded=record.refunded,
+        written_off=record.written_off,
+        start=iso(record.start),
+        until=iso(record.until),
+        ended=None if record.ended is None else iso(record.ended),
+        outcome=record.outcome,
+        elapsed=record.elapsed_seconds,
+    )
+
+
+def predebit_row(record: RunRecord) -> answers.PredebitRow:
+    return answers.PredebitRow(
+        activity_id=record.id,
+        allocation_id=record.allocation,
+        amount=record.held,
+        comments=None,
+        job_id=record.run.job_id,
+        status=_status(record),
+        owner_uid=record.owner,
+    )
+
+
+def _status(record: RunRecord) -> answers.Status:
+    return "executing" if record.state is RunState.HELD else "completed"
+
+
+def failure_row(entry: Entry, no: Refusal, account: str | None, alternatives: tuple[Alternative, ...] = ()) -> answers.FailureRow:
+    cluster, job_id = run_of(no)
+    return answers.FailureRow(
+        id=entry.id,
+        at=iso(entry.at),
+        allocation=no.allocation,
+        project=no.project or None,
+        account=account,
+        resource=no.resource,
+        owner_uid=no.owner,
+        cluster=cluster,
+        job_id=job_id,
+        run=no.run,
+        reason=no.reason.name,
+        detail=sentence(no),
+        asked=no.asked,
+        available=no.available,
+        shortfall=no.shortfall,
+        remedies=list(remedies(no, alternatives)),
+    )
+
+
+def run_of(no: Refusal) -> tuple[str | None, int | None]:
+    """Cluster and job id of the run that was refused, from its text `cluster/id@submitted.restart`."""
+    if no.run is None:
+        return None, None
+    cluster, _, rest = no.run.partition("/")
+    return cluster, int(rest.partition("@")[0])
+
+
+def usage_row(usage: Usage) -> answers.UsageRow:
+    return answers.UsageRow(group=usage.group, runs=usage.runs, failed=usage.failed, charged=usage.charged, elapsed=usage.elapsed_seconds)
+
+
+def quote_card(quote: Quote, account: str) -> answers.QuoteCard:
+    bill = quote.bill
+    return answers.QuoteCard(
+        account=account,
+        resource=bill.resource,
+        lines=[
+            answers.QuoteLine(
+                what=each.what, count=exact(each.count), weight=exact(each.weight), weighted=exact(each.weighted), counts=each.counts
+            )
+            for each in bill.lines
+        ],
+        billing=exact(bill.billing),
+        factor=exact(bill.factor),
+        seconds=bill.seconds,
+        amount=bill.amount,
+        allocation=quote.allocation,
+        available=quote.available,
+        after=quote.after,
+        fits=quote.fits,
+    )
+
+
+def exact(number: Fraction) -> str:
+    """A fraction as a decimal where it ends, else as `1/3`."""
+    rest, twos, fives = number.denominator, 0, 0
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    if rest != 1:
+        return str(number)
+    places = max(twos, fives)
+    digits = str(abs(number.numerator) * 10**places // number.denominator).zfill(places + 1)
+    sign = "-" if number < 0 else ""
+    return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"
+
+
+def token_row(token: Token) -> answers.TokenRow:
+    return answers.TokenRow(
+        id=token.id,
+        uid=token.uid,
+        label=token.label,
+        scopes=list(token.scopes),
+        created=iso(token.created),
+        expires=iso(token.expires),
+        revoked=None if token.revoked is None else iso(token.revoked),
+    )
+
+
+def token_card(token: Token, secret: str) -> answers.TokenCard:
+    return answers.TokenCard(**msgspec.structs.asdict(token_row(token)), secret=secret)

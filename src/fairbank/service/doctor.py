@@ -1,0 +1,89 @@
+"""What is wrong with a bank, and how to mend it: looked at from its own host."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from fairbank.service.settings import Settings
+from fairbank.store.contract import Store
+from fairbank.store.opening import open_store
+from fairbank.store.urls import SQLITE, path_of, read_url
+from fairbank.values.time import Clock, Instant
+from fairbank.values.trouble import Trouble
+
+_DISK_FREE_PERCENT = 10
+_LATE_SECONDS = 600
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One thing that was looked at. `remedy` is what to do when it is not `ok`."""
+
+    what: str
+    ok: bool
+    remedy: str | None = None
+
+
+def examine(settings: Settings, clock: Clock) -> Iterator[Check]:
+    """Look at the store and at what the settings promise."""
+    yield from _settings(settings)
+    try:
+        store = open_store(settings.store.url, journal=settings.store.journal)
+    except Trouble as trouble:
+        yield Check(f"the store cannot be opened: {trouble.message}", False, trouble.remedy)
+        return
+    try:
+        yield Check(f"the store opens and its schema is current ({_kind(settings)})", True)
+        yield from _disk(settings)
+        yield from _books(store, clock)
+    finally:
+        store.close()
+
+
+def attempt(what: str, look: Callable[[], object]) -> Check:
+    """A check that is ok when `look` raises no Trouble."""
+    try:
+        look()
+    except Trouble as trouble:
+        return Check(f"{what}: {trouble.message}", False, trouble.remedy)
+    return Check(what, True)
+
+
+def _settings(settings: Settings) -> Iterator[Check]:
+    partitions = sum(len(each.partitions) for each in settings.clusters.values())
+    names = ", ".join(sorted(settings.clusters)) or "none"
+    yield Check(
+        f"clusters in the settings: {names}; partitions: {partitions}",
+        partitions > 0,
+        "name your partitions under [clusters.NAME.partitions]",
+    )
+    for name, cluster in sorted(settings.clusters.items()):
+        yield Check(
+            f"cluster {name} has an agent that may report its runs", bool(cluster.agents), f"agents = [UID] under [clusters.{name}]"
+        )
+    if not settings.policy.enforce:
+        yield Check("policy.enforce is off: holds are granted without credit", False, "policy.enforce = true, when you mean it")
+
+
+def _kind(settings: Settings) -> str:
+    return read_url(settings.store.url).drivername.partition("+")[0]
+
+
+def _disk(settings: Settings) -> Iterator[Check]:
+    where = read_url(settings.store.url)
+    if where.drivername != SQLITE:
+        return
+    usage = shutil.disk_usage(Path(path_of(where)).parent)
+    free = 100 * usage.free // usage.total
+    yield Check(f"{free}% of the store's disk are free", free >= _DISK_FREE_PERCENT, "make room, or move the store")
+
+
+def _books(store: Store, clock: Clock) -> Iterator[Check]:
+    since = Instant(clock.now() - _LATE_SECONDS)
+    with store.reading() as reader:
+        overdue, expired = len(reader.overdue(since, 1_000)), len(reader.expired(since, 1_000))
+    what = f"{overdue} holds are long past their deadline, {expired} allocations long past their end"
+    yield Check(what, not overdue and not expired, "run the server: it sweeps every minute")

@@ -1,0 +1,148 @@
+"""The store in memory: the twin of the SQL stores, for tests, replays and plans. It forgets everything when it is closed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.book import Book, Office
+from fairbank.bank.entry import Entry
+from fairbank.bank.needs import Needs
+from fairbank.bank.project import Member, Project
+from fairbank.bank.run import RunRecord
+from fairbank.store.contract import Filling, Reader, Token, Transaction, UserRow
+from fairbank.store.memory_reading import MemoryReader
+from fairbank.store.memory_tables import Tables
+from fairbank.values.time import Instant
+from fairbank.values.trouble import Conflict
+
+
+class MemoryStore:
+    """One lock for writers; readers look at tables that nobody changes any more."""
+
+    def __init__(self) -> None:
+        self._tables = Tables()
+        self._turn = threading.Lock()
+        self._looking = threading.Lock()
+        self._nonces: dict[bytes, int] = {}
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Commits at the end of the block; a block that raises has changed nothing."""
+        with self._turn:
+            transaction = MemoryTransaction(self._tables)
+            yield transaction
+            if transaction.written is not None:
+                with self._changing() as tables:
+                    tables.apply(transaction.written)
+
+    @contextmanager
+    def reading(self) -> Iterator[Reader]:
+        """A consistent snapshot."""
+        with self._looking:
+            tables = self._tables
+            tables.readers += 1
+        try:
+            yield MemoryReader(tables)
+        finally:
+            with self._looking:
+                tables.readers -= 1
+
+    @contextmanager
+    def filling(self, *, replace: bool) -> Iterator[Filling]:
+        """Fill the store from a backup. Raises Conflict when it is not empty and `replace` is false."""
+        with self._turn:
+            there = self._tables
+            if not replace and (there.projects or there.entries or there.tokens):
+                raise Conflict("the books are not empty", remedy="restore into a new database, or say --replace")
+            filling = MemoryFilling()
+            yield filling
+            with self._looking:
+                self._tables = filling.tables
+
+    def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
+        """Remember a nonce until it expires; False when it was spent before."""
+        with self._turn:
+            self._nonces = {known: until for known, until in self._nonces.items() if until > now}
+            if nonce in self._nonces:
+                return False
+            self._nonces[nonce] = expires
+            return True
+
+    def add_token(self, token: Token) -> int:
+        """Keep a token (its `id` is ignored) and return its number."""
+        with self._turn, self._changing() as tables:
+            number = max(tables.tokens, default=0) + 1
+            tables.tokens[number] = msgspec.structs.replace(token, id=number)
+            return number
+
+    def revoke_token(self, number: int, now: Instant) -> bool:
+        """Whether there was such a token, still valid."""
+        with self._turn:
+            token = self._tables.tokens.get(number)
+            if token is None or token.revoked is not None or token.expires <= now:
+                return False
+            with self._changing() as tables:
+                tables.tokens[number] = msgspec.structs.replace(token, revoked=now)
+            return True
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._tables = Tables()
+
+    @contextmanager
+    def _changing(self) -> Iterator[Tables]:
+        """Tables that nobody is looking at, and nobody begins to look at meanwhile."""
+        with self._looking:
+            if self._tables.readers:
+                self._tables = self._tables.copy()
+            yield self._tables
+
+
+class MemoryTransaction:
+    """A batch over the tables. What it writes is applied when its block ends."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self.written: Book | None = None
+
+    def book(self, needs: Needs) -> Book:
+        return self._tables.book(needs)
+
+    def write(self, book: Book) -> None:
+        self.written = book
+
+
+class MemoryFilling:
+    """New tables, which take the place of the old ones when all is filled in."""
+
+    def __init__(self) -> None:
+        self.tables = Tables()
+
+    def projects(self, rows: Sequence[Project]) -> None:
+        self.tables.add_projects(rows)
+
+    def members(self, rows: Sequence[Member]) -> None:
+        self.tables.add_members(rows)
+
+    def allocations(self, rows: Sequence[Allocation]) -> None:
+        self.tables.add_allocations(rows)
+
+    def users(self, rows: Sequence[UserRow]) -> None:
+        self.tables.users.update(((each.allocation, each.uid), each.sums) for each in rows)
+
+    def runs(self, rows: Sequence[RunRecord]) -> None:
+        self.tables.runs.update((each.run, each) for each in rows)
+
+    def entries(self, rows: Sequence[Entry]) -> None:
+        self.tables.add_entries(rows)
+
+    def office(self, head: Office) -> None:
+        self.tables.office = head
+
+    def tokens(self, rows: Sequence[Token]) -> None:
+        self.tables.tokens.update((each.id, each) for each in rows)

@@ -1,0 +1,110 @@
+"""The books in memory: plain dictionaries, and what one batch changes in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import count
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.book import Book, Office
+from fairbank.bank.entry import Entry
+from fairbank.bank.needs import Needs
+from fairbank.bank.project import Member, Project
+from fairbank.bank.run import RunRecord, UserSums
+from fairbank.cluster.job import Run
+from fairbank.store.contract import Token
+
+
+class Tables:
+    """All rows. `readers` counts who is looking: then a writer changes a copy, and they keep what they saw."""
+
+    def __init__(self) -> None:
+        self.readers = 0
+        self.projects: dict[int, Project] = {}
+        self.members: dict[tuple[int, int], Member] = {}
+        self.allocations: dict[int, Allocation] = {}
+        self.funds: dict[tuple[int, str], list[int]] = {}
+        self.users: dict[tuple[int, int], UserSums] = {}
+        self.runs: dict[Run, RunRecord] = {}
+        self.entries: dict[int, Entry] = {}
+        self.books: dict[int, list[Entry]] = {}
+        self.keys: dict[str, Entry] = {}
+        self.tokens: dict[int, Token] = {}
+        self.office = Office()
+        self.last_entry = 0
+
+    def copy(self) -> Tables:
+        """The same rows, free to be changed."""
+        twin = Tables()
+        twin.projects, twin.members, twin.allocations = self.projects.copy(), self.members.copy(), self.allocations.copy()
+        twin.users, twin.runs, twin.entries = self.users.copy(), self.runs.copy(), self.entries.copy()
+        twin.keys, twin.tokens = self.keys.copy(), self.tokens.copy()
+        twin.funds = {fund: numbers.copy() for fund, numbers in self.funds.items()}
+        twin.books = {book: entries.copy() for book, entries in self.books.items()}
+        twin.office, twin.last_entry = self.office, self.last_entry
+        return twin
+
+    def book(self, needs: Needs) -> Book:
+        """The rows that a batch needs."""
+        runs = [self.runs[run] for run in needs.runs if run in self.runs]
+        named = [self.allocations[number] for number in needs.allocations if number in self.allocations]
+        funds = needs.funds | {(each.project, each.resource) for each in named}
+        numbers = {number for fund in funds for number in self.funds.get(fund, ())} | {each.allocation for each in runs}
+        allocations = [self.allocations[number] for number in sorted(numbers)]
+        pairs = needs.caps | {(each.allocation, each.owner) for each in runs}
+        for each in allocations:
+            pairs |= {(each.id, owner) for owner in needs.owners.get((each.project, each.resource), ())}
+        return Book(
+            allocations=allocations,
+            runs=runs,
+            users=((*pair, self.users[pair]) for pair in pairs if pair in self.users),
+            known=(self.keys[key] for key in needs.keys if key in self.keys),
+            projects=self._projects(needs),
+            members=(self.members[pair] for pair in needs.members if pair in self.members),
+            office=self.office if needs.office else None,
+            entry_ids=count(self.last_entry + 1),
+            allocation_ids=count(max(self.allocations, default=0) + 1) if needs.opens else (),
+            project_ids=count(max(self.projects, default=0) + 1) if needs.founds else (),
+        )
+
+    def apply(self, book: Book) -> None:
+        """Make the changes of a batch."""
+        self.add_projects(book.projects[number] for number in book.new_projects)
+        for pair in book.changed_members:
+            self.members.pop(pair, None)
+        self.add_members(book.members[pair] for pair in book.changed_members if pair in book.members)
+        self.add_allocations(book.allocations[number] for number in book.touched)
+        self.users.update((pair, book.users[pair]) for pair in book.changed_users)
+        self.runs.update((run, book.runs[run]) for run in book.new_runs | book.changed_runs)
+        self.add_entries(book.entries)
+        if book.office is not None:
+            self.office = book.office
+
+    def add_projects(self, rows: Iterable[Project]) -> None:
+        self.projects.update((each.id, each) for each in rows)
+
+    def add_members(self, rows: Iterable[Member]) -> None:
+        self.members.update(((each.project, each.uid), each) for each in rows)
+
+    def add_allocations(self, rows: Iterable[Allocation]) -> None:
+        for each in rows:
+            if each.id not in self.allocations:
+                self.funds.setdefault((each.project, each.resource), []).append(each.id)
+            self.allocations[each.id] = each
+
+    def add_entries(self, rows: Iterable[Entry]) -> None:
+        for each in rows:
+            self.entries[each.id] = each
+            self.last_entry = max(self.last_entry, each.id)
+            self.books.setdefault(each.book, []).append(each)
+            if each.key is not None:
+                self.keys[each.key] = each
+
+    def _projects(self, needs: Needs) -> list[Project]:
+        gnames = {each.gname for each in needs.founding}
+        gids = {each.gid for each in needs.founding}
+        accounts = {each.account for each in needs.founding}
+        found = [self.projects[number] for number in needs.projects if number in self.projects]
+        if needs.founding:
+            found += [each for each in self.projects.values() if each.gname in gnames or each.gid in gids or each.account in accounts]
+        return found

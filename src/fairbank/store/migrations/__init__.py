@@ -1,0 +1,1 @@
+"""How a database becomes, and stays, what `fairbank.store.schema` describes; run by Alembic."""

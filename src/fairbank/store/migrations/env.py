@@ -1,0 +1,10 @@
+"""Alembic runs this file for each migration. The connection is handed in by `fairbank.store.migrating`, inside its transaction."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from fairbank.store.schema import metadata
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
+context.run_migrations()

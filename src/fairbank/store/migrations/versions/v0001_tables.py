@@ -1,0 +1,138 @@
+"""The tables."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+
+_Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+_HELD = sa.text("state = 'held'")
+_KEYED = sa.text("key IS NOT NULL")
+_REFUSED = sa.text("kind = 'refusal'")
+
+
+def upgrade() -> None:
+    _people()
+    _allocations()
+    _runs()
+    _journal()
+    _sign_in()
+
+
+def _number(name: str, *, null: bool = False) -> sa.Column[int]:
+    return sa.Column(name, sa.BigInteger, nullable=null)
+
+
+def _text(name: str, *, null: bool = False) -> sa.Column[str]:
+    return sa.Column(name, sa.Text, nullable=null)
+
+
+def _bytes(name: str, *, null: bool = False) -> sa.Column[bytes]:
+    return sa.Column(name, sa.LargeBinary, nullable=null)
+
+
+def _people() -> None:
+    op.create_table(
+        "project",
+        sa.Column("id", _Id, primary_key=True),
+        sa.Column("gname", sa.Text, nullable=False, unique=True),
+        sa.Column("gid", sa.BigInteger, nullable=False, unique=True),
+        sa.Column("account", sa.Text, nullable=False, unique=True),
+        sa.Column("parent", _Id, sa.ForeignKey("project.id")),
+    )
+    op.create_table(
+        "member",
+        sa.Column("project", _Id, sa.ForeignKey("project.id"), primary_key=True),
+        sa.Column("uid", sa.BigInteger, primary_key=True),
+        _text("role"),
+    )
+    op.create_index("member_uid", "member", ["uid"])
+
+
+def _allocations() -> None:
+    # Sums change with every hold and charge. Room in the pages lets PostgreSQL change them without touching an index.
+    op.create_table(
+        "allocation",
+        sa.Column("id", _Id, primary_key=True),
+        sa.Column("project", _Id, sa.ForeignKey("project.id"), nullable=False),
+        *(_text("resource"), _text("category"), _number("start_at"), _number("end_at"), _text("state")),
+        sa.Column("shared", sa.Boolean, nullable=False),
+        *(_number(name) for name in ("credit_limit", "deposited", "charged", "held", "overrun", "seq")),
+        _bytes("link"),
+        sa.CheckConstraint("start_at < end_at", name="allocation_period"),
+        sa.CheckConstraint("deposited >= 0 AND charged >= 0 AND held >= 0 AND credit_limit >= 0 AND overrun >= 0", name="allocation_sums"),
+        sa.CheckConstraint("deposited + credit_limit + overrun >= charged + held", name="allocation_not_overdrawn"),
+        postgresql_with={"fillfactor": 50},
+    )
+    op.create_index("allocation_fund", "allocation", ["project", "resource", "end_at"])
+    op.create_table(
+        "user_sum",
+        sa.Column("allocation", _Id, sa.ForeignKey("allocation.id"), primary_key=True),
+        sa.Column("uid", sa.BigInteger, primary_key=True),
+        *(_number("charged"), _number("held"), _number("cap", null=True)),
+        sa.CheckConstraint("charged >= 0 AND held >= 0", name="user_sum_sums"),
+        sqlite_with_rowid=False,
+        postgresql_with={"fillfactor": 50},
+    )
+
+
+def _runs() -> None:
+    op.create_table(
+        "run",
+        sa.Column("id", _Id, primary_key=True, autoincrement=False),
+        *(_text("cluster"), _number("job_id"), _number("submitted"), _number("restart")),
+        sa.Column("allocation", _Id, sa.ForeignKey("allocation.id"), nullable=False),
+        *(_number("owner"), _text("partition"), _text("state")),
+        *(_number(name) for name in ("held", "charged", "written_off", "refunded", "start_at", "until_at")),
+        *(_number("ended_at", null=True), _text("outcome", null=True), _number("elapsed_seconds", null=True)),
+        sa.UniqueConstraint("job_id", "submitted", "restart", "cluster", name="run_identity"),
+        sa.CheckConstraint("held >= 0 AND charged >= 0 AND refunded >= 0 AND refunded <= charged", name="run_sums"),
+        sa.CheckConstraint("(state = 'held') = (ended_at IS NULL AND state <> 'lapsed')", name="run_resolved_once"),
+    )
+    op.create_index("run_allocation", "run", ["allocation", "id"])
+    op.create_index("run_owner", "run", ["owner", "id"])
+    op.create_index("run_open", "run", ["until_at"], sqlite_where=_HELD, postgresql_where=_HELD)
+
+
+def _journal() -> None:
+    op.create_table(
+        "journal",
+        sa.Column("id", _Id, primary_key=True, autoincrement=False),
+        *(_number("book"), _number("seq"), _number("at"), _text("kind"), _number("amount")),
+        *(_number("run", null=True), _number("owner", null=True), _number("actor"), _number("acting_as", null=True)),
+        *(_text("key", null=True), _bytes("digest", null=True)),
+        *(_number(name) for name in ("deposited", "charged", "held", "credit_limit", "overrun")),
+        *(_text("comment", null=True), _text("details", null=True), _bytes("link")),
+        sa.UniqueConstraint("book", "seq", name="journal_book_seq"),
+    )
+    op.create_index("journal_key", "journal", ["key"], unique=True, sqlite_where=_KEYED, postgresql_where=_KEYED)
+    op.create_index("journal_refusal", "journal", ["owner", "id"], sqlite_where=_REFUSED, postgresql_where=_REFUSED)
+    office = op.create_table(
+        "office",
+        sa.Column("id", _Id, primary_key=True),
+        *(_number("seq"), _bytes("link")),
+        sa.CheckConstraint("id = 0", name="office_is_one"),
+    )
+    op.bulk_insert(office, [{"id": 0, "seq": 0, "link": bytes(32)}])
+    if op.get_bind().dialect.name == "postgresql":
+        op.execute("CREATE SEQUENCE entry_block INCREMENT BY 1000")
+
+
+def _sign_in() -> None:
+    op.create_table(
+        "token",
+        sa.Column("id", _Id, primary_key=True),
+        sa.Column("digest", sa.LargeBinary, nullable=False, unique=True),
+        *(_number("uid"), _text("label"), _text("scopes")),
+        *(_number("created_at"), _number("expires_at"), _number("revoked_at", null=True)),
+    )
+    op.create_index("token_uid", "token", ["uid"])
+    op.create_table(
+        "nonce",
+        sa.Column("nonce", sa.LargeBinary, primary_key=True),
+        *(_number("uid"), _number("expires_at")),
+    )
+    op.create_index("nonce_expires", "nonce", ["expires_at"])

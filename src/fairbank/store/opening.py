@@ -1,0 +1,40 @@
+"""Opening the books, wherever a URL says they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fairbank.store.contract import Store
+from fairbank.store.memory import MemoryStore
+from fairbank.store.postgres import PostgresStore
+from fairbank.store.schema_version import demand_current, no_books
+from fairbank.store.sql_store import SqlStore
+from fairbank.store.sqlite import SqliteStore
+from fairbank.store.urls import MEMORY, SQLITE, path_of, read_url
+from fairbank.values.trouble import Unknown
+
+
+def open_store(url: str, *, journal: str = "wal") -> Store:
+    """The store at `memory:`, `sqlite:///path` or `postgresql://...`; `journal` is SQLite's: wal or truncate.
+
+    Raises Malformed for a URL or journal that cannot be, Unknown when there are no books yet, Conflict when they have
+    another schema, Unreachable when the database does not answer.
+    """
+    where = read_url(url)
+    if where.drivername == MEMORY:
+        return MemoryStore()
+    store = _sqlite(path_of(where), journal) if where.drivername == SQLITE else PostgresStore(where)
+    try:
+        store.examine(demand_current)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _sqlite(path: Path, journal: str) -> SqlStore:
+    if not path.parent.is_dir():
+        raise Unknown(f"there is no folder {path.parent}", field="database", remedy=f"mkdir -p {path.parent}, then fairbank init")
+    if not path.exists():
+        raise no_books(str(path))
+    return SqliteStore(path, journal=journal)

@@ -1,0 +1,100 @@
+"""A batch on PostgreSQL: whole columns travel as arrays, so that a batch of any size takes the same few statements."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import psycopg
+from sqlalchemy import Connection
+
+from fairbank.bank.book import Book
+from fairbank.bank.needs import Needs
+from fairbank.store.batch import Columns, SqlTransaction, changed_run_row, columns, sums_row
+from fairbank.store.queries import queries
+from fairbank.store.rows import Row, entry_row, run_row
+
+_SQL = queries("postgres")
+_BLOCK = 1_000  # the increment of the sequence entry_block
+
+# Columns of bytes.
+_LINK_OF_SUMS, _DIGEST, _LINK = 6, 11, 19
+
+_encode = msgspec.json.Encoder().encode
+
+
+class EntryNumbers:
+    """Numbers for new entries, taken from the database in blocks. Gaps are harmless; no two servers get the same."""
+
+    def __init__(self) -> None:
+        self._numbers: deque[int] = deque()
+
+    def at_least(self, count: int, cursor: psycopg.RawCursor[Any]) -> Iterator[int]:
+        """Numbers in rising order, `count` of them or more; those that are not taken stay for the next batch."""
+        if missing := max(0, count - len(self._numbers)):
+            for (first,) in cursor.execute(_SQL["entry_blocks"], (-(-missing // _BLOCK),)):
+                self._numbers.extend(range(first, first + _BLOCK))
+        return iter(self._numbers.popleft, None)
+
+    def forget(self) -> None:
+        """Leave the rest of the blocks: after a crash, a block drawn by a transaction that was lost is handed out again."""
+        self._numbers = deque()
+
+
+class PostgresTransaction(SqlTransaction):
+    """A batch in one transaction at READ COMMITTED: the row locks, not the snapshot, are what keeps others out."""
+
+    def __init__(self, connection: Connection, numbers: EntryNumbers) -> None:
+        super().__init__(connection)
+        self._cursor = psycopg.RawCursor(self._driver)
+        self._numbers = numbers
+
+    def _find(self, name: str, *wanted: Columns) -> Sequence[Row]:
+        self._run(name, wanted)
+        return self._cursor.fetchall()
+
+    def _fresh(self, needs: Needs) -> tuple[Iterable[int], Iterable[int], Iterable[int]]:
+        return (
+            self._numbers.at_least(needs.entries, self._cursor),
+            self._next("allocation_ids", needs.opens),
+            self._next("project_ids", needs.founds),
+        )
+
+    def _next(self, name: str, count: int) -> list[int]:
+        return [number for (number,) in self._cursor.execute(_SQL[name], (count,))] if count else []
+
+    def _write_batch(self, book: Book) -> None:
+        if not book.entries:
+            return
+        sums = columns([sums_row(book.allocations[number]) for number in book.touched - book.opened], 7)
+        users = columns([(*pair, user.charged, user.held, user.cap) for pair in book.changed_users for user in (book.users[pair],)], 5)
+        changed = columns([changed_run_row(book.runs[run]) for run in book.changed_runs], 10)
+        new = columns([run_row(book.runs[run]) for run in book.new_runs], 18)
+        entries = columns([entry_row(entry) for entry in book.entries], 20)
+        sums[_LINK_OF_SUMS] = _hexadecimal(sums[_LINK_OF_SUMS])
+        entries[_DIGEST], entries[_LINK] = _hexadecimal(entries[_DIGEST]), _hexadecimal(entries[_LINK])
+        self._run("write", (sums, users, changed, new, entries))
+
+    def _run(self, name: str, tables: Iterable[Columns]) -> None:
+        arrays = [_array(column) for table in tables for column in table]
+        self._cursor.execute(_SQL[name], arrays, prepare=True, binary=True)
+
+
+def _array(column: Sequence[Any]) -> Any:
+    """A column of numbers, texts or None as PostgreSQL reads arrays.
+
+    A JSON array between other brackets is that, and made in a tenth of the time that the driver takes for a list: quotes
+    and backslashes are escaped alike, and null is NULL. Only the escapes for control characters differ; a text with one
+    goes the long way.
+    """
+    text = _encode(column).decode()
+    if "\\" in text and "\\" in text.replace("\\\\", "").replace('\\"', ""):
+        return list(column)
+    return f"{{{text[1:-1]}}}"
+
+
+def _hexadecimal(column: Sequence[bytes | None]) -> list[str | None]:
+    """Bytes as PostgreSQL reads them."""
+    return [None if each is None else f"\\x{each.hex()}" for each in column]

@@ -1,0 +1,55 @@
+"""Filling PostgreSQL from a backup, by COPY."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+import psycopg
+from sqlalchemy import Connection, Table
+
+from fairbank.store.filling import TABLES, SqlFilling
+from fairbank.store.postgres_batch import EntryNumbers
+
+_GUARDED = ("allocation", "run", "journal")
+
+# The statement limits of a batch are not meant for a restore.
+_LIMITS = "SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)"
+
+# What is numbered next comes after what is there, and after the blocks that running servers have drawn.
+_NUMBERING = """
+SELECT setval('project_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM project), false),
+       setval('allocation_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM allocation), false),
+       setval('token_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM token), false),
+       setval('entry_block', greatest(nextval('entry_block'), (SELECT coalesce(max(id), 0) + 1 FROM journal)), false)
+"""
+
+
+class PostgresFilling(SqlFilling):
+    """TRUNCATE and COPY; both are undone when the transaction is."""
+
+    def __init__(self, connection: Connection, numbers: EntryNumbers) -> None:
+        super().__init__(connection)
+        self._numbers = numbers
+
+    def begin(self, *, replace: bool) -> None:
+        self._connection.exec_driver_sql(_LIMITS)
+        super().begin(replace=replace)
+
+    def end(self) -> None:
+        self._connection.exec_driver_sql(_NUMBERING)
+        self._numbers.forget()
+
+    def _empty(self) -> None:
+        for name in _GUARDED:
+            self._connection.exec_driver_sql(f"ALTER TABLE {name} DISABLE TRIGGER USER")
+        self._connection.exec_driver_sql(f"TRUNCATE {', '.join(table.name for table in TABLES)}")
+        for name in _GUARDED:
+            self._connection.exec_driver_sql(f"ALTER TABLE {name} ENABLE TRIGGER USER")
+
+    def _insert(self, table: Table, rows: Iterable[tuple[Any, ...]]) -> None:
+        names = ", ".join(column.name for column in table.columns)
+        connection = cast("psycopg.Connection[Any]", self._connection.connection.driver_connection)
+        with connection.cursor() as cursor, cursor.copy(f"COPY {table.name} ({names}) FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)

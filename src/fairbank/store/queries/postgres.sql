@@ -1,0 +1,104 @@
+-- The statements of a batch on PostgreSQL. Each takes whole columns as arrays, so that a batch of any size is one statement.
+-- Columns come in the order of the tables (fairbank.store.schema).
+
+-- name: lock
+-- The allocations named by number with the others of their fund (an amended period must not overlap theirs), those of the
+-- funds, and those that carry the runs: locked in the order of their numbers, so that two servers never wait for each other.
+SELECT id, project, resource, category, start_at, end_at, state, shared, credit_limit, deposited, charged, held, overrun, seq, link
+FROM allocation
+WHERE id = ANY (ARRAY(
+    SELECT kin.id
+    FROM unnest($1::bigint[]) AS wanted (id) JOIN allocation AS named USING (id) JOIN allocation AS kin USING (project, resource)
+    UNION ALL
+    SELECT allocation.id
+    FROM unnest($2::bigint[], $3::text[]) AS fund (project, resource) JOIN allocation USING (project, resource)
+    UNION ALL
+    SELECT run.allocation
+    FROM unnest($4::text[], $5::bigint[], $6::bigint[], $7::bigint[]) AS wanted (cluster, job_id, submitted, restart)
+    JOIN run USING (cluster, job_id, submitted, restart)
+))
+ORDER BY id
+FOR NO KEY UPDATE
+
+-- name: office
+SELECT seq, link FROM office FOR NO KEY UPDATE
+
+-- name: runs
+SELECT run.id, run.cluster, run.job_id, run.submitted, run.restart, run.allocation, run.owner, run.partition, run.state,
+       run.held, run.charged, run.written_off, run.refunded, run.start_at, run.until_at, run.ended_at, run.outcome, run.elapsed_seconds
+FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) AS wanted (cluster, job_id, submitted, restart)
+JOIN run USING (cluster, job_id, submitted, restart)
+
+-- name: known
+SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
+       journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
+       journal.overrun, journal.comment, journal.details, journal.link
+FROM unnest($1::text[]) AS wanted (key) JOIN journal USING (key)
+
+-- name: users
+SELECT allocation, uid, charged, held, cap
+FROM unnest($1::bigint[], $2::bigint[]) AS wanted (allocation, uid) JOIN user_sum USING (allocation, uid)
+
+-- name: projects
+SELECT id, gname, gid, account, parent FROM project
+WHERE id = ANY ($1::bigint[]) OR gname = ANY ($2::text[]) OR gid = ANY ($3::bigint[]) OR account = ANY ($4::text[])
+
+-- name: members
+SELECT project, uid, role
+FROM unnest($1::bigint[], $2::bigint[]) AS wanted (project, uid) JOIN member USING (project, uid)
+
+-- name: entry_blocks
+SELECT nextval('entry_block') FROM generate_series(1, $1::int)
+
+-- name: allocation_ids
+SELECT nextval('allocation_id_seq') FROM generate_series(1, $1::int)
+
+-- name: project_ids
+SELECT nextval('project_id_seq') FROM generate_series(1, $1::int)
+
+-- name: write
+-- Everything that a batch of holds and charges changes, in one statement.
+WITH
+sums AS (
+    UPDATE allocation
+    SET deposited = new.deposited, charged = new.charged, held = new.held, overrun = new.overrun, seq = new.seq, link = new.link
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[])
+         AS new (id, deposited, charged, held, overrun, seq, link)
+    WHERE allocation.id = new.id
+),
+users AS (
+    INSERT INTO user_sum (allocation, uid, charged, held, cap)
+    SELECT * FROM unnest($8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[])
+    ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held, cap = excluded.cap
+),
+changed_runs AS (
+    UPDATE run
+    SET state = new.state, held = new.held, charged = new.charged, written_off = new.written_off, refunded = new.refunded,
+        until_at = new.until_at, ended_at = new.ended_at, outcome = new.outcome, elapsed_seconds = new.elapsed_seconds
+    FROM unnest($13::bigint[], $14::text[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[],
+                $21::text[], $22::bigint[])
+         AS new (id, state, held, charged, written_off, refunded, until_at, ended_at, outcome, elapsed_seconds)
+    WHERE run.id = new.id
+),
+new_runs AS (
+    INSERT INTO run (id, cluster, job_id, submitted, restart, allocation, owner, partition, state, held, charged, written_off, refunded,
+                     start_at, until_at, ended_at, outcome, elapsed_seconds)
+    SELECT * FROM unnest($23::bigint[], $24::text[], $25::bigint[], $26::bigint[], $27::bigint[], $28::bigint[], $29::bigint[], $30::text[],
+                         $31::text[], $32::bigint[], $33::bigint[], $34::bigint[], $35::bigint[],
+                         $36::bigint[], $37::bigint[], $38::bigint[], $39::text[], $40::bigint[])
+)
+INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held,
+                     credit_limit, overrun, comment, details, link)
+SELECT * FROM unnest($41::bigint[], $42::bigint[], $43::bigint[], $44::bigint[], $45::text[], $46::bigint[], $47::bigint[], $48::bigint[],
+                     $49::bigint[], $50::bigint[], $51::text[], $52::bytea[], $53::bigint[], $54::bigint[], $55::bigint[],
+                     $56::bigint[], $57::bigint[], $58::text[], $59::text[], $60::bytea[])
+
+-- name: spend
+-- Forgets a few expired nonces on the way. A nonce that expired may be spent anew.
+WITH expired AS (
+    DELETE FROM nonce
+    WHERE nonce IN (SELECT nonce FROM nonce WHERE expires_at <= $4 AND nonce <> $1 LIMIT 100 FOR UPDATE SKIP LOCKED)
+)
+INSERT INTO nonce (nonce, uid, expires_at) VALUES ($1, $2, $3)
+ON CONFLICT (nonce) DO UPDATE SET uid = excluded.uid, expires_at = excluded.expires_at WHERE nonce.expires_at <= $4
+RETURNING uid

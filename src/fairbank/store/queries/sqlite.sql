@@ -1,0 +1,90 @@
+-- The statements of a batch on SQLite. Those that read take rows as JSON, so that a batch of any size is one statement;
+-- those that write are executed once for each row. Columns come in the order of the tables (fairbank.store.schema).
+
+-- name: lock
+-- The allocations named by number with the others of their fund (an amended period must not overlap theirs), those of the
+-- funds, and those that carry the runs. The lock itself is the transaction's: BEGIN IMMEDIATE.
+SELECT id, project, resource, category, start_at, end_at, state, shared, credit_limit, deposited, charged, held, overrun, seq, link
+FROM allocation
+WHERE id IN (
+    SELECT kin.id
+    FROM json_each(?) AS wanted
+    CROSS JOIN allocation AS named ON named.id = json_extract(wanted.value, '$[0]')
+    CROSS JOIN allocation AS kin ON kin.project = named.project AND kin.resource = named.resource
+    UNION ALL
+    SELECT allocation.id
+    FROM json_each(?) AS fund
+    CROSS JOIN allocation
+        ON allocation.project = json_extract(fund.value, '$[0]') AND allocation.resource = json_extract(fund.value, '$[1]')
+    UNION ALL
+    SELECT run.allocation
+    FROM json_each(?) AS wanted
+    CROSS JOIN run
+        ON run.job_id = json_extract(wanted.value, '$[1]') AND run.submitted = json_extract(wanted.value, '$[2]')
+        AND run.restart = json_extract(wanted.value, '$[3]') AND run.cluster = json_extract(wanted.value, '$[0]')
+)
+ORDER BY id
+
+-- name: office
+SELECT seq, link FROM office
+
+-- name: runs
+SELECT run.id, run.cluster, run.job_id, run.submitted, run.restart, run.allocation, run.owner, run.partition, run.state,
+       run.held, run.charged, run.written_off, run.refunded, run.start_at, run.until_at, run.ended_at, run.outcome, run.elapsed_seconds
+FROM json_each(?) AS wanted
+CROSS JOIN run
+    ON run.job_id = json_extract(wanted.value, '$[1]') AND run.submitted = json_extract(wanted.value, '$[2]')
+    AND run.restart = json_extract(wanted.value, '$[3]') AND run.cluster = json_extract(wanted.value, '$[0]')
+
+-- name: known
+SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
+       journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
+       journal.overrun, journal.comment, journal.details, journal.link
+FROM json_each(?) AS wanted CROSS JOIN journal ON journal.key = json_extract(wanted.value, '$[0]')
+
+-- name: users
+SELECT user_sum.allocation, user_sum.uid, user_sum.charged, user_sum.held, user_sum.cap
+FROM json_each(?) AS wanted
+CROSS JOIN user_sum
+    ON user_sum.allocation = json_extract(wanted.value, '$[0]') AND user_sum.uid = json_extract(wanted.value, '$[1]')
+
+-- name: projects
+SELECT id, gname, gid, account, parent FROM project
+WHERE id IN (SELECT json_extract(value, '$[0]') FROM json_each(?)) OR gname IN (SELECT json_extract(value, '$[0]') FROM json_each(?))
+   OR gid IN (SELECT json_extract(value, '$[0]') FROM json_each(?)) OR account IN (SELECT json_extract(value, '$[0]') FROM json_each(?))
+
+-- name: members
+SELECT member.project, member.uid, member.role
+FROM json_each(?) AS wanted
+CROSS JOIN member ON member.project = json_extract(wanted.value, '$[0]') AND member.uid = json_extract(wanted.value, '$[1]')
+
+-- name: last_ids
+SELECT (SELECT max(id) FROM journal), (SELECT max(id) FROM allocation), (SELECT max(id) FROM project)
+
+-- name: write_sums
+UPDATE allocation SET deposited = ?, charged = ?, held = ?, overrun = ?, seq = ?, link = ? WHERE id = ?
+
+-- name: write_users
+INSERT INTO user_sum (allocation, uid, charged, held, cap) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held, cap = excluded.cap
+
+-- name: write_changed_runs
+UPDATE run
+SET state = ?, held = ?, charged = ?, written_off = ?, refunded = ?, until_at = ?, ended_at = ?, outcome = ?, elapsed_seconds = ?
+WHERE id = ?
+
+-- name: write_new_runs
+INSERT INTO run (id, cluster, job_id, submitted, restart, allocation, owner, partition, state, held, charged, written_off, refunded,
+                 start_at, until_at, ended_at, outcome, elapsed_seconds)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: write_entries
+INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held,
+                     credit_limit, overrun, comment, details, link)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: forget
+DELETE FROM nonce WHERE expires_at <= ?
+
+-- name: spend
+INSERT INTO nonce (nonce, uid, expires_at) VALUES (?, ?, ?) ON CONFLICT (nonce) DO NOTHING RETURNING uid

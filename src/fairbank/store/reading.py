@@ -1,0 +1,128 @@
+"""Reading from an SQL database: one snapshot, one statement for each question, rows turned into values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Select, func, select
+
+from fairbank.bank.allocation import NO_LINK, Allocation
+from fairbank.bank.book import Office
+from fairbank.bank.entry import Entry
+from fairbank.bank.project import Member, Project
+from fairbank.bank.run import RunRecord
+from fairbank.cluster.job import Run
+from fairbank.store import schema, selecting
+from fairbank.store.contract import (
+    AllocationQuery,
+    EntryQuery,
+    Page,
+    ProjectQuery,
+    RunQuery,
+    Token,
+    Usage,
+    UsageBy,
+    UsageQuery,
+    UserRow,
+)
+from fairbank.store.rows import Row, allocation_of, entry_of, member_of, project_of, run_of, token_of, user_of
+from fairbank.store.usage import named
+from fairbank.values.time import Instant
+
+T = TypeVar("T")
+
+_ROWS_AT_ONCE = 2_000
+
+
+class SqlReader:
+    """A Reader over one connection, inside the transaction that is its snapshot."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def projects(self, query: ProjectQuery, page: Page) -> list[Project]:
+        return self._all(selecting.projects(query, page), project_of)
+
+    def members(self, project: int) -> list[Member]:
+        return self._all(select(schema.member).where(schema.member.c.project == project).order_by(schema.member.c.uid), member_of)
+
+    def memberships(self, uid: int) -> list[Member]:
+        return self._all(select(schema.member).where(schema.member.c.uid == uid).order_by(schema.member.c.project), member_of)
+
+    def allocations(self, query: AllocationQuery, page: Page) -> list[Allocation]:
+        return self._all(selecting.allocations(query, page), allocation_of)
+
+    def users(self, allocations: frozenset[int]) -> list[UserRow]:
+        u = schema.user_sum.c
+        return self._all(select(schema.user_sum).where(u.allocation.in_(sorted(allocations))).order_by(u.allocation, u.uid), user_of)
+
+    def runs(self, query: RunQuery, page: Page) -> list[RunRecord]:
+        return self._all(selecting.runs(query, page), run_of)
+
+    def run(self, run: Run) -> RunRecord | None:
+        r = schema.run.c
+        same = (r.job_id == run.job_id, r.submitted == run.submitted, r.restart == run.restart, r.cluster == run.cluster)
+        return self._one(select(schema.run).where(*same), run_of)
+
+    def entries(self, query: EntryQuery, page: Page) -> list[Entry]:
+        return self._all(selecting.entries(query, page), entry_of)
+
+    def statement(self, book: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
+        return self._all(selecting.statement(book, since, until, page), entry_of)
+
+    def before(self, book: int, at: Instant) -> Entry | None:
+        return self._one(selecting.before(book, at), entry_of)
+
+    def usage(self, query: UsageQuery, by: UsageBy) -> list[Usage]:
+        rows = self._connection.execute(selecting.usage(query, by)).all()
+        return named((Usage(group, *(int(figure or 0) for figure in figures)) for group, *figures in rows), by)
+
+    def overdue(self, now: Instant, limit: int) -> list[Run]:
+        return self._all(selecting.overdue(now, limit), lambda row: Run(*row))
+
+    def expired(self, now: Instant, limit: int) -> list[int]:
+        return self._all(selecting.expired(now, limit), lambda row: int(row[0]))
+
+    def office(self) -> Office:
+        return self._one(select(schema.office.c.seq, schema.office.c.link), lambda row: Office(*row)) or Office(0, NO_LINK)
+
+    def tokens(self, uid: int | None) -> list[Token]:
+        found = select(schema.token).order_by(schema.token.c.id)
+        return self._all(found if uid is None else found.where(schema.token.c.uid == uid), token_of)
+
+    def token(self, digest: bytes) -> Token | None:
+        return self._one(select(schema.token).where(schema.token.c.digest == digest), token_of)
+
+    def scan_entries(self) -> Iterator[Entry]:
+        return self._stream(select(schema.journal).order_by(schema.journal.c.book, schema.journal.c.seq), entry_of)
+
+    def scan_allocations(self) -> Iterator[Allocation]:
+        return self._stream(select(schema.allocation).order_by(schema.allocation.c.id), allocation_of)
+
+    def scan_runs(self) -> Iterator[RunRecord]:
+        return self._stream(select(schema.run).order_by(schema.run.c.allocation, schema.run.c.id), run_of)
+
+    def scan_users(self) -> Iterator[UserRow]:
+        return self._stream(select(schema.user_sum).order_by(schema.user_sum.c.allocation, schema.user_sum.c.uid), user_of)
+
+    def scan_projects(self) -> Iterator[Project]:
+        return self._stream(select(schema.project).order_by(schema.project.c.id), project_of)
+
+    def scan_members(self) -> Iterator[Member]:
+        return self._stream(select(schema.member).order_by(schema.member.c.project, schema.member.c.uid), member_of)
+
+    def count_entries(self) -> int:
+        return int(self._connection.execute(select(func.count()).select_from(schema.journal)).scalar_one())
+
+    def _all(self, found: Select[Any], value_of: Callable[[Row], T]) -> list[T]:
+        return [value_of(row) for row in self._connection.execute(found)]
+
+    def _one(self, found: Select[Any], value_of: Callable[[Row], T]) -> T | None:
+        row = self._connection.execute(found).first()
+        return None if row is None else value_of(row)
+
+    def _stream(self, found: Select[Any], value_of: Callable[[Row], T]) -> Iterator[T]:
+        """Rows as they are asked for: only so many are fetched at once, however long the table is."""
+        with self._connection.execute(found, execution_options={"yield_per": _ROWS_AT_ONCE}) as rows:
+            yield from map(value_of, rows)

@@ -1,0 +1,218 @@
+"""Rows of the tables and the values they stand for; columns come in the order of `schema`.
+
+A row that stands for nothing (an altered file, a hand at work) raises Corrupt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, TypeVar
+
+from fairbank.bank.allocation import Allocation, AllocationState
+from fairbank.bank.entry import Entry, Kind
+from fairbank.bank.project import Member, Project, Role
+from fairbank.bank.run import RunRecord, RunState, UserSums
+from fairbank.cluster.job import Run
+from fairbank.store.contract import Token, UserRow
+from fairbank.values.trouble import Corrupt
+
+Row = Sequence[Any]
+E = TypeVar("E", bound=Enum)
+
+
+class _Words(dict[str, E]):
+    """The members of an enumeration by their words: quicker than asking the enumeration, which counts in long journals."""
+
+    def __init__(self, kind: type[E]) -> None:
+        super().__init__({each.value: each for each in kind})
+        self._kind = kind
+
+    def __missing__(self, word: object) -> E:
+        raise Corrupt(f"{word!r} is no {self._kind.__name__}", remedy="fairbank audit verify")
+
+
+_ALLOCATION_STATES = _Words(AllocationState)
+_RUN_STATES = _Words(RunState)
+_KINDS = _Words(Kind)
+_ROLES = _Words(Role)
+
+
+def project_of(row: Row) -> Project:
+    number, gname, gid, account, parent = row
+    return Project(id=number, gname=gname, gid=gid, account=account, parent=parent)
+
+
+def project_row(project: Project) -> tuple[Any, ...]:
+    return (project.id, project.gname, project.gid, project.account, project.parent)
+
+
+def member_of(row: Row) -> Member:
+    project, uid, role = row
+    return Member(project, uid, _ROLES[role])
+
+
+def member_row(member: Member) -> tuple[Any, ...]:
+    return (member.project, member.uid, member.role.value)
+
+
+def allocation_of(row: Row) -> Allocation:
+    number, project, resource, category, start, end, state, shared, limit, deposited, charged, held, overrun, seq, link = row
+    return Allocation(
+        id=number,
+        project=project,
+        resource=resource,
+        category=category,
+        start=start,
+        end=end,
+        state=_ALLOCATION_STATES[state],
+        shared=bool(shared),
+        credit_limit=limit,
+        deposited=deposited,
+        charged=charged,
+        held=held,
+        overrun=overrun,
+        seq=seq,
+        link=link,
+    )
+
+
+def allocation_row(allocation: Allocation) -> tuple[Any, ...]:
+    return (
+        allocation.id,
+        allocation.project,
+        allocation.resource,
+        allocation.category,
+        allocation.start,
+        allocation.end,
+        allocation.state.value,
+        allocation.shared,
+        allocation.credit_limit,
+        allocation.deposited,
+        allocation.charged,
+        allocation.held,
+        allocation.overrun,
+        allocation.seq,
+        allocation.link,
+    )
+
+
+def user_of(row: Row) -> UserRow:
+    allocation, uid, charged, held, cap = row
+    return UserRow(allocation, uid, UserSums(charged, held, cap))
+
+
+def user_row(user: UserRow) -> tuple[Any, ...]:
+    return (user.allocation, user.uid, user.sums.charged, user.sums.held, user.sums.cap)
+
+
+def run_of(row: Row) -> RunRecord:
+    number, cluster, job_id, submitted, restart, allocation, owner, partition, state, held, charged, written_off, refunded = row[:13]
+    start, until, ended, outcome, elapsed = row[13:]
+    return RunRecord(
+        id=number,
+        run=Run(cluster, job_id, submitted, restart),
+        allocation=allocation,
+        owner=owner,
+        partition=partition,
+        state=_RUN_STATES[state],
+        held=held,
+        start=start,
+        until=until,
+        charged=charged,
+        written_off=written_off,
+        refunded=refunded,
+        ended=ended,
+        outcome=outcome,
+        elapsed_seconds=elapsed,
+    )
+
+
+def run_row(record: RunRecord) -> tuple[Any, ...]:
+    return (
+        record.id,
+        *record.run,
+        record.allocation,
+        record.owner,
+        record.partition,
+        record.state.value,
+        record.held,
+        record.charged,
+        record.written_off,
+        record.refunded,
+        record.start,
+        record.until,
+        record.ended,
+        record.outcome,
+        record.elapsed_seconds,
+    )
+
+
+def entry_of(row: Row) -> Entry:
+    number, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest = row[:12]
+    deposited, charged, held, credit_limit, overrun, comment, details, link = row[12:]
+    return Entry(
+        id=number,
+        book=book,
+        seq=seq,
+        at=at,
+        kind=_KINDS[kind],
+        amount=amount,
+        run=run,
+        owner=owner,
+        actor=actor,
+        acting_as=acting_as,
+        key=key,
+        digest=digest,
+        deposited=deposited,
+        charged=charged,
+        held=held,
+        credit_limit=credit_limit,
+        overrun=overrun,
+        comment=comment,
+        details=details,
+        link=link,
+    )
+
+
+def entry_row(entry: Entry) -> tuple[Any, ...]:
+    return (
+        entry.id,
+        entry.book,
+        entry.seq,
+        entry.at,
+        entry.kind.value,
+        entry.amount,
+        entry.run,
+        entry.owner,
+        entry.actor,
+        entry.acting_as,
+        entry.key,
+        entry.digest,
+        entry.deposited,
+        entry.charged,
+        entry.held,
+        entry.credit_limit,
+        entry.overrun,
+        entry.comment,
+        entry.details,
+        entry.link,
+    )
+
+
+def token_of(row: Row) -> Token:
+    number, digest, uid, label, scopes, created, expires, revoked = row
+    return Token(
+        id=number,
+        digest=digest,
+        uid=uid,
+        label=label,
+        scopes=tuple(scopes.split()),
+        created=created,
+        expires=expires,
+        revoked=revoked,
+    )
+
+
+def token_row(token: Token) -> tuple[Any, ...]:
+    return (token.id, token.digest, token.uid, token.label, " ".join(token.scopes), token.created, token.expires, token.revoked)

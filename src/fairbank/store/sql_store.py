@@ -1,0 +1,125 @@
+"""What the SQL stores have in common: how a transaction begins and ends, reading, tokens."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Connection, Engine, insert, update
+from sqlalchemy.exc import DBAPIError
+
+from fairbank.store import schema
+from fairbank.store.batch import SqlTransaction
+from fairbank.store.contract import Contention, Filling, Reader, Token, Transaction
+from fairbank.store.filling import SqlFilling
+from fairbank.store.reading import SqlReader
+from fairbank.store.rows import token_row
+from fairbank.store.troubles import as_troubles
+from fairbank.values.time import Instant
+from fairbank.values.trouble import Unreachable
+
+_TURN_SECONDS = 60
+
+
+class SqlStore(ABC):
+    """A store over two pools of connections: `writer` and `reader`. Both are in the driver's autocommit mode: we say BEGIN ourselves."""
+
+    begin_writing: str
+    begin_reading: str
+
+    def __init__(self, writer: Engine, reader: Engine) -> None:
+        self._writer, self._reader = writer, reader
+        self._turn = threading.Lock()
+
+    @abstractmethod
+    def _transaction_over(self, connection: Connection) -> SqlTransaction: ...
+
+    @abstractmethod
+    def _filling_over(self, connection: Connection) -> SqlFilling: ...
+
+    @abstractmethod
+    def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
+        """Remember a nonce until it expires; False when it was spent before."""
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Commits at the end of the block, rolls back when it raises. Raises Contention, Unreachable."""
+        with self._writing() as connection:
+            yield self._transaction_over(connection)
+
+    @contextmanager
+    def reading(self) -> Iterator[Reader]:
+        """A consistent snapshot. Raises Unreachable."""
+        try:
+            with as_troubles(), _begun(self._reader, self.begin_reading) as connection:
+                yield SqlReader(connection)
+        except Contention as busy:
+            raise Unreachable(f"the database is busy: {busy}", remedy="try again") from busy
+
+    @contextmanager
+    def filling(self, *, replace: bool) -> Iterator[Filling]:
+        """Fill the store from a backup. Raises Conflict when it is not empty and `replace` is false."""
+        with self._writing() as connection:
+            filling = self._filling_over(connection)
+            filling.begin(replace=replace)
+            yield filling
+            filling.end()
+
+    def add_token(self, token: Token) -> int:
+        """Keep a token (its `id` is ignored) and return its number."""
+        with self._writing() as connection:
+            _, *row = token_row(token)
+            _, *names = schema.token.c.keys()
+            kept = connection.execute(insert(schema.token).values(dict(zip(names, row, strict=True))))
+            (number,) = kept.inserted_primary_key or (0,)
+        return int(number)
+
+    def revoke_token(self, number: int, now: Instant) -> bool:
+        """Whether there was such a token, still valid."""
+        t = schema.token.c
+        valid = (t.id == number, t.revoked_at.is_(None), t.expires_at > now)
+        with self._writing() as connection:
+            return connection.execute(update(schema.token).where(*valid).values(revoked_at=now)).rowcount == 1
+
+    def examine(self, demand: Callable[[Connection], None]) -> None:
+        """Let `demand` look at the database before anything else does, and raise what it finds wrong."""
+        with self._writing() as connection:
+            demand(connection)
+
+    def close(self) -> None:
+        """Close all connections. A closed store opens new ones when it is used again."""
+        self._writer.dispose()
+        self._reader.dispose()
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """A transaction that writes; one thread at a time."""
+        if not self._turn.acquire(timeout=_TURN_SECONDS):
+            raise Contention("another thread has been writing for a minute")
+        try:
+            with as_troubles(), _begun(self._writer, self.begin_writing) as connection:
+                yield connection
+                connection.commit()
+        finally:
+            self._turn.release()
+
+
+@contextmanager
+def _begun(engine: Engine, begin: str) -> Iterator[Connection]:
+    """A connection inside a transaction, rolled back unless it is committed.
+
+    A connection that died in the pool (the database was restarted) shows itself at BEGIN, when nothing is lost yet: then
+    the pool is emptied and a new connection tried.
+    """
+    for again in (False, True):
+        with engine.connect() as connection:
+            try:
+                connection.exec_driver_sql(begin)
+            except DBAPIError as error:
+                if again or not error.connection_invalidated:
+                    raise
+            else:
+                yield connection
+                return

@@ -1,0 +1,123 @@
+"""The store on SQLite: a file, one writer, readers that never wait for it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import Connection, Engine, QueuePool, create_engine
+
+from fairbank.store.queries import queries
+from fairbank.store.sql_store import SqlStore
+from fairbank.store.sqlite_batch import SqliteTransaction
+from fairbank.store.sqlite_driver import VERSION, driver
+from fairbank.store.sqlite_filling import SqliteFilling
+from fairbank.store.sqlite_version import wal_is_safe
+from fairbank.values.time import Instant
+from fairbank.values.trouble import Malformed, Unknown
+
+_SQL = queries("sqlite")
+_PATIENCE_SECONDS = 30
+_CACHE_KIB = 64 * 1024
+JOURNALS = ("wal", "truncate")
+
+
+class SqliteStore(SqlStore):
+    """One connection that writes, in a pool of its own, and a few that only read."""
+
+    begin_writing = "BEGIN IMMEDIATE"
+    begin_reading = "BEGIN"
+
+    def __init__(self, path: Path, *, journal: str = "wal", readers: int = 8) -> None:
+        super().__init__(writing_engine(path, journal), _pool(lambda: _read_only(path), readers))
+
+    def _transaction_over(self, connection: Connection) -> SqliteTransaction:
+        return SqliteTransaction(connection)
+
+    def _filling_over(self, connection: Connection) -> SqliteFilling:
+        return SqliteFilling(connection)
+
+    def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
+        """Remember a nonce until it expires; False when it was spent before."""
+        with self._writing() as connection:
+            connection.exec_driver_sql(_SQL["forget"], (now,))
+            return connection.exec_driver_sql(_SQL["spend"], (nonce, uid, expires)).first() is not None
+
+
+def writing_engine(path: Path, journal: str) -> Engine:
+    """The one connection that writes `path`, a file that exists. Raises Malformed when the journal is not to be had."""
+    check_journal(journal, VERSION)
+    return _pool(lambda: _read_write(path, journal), 1)
+
+
+def check_journal(journal: str, version: tuple[int, int, int]) -> None:
+    """Raises Malformed for a journal that is unknown, or not safe with this version of SQLite."""
+    if journal not in JOURNALS:
+        raise Malformed(f"{journal!r} is not a journal", field="journal", remedy=f"one of {', '.join(JOURNALS)}")
+    if journal == "wal" and not wal_is_safe(version):
+        raise Malformed(
+            f"SQLite {'.'.join(map(str, version))} can lose what was committed to its write-ahead log (the WAL-reset bug)",
+            field="journal",
+            remedy='pip install pysqlite3, which brings a mended SQLite, or set journal = "truncate", which is safe but slower',
+        )
+
+
+def create_file(path: Path) -> None:
+    """An empty file that only its owner may read, unless there is one. Raises Unknown when its folder is missing."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        return
+    except FileNotFoundError as missing:
+        raise Unknown(f"there is no folder {path.parent}", field="database", remedy=f"mkdir -p {path.parent}") from missing
+
+
+def _pool(creator: Any, size: int) -> Engine:
+    return create_engine("sqlite://", module=driver, creator=creator, poolclass=QueuePool, pool_size=size, max_overflow=0)
+
+
+def _read_write(path: Path, journal: str) -> Any:
+    connection = _connect(path, "rw")
+    try:
+        _choose_journal(connection, path, journal)
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _choose_journal(connection: Any, path: Path, journal: str) -> None:
+    """Set the journal mode. A file that has a write-ahead log is taken for ourselves alone while it is converted."""
+    if journal == "truncate":
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    try:
+        (chosen,) = connection.execute(f"PRAGMA journal_mode = {journal}").fetchone()
+    except driver.OperationalError as locked:
+        chosen = str(locked)
+    if chosen != journal:
+        raise Malformed(
+            f"{path} cannot be given the journal {journal!r}: {chosen}",
+            field="journal",
+            remedy="stop whatever else has the file open, then try again",
+        )
+    if journal == "truncate":
+        connection.execute("PRAGMA locking_mode = NORMAL")
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # the lock is let go at the next access
+
+
+def _read_only(path: Path) -> Any:
+    connection = _connect(path, "ro")
+    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB // 4}")
+    return connection
+
+
+def _connect(path: Path, mode: str) -> Any:
+    """A connection in autocommit mode; the pools hand it from thread to thread, one at a time."""
+    return driver.connect(
+        f"file:{quote(str(path))}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=_PATIENCE_SECONDS
+    )

@@ -1,0 +1,172 @@
+"""Who is who in a story, and how one of its lines becomes a wish."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from fairbank.bank.allocation import AllocationEvent
+from fairbank.bank.project import Role, line_of
+from fairbank.bank.wish import (
+    Adjust,
+    Amend,
+    Charge,
+    Deposit,
+    Expire,
+    Found,
+    Hold,
+    Lapse,
+    Open,
+    Refund,
+    Release,
+    Request,
+    SetCap,
+    SetMember,
+    Transfer,
+    Withdraw,
+)
+from fairbank.cluster.job import Run
+from fairbank.values.time import Instant
+from fairbank.values.units import SuMinutes, parse_su
+
+USERS = {"alice": 1001, "bob": 1002, "carol": 1003}
+NOBODY_KNOWS = 999
+OPTIONS = {"key", "note", "under", "with", "limit", "shared", "period", "from", "to", "until", "start", "ended", "billing", "seconds"}
+
+Options = dict[str, str]
+
+
+def su(text: str) -> SuMinutes:
+    """An amount of the story in SU-minutes; unlike a person's, it may be 0 or negative."""
+    if text.startswith("-"):
+        return SuMinutes(-su(text[1:]))
+    return SuMinutes(0) if text == "0" else parse_su(text)
+
+
+def run(text: str) -> Run:
+    """`7`, or `7.1` when it was requeued once, or `7@9` when it was submitted at 9."""
+    text, _, restart = text.partition(".")
+    job, _, submitted = text.partition("@")
+    return Run("darwin", int(job), int(submitted or 0), int(restart or 0))
+
+
+def period(text: str) -> tuple[Instant, Instant]:
+    start, _, end = text.partition("..")
+    return Instant(int(start)), Instant(int(end))
+
+
+def options_of(line: str) -> tuple[list[str], Options]:
+    """The words of a line, and what is said in pairs behind the first two of them."""
+    words: list[str] = []
+    options: Options = {}
+    rest = line.split()
+    while rest:
+        word = rest.pop(0)
+        if len(words) > 1 and word in OPTIONS:
+            options[word] = rest.pop(0)
+        else:
+            words.append(word)
+    return words, options
+
+
+class Cast:
+    """The projects and allocations of a story by their names."""
+
+    def __init__(self) -> None:
+        self.projects: dict[str, int] = {}
+        self.parents: dict[int, int | None] = {}
+        self.allocations: dict[str, int] = {}
+
+    def wish(self, line: str, now: Instant) -> Request:
+        """The wish that a line tells. Raises AssertionError for a line that tells none."""
+        words, options = options_of(line)
+        wish = self._of_run(words, options, now) or self._of_credit(words) or self._of_terms(words, options)
+        if wish is None:
+            raise AssertionError(f"cannot read {line!r}")
+        return msgspec.structs.replace(wish, key=options.get("key"), comment=options.get("note"))
+
+    def _of_run(self, words: list[str], options: Options, now: Instant) -> Request | None:
+        until, ended = Instant(int(options.get("until", 1_000))), Instant(int(options.get("ended", now)))
+        match words:
+            case ["hold", number, user, name, amount]:
+                facts = self._drawn(user, name, options, now)
+                seconds = int(options["seconds"]) if "seconds" in options else None
+                return Hold(run=run(number), amount=su(amount), until=until, billing=options.get("billing"), limit_seconds=seconds, **facts)
+            case ["adjust", number, amount]:
+                return Adjust(run=run(number), amount=su(amount), until=until)
+            case ["charge", number, *who, amount]:
+                facts = self._drawn(*who, options, now) if who else {}
+                return Charge(run=run(number), amount=su(amount), ended=ended, outcome="COMPLETED", elapsed_seconds=60, **facts)
+            case ["release", number, *who]:
+                facts = self._drawn(*who, options, now) if who else {}
+                return Release(run=run(number), ended=ended, outcome="NODE_FAIL", **facts)
+            case ["lapse", number]:
+                return Lapse(run=run(number))
+            case ["refund", number, amount]:
+                return Refund(run=run(number), amount=None if amount == "all" else su(amount))
+        return None
+
+    def _drawn(self, user: str, name: str, options: Options, now: Instant) -> dict[str, Any]:
+        """Who draws on what."""
+        project, resource = self._fund(name)
+        start = Instant(int(options.get("start", now)))
+        return {"line": line_of(project, self.parents), "resource": resource, "owner": USERS[user], "start": start}
+
+    def _of_credit(self, words: list[str]) -> Request | None:
+        match words:
+            case ["deposit", name, amount]:
+                return Deposit(allocation=self._number(name), amount=su(amount))
+            case ["withdraw", name, amount]:
+                return Withdraw(allocation=self._number(name), amount=su(amount))
+            case ["transfer", amount, source, "=>", target]:
+                return Transfer(source=self._number(source), target=self._number(target), amount=su(amount))
+            case ["cap", user, name, cap]:
+                return SetCap(allocation=self._number(name), uid=USERS[user], cap=None if cap == "none" else su(cap))
+        return None
+
+    def _of_terms(self, words: list[str], options: Options) -> Request | None:
+        match words:
+            case ["project", name]:
+                gid, under = 5_000 + sum(map(ord, name)), options.get("under")
+                return Found(gname=name, gid=gid, account=name, parent=self.projects.get(under, NOBODY_KNOWS) if under else None)
+            case ["member", name, user, role]:
+                where = self.projects.get(name, NOBODY_KNOWS)
+                return SetMember(project=where, uid=USERS[user], role=None if role == "none" else Role(role))
+            case ["open", name, when]:
+                project, resource = self._fund(name)
+                start, end = period(when)
+                limit, credit = su(options.get("limit", "0")), su(options.get("with", "0"))
+                shared = options.get("shared") == "yes"
+                return Open(
+                    project=project,
+                    resource=resource,
+                    category="startup",
+                    start=start,
+                    end=end,
+                    shared=shared,
+                    credit_limit=limit,
+                    deposit=credit,
+                )
+            case [("freeze" | "thaw" | "end" | "reopen") as event, name]:
+                return self._amend(name, {"event": AllocationEvent(event)})
+            case ["expire", name]:
+                return Expire(allocation=self._number(name))
+            case ["amend", name]:
+                begin, finish = period(options["period"]) if "period" in options else (None, None)
+                ceiling = su(options["limit"]) if "limit" in options else None
+                sharing = options["shared"] == "yes" if "shared" in options else None
+                return self._amend(name, {"start": begin, "end": finish, "credit_limit": ceiling, "shared": sharing})
+        return None
+
+    def _amend(self, name: str, terms: dict[str, Any]) -> Amend:
+        project, resource = self._fund(name)
+        return Amend(allocation=self._number(name), project=project, resource=resource, **terms)
+
+    def _number(self, name: str) -> int:
+        return self.allocations.get(name, NOBODY_KNOWS)
+
+    def _fund(self, name: str) -> tuple[int, str]:
+        """`physics/cpu:next` is an allocation of physics on cpu."""
+        project, _, resource = name.partition("/")
+        return self.projects.get(project, NOBODY_KNOWS), resource.partition(":")[0]

@@ -1,0 +1,132 @@
+"""What must hold of the books whatever was asked: counted again here, by other words than the product's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from fairbank.bank.allocation import NO_LINK, Allocation
+from fairbank.bank.audit import Finding, Fold
+from fairbank.bank.book import Book, Office
+from fairbank.bank.entry import OFFICE, Entry, Kind, link_of
+from fairbank.bank.run import RunState
+from fairbank.values.units import SUM_MAX
+
+INTO, OUT_OF = {Kind.DEPOSIT, Kind.TRANSFER_IN}, {Kind.WITHDRAW, Kind.TRANSFER_OUT}
+RESOLVED = {Kind.CHARGE, Kind.RELEASE}
+
+
+def books_of(entries: Iterable[Entry]) -> dict[int, list[Entry]]:
+    """The journal, book by book."""
+    books: dict[int, list[Entry]] = {}
+    for entry in entries:
+        books.setdefault(entry.book, []).append(entry)
+    return books
+
+
+def folded(entries: Iterable[Entry]) -> tuple[int, int, int]:
+    """Deposited, charged and held, counted again from one book's entries."""
+    deposited = charged = 0
+    holds: dict[int | None, int] = {}
+    for entry in entries:
+        match entry.kind:
+            case kind if kind in INTO:
+                deposited += entry.amount
+            case kind if kind in OUT_OF:
+                deposited -= entry.amount
+            case Kind.HOLD | Kind.ADJUST:
+                holds[entry.run] = holds.get(entry.run, 0) + entry.amount
+            case Kind.CHARGE | Kind.RELEASE | Kind.LAPSE:
+                holds.pop(entry.run, None)
+                charged += entry.amount if entry.kind is Kind.CHARGE else 0
+            case Kind.REFUND:
+                charged -= entry.amount
+    return deposited, charged, sum(holds.values())
+
+
+def check_books(book: Book, entries: list[Entry] | None = None, *, overdraft: bool = False) -> None:
+    """Everything that holds at every commit; `overdraft` where policy lets `available` go below zero."""
+    journal = book.entries if entries is None else entries
+    written = books_of(journal)
+    for allocation in book.allocations.values():
+        _check_sums(allocation, written.get(allocation.id, []))
+        assert overdraft or (allocation.available >= 0 and allocation.overrun == 0), f"overdraft: {allocation}"
+        drawn = {
+            kind: sum(getattr(sums, kind) for (number, _), sums in book.users.items() if number == allocation.id)
+            for kind in ("charged", "held")
+        }
+        assert drawn == {"charged": allocation.charged, "held": allocation.held}
+    for lines in written.values():
+        _check_chain(lines)
+    _check_runs(book, journal)
+    assert len({entry.id for entry in journal}) == len(journal)
+    keys = [entry.key for entry in journal if entry.key is not None]
+    assert len(set(keys)) == len(keys)
+    _check_conservation(book, journal)
+    assert findings(book, journal) == []
+
+
+def _check_sums(allocation: Allocation, lines: list[Entry]) -> None:
+    assert (allocation.deposited, allocation.charged, allocation.held) == folded(lines)
+    assert all(0 <= each <= SUM_MAX for each in (allocation.deposited, allocation.charged, allocation.held, allocation.overrun))
+    assert allocation.deposited + allocation.credit_limit + allocation.overrun >= allocation.charged + allocation.held
+    last = lines[-1]
+    assert (allocation.seq, allocation.link) == (last.seq, last.link)
+    assert (last.deposited, last.charged, last.held) == (allocation.deposited, allocation.charged, allocation.held)
+
+
+def _check_chain(lines: list[Entry]) -> None:
+    before = NO_LINK
+    for number, entry in enumerate(lines, start=1):
+        assert entry.seq == number
+        assert entry.link == link_of(entry, before)
+        before = entry.link
+
+
+def _check_runs(book: Book, journal: list[Entry]) -> None:
+    """One hold and at most one resolution a run; a run's row says what its entries say."""
+    opened = Counter(entry.run for entry in journal if entry.kind is Kind.HOLD)
+    closed = Counter(entry.run for entry in journal if entry.kind in RESOLVED)
+    assert all(times == 1 for times in (opened | closed).values())
+    assert (opened | closed).keys() == {record.id for record in book.runs.values()}
+    for record in book.runs.values():
+        assert (closed[record.id] == 1) == (record.state in (RunState.CHARGED, RunState.RELEASED))
+        assert (record.held == 0) or record.state is RunState.HELD
+        assert 0 <= record.refunded <= record.charged
+
+
+def _check_conservation(book: Book, journal: list[Entry]) -> None:
+    """Units are made by deposits and unmade by withdrawals; a transfer only moves them."""
+    moved = {kind: sum(entry.amount for entry in journal if entry.kind is kind) for kind in Kind}
+    assert moved[Kind.TRANSFER_IN] == moved[Kind.TRANSFER_OUT]
+    assert sum(each.deposited for each in book.allocations.values()) == moved[Kind.DEPOSIT] - moved[Kind.WITHDRAW]
+
+
+def findings(book: Book, journal: list[Entry]) -> list[Finding]:
+    """What the product's own audit finds in these rows and this journal."""
+    written = books_of(journal)
+    return [each for number in sorted({OFFICE, *written, *book.allocations}) for each in _found_in(number, book, written.get(number, []))]
+
+
+def _found_in(number: int, book: Book, lines: list[Entry]) -> list[Finding]:
+    fold = Fold(number)
+    for entry in lines:
+        fold.add(entry)
+    fold.finish()
+    if number == OFFICE:
+        for project in book.projects.values():
+            fold.check_project(project)
+        for member in book.members.values():
+            fold.check_member(member)
+        if book.office != Office(fold.seq, fold.link):  # the store's audit compares the head of the office's book
+            fold.findings.append(Finding(OFFICE, "its head was altered"))
+    else:
+        fold.check_allocation(book.allocations.get(number))
+        for record in book.runs.values():
+            if record.allocation == number:
+                fold.check_run(record)
+        for (allocation, uid), sums in book.users.items():
+            if allocation == number:
+                fold.check_user(uid, sums)
+    fold.check_left_over()
+    return fold.findings

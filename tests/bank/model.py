@@ -1,0 +1,263 @@
+"""The bank told in the slowest way, from the words of its specification: what was granted is kept in plain dicts and
+every figure is counted again from all of it. The product is compared with this after each step; nothing is shared but
+the wishes themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairbank.bank import wish as w
+from fairbank.cluster.job import Run
+
+LIFE = {
+    ("active", "freeze"): "frozen",
+    ("frozen", "thaw"): "active",
+    ("active", "end"): "ended",
+    ("frozen", "end"): "ended",
+    ("ended", "reopen"): "active",
+}
+
+
+class Model:
+    """What was granted, and the words of the answers: `ok`, `again`, or the name of a reason to refuse."""
+
+    def __init__(self, *, enforce: bool, write_off: bool, late: bool) -> None:
+        self.enforce, self.write_off, self.late = enforce, write_off, late
+        self.projects: dict[int, dict[str, Any]] = {}
+        self.members: dict[tuple[int, int], str] = {}
+        self.allocations: dict[int, dict[str, Any]] = {}
+        self.credit: list[tuple[int, int]] = []
+        self.runs: dict[Run, dict[str, Any]] = {}
+        self.caps: dict[tuple[int, int], int | None] = {}
+        self.answers: dict[str, tuple[w.Request, str]] = {}
+
+    # --- figures, each counted again ---
+
+    def deposited(self, where: int) -> int:
+        return sum(amount for number, amount in self.credit if number == where)
+
+    def held(self, where: int, uid: int | None = None) -> int:
+        return sum(run["held"] for run in self.runs.values() if run["where"] == where and uid in (None, run["owner"]))
+
+    def charged(self, where: int, uid: int | None = None) -> int:
+        return sum(run["charged"] - run["back"] for run in self.runs.values() if run["where"] == where and uid in (None, run["owner"]))
+
+    def free(self, where: int) -> int:
+        """What may leave the allocation again."""
+        return self.deposited(where) - self.charged(where) - self.held(where)
+
+    def left(self, where: int) -> int:
+        return self.free(where) + int(self.allocations[where]["limit"])
+
+    # --- asking ---
+
+    def ask(self, wish: w.Request, at: int) -> str:
+        """The word of the answer to a wish."""
+        if wish.key in self.answers:
+            before, word = self.answers[wish.key]
+            return "KEY_TAKEN" if before != wish else "again" if word == "ok" else word
+        word = str(getattr(self, f"_{type(wish).__name__.lower()}")(wish, at))
+        if wish.key and (word == "ok" or self._is_kept(wish, word)):
+            self.answers[wish.key] = (wish, word)
+        return word
+
+    def _is_kept(self, wish: w.Request, word: str) -> bool:
+        """A job's refusal is kept where its owner finds it."""
+        if isinstance(wish, w.Hold | w.Charge | w.Release):
+            return word in ("OVERDRAWN", "CAPPED", "NO_ALLOCATION", "FROZEN", "NO_HOLD")
+        return isinstance(wish, w.Adjust) and word in ("OVERDRAWN", "CAPPED", "FROZEN")
+
+    # --- runs ---
+
+    def _hold(self, wish: w.Hold, at: int) -> str:
+        known = self.runs.get(wish.run)
+        if known:
+            if known["state"] != "held":
+                return "RUN_RESOLVED"
+            return "again" if (known["held"], known["owner"]) == (wish.amount, wish.owner) else "RUN_TAKEN"
+        offers = self._offers(wish, ("active", "frozen"))
+        willing = [where for where in offers if not self._against(where, wish.owner, wish.amount)]
+        if not offers:
+            return "NO_ALLOCATION"
+        if not willing and self.enforce:
+            return self._against(offers[0], wish.owner, wish.amount)
+        self.runs[wish.run] = self._run((willing or offers)[0], wish.owner) | {"held": wish.amount, "until": wish.until}
+        return "ok"
+
+    def _offers(self, wish: Any, states: tuple[str, ...]) -> list[int]:
+        """The run's own project first, then what its parents share."""
+        return [
+            number
+            for place, project in enumerate(wish.line)
+            for number, each in self.allocations.items()
+            if (each["project"], each["resource"]) == (project, wish.resource)
+            and each["state"] in states
+            and each["start"] <= wish.start < each["end"]
+            and (place == 0 or each["shared"])
+        ]
+
+    def _against(self, where: int, uid: int, more: int) -> str:
+        if self.allocations[where]["state"] == "frozen":
+            return "FROZEN"
+        if more > self.left(where):
+            return "OVERDRAWN"
+        cap = self.caps.get((where, uid))
+        return "CAPPED" if cap is not None and self.held(where, uid) + self.charged(where, uid) + more > cap else ""
+
+    @staticmethod
+    def _run(where: int, owner: int) -> dict[str, Any]:
+        return {"where": where, "owner": owner, "state": "held", "held": 0, "charged": 0, "back": 0, "off": 0, "until": 0}
+
+    def _adjust(self, wish: w.Adjust, at: int) -> str:
+        run = self.runs.get(wish.run)
+        if not run or run["state"] != "held":
+            return "RUN_RESOLVED" if run else "NO_HOLD"
+        if (run["held"], run["until"]) == (wish.amount, wish.until):
+            return "again"
+        more = wish.amount - run["held"]
+        against = self._against(run["where"], run["owner"], more) if more > 0 else ""
+        if against and self.enforce:
+            return against
+        run.update(held=wish.amount, until=wish.until)
+        return "ok"
+
+    def _charge(self, wish: w.Charge, at: int) -> str:
+        return self._resolve(wish, "charged", wish.amount)
+
+    def _release(self, wish: w.Release, at: int) -> str:
+        return self._resolve(wish, "released", 0)
+
+    def _resolve(self, wish: w.Charge | w.Release, state: str, cost: int) -> str:
+        run = self.runs.get(wish.run)
+        if run and run["state"] in ("charged", "released"):
+            return "again" if (run["state"], run["charged"] + run["off"]) == (state, cost) else "RUN_RESOLVED"
+        if not run:
+            offers = self._offers(wish, ("active", "frozen", "ended"))
+            if not offers or not self.late:
+                return "NO_HOLD" if offers else "NO_ALLOCATION"
+            where = next((number for number in offers if self.left(number) >= cost), offers[0])
+            run = self.runs[wish.run] = self._run(where, wish.owner or 0)
+        room = max(0, self.left(run["where"]) + run["held"])
+        paid = min(cost, room) if self.enforce and self.write_off else cost
+        run.update(state=state, held=0, charged=paid, off=cost - paid)
+        return "ok"
+
+    def _lapse(self, wish: w.Lapse, at: int) -> str:
+        run = self.runs.get(wish.run)
+        if not run or run["state"] != "held" or at < run["until"]:
+            return "RUN_RESOLVED" if run else "NO_HOLD"
+        run.update(state="lapsed", held=0)
+        return "ok"
+
+    def _refund(self, wish: w.Refund, at: int) -> str:
+        run = self.runs.get(wish.run)
+        if not run or run["state"] != "charged":
+            return "WRONG_STATE" if run else "NO_HOLD"
+        most = run["charged"] - run["back"]
+        back = most if wish.amount is None else wish.amount
+        if not 0 < back <= most:
+            return "TOO_MUCH_BACK"
+        run["back"] += back
+        return "ok"
+
+    # --- credit ---
+
+    def _deposit(self, wish: w.Deposit, at: int) -> str:
+        return self._move((wish.allocation, wish.amount))
+
+    def _withdraw(self, wish: w.Withdraw, at: int) -> str:
+        return self._move((wish.allocation, -wish.amount))
+
+    def _transfer(self, wish: w.Transfer, at: int) -> str:
+        ends = [self.allocations.get(number) for number in (wish.source, wish.target)]
+        if all(ends) and (wish.source == wish.target or ends[0]["resource"] != ends[1]["resource"]):  # type: ignore[index]
+            return "OTHER_RESOURCE"
+        return self._move((wish.source, -wish.amount), (wish.target, wish.amount))
+
+    def _move(self, *moves: tuple[int, int]) -> str:
+        """All of it or none."""
+        if any(where not in self.allocations for where, _ in moves):
+            return "UNKNOWN_ALLOCATION"
+        if any(amount < 0 and self.free(where) + amount < 0 for where, amount in moves):
+            return "OVERDRAWN"
+        self.credit += moves
+        return "ok"
+
+    # --- terms ---
+
+    def _open(self, wish: w.Open, at: int) -> str:
+        if wish.project not in self.projects:
+            return "UNKNOWN_PROJECT"
+        terms = {"project": wish.project, "resource": wish.resource, "start": wish.start, "end": wish.end}
+        against = self._bad_period(0, terms)
+        if not against:
+            number = len(self.allocations) + 1
+            self.allocations[number] = terms | {"state": "active", "shared": wish.shared, "limit": wish.credit_limit}
+            self.credit.append((number, wish.deposit))
+        return against or "ok"
+
+    def _bad_period(self, number: int, terms: dict[str, Any]) -> str:
+        if terms["end"] <= terms["start"]:
+            return "BAD_PERIOD"
+        others = [each for other, each in self.allocations.items() if other != number]
+        same = [each for each in others if all(each[what] == terms[what] for what in ("project", "resource"))]
+        return "OVERLAP" if any(max(each["start"], terms["start"]) < min(each["end"], terms["end"]) for each in same) else ""
+
+    def _amend(self, wish: w.Amend, at: int) -> str:
+        old = self.allocations.get(wish.allocation)
+        if not old:
+            return "UNKNOWN_ALLOCATION"
+        given = {"start": wish.start, "end": wish.end, "shared": wish.shared, "limit": wish.credit_limit}
+        new = old | {what: value for what, value in given.items() if value is not None}
+        if wish.event is not None:
+            new["state"] = LIFE.get((old["state"], wish.event.value), "")
+            if wish.event.value == "end":  # the period ends now, but is never empty
+                new["end"] = min(new["end"], max(at, old["start"] + 1))
+        if not new["state"]:
+            return "WRONG_STATE"
+        if against := self._bad_period(wish.allocation, new):
+            return against
+        if new["limit"] < old["limit"] and self.free(wish.allocation) + new["limit"] < 0:
+            return "OVERDRAWN"
+        self.allocations[wish.allocation] = new
+        return "ok"
+
+    def _expire(self, wish: w.Expire, at: int) -> str:
+        old = self.allocations.get(wish.allocation)
+        if not old:
+            return "UNKNOWN_ALLOCATION"
+        if old["state"] == "ended" or at < old["end"]:
+            return "WRONG_STATE"
+        old["state"] = "ended"
+        return "ok"
+
+    def _setcap(self, wish: w.SetCap, at: int) -> str:
+        if wish.allocation not in self.allocations:
+            return "UNKNOWN_ALLOCATION"
+        self.caps[wish.allocation, wish.uid] = wish.cap
+        return "ok"
+
+    # --- the office ---
+
+    def _found(self, wish: w.Found, at: int) -> str:
+        facts = {"gname": wish.gname, "gid": wish.gid, "account": wish.account, "parent": wish.parent}
+        if facts in self.projects.values():
+            return "again"
+        if any(each[what] == facts[what] for each in self.projects.values() for what in ("gname", "gid", "account")):
+            return "EXISTS"
+        if wish.parent is not None and wish.parent not in self.projects:
+            return "UNKNOWN_PROJECT"
+        self.projects[len(self.projects) + 1] = facts
+        return "ok"
+
+    def _setmember(self, wish: w.SetMember, at: int) -> str:
+        if wish.project not in self.projects:
+            return "UNKNOWN_PROJECT"
+        self.members.pop((wish.project, wish.uid), None)
+        if wish.role is not None:
+            self.members[wish.project, wish.uid] = wish.role.value
+        return "ok"
+
+    def _note(self, wish: w.Note, at: int) -> str:
+        return "ok"

@@ -1,0 +1,79 @@
+"""A store on a shelf: it gives each batch exactly the rows that the batch says it needs, and puts back what changed.
+
+What the judge would have wanted beyond those rows is simply not there, so that a need left out shows as another answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairbank.bank.book import Book, Office, OfficeNeeded
+from fairbank.bank.entry import Entry
+from fairbank.bank.ledger import Outcome, judge
+from fairbank.bank.needs import Needs, needs_of
+from fairbank.bank.policy import Policy
+from fairbank.bank.wish import Asked
+
+
+class Shelf:
+    """All rows of a bank, and its journal."""
+
+    def __init__(self) -> None:
+        self.rows = Book(office=Office())
+        self.journal: list[Entry] = []
+        self.loads = 0
+
+    def ask(self, batch: Sequence[Asked], policy: Policy) -> list[Outcome]:
+        """Judge a batch as a bank does, in one transaction."""
+        try:
+            return self._try(batch, policy, needs_of(batch))
+        except OfficeNeeded:
+            return self._try(batch, policy, needs_of(batch, office=True))
+
+    def _try(self, batch: Sequence[Asked], policy: Policy, needs: Needs) -> list[Outcome]:
+        book = self._loaded(needs)
+        outcomes = [judge(book, asked, policy) for asked in batch]
+        self._put(book)
+        return outcomes
+
+    def _loaded(self, needs: Needs) -> Book:
+        self.loads += 1
+        rows = self.rows
+        runs = [rows.runs[run] for run in needs.runs if run in rows.runs]
+        numbers = needs.allocations | {each.allocation for each in runs}
+        allocations = [each for each in rows.allocations.values() if each.id in numbers or (each.project, each.resource) in needs.funds]
+        drawn = needs.caps | {(each.allocation, each.owner) for each in runs}
+        for each in allocations:
+            drawn |= {(each.id, uid) for uid in needs.owners.get((each.project, each.resource), ())}
+        taken = {(what, getattr(each, what)) for each in needs.founding for what in ("gname", "gid", "account")}
+        entries, opened, founded = len(self.journal) + 1, len(rows.allocations) + 1, len(rows.projects) + 1
+        return Book(
+            allocations=allocations,
+            runs=runs,
+            users=[(*pair, rows.users[pair]) for pair in drawn if pair in rows.users],
+            known=[entry for entry in self.journal if entry.key in needs.keys],
+            projects=[
+                each
+                for each in rows.projects.values()
+                if each.id in needs.projects or taken & {("gname", each.gname), ("gid", each.gid), ("account", each.account)}
+            ],
+            members=[rows.members[pair] for pair in needs.members if pair in rows.members],
+            office=rows.office if needs.office else None,
+            entry_ids=range(entries, entries + needs.entries),
+            allocation_ids=range(opened, opened + needs.opens),
+            project_ids=range(founded, founded + needs.founds),
+        )
+
+    def _put(self, book: Book) -> None:
+        """Put back what changed, and nothing else."""
+        rows = self.rows
+        rows.allocations |= {number: book.allocations[number] for number in book.opened | book.touched}
+        rows.runs |= {run: book.runs[run] for run in book.new_runs | book.changed_runs}
+        rows.users |= {pair: book.users[pair] for pair in book.changed_users}
+        rows.projects |= {number: book.projects[number] for number in book.new_projects}
+        for pair in book.changed_members:
+            rows.members.pop(pair, None)
+            if pair in book.members:
+                rows.members[pair] = book.members[pair]
+        rows.office = book.office or rows.office
+        self.journal += book.entries

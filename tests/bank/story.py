@@ -1,0 +1,150 @@
+"""A story language for the bank: each line is a wish and what came of it, in the words of the people who run a centre.
+
+Amounts are in SU (hours) as everywhere (`45`, `30m`), instants in seconds. `physics/cpu` names the allocation of a
+project on a resource, `physics/cpu:next` another one of them. After `->` stands the answer: `ok`, `again` or a refusal,
+and perhaps figures of it: `left`, `amount`, `off` (written off), `asked`, `short`, `from` (the allocation that carries it).
+
+    project physics
+    open physics/cpu 0..1000 with 100
+    hold 1 alice physics/cpu 60           -> ok left 40
+    hold 2 bob physics/cpu 60             -> OVERDRAWN asked 60 left 40 short 20
+    charge 1 45                           -> ok left 55
+    left physics/cpu 55
+
+A wish without an answer expects `ok`. Lines with `left`, `held`, `charged`, `limit`, `used`, `run` and `kept` only look.
+`now 100` moves the clock; `policy observe` changes the rules. A `#` begins a remark.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.book import Book, Office
+from fairbank.bank.entry import Kind
+from fairbank.bank.ledger import Done, Outcome, judge
+from fairbank.bank.policy import Overrun, Policy
+from fairbank.bank.refusal import Refusal
+from fairbank.bank.wish import Asked
+from fairbank.values.time import Instant
+from fairbank.values.units import show_su
+from tests.bank.cast import USERS, Cast, run, su
+from tests.bank.checks import check_books
+
+STAFF = 0
+POLICIES: dict[str, dict[str, Any]] = {
+    "enforce": {"enforce": True},
+    "observe": {"enforce": False},
+    "write_off": {"overrun": Overrun.WRITE_OFF},
+    "record": {"overrun": Overrun.RECORD},
+    "late": {"late_charges": True},
+    "no_late": {"late_charges": False},
+}
+LOOKS = {"left": "available", "held": "held", "charged": "charged", "limit": "credit_limit", "deposited": "deposited"}
+
+
+def empty_book() -> Book:
+    """A book with nothing in it and fresh numbers for everything."""
+    return Book(office=Office(), entry_ids=count(1), allocation_ids=count(1), project_ids=count(1))
+
+
+class Teller:
+    """A book, the policy and the clock; plays lines against them."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.book = empty_book()
+        self.cast = Cast()
+        self.policy = policy
+        self.now = Instant(0)
+        self.overdraft = False
+        self.said: Outcome | None = None
+
+    def play(self, line: str) -> None:
+        """Play one line. Raises AssertionError when something else came of it."""
+        deed, _, answer = line.partition("->")
+        match deed.split():
+            case ["now", at]:
+                self.now = Instant(int(at))
+            case ["policy", *words]:
+                for word in words:
+                    self.policy = msgspec.structs.replace(self.policy, **POLICIES[word])
+            case [what, name, figure] if what in LOOKS:
+                amount = getattr(self.allocation(name), LOOKS[what])
+                assert amount == su(figure), f"{what} is {show_su(amount)}"
+            case ["used", user, name, figure]:
+                sums = self.book.sums_of(self.cast.allocations[name], USERS[user])
+                assert sums.charged + sums.held == su(figure), f"{user} drew {sums}"
+            case ["run", number, *expected]:
+                self._look_at_run(number, expected)
+            case ["kept", name, times]:
+                book = self.cast.allocations.get(name, 0)  # `the office` keeps what met no allocation
+                assert sum(entry.book == book and entry.kind is Kind.REFUSAL for entry in self.book.entries) == int(times)
+            case _:
+                self.hear(deed)
+                self._compare(answer.split() or ["ok"])
+        self.check()
+
+    def hear(self, deed: str) -> None:
+        """Ask what a line asks, whatever comes of it."""
+        before = len(self.book.entries)
+        self.said = judge(self.book, Asked(self.cast.wish(deed, self.now), self.now, STAFF), self.policy)
+        if isinstance(self.said, Done):
+            self._remember(deed.split(), self.said)
+        else:  # a refusal moves nothing; at most it is kept
+            assert [entry.id for entry in self.book.entries[before:]] in ([], [self.said.entry])
+
+    def check(self) -> None:
+        """What must hold whatever was asked."""
+        self.overdraft |= not self.policy.enforce or self.policy.overrun is Overrun.RECORD
+        check_books(self.book, overdraft=self.overdraft)
+
+    def allocation(self, name: str) -> Allocation:
+        return self.book.allocations[self.cast.allocations[name]]
+
+    def _look_at_run(self, number: str, expected: list[str]) -> None:
+        record = self.book.runs[run(number)]
+        found = [record.state.value]
+        for word, value in zip(expected[1::2], expected[2::2], strict=True):
+            if word == "from":
+                right = record.allocation == self.cast.allocations[value]
+            else:
+                right = getattr(record, {"off": "written_off"}.get(word, word)) == su(value)
+            found += [word, value if right else f"not {value}"]
+        assert found == expected, f"the run is {record}"
+
+    def _remember(self, words: list[str], yes: Done) -> None:
+        if words[0] == "project" and yes.project is not None:
+            self.cast.projects[words[1]] = yes.project
+            self.cast.parents[yes.project] = self.book.projects[yes.project].parent
+        if words[0] == "open" and yes.allocation is not None:
+            self.cast.allocations[words[1]] = yes.allocation
+
+    def _compare(self, expected: list[str]) -> None:
+        assert self.said is not None
+        if isinstance(self.said, Refusal):
+            found = [self.said.reason.name]
+            figures = {"left": self.said.available, "asked": self.said.asked, "short": self.said.shortfall}
+        else:
+            found = ["again" if self.said.again else "ok"]
+            figures = {"left": self.said.available, "off": self.said.written_off, "amount": self.said.amount}
+        for word, value in zip(expected[1::2], expected[2::2], strict=True):
+            right = self.said.allocation == self.cast.allocations[value] if word == "from" else figures[word] == su(value)
+            found += [word, value if right else f"not {value}"]
+        assert found == expected, f"the bank said {self.said}"
+
+
+def tell(story: str, policy: Policy | None = None) -> Teller:
+    """Play a story to its end. Raises AssertionError naming the line that went otherwise."""
+    teller = Teller(policy or Policy())
+    for number, line in enumerate(story.splitlines(), start=1):
+        text = line.partition("#")[0].strip()
+        if not text:
+            continue
+        try:
+            teller.play(text)
+        except Exception as wrong:
+            raise AssertionError(f"line {number}: {text}\n{wrong!r}") from wrong
+    return teller

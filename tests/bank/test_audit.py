@@ -1,0 +1,225 @@
+"""The audit finds any altered, missing or added entry and row, and nothing in books that are as they were written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.bank.audit import Fold, Head
+from fairbank.bank.entry import Entry, Kind, link_of
+from fairbank.bank.run import UserSums
+from fairbank.values.units import SuMinutes
+from tests.bank.checks import books_of, findings
+from tests.bank.story import Teller, tell
+
+EVERYTHING = """
+    project college
+    project physics under college
+    member physics alice pi
+    member physics bob member
+    member physics bob none
+    open college/cpu 0..1000 with 20 shared yes
+    open physics/cpu 0..500 with 100 limit 10 note annual-grant
+    open physics/cpu:next 500..1000
+    cap bob physics/cpu 30
+    cap carol physics/cpu none
+    deposit physics/cpu 50 key d
+    withdraw physics/cpu 5
+    transfer 5 physics/cpu => physics/cpu:next
+    hold 1 alice physics/cpu 60 until 400
+    adjust 1 70 until 300
+    hold 2 bob physics/cpu 20
+    hold 3 bob physics/cpu 25                   -> CAPPED
+    hold 4 alice physics/gpu 1                  -> NO_ALLOCATION
+    charge 2 15
+    refund 2 5
+    release 5 alice physics/cpu
+    charge 6 carol physics/cpu 10
+    hold 7 alice physics/cpu 5
+    release 7
+    now 300
+    lapse 1
+    charge 1 200                                -> ok off 70
+    hold 8 alice college/cpu 20
+    freeze physics/cpu:next
+    amend physics/cpu period 0..450
+    policy record
+    charge 9 alice physics/cpu 3                -> ok left -3
+"""
+
+
+@pytest.fixture(scope="module")
+def told() -> Teller:
+    return tell(EVERYTHING)
+
+
+def altered(told: Teller, journal: list[Entry]) -> list[str]:
+    return [each.what for each in findings(told.book, journal)]
+
+
+OTHER: dict[type, Any] = {int: 7_777, str: "other", bytes: b"\1" * 32, type(None): 7_777}
+
+
+def other(field: str, value: Any) -> Any:
+    """Another value that the field may have."""
+    if isinstance(value, Kind):
+        return Kind.NOTE if value is not Kind.NOTE else Kind.DEPOSIT
+    if field in ("key", "comment", "details") and value is None:
+        return "{}"
+    return OTHER[type(value)]
+
+
+def test_nothing_is_found_in_books_that_are_as_written(told: Teller) -> None:
+    assert {entry.kind for entry in told.book.entries} == set(Kind) - {Kind.NOTE}
+    assert findings(told.book, told.book.entries) == []
+
+
+@given(st.data())
+def test_any_altered_field_of_any_entry_is_found(told: Teller, data: st.DataObject) -> None:
+    journal = list(told.book.entries)
+    place = data.draw(st.integers(0, len(journal) - 1))
+    field = data.draw(st.sampled_from(journal[place].__struct_fields__))
+    journal[place] = msgspec.structs.replace(journal[place], **{field: other(field, getattr(journal[place], field))})
+    found = findings(told.book, journal)
+    assert found
+    assert any(each.book in (journal[place].book, told.book.entries[place].book) for each in found)
+
+
+def test_any_missing_entry_is_found(told: Teller) -> None:
+    for place in range(len(told.book.entries)):
+        journal = list(told.book.entries)
+        gone = journal.pop(place)
+        found = altered(told, journal)
+        assert any("missing" in each or "added" in each or "altered" in each for each in found), gone
+
+
+def test_any_entry_written_twice_is_found(told: Teller) -> None:
+    for place, entry in enumerate(told.book.entries):
+        journal = list(told.book.entries)
+        journal.insert(place, entry)
+        assert any("entries are missing or were added" in each for each in altered(told, journal))
+
+
+def test_two_entries_that_changed_places_are_found(told: Teller) -> None:
+    lines = books_of(told.book.entries)[told.cast.allocations["physics/cpu"]]
+    for place in range(len(lines) - 1):
+        turned = [*lines[:place], lines[place + 1], lines[place], *lines[place + 2 :]]
+        rest = [entry for entry in told.book.entries if entry.book != lines[0].book]
+        assert findings(told.book, rest + turned)
+
+
+def test_an_entry_added_with_a_fitting_link_is_found_by_the_row(told: Teller) -> None:
+    number = told.cast.allocations["physics/cpu:next"]
+    last = books_of(told.book.entries)[number][-1]
+    forged = msgspec.structs.replace(
+        last, id=9_999, seq=last.seq + 1, kind=Kind.DEPOSIT, amount=600, deposited=last.deposited + 600, details=None
+    )
+    forged = msgspec.structs.replace(forged, link=link_of(forged, last.link))
+    found = altered(told, [*told.book.entries, forged])
+    assert len(found) == 1
+    assert "its row was altered" in found[0]
+
+
+ROWS = ["allocations", "runs", "users", "projects", "members"]
+
+
+def field_values(row: Any) -> list[tuple[str, Any]]:
+    """Each field of a row with another value of its kind."""
+    values: list[tuple[str, Any]] = []
+    for field in row.__struct_fields__:
+        value = getattr(row, field)
+        match value:
+            case bool():
+                values.append((field, not value))
+            case int() | None:
+                values.append((field, 4_321))
+            case str():
+                values.append((field, "other"))
+            case bytes():
+                values.append((field, b"\2" * 32))
+            case tuple():
+                values.append((field, value._replace(job_id=99)))  # type: ignore[attr-defined]
+            case _:
+                values.append((field, next(each for each in type(value) if each is not value)))
+    return values
+
+
+@pytest.mark.parametrize("table", ROWS)
+def test_any_altered_row_is_found(told: Teller, table: str) -> None:
+    rows = getattr(told.book, table)
+    for where, row in list(rows.items()):
+        for field, value in field_values(row):
+            rows[where] = msgspec.structs.replace(row, **{field: value})
+            assert findings(told.book, told.book.entries), f"{table} {where} {field}"
+        rows[where] = row
+    assert findings(told.book, told.book.entries) == []
+
+
+@pytest.mark.parametrize("table", ROWS)
+def test_any_missing_row_is_found(told: Teller, table: str) -> None:
+    rows = getattr(told.book, table)
+    for where, row in list(rows.items()):
+        del rows[where]
+        missing = findings(told.book, told.book.entries)
+        rows[where] = row
+        assert missing or row == UserSums(), f"{table} {where}"  # a user who drew nothing needs no row
+
+
+def test_an_added_row_is_found(told: Teller) -> None:
+    book = told.book
+    run = next(iter(book.runs.values()))
+    project, member = book.projects[1], next(iter(book.members.values()))
+    for rows, where, row in (
+        (book.allocations, 99, msgspec.structs.replace(book.allocations[1], id=99)),
+        (book.runs, run.run._replace(job_id=99), msgspec.structs.replace(run, id=9_999)),
+        (book.users, (1, 4_321), UserSums(SuMinutes(0), SuMinutes(0), SuMinutes(600))),
+        (book.projects, 99, msgspec.structs.replace(project, id=99)),
+        (book.members, (1, 4_321), msgspec.structs.replace(member, uid=4_321)),
+    ):
+        rows[where] = row  # type: ignore[index]
+        added = findings(book, book.entries)
+        del rows[where]  # type: ignore[attr-defined]
+        assert added, row
+
+
+# --- a journal rewritten from the start ---
+
+
+def rewritten(lines: list[Entry], **change: object) -> list[Entry]:
+    """The book as somebody would forge it who can chain entries too."""
+    before, forged = bytes(32), []
+    for entry in lines:
+        unlinked = msgspec.structs.replace(entry, **change)
+        forged.append(msgspec.structs.replace(unlinked, link=link_of(unlinked, before)))
+        before = forged[-1].link
+    return forged
+
+
+def heard(lines: list[Entry], head: Head) -> list[str]:
+    fold = Fold(head.book, head)
+    for entry in lines:
+        fold.add(entry)
+    fold.finish()
+    return [each.what for each in fold.findings]
+
+
+def test_a_head_written_down_betrays_a_book_rewritten_from_the_start(told: Teller) -> None:
+    lines = books_of(told.book.entries)[told.cast.allocations["physics/cpu"]]
+    head = Head(lines[0].book, lines[-3].seq, lines[-3].link)
+    assert heard(lines, head) == []
+    forged = rewritten(lines, actor=4_321)
+    assert heard(forged, Head(head.book, 0, bytes(32))) == []
+    assert heard(forged, head) == ["the head that was written down is another: the book was rewritten"]
+    assert heard(lines[:-3], head) == [f"it ends at entry number {head.seq - 1}; {head.seq} was written down: entries are missing"]
+
+
+def test_details_that_cannot_be_read_are_a_finding_not_an_accident(told: Teller) -> None:
+    for place, entry in enumerate(told.book.entries):
+        for rubbish in ("", "{", "[]", "7", "null", "{}", '{"run":7}'):
+            journal = list(told.book.entries)
+            journal[place] = msgspec.structs.replace(entry, details=rubbish)
+            assert findings(told.book, journal)

@@ -1,0 +1,206 @@
+"""How the bank says no: golden sentences with their figures, and remedies that can be typed as they stand."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from fairbank.bank.charge import cost
+from fairbank.bank.refusal import KEPT, Alternative, Reason, Refusal, longest_that_fits, remedies, sentence
+from fairbank.values.time import parse_duration
+from fairbank.values.units import AMOUNT_MAX, parse_su
+from tests.bank.story import tell
+
+WORLD = """
+    project physics
+    project optics
+    open physics/cpu 0..1000 with 100
+    open physics/cpu:next 1000..2000
+    open optics/cpu 0..1000 with 2
+    open optics/gpu 0..1000
+    cap bob physics/cpu 10
+    hold 9 carol physics/cpu 10
+    charge 9 5
+    freeze optics/cpu
+"""
+
+
+def refused(line: str) -> Refusal:
+    told = tell(WORLD + "policy no_late")
+    told.hear(line)
+    assert isinstance(told.said, Refusal)
+    return told.said
+
+
+@pytest.mark.parametrize(
+    ("line", "said", "remedy", "http", "exit_code"),
+    [
+        pytest.param(
+            "hold 1 alice physics/cpu 160 billing 4 seconds 144000",
+            "there is too little left: asked 160 SU, available 95 SU, short by 65 SU.",
+            ("a shorter time limit: -t 23:45:00", "more credit, by staff: fairbank deposit 1 65 --reason '...'"),
+            402,
+            5,
+            marks=pytest.mark.xfail(reason="the deposit advised is 65.98, which cannot be typed: see the end of this file"),
+        ),
+        (
+            "hold 1 bob physics/cpu 12 billing 3/2 seconds 28800",
+            "the user's cap in this allocation is reached: asked 12 SU, available 10 SU, short by 2 SU.",
+            ("a shorter time limit: -t 06:40:00", "a higher cap, by the PI: fairbank alloc cap 1 1002 AMOUNT"),
+            402,
+            5,
+        ),
+        (
+            "hold 1 alice physics/gpu 1",
+            "the project has no allocation of this resource at this time.",
+            ("an allocation, by staff: fairbank alloc create --project 1 --resource gpu --start ... --end ...",),
+            402,
+            5,
+        ),
+        (
+            "hold 1 alice optics/cpu 1",
+            "the allocation is frozen.",
+            ("have it thawed, by staff: fairbank alloc thaw 3 --reason '...'",),
+            402,
+            5,
+        ),
+        (
+            "charge 1 alice physics/cpu 1",
+            "this run has no hold.",
+            ("send the hold first, or let late charges in: policy.late_charges = true",),
+            404,
+            3,
+        ),
+        ("refund 9 6", "that is more than the run was charged.", ("refund at most 5 SU",), 402, 5),
+        (
+            "open physics/cpu:x 1500..1600",
+            "the project has an allocation of this resource that overlaps in time.",
+            ("end or move allocation 2, or choose another period",),
+            409,
+            7,
+        ),
+        ("deposit chemistry/cpu 1", "there is no such allocation.", (), 404, 3),
+        ("open chemistry/cpu 0..1", "there is no such project.", (), 404, 3),
+        ("thaw physics/cpu", "the allocation's state does not allow this.", (), 409, 7),
+        ("open physics/cpu:x 9..9", "an allocation ends after it starts.", (), 409, 7),
+        ("transfer 1 physics/cpu => optics/gpu", "credit moves only between allocations of one resource.", (), 409, 7),
+        ("project optics under physics", "a project with this group, gid or account exists with other content.", (), 409, 7),
+        ("hold 9 carol physics/cpu 10", "this run is already resolved.", (), 409, 7),
+    ],
+)
+def test_the_bank_says_no_in_one_sentence_with_what_would_help(
+    line: str, said: str, remedy: tuple[str, ...], http: int, exit_code: int
+) -> None:
+    no = refused(line)
+    assert sentence(no) == said
+    assert remedies(no) == remedy
+    assert (no.http, no.exit) == (http, exit_code)
+
+
+def test_what_an_overdrawn_refusal_knows() -> None:
+    no = refused("hold 1@7 alice physics/cpu 160 billing 4 seconds 144000")
+    assert no.entry is not None
+    assert no == Refusal(
+        reason=Reason.OVERDRAWN,
+        asked=9_600,
+        available=5_700,
+        allocation=1,
+        project=1,
+        resource="cpu",
+        owner=1001,
+        run="darwin/1@7.0",
+        billing="4",
+        limit_seconds=144_000,
+        entry=no.entry,
+    )
+    assert no.shortfall == 3_900
+
+
+def test_other_projects_of_the_same_user_are_named() -> None:
+    no = refused("hold 1 alice physics/cpu 160")
+    others = (Alternative("optics", 12_000), Alternative("chemistry", 9_615))
+    assert remedies(no, others)[:2] == (
+        "another project: -A optics (200 SU available)",
+        "another project: -A chemistry (160.25 SU available)",
+    )
+
+
+def test_every_reason_has_a_sentence_a_status_and_an_exit_code() -> None:
+    for reason in Reason:
+        no = Refusal(reason=reason)
+        assert sentence(no).startswith(reason.value)
+        assert (no.http, no.exit) in {(402, 5), (404, 3), (409, 7)}
+    assert {Reason.OVERDRAWN, Reason.CAPPED, Reason.NO_ALLOCATION, Reason.FROZEN, Reason.NO_HOLD} == KEPT
+
+
+def test_an_overdrawn_allocation_is_shown_as_such() -> None:
+    no = Refusal(reason=Reason.OVERDRAWN, asked=60, available=-90)
+    assert sentence(no) == "there is too little left: asked 1 SU, available -1.50 SU, short by 2.50 SU."
+    assert no.shortfall == 150
+
+
+# --- a shorter time limit ---
+
+prices = st.fractions(Fraction(1, 1_000), 1_000)
+
+
+@given(prices, st.integers(1, 10**7), st.integers(1, 10**6))
+def test_the_time_limit_advised_is_the_longest_that_fits(price: Fraction, available: int, limit_minutes: int) -> None:
+    asked = cost(price, Fraction(1), limit_minutes * 60)
+    assume(asked > available)
+    no = Refusal(reason=Reason.OVERDRAWN, asked=asked, available=available, billing=str(price), limit_seconds=limit_minutes * 60)
+    seconds = longest_that_fits(no)
+    assert cost(price, Fraction(1), seconds) <= available < cost(price, Fraction(1), seconds + 60)
+    advised = [advice for advice in remedies(no) if "-t " in advice]
+    assert len(advised) == (seconds > 0)
+    assert all(parse_duration(advice.rpartition("-t ")[2]) == seconds for advice in advised)
+
+
+@pytest.mark.parametrize(("billing", "available"), [(None, 60), ("0", 60), ("4", 0), ("4", -60), ("", 60)])
+def test_no_time_limit_is_advised_where_none_helps(billing: str | None, available: int) -> None:
+    no = Refusal(reason=Reason.OVERDRAWN, asked=100, available=available, billing=billing, limit_seconds=3_600)
+    assert longest_that_fits(no) == 0
+    assert not any("-t " in advice for advice in remedies(no))
+
+
+# --- bugs known ---
+
+
+@pytest.mark.xfail(reason="the deposit advised is shown with two decimals; 65.98 SU are 3958.8 minutes and cannot be typed")
+@given(st.integers(1, AMOUNT_MAX), st.integers(0, AMOUNT_MAX))
+def test_the_deposit_advised_can_be_typed_and_is_enough(asked: int, available: int) -> None:
+    no = Refusal(reason=Reason.OVERDRAWN, asked=asked, available=available, allocation=1)
+    assume(no.shortfall)
+    advised = re.search(r"deposit 1 (\S+) ", remedies(no)[-1])
+    assert advised is not None
+    assert no.shortfall <= parse_su(advised[1]) < no.shortfall + 60
+
+
+@pytest.mark.xfail(reason="the refund advised is rounded to two decimals: it cannot be typed, or is too much by a part of a minute")
+def test_the_refund_advised_can_be_typed() -> None:
+    told = tell(WORLD + "charge 7 alice physics/cpu 25m")
+    told.hear("refund 7 26m")
+    assert isinstance(told.said, Refusal)
+    assert parse_su(remedies(told.said)[0].removeprefix("refund at most ").removesuffix(" SU")) == 25
+
+
+@pytest.mark.xfail(reason="a withdrawal that is too large is answered with the advice to deposit")
+def test_a_refused_withdrawal_is_not_helped_by_a_deposit() -> None:
+    assert not any("deposit" in advice for advice in remedies(refused("withdraw physics/cpu 96")))
+
+
+@pytest.mark.xfail(reason="a transfer to the same allocation is answered with `only between allocations of one resource`")
+def test_a_transfer_to_itself_is_told_as_such() -> None:
+    assert "one resource" not in sentence(refused("transfer 1 physics/cpu => physics/cpu"))
+
+
+@pytest.mark.xfail(reason="a lapse before its time is answered with `already resolved`")
+def test_a_lapse_before_its_time_is_told_as_such() -> None:
+    told = tell(WORLD + "hold 1 alice physics/cpu 5 until 500")
+    told.hear("lapse 1")
+    assert isinstance(told.said, Refusal)
+    assert "resolved" not in sentence(told.said)

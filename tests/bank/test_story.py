@@ -1,0 +1,49 @@
+"""The story language itself: a line that goes otherwise is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.bank.refusal import Refusal
+from tests.bank.story import tell
+
+A_PROJECT = """
+    project physics
+    open physics/cpu 0..1000 with 100
+"""
+
+
+def test_the_example_of_the_language() -> None:
+    told = tell(
+        A_PROJECT
+        + """
+        hold 1 alice physics/cpu 60           -> ok left 40
+        hold 2 bob physics/cpu 60             -> OVERDRAWN asked 60 left 40 short 20
+        charge 1 45                           -> ok left 55
+        left physics/cpu 55
+        """
+    )
+    assert told.allocation("physics/cpu").charged == 45 * 60
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "hold 1 alice physics/cpu 60 -> OVERDRAWN",
+        "hold 1 alice physics/cpu 60 -> ok left 41",
+        "hold 1 alice physics/cpu 101",
+        "hold 1 alice physics/cpu 101 -> OVERDRAWN short 2",
+        "left physics/cpu 99",
+        "used alice physics/cpu 1",
+        "run 1 held",
+        "kept physics/cpu 1",
+        "dance physics/cpu",
+    ],
+)
+def test_a_line_that_goes_otherwise_is_named(line: str) -> None:
+    with pytest.raises(AssertionError, match="line 4: "):
+        tell(A_PROJECT + line)
+
+
+def test_the_last_answer_can_be_looked_at() -> None:
+    assert isinstance(tell(A_PROJECT + "hold 1 alice physics/cpu 101 -> OVERDRAWN").said, Refusal)

@@ -1,0 +1,223 @@
+"""Allocations themselves: their life as a table, their periods, and the projects they belong to."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.bank.allocation import NEXT, Allocation, AllocationEvent, AllocationState, diagram, overlapping
+from fairbank.bank.project import LINE_MAX, line_of
+from fairbank.values.time import Instant
+from tests.bank.story import tell
+
+S, E = AllocationState, AllocationEvent
+
+PHYSICS = """
+    project physics
+    open physics/cpu 0..1000 with 100
+"""
+
+
+# --- the life cycle ---
+
+
+def test_every_state_can_be_reached() -> None:
+    reached = {S.ACTIVE}
+    for _ in S:
+        reached |= {after for (before, _), after in NEXT.items() if before in reached}
+    assert reached == set(S)
+    assert {event for _, event in NEXT} == set(E)
+
+
+ROAD = {S.ACTIVE: "", S.FROZEN: "freeze physics/cpu", S.ENDED: "end physics/cpu"}
+
+
+@pytest.mark.parametrize("state", S)
+@pytest.mark.parametrize("event", E)
+def test_what_is_not_in_the_table_does_not_happen(state: AllocationState, event: AllocationEvent) -> None:
+    after = NEXT.get((state, event))
+    told = tell(f"{PHYSICS}\n {ROAD[state]}\n {event.value} physics/cpu -> {'ok' if after else 'WRONG_STATE'}")
+    assert told.allocation("physics/cpu").state is (after or state)
+
+
+def test_the_picture_is_the_table() -> None:
+    drawn = diagram().splitlines()
+    assert drawn[:2] == ["stateDiagram-v2", "    [*] --> active"]
+    assert "    frozen --> active: thaw" in drawn
+    assert len(drawn) == 2 + len(NEXT)
+
+
+def test_nothing_new_is_drawn_from_a_frozen_allocation() -> None:
+    tell(
+        PHYSICS
+        + """
+        hold 1 alice physics/cpu 10
+        freeze physics/cpu
+        hold 2 alice physics/cpu 10     -> FROZEN asked 10 left 90
+        kept physics/cpu 1
+        charge 1 12                     -> ok left 88           # what runs is paid
+        deposit physics/cpu 5           -> ok
+        thaw physics/cpu
+        hold 2 alice physics/cpu 10     -> ok
+        """
+    )
+
+
+def test_nothing_new_is_drawn_from_an_ended_allocation() -> None:
+    tell(
+        PHYSICS
+        + """
+        hold 1 alice physics/cpu 10
+        now 400
+        end physics/cpu
+        hold 2 alice physics/cpu 10     -> NO_ALLOCATION
+        kept office 1
+        charge 1 10                     -> ok left 90
+        withdraw physics/cpu 40         -> ok left 50           # staff collect what was not used
+        reopen physics/cpu
+        hold 2 alice physics/cpu 10     -> NO_ALLOCATION        # its period is over
+        amend physics/cpu period 0..500
+        hold 2 alice physics/cpu 10     -> ok left 40
+        """
+    )
+
+
+def test_staff_end_an_allocation_and_its_period_with_it() -> None:
+    told = tell(
+        """
+        project physics
+        open physics/cpu 100..1000 with 100
+        open physics/gpu 100..1000
+        now 300
+        hold 1 alice physics/cpu 10
+        now 400
+        freeze physics/cpu
+        end physics/cpu                         # frozen or not
+        charge 2 alice physics/cpu 5 start 399  -> ok left 85   # it started in time
+        charge 3 alice physics/cpu 5 start 400  -> NO_ALLOCATION
+        open physics/cpu:next 400..1000         -> ok           # so that another may follow
+        now 50
+        end physics/gpu                         # before it ever began
+        open physics/gpu:next 101..1000         -> ok
+        """
+    )
+    assert [(told.allocation(name).start, told.allocation(name).end) for name in ("physics/cpu", "physics/gpu")] == [(100, 400), (100, 101)]
+
+
+def test_the_sweep_ends_only_what_is_over() -> None:
+    told = tell(
+        """
+        project physics
+        open physics/cpu 100..200
+        now 199
+        expire physics/cpu              -> WRONG_STATE
+        now 300
+        expire physics/cpu
+        expire physics/cpu              -> WRONG_STATE
+        expire chemistry/cpu            -> UNKNOWN_ALLOCATION
+        """
+    )
+    row = told.allocation("physics/cpu")
+    assert (row.state, row.end) == (S.ENDED, 200)
+
+
+# --- periods ---
+
+
+def test_no_two_allocations_of_one_project_and_resource_overlap() -> None:
+    tell(
+        """
+        project physics
+        project optics
+        open physics/cpu 100..200
+        open physics/cpu:a 199..300     -> OVERLAP from physics/cpu
+        open physics/cpu:a 0..101       -> OVERLAP from physics/cpu
+        open physics/cpu:a 120..130     -> OVERLAP
+        open physics/cpu:a 0..1000      -> OVERLAP
+        open physics/cpu:a 200..300     -> ok
+        open physics/cpu:b 0..100       -> ok
+        open physics/gpu 100..200       -> ok
+        open optics/cpu 100..200        -> ok
+        now 200
+        expire physics/cpu
+        open physics/cpu:c 150..160     -> OVERLAP              # its past stays its own
+        """
+    )
+
+
+def test_a_period_may_be_moved_where_there_is_room() -> None:
+    told = tell(
+        """
+        project physics
+        open physics/cpu 100..200
+        open physics/cpu:next 200..300
+        amend physics/cpu period 100..201       -> OVERLAP from physics/cpu:next
+        amend physics/cpu period 50..200        -> ok
+        amend physics/cpu period 150..150       -> BAD_PERIOD
+        amend physics/cpu period 150..149       -> BAD_PERIOD
+        amend chemistry/cpu period 0..1         -> UNKNOWN_ALLOCATION
+        amend physics/cpu:next period 250..300  -> ok
+        amend physics/cpu period 50..250        -> ok
+        """
+    )
+    assert (told.allocation("physics/cpu").start, told.allocation("physics/cpu").end) == (50, 250)
+
+
+def test_an_allocation_ends_after_it_starts_and_belongs_to_a_project() -> None:
+    tell(
+        """
+        project physics
+        open physics/cpu 100..100       -> BAD_PERIOD
+        open physics/cpu 100..99        -> BAD_PERIOD
+        open chemistry/cpu 100..200     -> UNKNOWN_PROJECT
+        """
+    )
+
+
+instants = st.integers(0, 30).map(Instant)
+periods = st.tuples(instants, instants).filter(lambda pair: pair[0] < pair[1])
+
+
+def allocation(number: int, start: Instant, end: Instant) -> Allocation:
+    return Allocation(id=number, project=1, resource="cpu", category="startup", start=start, end=end)
+
+
+@given(periods, st.lists(periods, max_size=4))
+def test_overlapping_means_sharing_an_instant(period: tuple[Instant, Instant], others: list[tuple[Instant, Instant]]) -> None:
+    rows = [allocation(number, *each) for number, each in enumerate(others)]
+    shared = [row for row in rows if any(row.covers(at) and period[0] <= at < period[1] for at in range(31))]
+    assert overlapping(*period, rows) == (shared[0] if shared else None)
+
+
+# --- projects ---
+
+
+def test_a_project_is_entered_once() -> None:
+    told = tell(
+        """
+        project physics
+        project physics                         -> again
+        project optics under physics
+        project optics                          -> EXISTS       # with another parent
+        project chemistry under alchemy         -> UNKNOWN_PROJECT
+        member physics alice pi
+        member physics bob member
+        member physics bob none
+        member chemistry bob member             -> UNKNOWN_PROJECT
+        """
+    )
+    assert [(each.uid, each.role.value) for each in told.book.members.values()] == [(1001, "pi")]
+
+
+@given(st.dictionaries(st.integers(0, 9), st.none() | st.integers(0, 9)), st.integers(0, 9))
+def test_a_line_is_nearest_first_without_repetition(parents: dict[int, int | None], project: int) -> None:
+    line = line_of(project, parents)
+    assert line[0] == project
+    assert 1 <= len(line) == len(set(line)) <= LINE_MAX
+    assert all(parents[child] == parent for child, parent in zip(line, line[1:], strict=False))
+
+
+def test_a_line_is_not_endless() -> None:
+    assert line_of(1, {1: 2, 2: 1}) == (1, 2)
+    assert line_of(0, {number: number + 1 for number in range(20)}) == tuple(range(LINE_MAX))

@@ -1,0 +1,119 @@
+"""Strategies for wishes: few projects, runs, users and keys, so that they meet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from fairbank.bank.allocation import AllocationEvent
+from fairbank.bank.project import Role
+from fairbank.bank.wish import (
+    Adjust,
+    Amend,
+    Charge,
+    Deposit,
+    Expire,
+    Found,
+    Hold,
+    Lapse,
+    Note,
+    Open,
+    Refund,
+    Release,
+    Request,
+    SetCap,
+    SetMember,
+    Transfer,
+    Withdraw,
+)
+from fairbank.cluster.job import Run
+from fairbank.values.time import Instant
+from fairbank.values.units import SuMinutes
+
+# The projects 1 to 4: a college, a department in it, a group in that, and one that stands alone.
+LINES = [(1,), (2, 1), (3, 2, 1), (4,)]
+FOUNDERS: list[Request] = [Found(gname=f"g{n}", gid=n, account=f"g{n}", parent=parent) for n, parent in ((1, None), (2, 1), (3, 2), (4, None))]
+
+
+def _grant(project: int, resource: str, start: int, end: int, *, shared: bool = False, limit: int = 0, deposit: int = 0) -> Open:
+    period = {"start": Instant(start), "end": Instant(end)}
+    sums = {"credit_limit": SuMinutes(limit), "deposit": SuMinutes(deposit)}
+    return Open(project=project, resource=resource, category="startup", shared=shared, **period, **sums)
+
+
+# Enough to draw on, and little enough to run out of it.
+GRANTS: list[Request] = [
+    _grant(1, "cpu", 0, 100, shared=True, deposit=60),
+    _grant(2, "cpu", 0, 60, deposit=80),
+    _grant(2, "cpu", 60, 120, deposit=40, limit=20),
+    _grant(3, "cpu", 0, 90, deposit=30),
+    _grant(4, "cpu", 10, 110, deposit=50),
+    _grant(1, "gpu", 0, 120, shared=True, limit=30),
+    SetCap(allocation=1, uid=1, cap=SuMinutes(20)),
+    SetCap(allocation=2, uid=1, cap=SuMinutes(30)),
+]
+
+keys = st.sampled_from([*[None] * 30, *(f"k{number}" for number in range(6))])
+amounts = st.integers(1, 40).map(SuMinutes)
+costs = st.integers(0, 40).map(SuMinutes)
+instants = st.integers(0, 12).map(lambda tens: Instant(10 * tens))
+resources = st.sampled_from(["cpu", "cpu", "cpu", "gpu"])
+projects = st.integers(1, 5)
+allocations = st.sampled_from([1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8])
+uids = st.integers(1, 2)
+runs = st.builds(Run, st.just("darwin"), st.integers(1, 4), st.just(0), st.integers(0, 1))
+starts = st.sampled_from([0, 10, 20, 50, 59, 60, 99, 100]).map(Instant)
+
+_drawn: dict[str, Any] = {"run": runs, "line": st.sampled_from(LINES), "resource": resources, "owner": uids, "start": starts}
+_ended: dict[str, Any] = {"ended": instants, "outcome": st.sampled_from(["COMPLETED", "FAILED"]), "elapsed_seconds": st.integers(0, 99)}
+
+of_runs = st.one_of(
+    st.builds(Hold, key=keys, amount=costs, until=instants, **_drawn),
+    st.builds(Hold, key=keys, amount=costs, until=instants, **_drawn),
+    st.builds(Adjust, key=keys, run=runs, amount=costs, until=instants),
+    st.builds(Charge, key=keys, amount=costs, **_drawn, **_ended),
+    st.builds(Release, key=keys, **_drawn, **_ended),
+    st.builds(Lapse, key=keys, run=runs),
+    st.builds(Refund, key=keys, run=runs, amount=st.none() | amounts),
+)
+of_credit = st.one_of(
+    st.builds(Deposit, key=keys, allocation=allocations, amount=amounts),
+    st.builds(Withdraw, key=keys, allocation=allocations, amount=amounts),
+    st.builds(Transfer, key=keys, source=allocations, target=allocations, amount=amounts),
+    st.builds(SetCap, key=keys, allocation=allocations, uid=uids, cap=st.none() | costs),
+)
+openings = st.builds(
+    Open,
+    key=keys,
+    project=projects,
+    resource=resources,
+    category=st.just("startup"),
+    start=instants,
+    end=instants,
+    shared=st.booleans(),
+    credit_limit=costs,
+    deposit=costs,
+)
+# Whose allocation it is, the door looks up: see `test_machine`.
+_amended: dict[str, Any] = {"key": keys, "allocation": allocations, "project": st.just(0), "resource": st.just("")}
+of_terms = st.one_of(
+    openings,
+    st.builds(Amend, start=st.none() | instants, end=st.none() | instants, **_amended),
+    st.builds(Amend, shared=st.booleans(), **_amended),
+    st.builds(Amend, credit_limit=costs, **_amended),
+    st.builds(Amend, event=st.sampled_from([*AllocationEvent, AllocationEvent.FREEZE]), end=st.none() | instants, **_amended),
+    st.builds(Expire, key=keys, allocation=allocations),
+)
+of_the_office = st.one_of(
+    st.builds(
+        Found,
+        key=keys,
+        gname=st.sampled_from(["g1", "g5", "g6"]),
+        gid=st.sampled_from([1, 5, 6]),
+        account=st.sampled_from(["g1", "g5"]),
+        parent=st.none() | projects,
+    ),
+    st.builds(SetMember, key=keys, project=projects, uid=uids, role=st.none() | st.sampled_from(Role)),
+    st.builds(Note, key=keys, details=st.just('{"as":7}')),
+)

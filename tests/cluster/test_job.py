@@ -1,0 +1,39 @@
+"""One execution of a job, and the parts its name is made of."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.cluster.job import Run, checked_run
+from fairbank.values.trouble import Malformed
+
+
+def test_a_run_is_never_the_job_id_alone() -> None:
+    before, after_wrap, requeued = Run("darwin", 7, 1_000), Run("darwin", 7, 9_000), Run("darwin", 7, 1_000, restart=1)
+    assert len({before, after_wrap, requeued, Run("caviness", 7, 1_000)}) == 4
+    assert str(requeued) == "darwin/7@1000.1"
+
+
+@pytest.mark.parametrize("run", [Run("darwin", 1, 0), Run("darwin", 2**32 - 1, 2**53 - 1, 65_535)])
+def test_runs_in_range(run: Run) -> None:
+    assert checked_run(run) is run
+
+
+@pytest.mark.parametrize(
+    ("run", "field"),
+    [
+        (Run("", 1, 0), "cluster"),
+        (Run("dar\nwin", 1, 0), "cluster"),
+        (Run("darwin", 0, 0), "job_id"),
+        (Run("darwin", 2**32, 0), "job_id"),
+        (Run("darwin", 1, -1), "submitted"),
+        (Run("darwin", 1, 2**53), "submitted"),
+        (Run("darwin", 1, 0, -1), "restart"),
+        (Run("darwin", 1, 0, 65_536), "restart"),
+    ],
+)
+def test_the_part_out_of_range_is_named(run: Run, field: str) -> None:
+    with pytest.raises(Malformed) as no:
+        checked_run(run)
+    assert no.value.field == field
+    assert no.value.remedy

@@ -1,0 +1,36 @@
+"""Partitions and the price factor of each QOS."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from fairbank.cluster.partition import Cluster, Partition
+from fairbank.values.tres import Adding
+from fairbank.values.trouble import Unknown
+
+DARWIN = Cluster(
+    "darwin",
+    {"standard": Partition("standard", "cpu"), "gpu-v100": Partition("gpu-v100", "gpu")},
+    {"idle": Fraction(0), "urgent": Fraction(3, 2)},
+)
+
+
+def test_a_partition_bills_one_resource_by_the_dearest_tres() -> None:
+    assert DARWIN.partition("gpu-v100").resource == "gpu"
+    assert DARWIN.partition("standard").adding is Adding.MAX_TRES
+
+
+def test_an_unknown_partition_is_answered_with_those_there_are() -> None:
+    with pytest.raises(Unknown, match="darwin has no partition 'large'") as no:
+        DARWIN.partition("large")
+    assert (no.value.field, no.value.remedy) == ("partition", "there are: gpu-v100, standard")
+    with pytest.raises(Unknown) as no:
+        Cluster("empty", {}).partition("standard")
+    assert no.value.remedy == "there are: none"
+
+
+@pytest.mark.parametrize(("qos", "factor"), [(None, 1), ("", 1), ("normal", 1), ("idle", 0), ("urgent", Fraction(3, 2))])
+def test_a_qos_that_nobody_priced_costs_the_plain_price(qos: str | None, factor: Fraction) -> None:
+    assert DARWIN.qos_factor(qos) == factor
