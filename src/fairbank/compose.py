@@ -104,7 +104,13 @@ class Works:
         upkeep = Upkeep(store, house.counter, clock, os.getuid())
         upkeep.start()
         try:
-            serve(house, socket=Path(settings.server.socket), host=settings.server.host, port=port or settings.server.port, ready=lambda: ready(f"unix:{settings.server.socket}"))
+            serve(
+                house,
+                socket=Path(settings.server.socket),
+                host=settings.server.host,
+                port=port or settings.server.port,
+                ready=lambda: ready(f"unix:{settings.server.socket}"),
+            )
         finally:
             upkeep.stop()
         return 0
@@ -179,6 +185,7 @@ class Works:
         trace: str,
         store: str,
         *,
+        cluster: str,
         percent: int,
         periods: int,
         days: int | None,
@@ -198,7 +205,7 @@ class Works:
         from fairbank.store.opening import open_store
 
         path = Path(trace)
-        plan = Plan(cluster="trace", percent=percent, periods=periods, days=days, payer=Payer(payer) if payer else None, actor=os.getuid())
+        plan = Plan(cluster=cluster, percent=percent, periods=periods, days=days, payer=Payer(payer) if payer else None, actor=os.getuid())
         policy = Policy(overrun=Overrun.RECORD if record_overruns else Overrun.WRITE_OFF)
         with open_trace(path):  # before a store is made for nothing
             migrate(store)
@@ -259,3 +266,7 @@ def usual_settings() -> Path:
     named = os.environ.get("FAIRBANK_CONFIG")
     own = usual_folder() / "fairbank.toml"
     return Path(named) if named else own if own.exists() else Path(SITE_SETTINGS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

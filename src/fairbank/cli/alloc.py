@@ -80,6 +80,8 @@ def _show(desk: Desk, options: Namespace) -> int:
         return 0
     row = desk.one(f"/alloc/{options.allocation}")
     if options.form is None and not options.format:
+        desk.say(caption(desk))
+        desk.say()
         for column in COLUMNS:
             desk.say(f"{column.head.lower():<10} {column.cell(row, desk.look)}")
         return 0

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_account
 from fairbank.cli.output import Listing, caption, show, shown_columns, watched
-from fairbank.report.columns import Column, Look, Row, day, instant_of, percent, su, text
+from fairbank.report.columns import Column, Look, Row, about_su, day, instant_of, percent, su, text
 from fairbank.report.pace import Course, Outlook, outlook, say
-from fairbank.values.time import DAY
+from fairbank.values.time import DAY, iso
 from fairbank.values.units import parse_su, show_su
 
 if TYPE_CHECKING:
@@ -24,39 +24,28 @@ SOON_DAYS = 14
 
 
 def outlook_of(row: Row) -> Outlook:
-    """Where a balance row is heading, at the instant that it was read."""
-    return outlook(
-        row["deposited"] + row["credit_limit"], row["charged"], instant_of(row["start"]), instant_of(row["end"]), instant_of(row["as_of"])
-    )
+    """Where a row that `balances` told is heading."""
+    return Outlook(Course(row["course"]), None if row["runs_out"] is None else instant_of(row["runs_out"]), row["left_over"])
 
 
 def _runs_out(row: Row, look: Look) -> str:
     return say(outlook_of(row), look)
 
 
-def _pace(row: Row, look: Look) -> str:
-    days = max(1, (instant_of(row["as_of"]) - instant_of(row["start"])) // DAY)
-    return f"{look.su(row['charged'] // days)}/d"
-
-
-def _days_left(row: Row, look: Look) -> str:
-    return f"{max(0, instant_of(row['end']) - instant_of(row['as_of'])) // DAY} d"
-
-
 COLUMNS = (
     Column("PROJECT", text("account")),
     Column("RESOURCE", text("resource")),
-    Column("GRANTED", su("deposited"), right=True, drop=4),
-    Column("USED", su("charged"), right=True, drop=2),
-    Column("HELD", su("held"), right=True, drop=1),
-    Column("AVAILABLE", su("available"), right=True),
+    Column("GRANTED", about_su("deposited"), right=True, drop=4),
+    Column("USED", about_su("charged"), right=True, drop=2),
+    Column("HELD", about_su("held"), right=True, drop=1),
+    Column("AVAILABLE", about_su("available"), right=True),
     Column("USED%", percent("used_percent"), right=True, drop=5),
     Column("EXPIRES", day("end"), drop=3),
     Column("RUNS-OUT", _runs_out, drop=1),
     Column("ALLOC", text("id"), right=True, extra=True),
     Column("CATEGORY", text("category"), extra=True),
-    Column("LEFT", _days_left, right=True, extra=True),
-    Column("PACE", _pace, right=True, extra=True),
+    Column("LEFT", lambda row, look: f"{row['days_left']} d", right=True, extra=True),
+    Column("PACE", lambda row, look: f"{look.brief_su(row['pace'])}/d", right=True, extra=True),
     Column("STATE", text("state"), extra=True),
     Column("LIMIT", su("credit_limit"), right=True, extra=True),
 )
@@ -81,7 +70,7 @@ def _show(desk: Desk, wanted: int | None) -> int:
     if not rows:
         desk.check_account(options.account)
     short = [row for row in rows if wanted is not None and row["available"] < wanted]
-    warnings = [line for row in rows if (line := _warning(row))]
+    warnings = [line for row in rows if (line := _warning(row, desk.bank_time))]
     warnings += [f"{_name(row)} has {show_su(row['available'])} SU left, less than {show_su(wanted or 0)}" for row in short]
     notes = ["HELD is set aside for jobs that run; what they do not use comes back when they end."] if any(r["held"] for r in rows) else []
     show(
@@ -100,29 +89,37 @@ def _show(desk: Desk, wanted: int | None) -> int:
 
 
 def balances(desk: Desk, query: Mapping[str, object]) -> Sequence[Row]:
-    """The balance rows in the order of project and resource, each with the outlook and with when it was read."""
-    rows = []
-    for row in sorted(desk.rows("/balance", query), key=lambda each: (each["account"], each["resource"], each["start"])):
-        seen = outlook_of({**row, "as_of": desk.as_of})
-        rows.append({**row, "as_of": desk.as_of, "course": seen.course.value, "runs_out": seen.at, "left_over": seen.left_over})
-    return rows
+    """The balance rows in the order of project and resource, each with its outlook, its pace a day and the days to its end."""
+    rows = sorted(desk.rows("/balance", query), key=lambda each: (each["account"], each["resource"], each["start"]))
+    return [{**row, **_seen(row, desk.bank_time)} for row in rows]
+
+
+def _seen(row: Row, now: int) -> dict[str, object]:
+    start, end = instant_of(row["start"]), instant_of(row["end"])
+    seen = outlook(row["deposited"] + row["credit_limit"], row["charged"], start, end, now)
+    return {
+        "course": seen.course.value,
+        "runs_out": None if seen.at is None else iso(seen.at),
+        "left_over": seen.left_over,
+        "pace": row["charged"] * DAY // max(DAY, now - start),
+        "days_left": max(0, end - now) // DAY,
+    }
 
 
 def _name(row: Row) -> str:
     return f"{row['account']}/{row['resource']}"
 
 
-def _warning(row: Row) -> str | None:
+def _warning(row: Row, now: int) -> str | None:
     """A line for what somebody should look at soon."""
-    account, days = row["account"], max(0, instant_of(row["end"]) - instant_of(row["as_of"])) // DAY
+    which = f"-A {row['account']} -r {row['resource']}"
     match outlook_of(row):
-        case Outlook(Course.RUNS_OUT, int(at)) if at - instant_of(row["as_of"]) < SOON_DAYS * DAY:
-            left = (at - instant_of(row["as_of"])) // DAY
-            return f"! {_name(row)}: at this pace empty in {left} days.  See: fairbank usage -A {account} -r {row['resource']}"
+        case Outlook(Course.RUNS_OUT, int(at)) if at - now < SOON_DAYS * DAY:
+            return f"! {_name(row)}: at this pace empty in {(at - now) // DAY} days.  See: fairbank usage {which}"
         case Outlook(Course.EMPTY) if row["charged"]:
-            return f"!! {_name(row)}: empty; new jobs are refused.  See: fairbank statement -A {account} -r {row['resource']}"
+            return f"!! {_name(row)}: empty; new jobs are refused.  See: fairbank statement {which}"
         case Outlook(Course.UNUSED):
-            return f"! {_name(row)}: under-used, {days} days left.  See: fairbank usage -A {account} --by month"
+            return f"! {_name(row)}: under-used, {row['days_left']} days left.  See: fairbank usage {which} --by month"
         case _:
             return None
 

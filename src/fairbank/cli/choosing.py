@@ -37,8 +37,9 @@ def the_project(desk: Desk, said: str) -> Row:
     if said.isascii() and said.isdigit() and len(said) <= 15:
         return desk.one(f"/project/{int(said)}")
     for field in ("account", "gname"):
-        if found := desk.rows("/project", {field: said}, 1):
-            return found[0]
+        for row in desk.get("/project", {field: said, "limit": 1})["data"]:
+            found: Row = row
+            return found
     mine = [str(row["account"]) for row in desk.rows("/project")]
     raise Unknown(
         f"there is no project {plain(said[:64])!r} that you may see{did_you_mean(said, mine)}",

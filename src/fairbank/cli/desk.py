@@ -152,7 +152,7 @@ class Desk:
             units=getattr(self.options, "units", "h"),
             separators=self.for_people and form is None,
             zone=Local(),
-            bars=form is None,
+            exact=form is not None,
         )
 
     @property

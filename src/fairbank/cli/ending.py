@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from fairbank.cli.parser import Shown
 from fairbank.report.cells import plain
-from fairbank.rest.client import Refused
 from fairbank.values.trouble import Trouble
 from fairbank.values.units import show_su
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from fairbank.rest.client import Refused
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 
@@ -33,8 +34,6 @@ def ended(command: Callable[[], int], program: str = "fairbank") -> int:
         return DONE  # whoever read us has seen enough
     except KeyboardInterrupt:
         return INTERRUPTED
-    except Refused as no:
-        return _tell(refusal_lines(no), no.exit, program)
     except Trouble as trouble:
         return _tell(trouble_lines(trouble), trouble.exit, program)
     except OSError as error:
@@ -45,7 +44,9 @@ def ended(command: Callable[[], int], program: str = "fairbank") -> int:
 
 
 def trouble_lines(trouble: Trouble) -> list[str]:
-    """The sentence, the field concerned, the remedy."""
+    """The sentence, the field concerned, the remedy; or all that a refusal has to say."""
+    if "refusal" in vars(trouble):  # rest.client.Refused, which help and its like need not import
+        return refusal_lines(cast("Refused", trouble))
     lines = [plain(trouble.message)]
     if trouble.field:
         lines.append(f"  field: {plain(trouble.field)}")

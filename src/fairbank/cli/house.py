@@ -89,9 +89,22 @@ class Invariant(Protocol):
     def figures(self) -> str: ...
 
 
+class Demand(Protocol):
+    """What the trace asked for: its lines, and those of them that have nothing to bill."""
+
+    @property
+    def jobs(self) -> int: ...
+    @property
+    def never_ran(self) -> int: ...
+    @property
+    def without_size(self) -> int: ...
+
+
 class Replayed(Protocol):
     """What came of a replay. `operations` are holds, charges, releases and refusals together."""
 
+    @property
+    def demand(self) -> Demand: ...
     @property
     def holds(self) -> int: ...
     @property
@@ -155,6 +168,7 @@ class House(Protocol):
         trace: str,
         store: str,
         *,
+        cluster: str,
         percent: int,
         periods: int,
         days: int | None,

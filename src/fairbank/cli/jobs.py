@@ -42,7 +42,7 @@ COLUMNS = (
     Column("ELAPSED", duration("ran"), right=True, drop=1),
     Column("SU", su("cost"), right=True),
     Column("HELD", su("held"), right=True, drop=1),
-    Column("REASON", _reason, drop=4),
+    Column("REASON", _reason, drop=4, least=10),
     Column("SUBMIT", moment("submitted"), extra=True),
     Column("START", moment("start"), extra=True),
     Column("END", moment("ended"), extra=True),

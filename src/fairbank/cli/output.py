@@ -33,6 +33,8 @@ class Listing(NamedTuple):
     empty: str = "There is nothing to show."
     more: Mapping[str, object] = {}
     """What else `--json` is to hold, beside the rows."""
+    exact: bool = False
+    """Whether the table is shown as wide as it is."""
 
 
 def shown_columns(desk: Desk, columns: Sequence[Column]) -> bool:
@@ -83,7 +85,7 @@ def _show_table(desk: Desk, listing: Listing, columns: Sequence[Column]) -> None
         desk.say(listing.caption)
         desk.say()
     rows = [*listing.rows, listing.total] if listing.total is not None else listing.rows
-    made = table(columns, rows, desk.look, desk.room, heads=heads)
+    made = table(columns, rows, desk.look, _room(desk, listing), heads=heads)
     _say(desk, coloured(made.lines, heads=heads) if desk.colours else made.lines)
     if made.dropped:
         desk.detail(f"No room for {', '.join(made.dropped)}; a wider window or -o +COL shows them.")
@@ -93,6 +95,14 @@ def _show_table(desk: Desk, listing: Listing, columns: Sequence[Column]) -> None
         desk.note(line)
 
 
+def _room(desk: Desk, listing: Listing) -> int:
+    """As wide as the terminal; without bound when the columns were named one by one, or all were asked for."""
+    wanted = desk.options.format
+    named = bool(wanted) and not all(each.strip().startswith("+") for each in wanted.split(","))
+    return UNBOUND if listing.exact or named or desk.options.long else desk.room
+
+
+UNBOUND = 1_000_000
 BOLD, RED, YELLOW, PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
 _MARK = re.compile(r"(?:(?<=\s)|^)(!!?|x)(?=\s)")
 

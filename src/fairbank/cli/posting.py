@@ -68,7 +68,7 @@ def post(desk: Desk, posting: Posting) -> Row | None:
     options = desk.options
     if options.dry_run:
         columns = [column for column in ENTRY_COLUMNS if any(column.cell(row, desk.look) for row in posting.entries)]
-        show(desk, Listing("fairbank.entry/1", columns, posting.entries, "Nothing is changed. This would be posted:"))
+        show(desk, Listing("fairbank.entry/1", columns, posting.entries, "Nothing is changed. This would be posted:", exact=True))
         return None
     if not desk.agreed(posting.question):
         desk.note("Nothing was changed.")

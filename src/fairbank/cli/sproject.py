@@ -69,7 +69,7 @@ FAILURES = (
     Column("AMOUNT", su("asked"), right=True),
     Column("BALANCE", su("available"), right=True),
     Column("TIME", moment("at"), drop=1),
-    Column("MESSAGE", text("detail"), drop=3),
+    Column("MESSAGE", text("detail"), drop=3, least=16),
 )
 FAILURE_DETAIL = (
     Column("ACTIVITY-ID", text("id"), right=True),

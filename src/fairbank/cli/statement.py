@@ -39,8 +39,8 @@ def _reason(row: Row, look: Look) -> str:
 
 
 COLUMNS = (
-    Column("TIME", moment("at")),
-    Column("ENTRY", text("id"), right=True, drop=3),
+    Column("TIME", lambda row, look: row.get("label") or moment("at")(row, look)),
+    Column("ENTRY", text("id"), right=True, drop=4),
     Column("KIND", text("kind")),
     Column("JOB/REF", text("job_id"), right=True, drop=1),
     Column("AMOUNT", _amount, right=True),
@@ -51,7 +51,7 @@ COLUMNS = (
     Column("OWNER", text("owner"), extra=True),
     Column("WHO", text("who"), extra=True),
     Column("SEQ", text("seq"), right=True, extra=True),
-    Column("REASON", _reason, drop=4),
+    Column("REASON", _reason, drop=3, least=12),
 )
 
 
@@ -73,7 +73,7 @@ def run(desk: Desk, options: Namespace) -> int:
     page = read_statement(desk, allocation, options.limit, period)
     entries = _told(desk, page)
     is_table = options.form is None
-    rows = [{**page["opening"], "kind": None, "id": "(opening)"}, *entries, _closing(page)] if is_table else entries
+    rows = [{**page["opening"], "label": "(opening)"}, *entries, _closing(page)] if is_table else entries
     show(
         desk,
         Listing(
@@ -118,7 +118,7 @@ def _closing(page: Row) -> Row:
     sums = page["closing"]
     holds = sums["charged"] + sums["held"] + sums["available"] == sums["deposited"] + sums["credit_limit"]
     said = "used + held + available = granted" if holds else "!! used + held + available is not what was granted"
-    return {**sums, "kind": None, "id": "(closing)", "comment": said}
+    return {**sums, "label": "(closing)", "comment": said}
 
 
 def _caption(desk: Desk, row: Row) -> str:

@@ -23,7 +23,7 @@ BAR = 25
 def _share(row: Row, look: Look) -> str:
     permille = row["share_permille"]
     said = f"{permille // 10}.{permille % 10}%"
-    if not look.bars:
+    if look.exact:
         return said
     bar = "" if look.short or "total" in row else "#" * (permille * BAR // 1000)
     return f"{said:>6} {bar}"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from fairbank.report.cells import plain
 from fairbank.values.time import parse_instant, show_duration
-from fairbank.values.units import show_su
+from fairbank.values.units import WORTH, show_su
 
 Row = Mapping[str, Any]
 """One object of an answer of the bank."""
@@ -17,24 +17,30 @@ UNITS = {"m": "SU-minutes", "h": "SU", "k": "thousand SU", "M": "million SU"}
 
 
 class Look(NamedTuple):
-    """How figures and times are shown: in which units, with thousands separators or not, in which zone, in short or at length,
-    with little bars beside shares or not."""
+    """How figures and times are shown: in which units, with thousands separators or not, in which zone; in short where there is
+    little room, and exactly, for programs, without anything that is only for the eye."""
 
     units: str = "h"
     separators: bool = False
     zone: tzinfo = UTC
     short: bool = False
-    bars: bool = False
+    exact: bool = False
 
     def su(self, minutes: int) -> str:
         return show_su(minutes, units=self.units, separators=self.separators)
+
+    def brief_su(self, minutes: int) -> str:
+        """In short, from 100 units on without what is less than one."""
+        worth = WORTH[self.units]
+        return self.su(minutes // worth * worth if self.short and minutes >= 100 * worth else minutes)
 
     def day(self, instant: int) -> str:
         return datetime.fromtimestamp(instant, self.zone).strftime("%Y-%m-%d")
 
     def moment(self, instant: int) -> str:
-        """`2026-11-21 07:30:12`, in short `11-21 07:30`."""
-        return datetime.fromtimestamp(instant, self.zone).strftime("%m-%d %H:%M" if self.short else "%Y-%m-%d %H:%M:%S")
+        """`2026-11-21 07:30:12`, in short `11-21 07:30`, exactly `2026-11-21T07:30:12-05:00`."""
+        at = datetime.fromtimestamp(instant, self.zone)
+        return at.isoformat() if self.exact else at.strftime("%m-%d %H:%M" if self.short else "%Y-%m-%d %H:%M:%S")
 
     def as_of(self, instant: int) -> str:
         """`2026-11-21 07:30:12 -05:00`."""
@@ -48,7 +54,8 @@ Show = Callable[[Row, Look], str]
 
 class Column(NamedTuple):
     """`drop` says which column goes first where there is too little room: the higher, the earlier; 0 stays.
-    An `extra` column is shown where there is much room, or when asked for. `wide` is a width asked for.
+    Before any goes, those with a `least` width are cut down to it. An `extra` column is shown where there is much room, or when
+    asked for. `wide` is a width asked for.
     """
 
     head: str
@@ -57,6 +64,7 @@ class Column(NamedTuple):
     drop: int = 0
     extra: bool = False
     wide: int | None = None
+    least: int | None = None
 
     def cell(self, row: Row, look: Look) -> str:
         """What stands in the row, harmless for a terminal."""
@@ -68,14 +76,14 @@ def text(key: str) -> Show:
     return lambda row, look: "" if row.get(key) is None else str(row[key])
 
 
-def su(key: str, sign: str = "") -> Show:
-    """The field as an amount; `sign` stands before what is above zero."""
+def su(key: str) -> Show:
+    """The field as an amount, to the minute."""
+    return lambda row, look: "" if row.get(key) is None else look.su(int(row[key]))
 
-    def show(row: Row, look: Look) -> str:
-        minutes = row.get(key)
-        return "" if minutes is None else (sign if minutes > 0 else "") + look.su(int(minutes))
 
-    return show
+def about_su(key: str) -> Show:
+    """The field as an amount that may be cut to whole units where there is little room."""
+    return lambda row, look: "" if row.get(key) is None else look.brief_su(int(row[key]))
 
 
 def percent(key: str) -> Show:

@@ -9,7 +9,7 @@ from typing import Any
 from fairbank.report.columns import Look, Row
 
 AMOUNTS = frozenset(
-    "amount asked available cap charged credit_limit deposited granted held left_over overrun refunded shortfall used written_off".split()
+    "amount asked available cap charged cost credit_limit deposited held left left_over pace refunded returned shortfall written_off".split()
 )
 """The fields that are amounts, wherever they stand."""
 

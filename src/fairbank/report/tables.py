@@ -30,8 +30,12 @@ class _Grid(NamedTuple):
     def widths(self) -> list[int]:
         return [max(map(width, column), default=0) for column in zip(*self.cells, strict=True)]
 
-    def total(self) -> int:
-        return sum(self.widths()) + self.gap * (len(self.columns) - 1)
+    def total(self, *, least: bool = False) -> int:
+        """How wide the table is; with `least`, once the columns are cut that may be."""
+        widths = self.widths()
+        if least:
+            widths = [min(wide, column.least or wide) for column, wide in zip(self.columns, widths, strict=True)]
+        return sum(widths) + self.gap * (len(widths) - 1)
 
 
 def table(columns: Sequence[Column], rows: Sequence[Row], look: Look, room: int = 80, *, heads: bool = True) -> Table:
@@ -47,7 +51,7 @@ def table(columns: Sequence[Column], rows: Sequence[Row], look: Look, room: int 
 
 
 def _fitting(columns: Sequence[Column], rows: Sequence[Row], look: Look, room: int, heads: bool) -> tuple[_Grid, list[str]]:
-    """The richest grid that fits: all columns far apart, closer, in short, then one column after the other less."""
+    """The richest grid that fits: all columns far apart, closer, in short, some cut, then one column after the other less."""
     chosen = [column for column in columns if not column.extra or room >= WIDE]
     going = sorted((each for each in chosen if each.extra or each.drop), key=lambda each: (each.extra, each.drop))
     while True:
@@ -55,7 +59,7 @@ def _fitting(columns: Sequence[Column], rows: Sequence[Row], look: Look, room: i
             grid = _grid(chosen, rows, look._replace(short=brief), gap, heads)
             if grid.total() <= room:
                 break
-        if grid.total() <= room or not going:
+        if grid.total(least=True) <= room or not going:
             return grid, [each.head for each in columns if each not in chosen and not (each.extra and room < WIDE)]
         gone = going.pop()
         chosen = [each for each in chosen if each is not gone]
@@ -68,27 +72,34 @@ def _grid(columns: Sequence[Column], rows: Sequence[Row], look: Look, gap: int, 
 
 
 def _shrunk(grid: _Grid, room: int) -> list[int]:
-    """The widths of the columns: those asked for, and where even so there is too little room, text columns cut, the widest first."""
+    """The widths of the columns: those asked for; and where there is too little room, first the columns that may be cut are, then
+    all text, the widest first. Figures never are."""
     widths = [wide if column.wide is None else column.wide for column, wide in zip(grid.columns, grid.widths(), strict=True)]
     over = sum(widths) + grid.gap * (len(widths) - 1) - room
-    while over > 0:
-        texts = [place for place, column in enumerate(grid.columns) if not column.right and column.wide is None]
-        wide, place = max(((widths[place], place) for place in texts), default=(0, 0))
-        if wide <= NARROWEST:
-            break
-        widths[place] -= 1
-        over -= 1
+    free = [place for place, column in enumerate(grid.columns) if column.wide is None]
+    for places, floors in (
+        ([place for place in free if grid.columns[place].least], {place: grid.columns[place].least or 0 for place in free}),
+        ([place for place in free if not grid.columns[place].right], dict.fromkeys(free, NARROWEST)),
+    ):
+        while over > 0:
+            wide, place = max(((widths[place], place) for place in places if widths[place] > floors[place]), default=(0, -1))
+            if not wide:
+                break
+            widths[place] -= 1
+            over -= 1
     return widths
 
 
 def separated(columns: Sequence[Column], rows: Sequence[Row], look: Look, delimiter: str = "|", *, heads: bool = True) -> list[str]:
-    """Lines for a script: cells apart by `delimiter`, none at the end."""
+    """Lines for a script: cells apart by `delimiter`, none at the end. Always the same columns: the usual ones, or those asked for."""
+    columns = [column for column in columns if not column.extra]
     lines = [delimiter.join(column.head for column in columns)] if heads else []
     return lines + [delimiter.join(without(delimiter, column.cell(row, look)) for column in columns) for row in rows]
 
 
 def csv(columns: Sequence[Column], rows: Sequence[Row], look: Look, *, heads: bool = True) -> list[str]:
-    """Lines for a spreadsheet, in which no cell is taken for a formula."""
+    """Lines for a spreadsheet, in which no cell is taken for a formula. Always the same columns: the usual ones, or those asked for."""
+    columns = [column for column in columns if not column.extra]
     lines = [",".join(for_spreadsheet(column.head) for column in columns)] if heads else []
     return lines + [",".join(for_spreadsheet(column.cell(row, look)) for column in columns) for row in rows]
 
@@ -99,7 +110,7 @@ def choose(columns: Sequence[Column], wanted: str | None, *, extras: bool = Fals
     What is asked for by name is never dropped. Without `wanted` the usual ones, and with `extras` all. Raises Malformed.
     """
     if not wanted:
-        return [column._replace(extra=False) for column in columns] if extras else list(columns)
+        return [column._replace(extra=False, drop=0) for column in columns] if extras else list(columns)
     asked = [each.strip() for each in wanted.split(",") if each.strip()]
     named = [_asked(columns, each.removeprefix("+")) for each in asked]
     if all(each.startswith("+") for each in asked):

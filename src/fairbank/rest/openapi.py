@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -34,6 +35,7 @@ _SCHEMES = {
     ),
 }
 REF = "#/components/schemas/{name}"
+_REFERENCE = re.compile(r'"#/components/schemas/([^"]+)"')
 
 
 def describe(routes: Sequence[HTTPRouteHandler]) -> dict[str, Any]:
@@ -54,17 +56,55 @@ def describe(routes: Sequence[HTTPRouteHandler]) -> dict[str, Any]:
         path="/unserved",
     )
     unserved = Litestar(list(routes), request_class=Asking, openapi_config=config, logging_config=None)
-    document: dict[str, Any] = unserved.openapi_schema.to_schema()
+    drawn = msgspec.json.encode(unserved.openapi_schema.to_schema())
+    document: dict[str, Any] = msgspec.json.decode(drawn.replace(f"{answers.__name__}.".encode(), b""))
+    open_to_all = {str(route.operation_id) for route in routes if route.opt.get("open")}
+    for operation in _operations(document):
+        _tidy(operation, open_to_all)
     document["components"]["schemas"] = _shapes(document["components"]["schemas"])
     return document
 
 
-def _shapes(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """msgspec's description of each shape that the framework named, and of what they are made of."""
+def _tidy(operation: dict[str, Any], open_to_all: Container[str]) -> None:
+    """What the framework leaves out or says too much."""
+    operation["summary"] = operation["description"].partition(".")[0]
+    operation.pop("deprecated", None)
+    if operation["operationId"] in open_to_all:
+        operation["security"] = []
+    for parameter in operation.get("parameters", ()):
+        parameter.pop("deprecated", None)
+        parameter.pop("allowEmptyValue", None)
+        parameter.pop("allowReserved", None)
+        parameter["schema"] = _present(parameter["schema"])
+
+
+def _present(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a parameter that is there; one that is not there is no null."""
+    found = dict(schema)
+    for each in found.pop("oneOf", ()):
+        if each != {"type": "null"}:
+            found |= each
+    if isinstance(found.get("type"), list):
+        found["type"] = next(each for each in found["type"] if each != "null")
+    if "enum" in found:
+        found["enum"] = [each for each in found["enum"] if each is not None]
+    if found.get("type") == "integer":
+        found.setdefault("minimum", 0)  # the framework forgets a bound of 0
+    return found
+
+
+def _shapes(wanted: Iterable[str]) -> dict[str, Any]:
+    """msgspec's description of each shape that the framework named, and of what these are made of."""
     _, known = msgspec.json.schema_components(list(_structs()), ref_template=REF)
     reports = [{"$ref": REF.format(name=each.__name__)} for each in (requests.HoldReport, requests.AdjustReport, requests.CompleteReport)]
     known["Reports"]["properties"]["reports"]["items"] = {"anyOf": reports}
-    return {**wanted, **known}
+    found: dict[str, Any] = {}
+    waiting = set(wanted)
+    while waiting:
+        name = waiting.pop()
+        found[name] = known[name]
+        waiting |= set(_REFERENCE.findall(msgspec.json.encode(known[name]).decode())) - found.keys()
+    return dict(sorted(found.items()))
 
 
 def _structs() -> Iterator[Any]:
@@ -79,10 +119,14 @@ def _is_struct(each: object) -> bool:
     return isinstance(each, type) and issubclass(each, msgspec.Struct) and each.__module__.startswith("fairbank.")
 
 
+def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for path in document["paths"].values():
+        yield from path.values()
+
+
 def queries_of(document: Mapping[str, Any]) -> dict[str, frozenset[str]]:
     """The names of the query parameters of each operation, by its id."""
     return {
         operation["operationId"]: frozenset(each["name"] for each in operation.get("parameters", ()) if each["in"] == "query")
-        for path in document["paths"].values()
-        for operation in path.values()
+        for operation in _operations(document)
     }

@@ -27,9 +27,9 @@ _log = logging.getLogger(__name__)
 class SaidNo(Exception):
     """The bank's no on its way to the client."""
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: Refusal, alternatives: tuple[Alternative, ...] = ()) -> None:
         super().__init__(refusal.reason.name)
-        self.refusal = refusal
+        self.refusal, self.alternatives = refusal, alternatives
 
 
 def problem_of_trouble(trouble: Trouble) -> Problem:
@@ -129,7 +129,7 @@ def _on_trouble(_: Request[Any, Any, Any], trouble: Trouble) -> Response[Problem
 
 
 def _on_refusal(_: Request[Any, Any, Any], no: SaidNo) -> Response[Problem]:
-    return response_of(problem_of_refusal(no.refusal))
+    return response_of(problem_of_refusal(no.refusal, no.alternatives))
 
 
 def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:

@@ -60,6 +60,7 @@ def writes(verb: Callable[..., Any], path: str, **more: Any) -> Decorator:
 
 def _route(verb: Callable[..., Any], path: str, responses: dict[int, ResponseSpec], more: dict[str, Any]) -> Decorator:
     more.setdefault("sync_to_thread", True)  # None for a coroutine
+    more.setdefault("response_description", "What was asked for" if verb is litestar.get else "Done")
 
     def route(handler: Callable[..., Any]) -> litestar.handlers.HTTPRouteHandler:
         made: litestar.handlers.HTTPRouteHandler = verb(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, update
@@ -14,8 +15,9 @@ from fairbank.bank.needs import Needs
 from fairbank.bank.project import Project
 from fairbank.bank.run import RunRecord, UserSums
 from fairbank.store import schema
-from fairbank.store.contract import Contention
-from fairbank.store.rows import Row, allocation_of, allocation_row, entry_of, member_of, member_row, project_of, project_row, run_of
+from fairbank.store.rows import Row, allocation_row, entry_of, member_of, member_row, project_of, project_row, run_row
+
+_ID = attrgetter("id")
 
 Columns = list[Sequence[Any]]
 """Rows, column by column."""
@@ -39,6 +41,10 @@ class SqlTransaction(ABC):
         """The rows that the named statement finds for the wanted keys."""
 
     @abstractmethod
+    def _load(self, needs: Needs) -> tuple[list[Allocation], list[RunRecord]]:
+        """Lock and read the allocations concerned, in the order of their numbers, and read the runs: as they are under the lock."""
+
+    @abstractmethod
     def _fresh(self, needs: Needs) -> tuple[Iterable[int], Iterable[int], Iterable[int]]:
         """Numbers for new entries, allocations and projects."""
 
@@ -48,16 +54,12 @@ class SqlTransaction(ABC):
 
     def book(self, needs: Needs) -> Book:
         """Lock the allocations, then the office, then read. Raises Contention."""
-        wanted_runs = columns(needs.runs, 4)
+        runs: list[RunRecord] = []
         if needs.allocations or needs.funds or needs.runs:
-            locked = self._find("lock", [list(needs.allocations)], columns(needs.funds, 2), wanted_runs)
-            self._loaded = {row[0]: allocation_of(row) for row in locked}
+            allocations, runs = self._load(needs)
+            self._loaded = {each.id: each for each in allocations}
         if needs.office:
             self._office = Office(*self._find("office")[0])
-        runs = [run_of(row) for row in self._find("runs", wanted_runs)] if needs.runs else []
-        for each in runs:
-            if each.allocation not in self._loaded:
-                raise Contention(f"run {each.run} arrived while its allocation was not locked yet")
         entry_ids, allocation_ids, project_ids = self._fresh(needs)
         return Book(
             allocations=self._loaded.values(),
@@ -137,16 +139,29 @@ def columns(rows: Collection[Sequence[Any]], width: int) -> Columns:
     return list(zip(*rows, strict=True)) if rows else [()] * width
 
 
-def sums_row(allocation: Allocation) -> tuple[Any, ...]:
-    """What every entry of an allocation changes, after its number."""
-    a = allocation
-    return (a.id, a.deposited, a.charged, a.held, a.overrun, a.seq, a.link)
+def changed_sums(book: Book) -> list[tuple[Any, ...]]:
+    """What every entry of an allocation changes, after its number; like all that follows, in the order of the key."""
+    found = (book.allocations[number] for number in sorted(book.touched - book.opened))
+    return [(each.id, each.deposited, each.charged, each.held, each.overrun, each.seq, each.link) for each in found]
 
 
-def changed_run_row(record: RunRecord) -> tuple[Any, ...]:
+def changed_users(book: Book) -> list[tuple[Any, ...]]:
+    """Whole rows, some of them new."""
+    found = ((pair, book.users[pair]) for pair in sorted(book.changed_users))
+    return [(*pair, sums.charged, sums.held, sums.cap) for pair, sums in found]
+
+
+def changed_runs(book: Book) -> list[tuple[Any, ...]]:
     """What may change of a run, after its number."""
-    r = record
-    return (r.id, r.state.value, r.held, r.charged, r.written_off, r.refunded, r.until, r.ended, r.outcome, r.elapsed_seconds)
+    found = sorted((book.runs[run] for run in book.changed_runs), key=_ID)
+    return [
+        (r.id, r.state._value_, r.held, r.charged, r.written_off, r.refunded, r.until, r.ended, r.outcome, r.elapsed_seconds) for r in found
+    ]
+
+
+def new_runs(book: Book) -> list[tuple[Any, ...]]:
+    """Whole rows."""
+    return [run_row(record) for record in sorted((book.runs[run] for run in book.new_runs), key=_ID)]
 
 
 def _terms(allocation: Allocation) -> tuple[Any, ...]:

@@ -10,11 +10,14 @@ import msgspec
 import psycopg
 from sqlalchemy import Connection
 
+from fairbank.bank.allocation import Allocation
 from fairbank.bank.book import Book
 from fairbank.bank.needs import Needs
-from fairbank.store.batch import Columns, SqlTransaction, changed_run_row, columns, sums_row
+from fairbank.bank.run import RunRecord
+from fairbank.store.batch import Columns, SqlTransaction, changed_runs, changed_sums, changed_users, columns, new_runs
+from fairbank.store.contract import Contention
 from fairbank.store.queries import queries
-from fairbank.store.rows import Row, entry_row, run_row
+from fairbank.store.rows import Row, allocation_of, entry_row, run_of
 
 _SQL = queries("postgres")
 _BLOCK = 1_000  # the increment of the sequence entry_block
@@ -55,6 +58,16 @@ class PostgresTransaction(SqlTransaction):
         self._run(name, wanted)
         return self._cursor.fetchall()
 
+    def _load(self, needs: Needs) -> tuple[list[Allocation], list[RunRecord]]:
+        wanted = columns(needs.runs, 4)
+        allocations = [allocation_of(row) for row in self._find("lock", [list(needs.allocations)], columns(needs.funds, 2), wanted)]
+        locked = {each.id for each in allocations}
+        runs = [run_of(row) for row in self._find("runs", wanted)] if needs.runs else []
+        for each in runs:
+            if each.allocation not in locked:
+                raise Contention(f"run {each.run} arrived while its allocation was not locked yet")
+        return allocations, runs
+
     def _fresh(self, needs: Needs) -> tuple[Iterable[int], Iterable[int], Iterable[int]]:
         return (
             self._numbers.at_least(needs.entries, self._cursor),
@@ -68,10 +81,9 @@ class PostgresTransaction(SqlTransaction):
     def _write_batch(self, book: Book) -> None:
         if not book.entries:
             return
-        sums = columns([sums_row(book.allocations[number]) for number in book.touched - book.opened], 7)
-        users = columns([(*pair, user.charged, user.held, user.cap) for pair in book.changed_users for user in (book.users[pair],)], 5)
-        changed = columns([changed_run_row(book.runs[run]) for run in book.changed_runs], 10)
-        new = columns([run_row(book.runs[run]) for run in book.new_runs], 18)
+        sums = columns(changed_sums(book), 7)
+        users = columns(changed_users(book), 5)
+        changed, new = columns(changed_runs(book), 10), columns(new_runs(book), 18)
         entries = columns([entry_row(entry) for entry in book.entries], 20)
         sums[_LINK_OF_SUMS] = _hexadecimal(sums[_LINK_OF_SUMS])
         entries[_DIGEST], entries[_LINK] = _hexadecimal(entries[_DIGEST]), _hexadecimal(entries[_LINK])

@@ -53,7 +53,7 @@ def member_of(row: Row) -> Member:
 
 
 def member_row(member: Member) -> tuple[Any, ...]:
-    return (member.project, member.uid, member.role.value)
+    return (member.project, member.uid, member.role._value_)
 
 
 def allocation_of(row: Row) -> Allocation:
@@ -85,7 +85,7 @@ def allocation_row(allocation: Allocation) -> tuple[Any, ...]:
         allocation.category,
         allocation.start,
         allocation.end,
-        allocation.state.value,
+        allocation.state._value_,
         allocation.shared,
         allocation.credit_limit,
         allocation.deposited,
@@ -135,7 +135,7 @@ def run_row(record: RunRecord) -> tuple[Any, ...]:
         record.allocation,
         record.owner,
         record.partition,
-        record.state.value,
+        record.state._value_,
         record.held,
         record.charged,
         record.written_off,
@@ -181,7 +181,7 @@ def entry_row(entry: Entry) -> tuple[Any, ...]:
         entry.book,
         entry.seq,
         entry.at,
-        entry.kind.value,
+        entry.kind._value_,
         entry.amount,
         entry.run,
         entry.owner,

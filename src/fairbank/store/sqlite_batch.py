@@ -8,11 +8,13 @@ from typing import Any
 
 import msgspec
 
+from fairbank.bank.allocation import Allocation
 from fairbank.bank.book import Book
 from fairbank.bank.needs import Needs
-from fairbank.store.batch import Columns, SqlTransaction, changed_run_row, sums_row
+from fairbank.bank.run import RunRecord
+from fairbank.store.batch import Columns, SqlTransaction, changed_runs, changed_sums, changed_users, columns, new_runs
 from fairbank.store.queries import queries
-from fairbank.store.rows import Row, entry_row, run_row
+from fairbank.store.rows import Row, allocation_of, entry_row, run_of
 
 _SQL = queries("sqlite")
 
@@ -31,12 +33,18 @@ class SqliteTransaction(SqlTransaction):
         entry, allocation, project = (count((last or 0) + 1) for last in self._find("last_ids")[0])
         return entry, allocation, project
 
+    def _load(self, needs: Needs) -> tuple[list[Allocation], list[RunRecord]]:
+        # Nothing can change between the two statements, so the runs may come first and say where they belong.
+        runs = [run_of(row) for row in self._find("runs", columns(needs.runs, 4))] if needs.runs else []
+        carrying = [list({each.allocation for each in runs})]
+        found = self._find("allocations", [list(needs.allocations)], columns(needs.funds, 2), carrying)
+        return [allocation_of(row) for row in found], runs
+
     def _write_batch(self, book: Book) -> None:
-        self._each("write_sums", (_number_last(sums_row(book.allocations[number])) for number in book.touched - book.opened))
-        users = ((*pair, user.charged, user.held, user.cap) for pair in book.changed_users for user in (book.users[pair],))
-        self._each("write_users", users)
-        self._each("write_changed_runs", (_number_last(changed_run_row(book.runs[run])) for run in book.changed_runs))
-        self._each("write_new_runs", (run_row(book.runs[run]) for run in book.new_runs))
+        self._each("write_sums", map(_number_last, changed_sums(book)))
+        self._each("write_users", changed_users(book))
+        self._each("write_changed_runs", map(_number_last, changed_runs(book)))
+        self._each("write_new_runs", new_runs(book))
         self._each("write_entries", map(entry_row, book.entries))
 
     def _each(self, name: str, rows: Iterable[tuple[Any, ...]]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from litestar import Response, post
@@ -32,7 +32,7 @@ from fairbank.rest.params import (
     Projects,
     checked_key,
 )
-from fairbank.rest.problems import problem_of_refusal, refused, response_of
+from fairbank.rest.problems import SaidNo, problem_of_refusal, refused
 from fairbank.rest.runs import accounts_of, report_of
 from fairbank.rest.verbs import AGAIN, reads, writes
 from fairbank.rest.views import granted, job_row, listing, next_after, single
@@ -48,7 +48,7 @@ JobId = Annotated[int | None, QueryParameter(ge=1, le=ids.JOB_ID_MAX)]
 
 
 @writes(post, "/job", opt={"scope": "report"}, responses=AGAIN, sync_to_thread=None)
-async def report_run(request: Asking, data: JSONBody[AnyReport]) -> Response[Any]:
+async def report_run(request: Asking, data: JSONBody[AnyReport]) -> Response[Single[Granted]]:
     """A run is about to start, its time limit changed, or it ended."""
     prepared = (await sync_to_thread(request.house.runs.prepare, request.asker, [report_of(data)]))[0]
     if isinstance(prepared, Trouble):
@@ -56,15 +56,14 @@ async def report_run(request: Asking, data: JSONBody[AnyReport]) -> Response[Any
     outcome = (await request.desk.ask([prepared]))[0]
     if isinstance(outcome, Refusal):
         alternatives = await sync_to_thread(request.house.runs.alternatives, outcome)
-        return response_of(problem_of_refusal(outcome, alternatives))
+        raise SaidNo(outcome, alternatives)
     return new(outcome, request.house.clock)
 
 
 @writes(post, "/job/bulk", opt={"scope": "report"}, status_code=200, sync_to_thread=None)
 async def report_runs(request: Asking, data: JSONBody[Reports]) -> Listing[ReportAnswer]:
     """Many reports, judged in order in one transaction; an answer for each, in their order."""
-    read = [_read(each) for each in data.reports]
-    prepared = await sync_to_thread(_prepare, request, read)
+    prepared = await sync_to_thread(_prepare, request, data)
     outcomes = iter(await request.desk.ask([each for each in prepared if isinstance(each, Asked)]))
     rows = [_answer(next(outcomes) if isinstance(each, Asked) else each) for each in prepared]
     return listing("report", request.house.clock, rows)
@@ -77,8 +76,9 @@ def _read(raw: msgspec.Raw) -> Report | Trouble:
         return trouble
 
 
-def _prepare(request: Asking, read: list[Report | Trouble]) -> list[Asked | Trouble]:
-    """The reports that could be read as wishes; troubles stay where they are."""
+def _prepare(request: Asking, data: Reports) -> list[Asked | Trouble]:
+    """The reports that can be read as wishes; the others as what is wrong with them."""
+    read = [_read(each) for each in data.reports]
     wishes = iter(request.house.runs.prepare(request.asker, [each for each in read if not isinstance(each, Trouble)]))
     return [each if isinstance(each, Trouble) else next(wishes) for each in read]
 

@@ -1,9 +1,9 @@
 -- The statements of a batch on SQLite. Those that read take rows as JSON, so that a batch of any size is one statement;
 -- those that write are executed once for each row. Columns come in the order of the tables (fairbank.store.schema).
 
--- name: lock
--- The allocations named by number with the others of their fund (an amended period must not overlap theirs), those of the
--- funds, and those that carry the runs. The lock itself is the transaction's: BEGIN IMMEDIATE.
+-- name: allocations
+-- Those named by number with the others of their fund (an amended period must not overlap theirs), those of the funds, and
+-- those that carry the runs.
 SELECT id, project, resource, category, start_at, end_at, state, shared, credit_limit, deposited, charged, held, overrun, seq, link
 FROM allocation
 WHERE id IN (
@@ -17,11 +17,7 @@ WHERE id IN (
     CROSS JOIN allocation
         ON allocation.project = json_extract(fund.value, '$[0]') AND allocation.resource = json_extract(fund.value, '$[1]')
     UNION ALL
-    SELECT run.allocation
-    FROM json_each(?) AS wanted
-    CROSS JOIN run
-        ON run.job_id = json_extract(wanted.value, '$[1]') AND run.submitted = json_extract(wanted.value, '$[2]')
-        AND run.restart = json_extract(wanted.value, '$[3]') AND run.cluster = json_extract(wanted.value, '$[0]')
+    SELECT json_extract(value, '$[0]') FROM json_each(?)
 )
 ORDER BY id
 
