@@ -7,146 +7,190 @@ looked up to see whether it was asked before.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psycopg
+
+from fairbank.store.sqlite_driver import driver
 
 LINK = bytes(32)
-RUN = "(id, cluster, job_id, submitted, restart, allocation, owner, partition, state, held, charged, written_off, refunded, start_at, until_at)"
+UID = 1_000
+HELD, CHARGED = 60, 30
+RUN = "id, cluster, job_id, submitted, restart, allocation, owner, partition, state, held, charged, written_off, refunded, start_at, until_at"
 ENTRY = (
-    "(id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held, credit_limit, overrun, "
-    "comment, details, link)"
+    "id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held, credit_limit, overrun, "
+    "comment, details, link"
 )
-DETAILS = '{"run":["bench",1234567,1700000000,0],"partition":"cpu","start":1700000000,"until":1700090000}'
+STARTED = '{"run":["loop",1234567,1700000000,0],"partition":"cpu","start":1700000000,"until":1700090000}'
+ENDED = '{"outcome":"COMPLETED","elapsed_seconds":1800,"ended":1700001800,"written_off":0}'
+
+Row = tuple[Any, ...]
+
+
+class Started(NamedTuple):
+    """A run whose hold is written."""
+
+    number: int
+    allocation: int
+
+
+class Sums:
+    """What the loop keeps of an allocation while it adds up."""
+
+    __slots__ = ("charged", "deposited", "held", "seq")
+
+    def __init__(self, deposited: int, charged: int, held: int, seq: int) -> None:
+        self.deposited, self.charged, self.held, self.seq = deposited, charged, held, seq
 
 
 class Loop:
-    """Holds, then charges, `batch` at a time, on allocations taken in turn. Subclasses speak to one database."""
+    """Holds, then their charges, on allocations taken in turn. Subclasses speak to one database."""
 
-    def __init__(self, allocations: list[int], first: int) -> None:
+    def __init__(self, allocations: Sequence[int], first: int) -> None:
         self._allocations = allocations
-        self._next = first
-        self._job = first
+        self._last = first
 
     def work(self, pairs: int, batch: int) -> int:
-        """Do `pairs` holds and their charges; returns the number of operations."""
+        """Do `pairs` holds and their charges, `batch` at a time; returns the number of operations."""
         for begin in range(0, pairs, batch):
-            size = min(batch, pairs - begin)
-            runs = self._hold(size)
-            self._charge(runs)
+            self._charge(self._hold(min(batch, pairs - begin)))
         return 2 * pairs
 
-    def _hold(self, size: int) -> list[tuple[int, int]]:
-        runs = []
-        for _ in range(size):
-            self._next += 1
-            self._job += 1
-            runs.append((self._next, self._allocations[self._job % len(self._allocations)]))
-        sums = self._lock({allocation for _, allocation in runs})
-        run_rows, entry_rows = [], []
-        for number, allocation in runs:
-            row = sums[allocation]
-            row[2] += 60
-            row[3] += 1
-            run_rows.append((number, "loop", number, 1, 0, allocation, 1000, "cpu", "held", 60, 0, 0, 0, 1, 2))
-            entry_rows.append(_entry(number, allocation, row, "hold", 60, number))
-        self._write(sums, run_rows, [], entry_rows, 60, 0)
-        return runs
+    def _hold(self, size: int) -> list[Started]:
+        begun = [Started(number, self._allocations[number % len(self._allocations)]) for number in self._numbers(size)]
+        sums = self._lock({each.allocation for each in begun})
+        runs, entries = [], []
+        for number, allocation in begun:
+            own = sums[allocation]
+            own.held += HELD
+            own.seq += 1
+            runs.append((number, "loop", number, 1_700_000_000, 0, allocation, UID, "cpu", "held", HELD, 0, 0, 0, 1_700_000_000, 1_700_090_000))
+            entries.append(_entry(number, allocation, own, "hold", HELD, number, STARTED))
+        self._write(sums, runs, [], entries)
+        return begun
 
-    def _charge(self, runs: list[tuple[int, int]]) -> None:
-        sums = self._lock({allocation for _, allocation in runs})
-        closed, entry_rows = [], []
-        for number, allocation in runs:
-            self._next += 1
-            row = sums[allocation]
-            row[2] -= 60
-            row[1] += 30
-            row[3] += 1
-            closed.append((number,))
-            entry_rows.append(_entry(self._next, allocation, row, "charge", 30, number))
-        self._write(sums, [], closed, entry_rows, -60, 30)
+    def _charge(self, runs: list[Started]) -> None:
+        sums = self._lock({each.allocation for each in runs})
+        entries = []
+        for entry, (number, allocation) in zip(self._numbers(len(runs)), runs, strict=True):
+            own = sums[allocation]
+            own.held -= HELD
+            own.charged += CHARGED
+            own.seq += 1
+            entries.append(_entry(entry, allocation, own, "charge", CHARGED, number, ENDED))
+        self._write(sums, [], [each.number for each in runs], entries)
 
-    def _lock(self, allocations: set[int]) -> dict[int, list[int]]:
-        """[deposited, charged, held, seq] of each."""
+    def _numbers(self, count: int) -> range:
+        self._last += count
+        return range(self._last - count + 1, self._last + 1)
+
+    def _lock(self, allocations: set[int]) -> dict[int, Sums]:
+        """Begin, and read what is there."""
         raise NotImplementedError
 
-    def _write(self, sums: dict[int, list[int]], runs: list[Any], closed: list[Any], entries: list[Any], held: int, charged: int) -> None:
+    def _write(self, sums: dict[int, Sums], runs: list[Row], closed: list[int], entries: list[Row]) -> None:
+        """Write the sums, new `runs`, the end of `closed` runs and the entries, and commit."""
+        raise NotImplementedError
+
+    def close(self) -> None:
         raise NotImplementedError
 
 
-def _entry(number: int, allocation: int, row: list[int], kind: str, amount: int, run: int) -> tuple[Any, ...]:
-    sums = (row[0], row[1], row[2], 0, 0)
-    return (number, allocation, row[3], 1_700_000_000, kind, amount, run, 1000, 0, None, None, None, *sums, None, DETAILS, LINK)
+def _entry(number: int, allocation: int, sums: Sums, kind: str, amount: int, run: int, details: str) -> Row:
+    after = (sums.deposited, sums.charged, sums.held, 0, 0)
+    return (number, allocation, sums.seq, 1_700_000_000, kind, amount, run, UID, 0, None, None, None, *after, None, details, LINK)
 
 
 class SqliteLoop(Loop):
-    """sqlite3's own executemany over a WAL database with synchronous=FULL."""
+    """sqlite3's executemany over a database in the same modes as the bank's."""
 
-    def __init__(self, connection: Any, allocations: list[int], first: int) -> None:
+    def __init__(self, path: Path, allocations: Sequence[int], first: int) -> None:
         super().__init__(allocations, first)
-        self._db = connection
+        self._db = driver.connect(str(path), isolation_level=None)
+        for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "cache_size = -65536"):
+            self._db.execute(f"PRAGMA {setting}")
 
-    def _lock(self, allocations: set[int]) -> dict[int, list[int]]:
+    def close(self) -> None:
+        self._db.close()
+
+    def _lock(self, allocations: set[int]) -> dict[int, Sums]:
         self._db.execute("BEGIN IMMEDIATE")
         marks = ",".join("?" * len(allocations))
         found = self._db.execute(f"SELECT id, deposited, charged, held, seq FROM allocation WHERE id IN ({marks})", list(allocations))
-        return {number: list(row) for number, *row in found}
+        return {number: Sums(*sums) for number, *sums in found}
 
-    def _write(self, sums: dict[int, list[int]], runs: list[Any], closed: list[Any], entries: list[Any], held: int, charged: int) -> None:
-        rows = [(row[1], row[2], row[3], LINK, number) for number, row in sums.items()]
-        self._db.executemany("UPDATE allocation SET charged = ?, held = ?, seq = ?, link = ? WHERE id = ?", rows)
+    def _write(self, sums: dict[int, Sums], runs: list[Row], closed: list[int], entries: list[Row]) -> None:
         self._db.executemany(
-            "INSERT INTO user_sum (allocation, uid, charged, held) VALUES (?, 1000, ?, ?) "
-            "ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held",
-            [(number, row[1], row[2]) for number, row in sums.items()],
+            "UPDATE allocation SET charged = ?, held = ?, seq = ?, link = ? WHERE id = ?",
+            [(own.charged, own.held, own.seq, LINK, number) for number, own in sums.items()],
         )
-        if runs:
-            self._db.executemany(f"INSERT INTO run {RUN} VALUES ({','.join('?' * 15)})", runs)
-        if closed:
-            statement = "UPDATE run SET state = 'charged', held = 0, charged = 30, ended_at = 3, outcome = 'COMPLETED', elapsed_seconds = 1800 WHERE id = ?"
-            self._db.executemany(statement, closed)
-        self._db.executemany(f"INSERT INTO journal {ENTRY} VALUES ({','.join('?' * 20)})", entries)
+        self._db.executemany(
+            "INSERT INTO user_sum (allocation, uid, charged, held) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held",
+            [(number, UID, own.charged, own.held) for number, own in sums.items()],
+        )
+        self._db.executemany(f"INSERT INTO run ({RUN}) VALUES ({','.join('?' * 15)})", runs)
+        self._db.executemany(
+            "UPDATE run SET state = 'charged', held = 0, charged = ?, ended_at = 1700001800, outcome = 'COMPLETED', elapsed_seconds = 1800 "
+            "WHERE id = ?",
+            [(CHARGED, number) for number in closed],
+        )
+        self._db.executemany(f"INSERT INTO journal ({ENTRY}) VALUES ({','.join('?' * 20)})", entries)
         self._db.execute("COMMIT")
 
 
 class PostgresLoop(Loop):
-    """psycopg with one statement for each table and whole columns as arrays (UNNEST), the quickest way by hand that we know."""
+    """psycopg with one statement for each table and whole columns as arrays (UNNEST)."""
 
-    def __init__(self, connection: Any, allocations: list[int], first: int) -> None:
+    def __init__(self, conninfo: str, allocations: Sequence[int], first: int) -> None:
         super().__init__(allocations, first)
-        self._db = connection
+        self._db = psycopg.connect(conninfo)
 
-    def _lock(self, allocations: set[int]) -> dict[int, list[int]]:
-        statement = "SELECT id, deposited, charged, held, seq FROM allocation WHERE id = ANY (%s) ORDER BY id FOR UPDATE"
-        return {number: list(row) for number, *row in self._db.execute(statement, [list(allocations)])}
+    def close(self) -> None:
+        self._db.close()
 
-    def _write(self, sums: dict[int, list[int]], runs: list[Any], closed: list[Any], entries: list[Any], held: int, charged: int) -> None:
+    def _lock(self, allocations: set[int]) -> dict[int, Sums]:
+        statement = "SELECT id, deposited, charged, held, seq FROM allocation WHERE id = ANY (%s) ORDER BY id FOR NO KEY UPDATE"
+        return {number: Sums(*sums) for number, *sums in self._db.execute(statement, [list(allocations)])}
+
+    def _write(self, sums: dict[int, Sums], runs: list[Row], closed: list[int], entries: list[Row]) -> None:
         numbers = list(sums)
-        charges, holds, seqs = ([row[each] for row in sums.values()] for each in (1, 2, 3))
+        charged, held, seqs = zip(*((own.charged, own.held, own.seq) for own in sums.values()), strict=True)
         self._db.execute(
             "UPDATE allocation SET charged = new.charged, held = new.held, seq = new.seq, link = %s "
             "FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]) AS new (id, charged, held, seq) WHERE allocation.id = new.id",
-            [LINK, numbers, charges, holds, seqs],
+            [LINK, numbers, list(charged), list(held), list(seqs)],
         )
         self._db.execute(
-            "INSERT INTO user_sum (allocation, uid, charged, held) SELECT id, 1000, charged, held "
-            "FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS new (id, charged, held) "
+            "INSERT INTO user_sum (allocation, uid, charged, held) "
+            "SELECT id, %s, charged, held FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS new (id, charged, held) "
             "ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held",
-            [numbers, charges, holds],
+            [UID, numbers, list(charged), list(held)],
         )
         if runs:
-            kinds = "bigint text bigint bigint bigint bigint bigint text text bigint bigint bigint bigint bigint bigint"
-            self._unnest("run", RUN, kinds, runs)
+            self._insert("run", RUN, "bigint text" + " bigint" * 5 + " text text" + " bigint" * 6, runs)
         if closed:
             self._db.execute(
-                "UPDATE run SET state = 'charged', held = 0, charged = 30, ended_at = 3, outcome = 'COMPLETED', elapsed_seconds = 1800 "
-                "WHERE id = ANY (%s)",
-                [[number for (number,) in closed]],
+                "UPDATE run SET state = 'charged', held = 0, charged = %s, ended_at = 1700001800, outcome = 'COMPLETED', "
+                "elapsed_seconds = 1800 WHERE id = ANY (%s)",
+                [CHARGED, closed],
             )
-        kinds = "bigint bigint bigint bigint text bigint bigint bigint bigint bigint text bytea " + "bigint " * 5 + "text text bytea"
-        self._unnest("journal", ENTRY, kinds, entries)
+        kinds = "bigint bigint bigint bigint text" + " bigint" * 5 + " text bytea" + " bigint" * 5 + " text text bytea"
+        self._insert("journal", ENTRY, kinds, entries)
         self._db.commit()
 
-    def _unnest(self, table: str, columns: str, kinds: str, rows: list[Any]) -> None:
+    def _insert(self, table: str, columns: str, kinds: str, rows: list[Row]) -> None:
         arrays = ", ".join(f"%s::{kind}[]" for kind in kinds.split())
-        self._db.execute(
-            f"INSERT INTO {table} {columns} SELECT * FROM unnest({arrays})", [list(column) for column in zip(*rows, strict=True)]
-        )
+        values = [list(column) for column in zip(*rows, strict=True)]
+        self._db.execute(f"INSERT INTO {table} ({columns}) SELECT * FROM unnest({arrays})".encode(), values)
+
+
+class PostgresCopyLoop(PostgresLoop):
+    """The same, with new rows by COPY: the quickest way by hand that we know."""
+
+    def _insert(self, table: str, columns: str, kinds: str, rows: list[Row]) -> None:
+        with self._db.cursor() as cursor, cursor.copy(f"COPY {table} ({columns}) FROM STDIN".encode()) as copy:
+            for row in rows:
+                copy.write_row(row)

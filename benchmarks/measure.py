@@ -3,85 +3,81 @@
 from __future__ import annotations
 
 import gc
-import json
-import os
-import platform
 import statistics
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 
-RESULTS = Path(__file__).parent / "results"
+import msgspec
+
+Say = Callable[[str], None]
+"""Told what is being done, for whoever waits."""
 
 
-@dataclass(frozen=True)
-class Figure:
-    """One measured thing: the median of its rounds, and their range. Bigger is better unless the unit is a time."""
+class Figure(msgspec.Struct, frozen=True):
+    """One measured thing, with what each round said."""
 
     name: str
     unit: str
-    median: float
+    rounds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.rounds)
+
+
+class Promise(msgspec.Struct, frozen=True, kw_only=True):
+    """What we claim: a value of at least `target` (at most, where less is better). `low` and `high` are the range of its rounds."""
+
+    what: str
+    unit: str
+    value: float
     low: float
     high: float
+    target: float
+    at_most: bool = False
+
+    @property
+    def met(self) -> bool:
+        return self.value <= self.target if self.at_most else self.value >= self.target
 
 
-@dataclass
-class Table:
-    """Figures of one claim that belong side by side, and the ratios that the claim is about."""
+class Table(msgspec.Struct, frozen=True):
+    """Figures that belong side by side, and what we promise about them."""
 
     title: str
-    command: str
-    figures: list[Figure] = field(default_factory=list)
-    ratios: dict[str, tuple[float, str]] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-
-    def ratio(self, name: str, ours: Figure, theirs: Figure, target: str) -> None:
-        """Record ours / theirs beside the target that the issue set."""
-        self.ratios[name] = (ours.median / theirs.median if theirs.median else float("inf"), target)
+    about: str
+    figures: tuple[Figure, ...]
+    promises: tuple[Promise, ...] = ()
 
 
-def figure(name: str, unit: str, rounds: list[float]) -> Figure:
-    return Figure(name, unit, statistics.median(rounds), min(rounds), max(rounds))
-
-
-def rates(contenders: Mapping[str, Callable[[], int]], rounds: int) -> dict[str, Figure]:
-    """Operations per second of each contender: a function that does some and says how many. Rounds go in turn."""
+def rates(contenders: Mapping[str, Callable[[], int]], rounds: int, unit: str = "operations/s") -> dict[str, Figure]:
+    """What each contender does in a second: a function that does some and says how many. Rounds go in turn; one more goes before, unseen."""
     seen: dict[str, list[float]] = {name: [] for name in contenders}
-    for _ in range(rounds):
+    for number in range(-1, rounds):
         for name, work in contenders.items():
             gc.collect()
             begun = time.perf_counter()
-            count = work()
-            seen[name].append(count / (time.perf_counter() - begun))
-    return {name: figure(name, "operations/s", values) for name, values in seen.items()}
+            rate = work() / (time.perf_counter() - begun)
+            if number >= 0:
+                seen[name].append(rate)
+    return {name: Figure(name, unit, tuple(values)) for name, values in seen.items()}
 
 
-def percentile(values: list[float], share: float) -> float:
+def at_least(what: str, figure: Figure, target: float) -> Promise:
+    """A promise about a figure itself."""
+    return Promise(what=what, unit=figure.unit, value=figure.median, low=min(figure.rounds), high=max(figure.rounds), target=target)
+
+
+def at_most(what: str, figure: Figure, target: float) -> Promise:
+    return msgspec.structs.replace(at_least(what, figure, target), at_most=True)
+
+
+def ratio(what: str, ours: Figure, theirs: Figure, target: float) -> Promise:
+    """A promise about two figures of one run: each round of ours beside the same round of theirs."""
+    found = [one / other for one, other in zip(ours.rounds, theirs.rounds, strict=True)]
+    return Promise(what=what, unit="x", value=statistics.median(found), low=min(found), high=max(found), target=target)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
     """The value below which `share` of the values lie."""
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
-
-
-def keep(name: str, tables: list[Table]) -> Path:
-    """Write a claim's tables as JSON, with the machine they were seen on."""
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name}.json"
-    content = {
-        "machine": {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}", "cores": _cores()},
-        "tables": [
-            {
-                "title": table.title,
-                "command": table.command,
-                "figures": [vars(each) for each in table.figures],
-                "ratios": {ratio: {"value": round(value, 3), "target": target} for ratio, (value, target) in table.ratios.items()},
-                "notes": table.notes,
-            }
-            for table in tables
-        ],
-    }
-    path.write_text(json.dumps(content, indent=1) + "\n")
-    return path
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -123,5 +124,5 @@ class Bank(RuleBasedStateMachine):
         check_books(rows, self.together.journal, overdraft=overdraft)
 
 
-TestBank = Bank.TestCase
+TestBank = pytest.mark.timeout(600)(Bank.TestCase)  # finding the shortest way to a failure takes its time
 TestBank.settings = settings(stateful_step_count=25)

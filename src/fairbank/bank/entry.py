@@ -18,7 +18,10 @@ OFFICE = 0
 
 
 class Kind(Enum):
-    """What an entry is about. The first group moves units, the second changes terms, the third only tells."""
+    """What an entry is about. The first group moves units, the second changes terms, the third only tells.
+
+    A refusal is a job's; whatever else was asked under a key and refused is kept as declined, so that the key has its answer.
+    """
 
     DEPOSIT = "deposit"
     WITHDRAW = "withdraw"
@@ -36,6 +39,7 @@ class Kind(Enum):
     CAP = "cap"
 
     REFUSAL = "refusal"
+    DECLINED = "declined"
     PROJECT = "project"
     MEMBER = "member"
     NOTE = "note"

@@ -27,7 +27,7 @@ def quote(bill: Bill, candidates: list[tuple[Allocation, UserSums]]) -> Quote:
     """The first of `candidates` that can carry the whole bill, else the first there is, else none."""
     offers = [(each, _usable(each, sums)) for each, sums in candidates]
     for allocation, usable in offers:
-        if bill.amount <= usable:
+        if bill.amount <= usable and allocation.state is AllocationState.ACTIVE:
             return Quote(bill, allocation.id, usable, fits=True)
     if offers:
         return Quote(bill, offers[0][0].id, offers[0][1], fits=False)

@@ -8,7 +8,7 @@ from fractions import Fraction
 import msgspec
 
 from fairbank.values.time import show_duration
-from fairbank.values.units import show_su
+from fairbank.values.units import MINUTES_IN_SU, show_su, type_su
 
 
 class Reason(Enum):
@@ -22,6 +22,10 @@ class Reason(Enum):
     RUN_TAKEN = "this run already has a hold of other content"
     RUN_RESOLVED = "this run is already resolved"
     KEY_TAKEN = "this idempotency key was used for something else"
+    NOT_ENOUGH = "there is not so much unused credit to take out"
+    LIMIT_IN_USE = "more is drawn on the credit limit already"
+    SAME_ALLOCATION = "credit cannot move from an allocation to itself"
+    NOT_DUE = "its time has not come"
     TOO_MUCH_BACK = "that is more than the run was charged"
     OTHER_RESOURCE = "credit moves only between allocations of one resource"
     OVERLAP = "the project has an allocation of this resource that overlaps in time"
@@ -33,15 +37,13 @@ class Reason(Enum):
     EXISTS = "a project with this group, gid or account exists with other content"
 
 
-# A job that is refused for one of these is kept among the refusals, where its owner finds it.
-KEPT = frozenset({Reason.OVERDRAWN, Reason.CAPPED, Reason.NO_ALLOCATION, Reason.FROZEN, Reason.NO_HOLD})
-
 _PAYMENT, _MISSING, _CONFLICT = 402, 404, 409
 _STATUS = {
     Reason.OVERDRAWN: _PAYMENT,
     Reason.CAPPED: _PAYMENT,
     Reason.NO_ALLOCATION: _PAYMENT,
     Reason.FROZEN: _PAYMENT,
+    Reason.NOT_ENOUGH: _PAYMENT,
     Reason.TOO_MUCH_BACK: _PAYMENT,
     Reason.UNKNOWN_ALLOCATION: _MISSING,
     Reason.UNKNOWN_PROJECT: _MISSING,
@@ -90,7 +92,7 @@ class Alternative(msgspec.Struct, frozen=True):
 
 def sentence(no: Refusal) -> str:
     """The refusal in one sentence with its figures."""
-    if no.reason not in (Reason.OVERDRAWN, Reason.CAPPED):
+    if no.reason not in (Reason.OVERDRAWN, Reason.CAPPED, Reason.NOT_ENOUGH):
         return f"{no.reason.value}."
     return f"{no.reason.value}: asked {show_su(no.asked)} SU, available {show_su(no.available)} SU, short by {show_su(no.shortfall)} SU."
 
@@ -112,7 +114,7 @@ def remedies(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> tuple[s
     advice += [f"another project: -A {other.account} ({show_su(other.available)} SU available)" for other in alternatives]
     match no.reason:
         case Reason.OVERDRAWN:
-            advice.append(f"more credit, by staff: fairbank deposit {no.allocation} {show_su(no.shortfall + 59)} --reason '...'")
+            advice.append(f"more credit, by staff: fairbank deposit {no.allocation} {-(-no.shortfall // MINUTES_IN_SU)} --reason '...'")
         case Reason.CAPPED:
             advice.append(f"a higher cap, by the PI: fairbank alloc cap {no.allocation} {no.owner} AMOUNT")
         case Reason.NO_ALLOCATION:
@@ -127,8 +129,10 @@ def remedies(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> tuple[s
             advice.append("use a new key for a new wish")
         case Reason.OVERLAP:
             advice.append(f"end or move allocation {no.allocation}, or choose another period")
+        case Reason.NOT_ENOUGH:
+            advice.append(f"take out at most {type_su(no.available)}")
         case Reason.TOO_MUCH_BACK:
-            advice.append(f"refund at most {show_su(no.available)} SU")
+            advice.append(f"refund at most {type_su(no.available)}")
         case _:
             pass
     return tuple(advice)

@@ -14,7 +14,10 @@ from fairbank.values.units import SuMinutes
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
-    """`key` makes a wish idempotent: the same again gets the same answer, another wish under it is a conflict."""
+    """`key` makes a wish idempotent: the same again gets the same answer, another wish under it is a conflict.
+
+    A wish that is found granted already (a run held before, said again without its key) leaves no entry, nor its key.
+    """
 
     key: str | None = None
     comment: str | None = None

@@ -105,7 +105,7 @@ def _users(desk: Desk, options: Namespace) -> int:
 
 
 COMMAND = Noun(
-    "allocations: credit of one project on one resource for one period",
+    "credit of one project on one resource for one period",
     {
         "list": Command(
             "the allocations that you may see",

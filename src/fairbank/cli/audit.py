@@ -75,7 +75,7 @@ COMMAND = Noun(
     "the books, read again",
     {
         "verify": Command(
-            "read every entry again and compare every row with it; exit code 8 when something is wrong",
+            "read every entry again, compare every row; 8 when wrong",
             ("fairbank audit verify", "fairbank audit verify --heads monday.heads", "fairbank audit verify --progress=plain"),
             _add_verify,
             _verify,
@@ -83,7 +83,7 @@ COMMAND = Noun(
             asks=False,
         ),
         "heads": Command(
-            "how far each book is now: keep it elsewhere, and even a journal rewritten from the start is found out",
+            "how far each book is now, to be kept elsewhere",
             ("fairbank audit heads > monday.heads", "fairbank audit heads | ssh safe tee monday.heads", "fairbank audit heads | wc -l"),
             add_config,
             _heads,

@@ -72,7 +72,7 @@ def _show(desk: Desk, wanted: int | None) -> int:
     short = [row for row in rows if wanted is not None and row["available"] < wanted]
     warnings = [line for row in rows if (line := _warning(row, desk.bank_time))]
     warnings += [f"{_name(row)} has {show_su(row['available'])} SU left, less than {show_su(wanted or 0)}" for row in short]
-    notes = ["HELD is set aside for jobs that run; what they do not use comes back when they end."] if any(r["held"] for r in rows) else []
+    notes = ["HELD is set aside for running jobs; what they do not use comes back."] if any(r["held"] for r in rows) else []
     show(
         desk,
         Listing(

@@ -79,3 +79,17 @@ def fish(words: dict[str, list[str]]) -> str:
         seen = [f"__fish_seen_subcommand_from {word}" for word in before.split()] or ["__fish_use_subcommand"]
         lines.append(f"complete -c fairbank -n '{'; and '.join(seen)}' -a '{' '.join(after)}'")
     return "\n".join(lines) + "\n"
+
+
+COMMAND = Command(
+    "what bash, zsh or fish need to complete commands, verbs and options",
+    (
+        'eval "$(fairbank completion bash)"',
+        "fairbank completion fish > ~/.config/fish/completions/fairbank.fish",
+        "fairbank completion zsh",
+    ),
+    add,
+    run,
+    reads=False,
+    asks=False,
+)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fairbank.cli.parser import did_you_mean, terminal_width
 from fairbank.cli.settings import Settings, read_client_settings
 from fairbank.cli.zone import Local
-from fairbank.report.cells import plain
+from fairbank.report.cells import folded, plain
 from fairbank.report.columns import Look
 from fairbank.rest.client import Client
 from fairbank.values.time import Instant, parse_instant, parse_moment
@@ -37,6 +37,8 @@ class Desk:
         self.house, self.options, self.prog = house, options, prog
         self.as_of: str | None = None
         """When the bank gave its last answer, by its own clock."""
+        self.later: list[str] = []
+        """What is to be noted once the answer is shown."""
 
     # --- the bank ---
 
@@ -66,7 +68,7 @@ class Desk:
             if not after:
                 return rows
             if limit and len(rows) >= limit:
-                self.note(f"There are more; this shows {limit}. See: {self.prog} --limit {10 * limit}")
+                self.later.append(f"There are more; this shows {limit}. See: {self.prog} --limit {10 * limit}")
                 return rows
 
     def one(self, path: str) -> Row:
@@ -169,10 +171,12 @@ class Desk:
         print(line)
 
     def note(self, line: str) -> None:
-        """Talk beside the answer, on stderr; -q silences it."""
-        if not getattr(self.options, "quiet", False):
-            sys.stdout.flush()
-            print(plain(line), file=sys.stderr)
+        """Talk beside the answer, on stderr, folded to the terminal's width; -q silences it."""
+        if getattr(self.options, "quiet", False):
+            return
+        sys.stdout.flush()
+        for each in folded(plain(line), self.room):
+            print(each, file=sys.stderr)
 
     def detail(self, line: str) -> None:
         """What only -v says."""

@@ -26,7 +26,7 @@ def run(desk: Desk, options: Namespace) -> int:
 
 
 COMMAND = Command(
-    "look for what is wrong with this bank, and say how to mend it; exit code 8 when something is",
+    "look for what is wrong with this bank; 8 when something is",
     ("fairbank doctor", "fairbank doctor --config /etc/fairbank/fairbank.toml", "fairbank doctor && echo well"),
     add_config,
     run,

@@ -6,8 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, cast
 
-from fairbank.cli.parser import Shown
-from fairbank.report.cells import plain
+from fairbank.cli.parser import Shown, terminal_width
+from fairbank.report.cells import folded, plain
 from fairbank.values.trouble import Trouble
 from fairbank.values.units import show_su
 
@@ -59,7 +59,7 @@ def refusal_lines(no: Refused) -> list[str]:
     """The bank's no: what was asked, what is available, what is short, and each remedy."""
     lines = [f"refused: {plain(no.message)}"]
     said = no.refusal
-    if said.get("asked"):
+    if said.get("asked") and "asked" not in no.message:
         figures = [
             f"{name} {show_su(int(said[name]))} SU" for name in ("asked", "available", "shortfall") if isinstance(said.get(name), int)
         ]
@@ -84,7 +84,9 @@ def _bug_lines(bug: Exception) -> list[str]:
 def _tell(lines: list[str], code: int, program: str) -> int:
     try:
         sys.stdout.flush()
-        print(f"{program}: {lines[0]}", *lines[1:], sep="\n", file=sys.stderr, flush=True)
+        room = terminal_width()
+        for line in [f"{program}: {lines[0]}", *lines[1:]]:
+            print(*folded(line, room), sep="\n", file=sys.stderr, flush=True)
     except OSError:
         _close_quietly()
     return code

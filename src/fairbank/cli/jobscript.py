@@ -91,11 +91,16 @@ def described(options: Namespace) -> Described:
     tres = ",".join([*(f"{name}={count}" for name, count in counts.items()), *([f"mem={memory}M"] if memory else [])])
     words = [f"{nodes} node{'s' * (nodes > 1)}", f"{cpus} core{'s' * (cpus > 1)}"]
     words += [f"{memory / 1024:g} GiB"] if memory else []
-    words += [f"{count} {name.removeprefix('gres/')}" for name, count in things.items()]
+    words += [f"{count} {name.removeprefix('gres/')}" for name, count in things.items() if not _is_told_by_type(name, things)]
     doubts = [] if memory else ["no memory is said; the partition's default is not in this price"]
     if options.array:
         doubts.append(f"this is the price of one task of the array {options.array}")
     return Described(tres, ", ".join(words), doubts)
+
+
+def _is_told_by_type(name: str, things: dict[str, int]) -> bool:
+    """`2 gpu` need not be said beside `2 gpu:v100`."""
+    return sum(count for other, count in things.items() if other.startswith(f"{name}:")) == things[name]
 
 
 _COUNT = re.compile(r"(?:\d{1,9}-)?(\d{1,9})", re.ASCII)

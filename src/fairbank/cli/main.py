@@ -21,7 +21,7 @@ ABOUT = "the allocation bank of a computing centre"
 EXAMPLES = (
     "fairbank                                 my projects on one screen",
     "fairbank balance -A chem_qmc             what is left, and when it runs out",
-    "fairbank quote job.sh                    what a job would cost, and whether it fits",
+    "fairbank quote job.sh                    what a job would cost, if it fits",
 )
 
 
@@ -134,7 +134,8 @@ def overview() -> str:
     for group in (_EVERYBODY, _STAFF, _HOST):
         lines += [f"{group}:", *(f"  {entry.name:<12}{entry.about}" for entry in COMMANDS if entry.group == group), ""]
     lines += [
-        "fairbank COMMAND --help tells the options of each; -V the version. The bank is found through --server, FAIRBANK_SERVER,",
-        "~/.config/fairbank/client.toml, /etc/fairbank/client.toml, or at its usual socket.",
+        "fairbank COMMAND --help tells the options of each, -V the version.",
+        "The bank is found through --server, FAIRBANK_SERVER,",
+        "~/.config/fairbank/client.toml, /etc/fairbank/client.toml, or its usual socket.",
     ]
     return "\n".join(lines) + "\n"

@@ -21,7 +21,7 @@ def add_common(parser: Parser) -> None:
     group = parser.add_argument_group("Common options")
     group.add_argument("-h", "--help", action=Help, nargs=0, help="show this help")
     group.add_argument("-v", "--verbose", action="count", default=0, help="say more: what was left out of a table, and so on")
-    group.add_argument("-q", "--quiet", action="store_true", help="say nothing but the answer and errors")
+    group.add_argument(*parser.free("-q", "--quiet"), action="store_true", help="say nothing but the answer and errors")
     group.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours; also off with NO_COLOR")
 
 

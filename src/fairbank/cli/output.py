@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairbank.report.cells import plain
+from fairbank.report.cells import folded, plain
 from fairbank.report.columns import UNITS
 from fairbank.report.envelope import as_json, as_yaml, envelope
 from fairbank.report.tables import choose, csv, separated, table
@@ -45,7 +45,14 @@ def shown_columns(desk: Desk, columns: Sequence[Column]) -> bool:
 
 
 def show(desk: Desk, listing: Listing) -> None:
-    """Speak `listing` in the form that was asked for."""
+    """Speak `listing` in the form that was asked for, then whatever else there is to note."""
+    _show(desk, listing)
+    for line in desk.later:
+        desk.note(line)
+    desk.later.clear()
+
+
+def _show(desk: Desk, listing: Listing) -> None:
     options = desk.options
     columns = choose(listing.columns, options.format or _usual_format(desk), extras=options.long)
     match options.form:
@@ -82,7 +89,7 @@ def _show_table(desk: Desk, listing: Listing, columns: Sequence[Column]) -> None
         desk.note(listing.empty)
         return
     if heads and listing.caption is not None:
-        desk.say(listing.caption)
+        _say(desk, folded(listing.caption, desk.room))
         desk.say()
     rows = [*listing.rows, listing.total] if listing.total is not None else listing.rows
     made = table(columns, rows, desk.look, _room(desk, listing), heads=heads)

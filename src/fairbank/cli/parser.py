@@ -27,16 +27,20 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """What it is for, three examples, then the options."""
+        places = [_place(action) for action in self._actions if not action.option_strings]
         lines = [f"{self.prog}: {self.description}", ""]
-        if self._examples:
-            lines += ["Examples:", *(f"  {example}" for example in self._examples), ""]
+        lines += ["Examples:", *(f"  {example}" for example in self._examples), ""]
+        lines += [f"Usage: {' '.join([self.prog, *places, '[OPTIONS]'])}", "", ""]
         formatter = self._get_formatter()
-        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups, "Usage: ")
         for group in self._action_groups:
-            formatter.start_section(group.title)
+            formatter.start_section(_TITLES.get(group.title or "", group.title))
             formatter.add_arguments(group._group_actions)
             formatter.end_section()
         return "\n".join(lines) + formatter.format_help()
+
+    def free(self, *flags: str) -> list[str]:
+        """Those of `flags` that the command has not taken for something of its own."""
+        return [flag for flag in flags if flag not in self._option_string_actions]
 
     def error(self, message: str) -> NoReturn:
         raise Malformed(plain(message), remedy=f"{self.prog} --help")
@@ -62,9 +66,25 @@ class Help(argparse.Action):
         raise Shown(parser.format_help())
 
 
+_TITLES = {"positional arguments": "Arguments", "options": "Options"}
+
+
+def _place(action: argparse.Action) -> str:
+    return f"[{action.metavar}]" if action.nargs == "?" else str(action.metavar or action.dest)
+
+
+class _Formatter(argparse.HelpFormatter):
+    """`-A, --account PROJECT`: the placeholder once."""
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        return f"{', '.join(action.option_strings)} {self._format_args(action, action.dest.upper())}"
+
+
 def _formatter(prog: str) -> argparse.HelpFormatter:
     """With a width of our own: argparse would import shutil to ask for it."""
-    return argparse.HelpFormatter(prog, max_help_position=28, width=min(terminal_width(), 100))
+    return _Formatter(prog, max_help_position=30, width=min(terminal_width(), 100))
 
 
 def terminal_width() -> int:

@@ -150,7 +150,7 @@ COMMAND = Noun(
             _show,
         ),
         "add-user": Command(
-            "give a user a role in a project; for its PI, its coordinators and staff",
+            "give a user a role; for PI, coordinators, staff",
             (
                 "fairbank project add-user chem_qmc ayla",
                 "fairbank project add-user chem_qmc jorge --role coordinator",
@@ -160,7 +160,7 @@ COMMAND = Noun(
             _add_user,
         ),
         "remove-user": Command(
-            "take a user out of a project; for its PI, its coordinators and staff",
+            "take a user out; for PI, coordinators, staff",
             (
                 "fairbank project remove-user chem_qmc ayla",
                 "fairbank project remove-user chem_qmc 1234 --yes",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command
 from fairbank.cli.jobscript import add_job_options, described, read_script
 from fairbank.cli.output import Listing, show, shown_columns
-from fairbank.report.cells import padded, plain
+from fairbank.report.cells import folded, padded, plain
 from fairbank.report.columns import Column, Row, text
 from fairbank.values.time import parse_duration, show_duration
 from fairbank.values.trouble import Malformed, Unknown
@@ -111,7 +111,8 @@ def _tell(desk: Desk, request: Row, card: Row, job: Described, unread: list[str]
     where = f"{request['cluster']}/{request['partition']}"
     words = request["tres"] if desk.options.tres else job.words
     name = desk.options.script or "job"
-    desk.say(plain(f"{name}: {where}, {words}, {limit}  ->  {card['account']}/{card['resource']}{_by(card)}"))
+    for line in folded(plain(f"{name}: {where}, {words}, {limit}  ->  {card['account']}/{card['resource']}{_by(card)}"), desk.room):
+        desk.say(line)
     for label, said in _price(card):
         desk.say(f"  {padded(label, 18)}{plain(said)}")
     desk.say(f"  {padded('hold at start', 18)}{look.su(card['amount'])} SU")
@@ -149,9 +150,9 @@ def _in_gibibytes(line: Row) -> tuple[str, str, str]:
 
 
 def _short(number: Fraction) -> str:
-    """At most four decimals."""
-    whole, rest = divmod(round(number * 10_000), 10_000)
-    return f"{whole}.{rest:04}".rstrip("0").rstrip(".")
+    """At most six decimals."""
+    whole, rest = divmod(round(number * 1_000_000), 1_000_000)
+    return f"{whole}.{rest:06}".rstrip("0").rstrip(".")
 
 
 def _advice(card: Row, job: Described, unread: list[str], *, tres: bool) -> list[str]:

@@ -12,18 +12,21 @@ from fairbank.values.trouble import Forbidden, Malformed, Unknown
 
 SITE_FILE = "/etc/fairbank/client.toml"
 SITE_SOCKET = "/run/fairbank/fairbank.sock"
-KEYS = frozenset({"server", "server_name", "token_file", "cluster", "account"})
+KEYS = frozenset({"server", "server_name", "token_file", "munge_socket", "libmunge", "cluster", "account"})
 """What a client file may say; in the environment the same in capitals, after FAIRBANK_."""
 
 
 class Settings(NamedTuple):
-    """`server_name` is the bank's own name, which a MUNGE credential is made for. `cluster` and `account` are the usual ones."""
+    """`server_name` is the bank's own name, which a MUNGE credential is made for; `munge_socket` and `libmunge` are where MUNGE is
+    when it is not in its usual place. `cluster` and `account` are the usual ones."""
 
     server: str
-    server_name: str
-    token_file: str | None
-    cluster: str | None
-    account: str | None
+    server_name: str = "fairbank"
+    token_file: str | None = None
+    munge_socket: str | None = None
+    libmunge: str | None = None
+    cluster: str | None = None
+    account: str | None = None
 
     @property
     def address(self) -> Address:
@@ -33,7 +36,9 @@ class Settings(NamedTuple):
         """Nothing on a Unix socket; a token where there is a file with one; else MUNGE."""
         if self.address.scheme == "unix":
             return Signer()
-        return TokenSigner(read_token(self.token_file)) if self.token_file else MungeSigner(self.server_name)
+        if self.token_file:
+            return TokenSigner(read_token(self.token_file))
+        return MungeSigner(self.server_name, socket=self.munge_socket, library=self.libmunge)
 
 
 def read_client_settings(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Settings:
@@ -44,17 +49,10 @@ def read_client_settings(flags: Mapping[str, str | None], environ: Mapping[str, 
         _file(_user_file(environ)),
         _file(SITE_FILE),
     ]
-
-    def first(key: str) -> str | None:
-        return next((layer[key] for layer in layers if key in layer), None)
-
-    return Settings(
-        first("server") or f"unix:{usual_socket(environ)}",
-        first("server_name") or "fairbank",
-        first("token_file"),
-        first("cluster"),
-        first("account"),
-    )
+    said: dict[str, str] = {}
+    for layer in reversed(layers):
+        said |= layer
+    return Settings(**{"server": f"unix:{usual_socket(environ)}", **said})
 
 
 def usual_socket(environ: Mapping[str, str]) -> str:

@@ -88,9 +88,20 @@ def _carry_out(words: list[str], house: House) -> int:
         raise Shown(f"sproject (fairbank {__version__})\n")
     if not words:
         raise Shown(COMMAND.help("sproject"))
-    name, command, rest = COMMAND.choose("sproject", words)
+    name, command, rest = COMMAND.choose("sproject", _sort_joined(words))
     options = command.parser(name).read(rest)
     return command.run(Desk(house, options, name), options)
+
+
+def _sort_joined(words: list[str]) -> list[str]:
+    """`--sort -BALANCE` as one word: argparse would take -BALANCE for an option."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] == "--sort":
+            joined[-1] = f"--sort={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def _add_filters(parser: Parser) -> None:

@@ -28,7 +28,7 @@ def _amount(row: Row, look: Look) -> str:
     if row.get("kind") is None or (row["kind"] in _TELLS_ONLY and not row["amount"]):
         return ""
     sign = _SIGNS.get(row["kind"], "") if row["amount"] > 0 else ""
-    return sign + look.su(row["amount"])
+    return ("" if look.exact and sign == "+" else sign) + look.su(row["amount"])
 
 
 def _reason(row: Row, look: Look) -> str:
@@ -73,7 +73,7 @@ def run(desk: Desk, options: Namespace) -> int:
     page = read_statement(desk, allocation, options.limit, period)
     entries = _told(desk, page)
     is_table = options.form is None
-    rows = [{**page["opening"], "label": "(opening)"}, *entries, _closing(page)] if is_table else entries
+    rows = [{**page["opening"], "label": "(opening)"}, *entries, {**page["closing"], "label": "(closing)"}] if is_table else entries
     show(
         desk,
         Listing(
@@ -81,6 +81,7 @@ def run(desk: Desk, options: Namespace) -> int:
             COLUMNS,
             rows,
             _caption(desk, page["allocation"]),
+            notes=[_proof(desk, page["closing"])],
             more={part: page[part] for part in ("allocation", "opening", "closing")},
         ),
     )
@@ -93,7 +94,7 @@ def read_statement(desk: Desk, allocation: int, limit: int, period: Mapping[str,
     page: dict[str, Any] = answer["data"]
     while answer["next"]:
         if limit and len(page["entries"]) >= limit:
-            desk.note(f"There are more; these are the first {limit}. See: {desk.prog} {allocation} --limit {10 * limit}, or -S and -E")
+            desk.later.append(f"There are more; these are the first {limit}. See: {desk.prog} {allocation} --limit {10 * limit}, -S and -E")
             break
         answer = desk.get(f"/alloc/{allocation}/statement", {**period, "limit": PAGE, "after": answer["next"]})
         page["entries"] += answer["data"]["entries"]
@@ -114,18 +115,20 @@ def _told(desk: Desk, page: Row) -> list[Row]:
     return told
 
 
-def _closing(page: Row) -> Row:
-    sums = page["closing"]
-    holds = sums["charged"] + sums["held"] + sums["available"] == sums["deposited"] + sums["credit_limit"]
-    said = "used + held + available = granted" if holds else "!! used + held + available is not what was granted"
-    return {**sums, "label": "(closing)", "comment": said}
+def _proof(desk: Desk, sums: Row) -> str:
+    """That the figures add up, for everybody to see."""
+    parts = (sums["charged"], sums["held"], sums["available"], sums["deposited"] + sums["credit_limit"])
+    used, held, available, granted = (desk.look.su(each) for each in parts)
+    mark = "ok" if sum(parts[:3]) == parts[3] else "!! does not add up:"
+    return f"{mark}  used {used} + held {held} + available {available} = granted {granted}"
 
 
 def _caption(desk: Desk, row: Row) -> str:
     period = f"{desk.look.day(instant_of(row['start']))} .. {desk.look.day(instant_of(row['end']))}"
     name = plain(f"{row['account']}/{row['resource']}  {row['category']}")
-    limit = f"   credit limit {desk.look.su(row['credit_limit'])}" if row["credit_limit"] else ""
-    return f"Allocation {row['id']}  {name}  {period}   granted {desk.look.su(row['deposited'])}{limit}   {row['state']}"
+    limit = f"  credit limit {desk.look.su(row['credit_limit'])}" if row["credit_limit"] else ""
+    state = "" if row["state"] == "active" else f"  {row['state']}"
+    return f"Allocation {row['id']}  {name}  {period}  granted {desk.look.su(row['deposited'])}{limit}{state}"
 
 
 COMMAND = Command(

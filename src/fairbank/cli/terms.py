@@ -152,7 +152,7 @@ VERBS = {
         _create,
     ),
     "set": Command(
-        "change period, credit limit or sharing of an allocation; for staff",
+        "change period, credit limit or sharing; for staff",
         (
             'fairbank alloc set 1042 --end 2027-09-01 --reason "extended"',
             'fairbank alloc set 1042 --credit-limit 500 --reason "bridging"',
@@ -161,12 +161,12 @@ VERBS = {
         _add_set,
         _set,
     ),
-    "freeze": _event_command("freeze", "let nothing be drawn from an allocation for now; for staff"),
-    "thaw": _event_command("thaw", "let a frozen allocation be drawn on again; for staff"),
+    "freeze": _event_command("freeze", "let nothing be drawn for now; for staff"),
+    "thaw": _event_command("thaw", "let it be drawn on again; for staff"),
     "end": _event_command("end", "end an allocation before its time; for staff"),
     "reopen": _event_command("reopen", "open an ended allocation again; for staff"),
     "cap": Command(
-        "set the most that a user may draw from an allocation; for its PI and staff",
+        "set how much a user may draw; for the PI and staff",
         (
             "fairbank alloc cap 1042 ayla 5000",
             "fairbank alloc cap 1042 1234 none",

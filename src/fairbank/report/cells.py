@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from textwrap import wrap
 from unicodedata import category, east_asian_width
 
 _NUMBER = re.compile(r"-?[\d,]+(\.\d+)?%?", re.ASCII)
@@ -59,3 +60,11 @@ def for_spreadsheet(text: str) -> str:
     if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text):
         text = f"'{text}"
     return '"' + text.replace('"', '""') + '"' if any(each in text for each in '",;\n\r\t') else text
+
+
+def folded(line: str, columns: int) -> list[str]:
+    """`line` in lines of at most `columns`, the later ones set in; words are not broken."""
+    if len(line) <= columns:
+        return [line]
+    indent = line[: len(line) - len(line.lstrip())] + "    "
+    return wrap(line, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

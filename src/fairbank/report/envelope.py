@@ -9,7 +9,8 @@ from typing import Any
 from fairbank.report.columns import Look, Row
 
 AMOUNTS = frozenset(
-    "amount asked available cap charged cost credit_limit deposited held left left_over pace refunded returned shortfall written_off".split()
+    "amount asked available cap charged cost credit_limit deposited held left left_over pace refunded returned shortfall "
+    "written_off".split()
 )
 """The fields that are amounts, wherever they stand."""
 
@@ -51,7 +52,7 @@ def _block(value: Any, indent: str) -> list[str]:
             lines += _item(f"{indent}{_key(key)}:", each, indent + "  ")
     else:
         for each in value:
-            nested = _block(each, indent + "  ") if isinstance(each, Mapping | list) and each else [f"{indent}  {json.dumps(each)}"]
+            nested = _block(each, indent + "  ") if isinstance(each, Mapping | list) and each else [f"{indent}  {_scalar(each)}"]
             lines += [f"{indent}- {nested[0].lstrip()}", *nested[1:]]
     return lines
 
@@ -59,11 +60,18 @@ def _block(value: Any, indent: str) -> list[str]:
 def _item(head: str, value: Any, indent: str) -> list[str]:
     if isinstance(value, Mapping | list) and value:
         return [head, *_block(value, indent)]
-    return [f"{head} {json.dumps(value)}"]
+    return [f"{head} {_scalar(value)}"]
+
+
+def _scalar(value: Any) -> str:
+    """JSON's spelling, which YAML reads, but for characters beyond 16 bits."""
+    if not isinstance(value, str):
+        return json.dumps(value)
+    return '"' + "".join(json.dumps(each)[1:-1] if ord(each) < 0x10000 else f"\\U{ord(each):08x}" for each in value) + '"'
 
 
 def _key(key: str) -> str:
-    return key if key.isascii() and key.replace("_", "a").isalnum() and not key[0].isdigit() and key not in _WORDS else json.dumps(key)
+    return key if key.isascii() and key.replace("_", "a").isalnum() and not key[0].isdigit() and key not in _WORDS else _scalar(key)
 
 
 _WORDS = frozenset("y Y yes Yes YES n N no No NO true True TRUE false False FALSE on On ON off Off OFF null Null NULL".split())

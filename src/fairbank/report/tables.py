@@ -28,7 +28,7 @@ class _Grid(NamedTuple):
     gap: int
 
     def widths(self) -> list[int]:
-        return [max(map(width, column), default=0) for column in zip(*self.cells, strict=True)]
+        return [max((width(line[place]) for line in self.cells), default=0) for place in range(len(self.columns))]
 
     def total(self, *, least: bool = False) -> int:
         """How wide the table is; with `least`, once the columns are cut that may be."""

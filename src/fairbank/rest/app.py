@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any, cast
 
 import msgspec
@@ -30,10 +31,15 @@ ROUTES: tuple[HTTPRouteHandler, ...] = tuple(
 )
 
 
+@cache
+def document() -> dict[str, Any]:
+    """The OpenAPI document of all routes."""
+    return describe(ROUTES)
+
+
 def create_app(house: House, *, threads: int = THREADS) -> Litestar:
     """The routes over `house`. At most `threads` requests are worked on at a time; the others wait their turn."""
-    document = describe(ROUTES)
-    doorkeeper, strict = Doorkeeper(house), Strict(queries_of(document))
+    doorkeeper, strict = Doorkeeper(house), Strict(queries_of(document()))
 
     async def before(request: Request[Any, Any, Any]) -> None:
         asking = cast("Asking", request)
@@ -57,12 +63,12 @@ def create_app(house: House, *, threads: int = THREADS) -> Litestar:
         openapi_config=None,
         logging_config=None,
         lifespan=[lifespan],
-        state=State({"house": house, "document": msgspec.json.encode(document)}),
+        state=State({"house": house, "document": msgspec.json.encode(document())}),
     )
 
 
 class Strict:
-    """Refuses query parameters that nobody reads: a mistyped filter would show everything."""
+    """Refuses query parameters that nobody reads, a mistyped filter would show everything, and those given twice."""
 
     def __init__(self, known: Mapping[str, frozenset[str]]) -> None:
         self._known = known
@@ -72,7 +78,9 @@ class Strict:
         if not request.scope["query_string"]:
             return
         known = self._known.get(str(request.route_handler.operation_id), frozenset())
-        for name in request.query_params:
+        for name, said in request.query_params.dict().items():
             if name not in known:
                 there = ", ".join(sorted(known)) or "none"
                 raise Malformed(f"{name[:64]!r} is not a parameter here", field=name[:64], remedy=f"there are: {there}")
+            if len(said) > 1:
+                raise Malformed(f"{name} is given {len(said)} times", field=name, remedy="give it once")

@@ -12,7 +12,6 @@ import pwd
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import msgspec
 from litestar.concurrency import sync_to_thread
 
 from fairbank.bank.project import Role
@@ -104,8 +103,8 @@ class Doorkeeper:
         scopes = signed_in.scopes & FULL
         asker = asker_of(signed_in.uid, staff, self._memberships.roles(uid), acting_as=uid, scopes=scopes)
         if asker.acting_as is not None:
-            details = msgspec.json.encode({"what": "acted as another user", "uid": uid, "method": method, "path": path[:200]}).decode()
-            self._house.counter.ask([Asked(Note(details=details), self._house.clock.now(), asker.actor, asker.acting_as)])
+            note = Note(details=f"acted as user {uid}: {method} {path[:200]}")
+            self._house.counter.ask([Asked(note, self._house.clock.now(), asker.actor, asker.acting_as)])
         return asker
 
 

@@ -18,7 +18,7 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
+Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 CROWD_MAX = 1_000
 PATIENCE_SECONDS = 60.0

@@ -52,7 +52,6 @@ def describe(routes: Sequence[HTTPRouteHandler]) -> dict[str, Any]:
         license=License(name="Apache-2.0", identifier="Apache-2.0"),
         components=Components(security_schemes=dict(_SCHEMES)),
         security=[{"token": []}, {"munge": []}],
-        use_handler_docstrings=True,
         path="/unserved",
     )
     unserved = Litestar(list(routes), request_class=Asking, openapi_config=config, logging_config=None)

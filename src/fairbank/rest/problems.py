@@ -142,8 +142,6 @@ def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[
     detail, remedy = _SAYINGS.get(status, (str(error.detail)[:200], _DOCUMENTED))
     title = status.phrase.lower()
     headers = {str(name): str(value) for name, value in (error.headers or {}).items()}
-    if status == HTTPStatus.METHOD_NOT_ALLOWED:
-        headers["Allow"] = ", ".join(_allowed(request))
     return response_of(Problem(type=f"/problem/{_dashed(title)}", title=title, status=status, detail=detail, remedy=remedy), headers)
 
 
@@ -178,17 +176,6 @@ def _bad_parameter(error: ValidationException) -> Malformed:
     if field == "data":
         return Malformed("the body is missing", remedy=f"send a JSON object; {_DOCUMENTED}")
     return Malformed(f"{field}: {in_words(said)}", field=field, remedy=_remedy(said))
-
-
-def _allowed(request: Request[Any, Any, Any]) -> list[str]:
-    """The methods that the address takes."""
-    path = request.scope["path"].rstrip("/") or "/"
-    found: set[str] = set()
-    for route in request.app.routes:
-        pattern = re.sub(r"\{[^}]*\}", "[^/]+", route.path_format)
-        if re.fullmatch(pattern, path):
-            found.update(getattr(route, "methods", ()))
-    return sorted(found)
 
 
 def _dashed(title: str) -> str:

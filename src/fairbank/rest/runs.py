@@ -26,7 +26,7 @@ _BILLING_MAX, _BILLING_PLACES = 10**12, 30
 def report_of(body: requests.AnyReport) -> Report:
     """What a cluster tells, with every name checked. Raises Malformed, naming the field."""
     facts: dict[str, Any] = {
-        "run": Run(body.cluster, body.job_id, body.submitted, body.restart),
+        "run": Run(ids.name(body.cluster, field="cluster"), body.job_id, body.submitted, body.restart),
         "owner": body.owner_uid,
         "account": ids.name(body.account, field="account"),
         "partition": body.partition and ids.name(body.partition, field="partition"),

@@ -43,7 +43,7 @@ def serve(
         if not listeners:
             raise Malformed("the server has nowhere to listen", field="socket", remedy="give it a socket, a port, or both")
         _calm_collector()
-        config = serving(cast("Any", Front(cast("Any", create_app(house)), house.metrics)), connections_max=CONNECTIONS_MAX)
+        config = serving(cast("Any", Front(create_app(house), house.metrics)), connections_max=CONNECTIONS_MAX)
         uvloop.run(_Server(config, ready).serve(listeners))
     finally:
         for each in listeners:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import cleandoc
 from typing import Any
 
 import litestar
@@ -16,9 +17,12 @@ def _problem(description: str) -> ResponseSpec:
     return ResponseSpec(Problem, description=description, media_type=PROBLEM_JSON, generate_examples=False)
 
 
-OPEN = {500: _problem("A mistake of ours; the log has it under the number told"), 503: _problem("Too much is waiting; see Retry-After")}
-READING = {
+OPEN = {
     400: _problem("Not understood; the field is named"),
+    500: _problem("A mistake of ours; the log has it under the number told"),
+    503: _problem("Too much is waiting; see Retry-After"),
+}
+READING = {
     401: _problem("Nobody signed in, or the credential is no good"),
     403: _problem("Not allowed"),
     404: _problem("There is no such thing, or not for you"),
@@ -64,7 +68,11 @@ def _route(verb: Callable[..., Any], path: str, responses: dict[int, ResponseSpe
 
     def route(handler: Callable[..., Any]) -> litestar.handlers.HTTPRouteHandler:
         made: litestar.handlers.HTTPRouteHandler = verb(
-            path, operation_id=handler.__name__, responses={**responses, **more.pop("responses", {})}, **more
+            path,
+            operation_id=handler.__name__,
+            description=cleandoc(handler.__doc__ or ""),
+            responses={**responses, **more.pop("responses", {})},
+            **more,
         )(handler)
         return made
 

@@ -28,8 +28,6 @@ AGENT = "agent:"
 DAYS_MAX = 731
 LABEL_MAX = 64
 
-_encode = msgspec.json.Encoder().encode
-
 
 class Tokens:
     """The use cases around tokens. Making one and taking one back are journalled in the office's book."""
@@ -62,7 +60,7 @@ class Tokens:
             expires=Instant(min(now + _checked_days(days) * DAY, LAST_INSTANT)),
         )
         kept = msgspec.structs.replace(token, id=self._store.add_token(token))
-        self._note(asker, "token made", kept)
+        self._note(asker, "made", kept)
         return kept, secret
 
     def find(self, secret: str) -> Token:
@@ -94,12 +92,12 @@ class Tokens:
         now = self._clock.now()
         if token is None or not self._store.revoke_token(number, now):
             raise Unknown(f"there is no valid token {number}", field="token", remedy="list yours with: fairbank token list")
-        self._note(asker, "token revoked", token)
+        self._note(asker, "revoked", token)
         return msgspec.structs.replace(token, revoked=now)
 
     def _note(self, asker: Asker, what: str, token: Token) -> None:
-        facts = {"what": what, "token": token.id, "uid": token.uid, "label": token.label, "scopes": token.scopes, "expires": token.expires}
-        self._counter.ask([Asked(Note(details=_encode(facts).decode()), self._clock.now(), asker.actor, asker.acting_as)])
+        text = f"token {token.id} {what}: {token.label!r} of user {token.uid}, {' '.join(token.scopes)}, until {iso(token.expires)}"
+        self._counter.ask([Asked(Note(details=text), self._clock.now(), asker.actor, asker.acting_as)])
 
 
 def new_secret() -> str:

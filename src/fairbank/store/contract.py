@@ -165,7 +165,10 @@ class Reader(Protocol):
     def run(self, run: Run) -> RunRecord | None: ...
     def entries(self, query: EntryQuery, page: Page) -> list[Entry]: ...
     def statement(self, book: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
-        """Entries of one book in its own order; `page.after` is a seq."""
+        """Entries of one book in its own order, after `before(since)` up to `before(until)`; `page.after` is a seq.
+
+        So the opening balance and the entries make the closing balance, even where a clock was put back.
+        """
         ...
 
     def before(self, book: int, at: Instant) -> Entry | None:

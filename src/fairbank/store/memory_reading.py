@@ -112,7 +112,9 @@ class MemoryReader:
         return _paged(wanted, _ID, page)
 
     def statement(self, book: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
-        return _paged((each for each in self._tables.books.get(book, ()) if since <= each.at < until), attrgetter("seq"), page)
+        opening, closing = self.before(book, since), self.before(book, until)
+        entries = self._tables.books.get(book, [])[opening.seq if opening else 0 : closing.seq if closing else 0]
+        return _paged(entries, attrgetter("seq"), page)
 
     def before(self, book: int, at: Instant) -> Entry | None:
         return next((each for each in reversed(self._tables.books.get(book, [])) if each.at < at), None)

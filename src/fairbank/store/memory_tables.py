@@ -47,10 +47,9 @@ class Tables:
     def book(self, needs: Needs) -> Book:
         """The rows that a batch needs."""
         runs = [self.runs[run] for run in needs.runs if run in self.runs]
-        named = [self.allocations[number] for number in needs.allocations if number in self.allocations]
-        funds = needs.funds | {(each.project, each.resource) for each in named}
-        numbers = {number for fund in funds for number in self.funds.get(fund, ())} | {each.allocation for each in runs}
-        allocations = [self.allocations[number] for number in sorted(numbers)]
+        numbers = needs.allocations.union(each.allocation for each in runs)
+        numbers.update(number for fund in needs.funds for number in self.funds.get(fund, ()))
+        allocations = [self.allocations[number] for number in sorted(numbers) if number in self.allocations]
         pairs = needs.caps | {(each.allocation, each.owner) for each in runs}
         for each in allocations:
             pairs |= {(each.id, owner) for owner in needs.owners.get((each.project, each.resource), ())}

@@ -34,7 +34,7 @@ def open_store(url: str, *, journal: str = "wal") -> Store:
 
 def _sqlite(path: Path, journal: str) -> SqlStore:
     if not path.parent.is_dir():
-        raise Unknown(f"there is no folder {path.parent}", field="database", remedy=f"mkdir -p {path.parent}, then fairbank init")
+        raise Unknown(f"there is no folder {path.parent}", field="store.url", remedy=f"mkdir -p {path.parent}, then fairbank init")
     if not path.exists():
         raise no_books(str(path))
     return SqliteStore(path, journal=journal)

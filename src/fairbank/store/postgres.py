@@ -12,21 +12,19 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from fairbank.store.postgres_batch import EntryNumbers, PostgresTransaction
 from fairbank.store.postgres_filling import PostgresFilling
 from fairbank.store.queries import queries
-from fairbank.store.sql_store import SqlStore
+from fairbank.store.sql_store import SqlStore, begun
 from fairbank.store.troubles import as_troubles
 from fairbank.values.time import Instant
 
 _SQL = queries("postgres")
-_PATIENCE = "30s"
+PATIENCE_SECONDS = 30
 
 # How a connection is made, unless the URL says otherwise: a server that vanished is noticed.
 _CONNECTING = {"connect_timeout": "10", "application_name": "fairbank", "keepalives_idle": "30", "tcp_user_timeout": "30000"}
 
 # Nothing hangs for ever: not on a lock, not in a statement, not because a server of ours stopped in the middle.
+_LIMITS = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout")
 _WRITING = {
-    "lock_timeout": _PATIENCE,
-    "statement_timeout": _PATIENCE,
-    "idle_in_transaction_session_timeout": "60s",
     # Every statement of a batch looks rows up by their keys. Plans made once, and never for reading whole tables, keep that
     # so even while the statistics of a young, fast-growing table are stale.
     "plan_cache_mode": "force_generic_plan",
@@ -35,7 +33,7 @@ _WRITING = {
     "enable_mergejoin": "off",
     "jit": "off",
 }
-_READING = {"lock_timeout": _PATIENCE, "jit": "off"}
+_READING = {"jit": "off"}
 
 
 class PostgresStore(SqlStore):
@@ -44,8 +42,12 @@ class PostgresStore(SqlStore):
     begin_writing = "BEGIN"
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-    def __init__(self, url: URL, *, readers: int = 8) -> None:
-        super().__init__(_engine(url, _WRITING, 4), _engine(url, _READING, readers))
+    def __init__(self, url: URL, *, readers: int = 8, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        limit = f"{round(patience_seconds * 1000)}ms"
+        super().__init__(
+            _engine(url, _WRITING | dict.fromkeys(_LIMITS, limit), 4, patience_seconds),
+            _engine(url, _READING | {"lock_timeout": limit}, readers, patience_seconds),
+        )
         self._numbers = EntryNumbers()
 
     def _transaction_over(self, connection: Connection) -> PostgresTransaction:
@@ -65,23 +67,25 @@ class PostgresStore(SqlStore):
 
     def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
         """Remember a nonce until it expires; False when it was spent before. Does not wait for batches."""
-        with as_troubles(), self._writer.connect() as connection:
-            cursor = psycopg.RawCursor(connection.connection.driver_connection)
-            return cursor.execute(_SQL["spend"], (nonce, uid, expires, now)).fetchone() is not None
+        with as_troubles(), begun(self._writer, self.begin_writing) as connection:
+            driver: Any = connection.connection.driver_connection
+            fresh = psycopg.RawCursor(driver).execute(_SQL["spend"], (nonce, uid, expires, now)).fetchone() is not None
+            connection.commit()
+        return fresh
 
 
 def migrating_engine(url: URL) -> Engine:
     """For statements that may take as long as they need."""
-    return _engine(url, {"lock_timeout": _PATIENCE}, 1)
+    return _engine(url, {"lock_timeout": f"{PATIENCE_SECONDS}s"}, 1, PATIENCE_SECONDS)
 
 
-def _engine(url: URL, settings: dict[str, str], size: int) -> Engine:
+def _engine(url: URL, settings: dict[str, str], size: int, patience_seconds: float) -> Engine:
     engine = create_engine(
         url.update_query_dict({key: value for key, value in _CONNECTING.items() if key not in url.query}),
         isolation_level="AUTOCOMMIT",
         pool_size=size,
         max_overflow=0,
-        pool_timeout=30,
+        pool_timeout=patience_seconds,
     )
     durable = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
     configure = "SELECT " + ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())

@@ -26,7 +26,7 @@ def demand_not_newer(version: str | None) -> None:
     if version is not None and version > REVISION:
         raise Conflict(
             f"the books have schema {version}, this Fairbank knows schemas up to {REVISION}",
-            field="database",
+            field="store.url",
             remedy="use the newer Fairbank that migrated them",
         )
 
@@ -40,10 +40,10 @@ def demand_current(connection: Connection) -> None:
     if version != REVISION:
         raise Conflict(
             f"the books have schema {version}, this Fairbank needs {REVISION}",
-            field="database",
+            field="store.url",
             remedy="stop the servers, make a backup, then: fairbank init",
         )
 
 
 def no_books(where: str) -> Unknown:
-    return Unknown(f"there are no books in {where}", field="database", remedy="fairbank init")
+    return Unknown(f"there are no books in {where}", field="store.url", remedy="fairbank init")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, case, false, func, literal_column, or_, select, true
+from sqlalchemy import BigInteger, ColumnElement, Select, and_, case, false, func, literal_column, or_, select, true
 
 from fairbank.bank.allocation import AllocationState
 from fairbank.bank.entry import OFFICE, Kind
@@ -78,7 +78,8 @@ def entries(query: EntryQuery, page: Page) -> Select[Any]:
 
 def statement(book: int, since: Instant, until: Instant, page: Page) -> Select[Any]:
     j = journal.c
-    return _paged(select(journal).where(j.book == book, j.at >= since, j.at < until), j.seq, page)
+    opening, closing = (func.coalesce(before(book, at).with_only_columns(j.seq).scalar_subquery(), 0) for at in (since, until))
+    return _paged(select(journal).where(j.book == book, j.seq > opening, j.seq <= closing), j.seq, page)
 
 
 def before(book: int, at: Instant) -> Select[Any]:
@@ -90,7 +91,7 @@ def usage(query: UsageQuery, by: UsageBy) -> Select[Any]:
     """Groups with their figures. Days are numbered from 1970, also where months are wanted: databases disagree on calendars."""
     r = run.c
     by_name = {UsageBy.USER: r.owner, UsageBy.PARTITION: r.partition, UsageBy.ALLOCATION: r.allocation}
-    group = by_name.get(by, r.ended_at // literal_column(str(DAY)))
+    group = by_name.get(by, r.ended_at // literal_column(str(DAY), BigInteger))
     wanted = [
         r.state == RunState.CHARGED.value,
         _seen_or_owned(query.sight, r.allocation, r.owner == query.sight.uid),

@@ -53,7 +53,7 @@ class SqlStore(ABC):
     def reading(self) -> Iterator[Reader]:
         """A consistent snapshot. Raises Unreachable."""
         try:
-            with as_troubles(), _begun(self._reader, self.begin_reading) as connection:
+            with as_troubles(), begun(self._reader, self.begin_reading) as connection:
                 yield SqlReader(connection)
         except Contention as busy:
             raise Unreachable(f"the database is busy: {busy}", remedy="try again") from busy
@@ -99,7 +99,7 @@ class SqlStore(ABC):
         if not self._turn.acquire(timeout=_TURN_SECONDS):
             raise Contention("another thread has been writing for a minute")
         try:
-            with as_troubles(), _begun(self._writer, self.begin_writing) as connection:
+            with as_troubles(), begun(self._writer, self.begin_writing) as connection:
                 yield connection
                 connection.commit()
         finally:
@@ -107,7 +107,7 @@ class SqlStore(ABC):
 
 
 @contextmanager
-def _begun(engine: Engine, begin: str) -> Iterator[Connection]:
+def begun(engine: Engine, begin: str) -> Iterator[Connection]:
     """A connection inside a transaction, rolled back unless it is committed.
 
     A connection that died in the pool (the database was restarted) shows itself at BEGIN, when nothing is lost yet: then

@@ -19,7 +19,7 @@ from fairbank.values.time import Instant
 from fairbank.values.trouble import Malformed, Unknown
 
 _SQL = queries("sqlite")
-_PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 30
 _CACHE_KIB = 64 * 1024
 JOURNALS = ("wal", "truncate")
 
@@ -30,8 +30,8 @@ class SqliteStore(SqlStore):
     begin_writing = "BEGIN IMMEDIATE"
     begin_reading = "BEGIN"
 
-    def __init__(self, path: Path, *, journal: str = "wal", readers: int = 8) -> None:
-        super().__init__(writing_engine(path, journal), _pool(lambda: _read_only(path), readers))
+    def __init__(self, path: Path, *, journal: str = "wal", readers: int = 8, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        super().__init__(writing_engine(path, journal, patience_seconds), _pool(lambda: _read_only(path, patience_seconds), readers))
 
     def _transaction_over(self, connection: Connection) -> SqliteTransaction:
         return SqliteTransaction(connection)
@@ -46,21 +46,21 @@ class SqliteStore(SqlStore):
             return connection.exec_driver_sql(_SQL["spend"], (nonce, uid, expires)).first() is not None
 
 
-def writing_engine(path: Path, journal: str) -> Engine:
+def writing_engine(path: Path, journal: str, patience_seconds: float = PATIENCE_SECONDS) -> Engine:
     """The one connection that writes `path`, a file that exists. Raises Malformed when the journal is not to be had."""
     check_journal(journal, VERSION)
-    return _pool(lambda: _read_write(path, journal), 1)
+    return _pool(lambda: _read_write(path, journal, patience_seconds), 1)
 
 
 def check_journal(journal: str, version: tuple[int, int, int]) -> None:
     """Raises Malformed for a journal that is unknown, or not safe with this version of SQLite."""
     if journal not in JOURNALS:
-        raise Malformed(f"{journal!r} is not a journal", field="journal", remedy=f"one of {', '.join(JOURNALS)}")
+        raise Malformed(f"{journal!r} is not a journal", field="store.journal", remedy=f"one of {', '.join(JOURNALS)}")
     if journal == "wal" and not wal_is_safe(version):
         raise Malformed(
             f"SQLite {'.'.join(map(str, version))} can lose what was committed to its write-ahead log (the WAL-reset bug)",
-            field="journal",
-            remedy='pip install pysqlite3, which brings a mended SQLite, or set journal = "truncate", which is safe but slower',
+            field="store.journal",
+            remedy='pip install pysqlite3, which brings a mended SQLite, or set store.journal = "truncate", which is safe but slower',
         )
 
 
@@ -71,15 +71,15 @@ def create_file(path: Path) -> None:
     except FileExistsError:
         return
     except FileNotFoundError as missing:
-        raise Unknown(f"there is no folder {path.parent}", field="database", remedy=f"mkdir -p {path.parent}") from missing
+        raise Unknown(f"there is no folder {path.parent}", field="store.url", remedy=f"mkdir -p {path.parent}") from missing
 
 
 def _pool(creator: Any, size: int) -> Engine:
     return create_engine("sqlite://", module=driver, creator=creator, poolclass=QueuePool, pool_size=size, max_overflow=0)
 
 
-def _read_write(path: Path, journal: str) -> Any:
-    connection = _connect(path, "rw")
+def _read_write(path: Path, journal: str, patience_seconds: float) -> Any:
+    connection = _connect(path, "rw", patience_seconds)
     try:
         _choose_journal(connection, path, journal)
         connection.execute("PRAGMA synchronous = FULL")
@@ -102,7 +102,7 @@ def _choose_journal(connection: Any, path: Path, journal: str) -> None:
     if chosen != journal:
         raise Malformed(
             f"{path} cannot be given the journal {journal!r}: {chosen}",
-            field="journal",
+            field="store.journal",
             remedy="stop whatever else has the file open, then try again",
         )
     if journal == "truncate":
@@ -110,14 +110,14 @@ def _choose_journal(connection: Any, path: Path, journal: str) -> None:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # the lock is let go at the next access
 
 
-def _read_only(path: Path) -> Any:
-    connection = _connect(path, "ro")
+def _read_only(path: Path, patience_seconds: float) -> Any:
+    connection = _connect(path, "ro", patience_seconds)
     connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB // 4}")
     return connection
 
 
-def _connect(path: Path, mode: str) -> Any:
+def _connect(path: Path, mode: str, patience_seconds: float) -> Any:
     """A connection in autocommit mode; the pools hand it from thread to thread, one at a time."""
     return driver.connect(
-        f"file:{quote(str(path))}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=_PATIENCE_SECONDS
+        f"file:{quote(str(path))}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=patience_seconds
     )

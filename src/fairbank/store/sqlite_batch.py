@@ -36,8 +36,8 @@ class SqliteTransaction(SqlTransaction):
     def _load(self, needs: Needs) -> tuple[list[Allocation], list[RunRecord]]:
         # Nothing can change between the two statements, so the runs may come first and say where they belong.
         runs = [run_of(row) for row in self._find("runs", columns(needs.runs, 4))] if needs.runs else []
-        carrying = [list({each.allocation for each in runs})]
-        found = self._find("allocations", [list(needs.allocations)], columns(needs.funds, 2), carrying)
+        numbers = needs.allocations.union(each.allocation for each in runs)
+        found = self._find("allocations", [list(numbers)], columns(needs.funds, 2))
         return [allocation_of(row) for row in found], runs
 
     def _write_batch(self, book: Book) -> None:

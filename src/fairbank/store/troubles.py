@@ -24,7 +24,7 @@ _IN_THE_WAY = {
 # The rows would break the books' own rules; 23001 is what our triggers raise.
 _BROKEN = frozenset({"23514", "23503", "23502", "23001"})
 # Classes and codes that mean "not now": no connection, no resources, shutting down, cancelled, read-only, not let in.
-_NOT_NOW = ("08", "53", "57", "58", "25006", "28", "3D000")
+_NOT_NOW = ("08", "53", "57", "58", "25006", "25P03", "28", "3D000")
 
 _SQLITE_BROKEN = re.compile(r"(CHECK|NOT NULL|FOREIGN KEY) constraint failed(?:: (.*))?|(.* never (?:changed|deleted).*)")
 

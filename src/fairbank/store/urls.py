@@ -25,7 +25,7 @@ def read_url(text: str) -> URL:
     if url.drivername not in _SPELLINGS or (url.drivername == SQLITE and not url.database):
         raise Malformed(
             f"{_without_password(text)!r} is not a database",
-            field="database",
+            field="store.url",
             remedy="write sqlite:///var/lib/fairbank/books.sqlite, postgresql://user@host/name or memory:",
         )
     return url.set(drivername=_SPELLINGS[url.drivername])

@@ -36,16 +36,21 @@ def iso(at: int) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+_SECONDS = re.compile(r"@\d{1,12}|\d{9,12}", re.ASCII)  # fewer digits are a date that lacks its dashes
+_ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
+
+
 def parse_instant(text: str, *, zone: tzinfo = UTC, field: str = "time") -> Instant:
-    """Read `2026-11-21`, `2026-11-21T07:30[:12][Z|+01:00]`, or seconds since 1970. Without a zone of its own it is meant in `zone`.
+    """Read `2026-11-21`, `2026-11-21T07:30[:12][Z|+01:00]`, or seconds since 1970: nine digits or more, or any behind an `@`.
+    Without a zone of its own it is meant in `zone`.
 
     Raises Malformed, naming `field`.
     """
     try:
-        if re.fullmatch(r"\d{1,12}", text, re.ASCII):
-            seconds = int(text)
+        if _SECONDS.fullmatch(text):
+            seconds = int(text.removeprefix("@"))
         else:
-            read = datetime.fromisoformat(text)
+            read = datetime.fromisoformat(text if _ISO.fullmatch(text) else "")
             seconds = int((read if read.tzinfo else read.replace(tzinfo=zone)).timestamp())
     except (ValueError, OverflowError) as bad:
         raise _not_a_time(text, field) from bad
@@ -106,9 +111,7 @@ def parse_duration(text: str, *, field: str = "time limit") -> int:
     """
     match = _SLURM_DURATION.fullmatch(text) if len(text) <= 32 else None
     if match is None:
-        raise Malformed(
-            f"{text[:40]!r} is not a finite time limit", field=field, remedy="write minutes, h:mm:ss or d-hh:mm:ss, for example 12:00:00"
-        )
+        raise _not_a_limit(text, field)
     days, first, second, third = (None if part is None else int(part) for part in match.groups())
     if days is not None:
         seconds = days * DAY + (first or 0) * 3600 + (second or 0) * 60 + (third or 0)
@@ -116,7 +119,14 @@ def parse_duration(text: str, *, field: str = "time limit") -> int:
         seconds = (first or 0) * 3600 + (second or 0) * 60 + third
     else:
         seconds = (first or 0) * 60 + (second or 0)
+    if seconds == 0:  # sbatch takes 0 for no limit
+        raise _not_a_limit(text, field)
     return -(-seconds // 60) * 60
+
+
+def _not_a_limit(text: str, field: str) -> Malformed:
+    remedy = "write minutes, h:mm:ss or d-hh:mm:ss, for example 12:00:00"
+    return Malformed(f"{text[:40]!r} is not a finite time limit", field=field, remedy=remedy)
 
 
 def show_duration(seconds: int) -> str:

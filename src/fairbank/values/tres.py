@@ -34,8 +34,8 @@ _PAIR = re.compile(r"([A-Za-z][\w/:.-]*)=(\d{1,18}(?:\.\d{1,18})?|\.\d{1,18})([A
 _LEVELS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
 
-def tres_name(text: str) -> str:
-    """The TRES's one spelling: lower case, and `gpu` for people who leave out `gres/`. Raises Malformed when unknown."""
+def tres_name(text: str, *, field: str = "tres") -> str:
+    """The TRES's one spelling: lower case, and `gpu` for people who leave out `gres/`. Raises Malformed, naming `field`, when unknown."""
     name = text.lower()
     if name == "gpu" or name.startswith("gpu:"):
         name = f"gres/{name}"
@@ -43,7 +43,7 @@ def tres_name(text: str) -> str:
         return name
     raise Malformed(
         f"{text[:40]!r} is not a TRES",
-        field="tres",
+        field=field,
         remedy="known are cpu, mem, node, gres/NAME (gpu), license/NAME, bb/NAME, fs/NAME, energy",
     )
 
@@ -58,7 +58,7 @@ def _pairs(text: str, field: str) -> list[tuple[str, Fraction, str]]:
         match = _PAIR.fullmatch(part.strip())
         if match is None:
             raise Malformed(f"{part[:40]!r} is not NAME=NUMBER", field=field, remedy="write for example cpu=8,mem=16G,gres/gpu=1")
-        name = tres_name(match[1])
+        name = tres_name(match[1], field=field)
         if any(name == known for known, _, _ in pairs):
             raise Malformed(f"{name} is given twice", field=field, remedy="give each TRES once")
         pairs.append((name, Fraction(match[2]), match[3]))

@@ -21,7 +21,7 @@ SUM_MAX = SuMinutes(2**53 - 1)
 # What one unit of each display suffix is worth, in SU-minutes.
 WORTH = {"m": 1, "h": MINUTES_IN_SU, "k": 1_000 * MINUTES_IN_SU, "M": 1_000_000 * MINUTES_IN_SU}
 
-_AMOUNT = re.compile(r"([+-]?)(\d{1,20})(?:\.(\d{1,20}))?([mhkM]?)", re.ASCII)
+_AMOUNT = re.compile(r"([+-]?)(\d{1,20}|\d{1,3}(?:,\d{3}){1,6})(?:\.(\d{1,20}))?([mhkM]?)", re.ASCII)
 
 
 def round_up(exact: Fraction) -> SuMinutes:
@@ -30,21 +30,21 @@ def round_up(exact: Fraction) -> SuMinutes:
 
 
 def parse_su(text: str, *, field: str = "amount", default: str = "h") -> SuMinutes:
-    """Read `100`, `12.5`, `90m`, `20k`, `1.5M` as SU-minutes; no suffix means SU (hours).
+    """Read `100`, `12.5`, `1,200`, `90m`, `20k`, `1.5M` as SU-minutes; no suffix means SU (hours).
 
     Raises Malformed, naming `field`, for anything else, for amounts finer than a minute, below 1, or above AMOUNT_MAX.
     """
-    match = _AMOUNT.fullmatch(text.replace(",", ""))
+    match = _AMOUNT.fullmatch(text)
     if match is None:
         raise Malformed(
             f"{text[:40]!r} is not an amount of SU", field=field, remedy="write SU (hours) such as 100 or 12.5, or 90m, 20k, 1.5M"
         )
     sign, whole, decimals, suffix = match.groups()
-    decimals = decimals or ""
+    whole, decimals = whole.replace(",", ""), decimals or ""
     minutes, finer = divmod(int(whole + decimals) * WORTH[suffix or default], 10 ** len(decimals))
     if finer:
         raise Malformed(
-            f"{text!r} is finer than one SU-minute", field=field, remedy="the bank counts whole minutes; write for example 0.25 or 15m"
+            f"{text[:40]!r} is finer than one SU-minute", field=field, remedy="the bank counts whole minutes; write for example 0.25 or 15m"
         )
     return amount(-minutes if sign == "-" else minutes, field=field)
 
@@ -72,3 +72,8 @@ def show_su(minutes: int, *, units: str = "h", separators: bool = False) -> str:
     whole, decimals = divmod(hundredths, 100)
     text = f"{whole:,}" if separators else str(whole)
     return f"{sign}{text}.{decimals:02}" if decimals else f"{sign}{text}"
+
+
+def type_su(minutes: int) -> str:
+    """An amount as `parse_su` reads it back, exactly: `66` or, where it is no whole SU, `3959m`."""
+    return f"{minutes}m" if minutes % MINUTES_IN_SU else str(minutes // MINUTES_IN_SU)

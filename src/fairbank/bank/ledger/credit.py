@@ -44,7 +44,9 @@ def transfer(book: Book, asked: Asked, wish: Transfer, policy: Policy) -> Outcom
     source, target = book.allocations.get(wish.source), book.allocations.get(wish.target)
     if source is None or target is None:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.source if source is None else wish.target)
-    if source.resource != target.resource or source.id == target.id:
+    if source.id == target.id:
+        return Refusal(reason=Reason.SAME_ALLOCATION, allocation=wish.target)
+    if source.resource != target.resource:
         return Refusal(reason=Reason.OTHER_RESOURCE, allocation=wish.target, resource=source.resource)
     if wish.amount > source.own_available:
         return _too_little(source, wish.amount)
@@ -83,7 +85,7 @@ def _deposited(allocation: Allocation, amount: int) -> Allocation | Refusal:
 
 def _too_little(allocation: Allocation, amount: int) -> Refusal:
     return Refusal(
-        reason=Reason.OVERDRAWN,
+        reason=Reason.NOT_ENOUGH,
         asked=amount,
         available=max(0, allocation.own_available),
         allocation=allocation.id,

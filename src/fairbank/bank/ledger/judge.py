@@ -44,13 +44,26 @@ def judge(book: Book, asked: wishes.Asked, policy: Policy) -> Outcome:
     wish = asked.wish
     if wish.key is not None and (known := book.known.get(wish.key)) is not None:
         return _again(known) if known.digest == wishes.digest(wish) else Refusal(reason=Reason.KEY_TAKEN)
-    return _RULES[type(wish)](book, asked, wish, policy)
+    outcome = _RULES[type(wish)](book, asked, wish, policy)
+    if isinstance(outcome, Refusal) and wish.key is not None and outcome.entry is None and outcome.reason is not Reason.NO_HOLD:
+        return _declined(book, asked, outcome)
+    return outcome
+
+
+def _declined(book: Book, asked: wishes.Asked, no: Refusal) -> Refusal:
+    """Keep a refusal that is no job's, so that its key gets the same answer again.
+
+    NO_HOLD is not: whatever came before its hold is to count when it is said again after it.
+    """
+    allocation = book.allocations.get(no.allocation) if no.allocation is not None else None
+    entry = book.post(asked, Kind.DECLINED, no.asked, allocation, details=msgspec.json.encode(no).decode())
+    return msgspec.structs.replace(no, entry=entry.id)
 
 
 def _again(entry: Entry) -> Outcome:
     """The first answer, from the entry that kept it."""
     facts = msgspec.json.decode(entry.details) if entry.details else {}
-    if entry.kind is Kind.REFUSAL:
+    if entry.kind in (Kind.REFUSAL, Kind.DECLINED):
         return msgspec.structs.replace(msgspec.convert(facts, Refusal), entry=entry.id)
     return Done(
         entry=entry.id,

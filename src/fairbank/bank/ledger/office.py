@@ -49,4 +49,4 @@ def set_member(book: Book, asked: Asked, wish: SetMember, policy: Policy) -> Out
 
 def note(book: Book, asked: Asked, wish: Note, policy: Policy) -> Outcome:
     """Keep a fact in the office's book."""
-    return done(book.post(asked, Kind.NOTE, 0, None, details=wish.details), None)
+    return done(book.post(asked, Kind.NOTE, 0, None, details=_encode({"note": wish.details}).decode()), None)

@@ -8,8 +8,9 @@ from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Done, Outcome, done
+from fairbank.bank.ledger.refusing import refuse_adjust, refuse_hold, refuse_late, without_key
 from fairbank.bank.policy import Policy, fits
-from fairbank.bank.refusal import KEPT, Reason, Refusal
+from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState, UserSums
 from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Lapse, Release
 from fairbank.cluster.job import Run
@@ -30,10 +31,11 @@ def hold(book: Book, asked: Asked, wish: Hold, policy: Policy) -> Outcome:
         if no is None:
             return _grant(book, asked, wish, each)
         refusals.append((no, each))
-    if refusals and not policy.enforce:
-        return _grant(book, asked, wish, refusals[0][1], below=True)
     reason, told = refusals[0] if refusals else (Reason.NO_ALLOCATION, None)
-    return _refuse(book, asked, wish, reason, told)
+    if told is not None and not policy.enforce and fits(told.charged + told.held + wish.amount):
+        refuse_hold(book, without_key(asked), wish, reason, told)
+        return _grant(book, asked, wish, book.allocations[told.id], below=True)
+    return refuse_hold(book, asked, wish, reason, told)
 
 
 def _objection(book: Book, allocation: Allocation, owner: int, more: int) -> Reason | None:
@@ -88,8 +90,12 @@ def adjust(book: Book, asked: Asked, wish: Adjust, policy: Policy) -> Outcome:
     if more == 0 and wish.until == known.until:
         return Done(entry=known.id, amount=0, allocation=allocation.id, run=known.id, available=allocation.available, again=True)
     no = _objection(book, allocation, known.owner, more) if more > 0 else None
-    if no is not None and policy.enforce:
-        return _refuse_known(book, asked, known, allocation, no, more)
+    if no is not None:
+        observed = not policy.enforce and fits(allocation.charged + allocation.held + more)
+        refused = refuse_adjust(book, without_key(asked) if observed else asked, known, allocation, no, more)
+        if not observed:
+            return refused
+        allocation = book.allocations[allocation.id]
     book.put_run(_replace(known, held=wish.amount, until=wish.until))
     after = _moved(book, allocation, known.owner, held=more, below=no is not None)
     entry = book.post(asked, Kind.ADJUST, more, after, run=known.id, owner=known.owner, details=_encode({"until": wish.until}).decode())
@@ -122,7 +128,8 @@ def lapse(book: Book, asked: Asked, wish: Lapse, policy: Policy) -> Outcome:
     if known is None:
         return Refusal(reason=Reason.NO_HOLD, run=str(wish.run))
     if known.state is not RunState.HELD or asked.at < known.until:
-        return Refusal(reason=Reason.RUN_RESOLVED, run=str(wish.run), allocation=known.allocation)
+        reason = Reason.NOT_DUE if known.state is RunState.HELD else Reason.RUN_RESOLVED
+        return Refusal(reason=reason, run=str(wish.run), allocation=known.allocation)
     book.put_run(_replace(known, state=RunState.LAPSED, held=SuMinutes(0)))
     after = _moved(book, book.allocations[known.allocation], known.owner, held=-known.held)
     return done(book.post(asked, Kind.LAPSE, known.held, after, run=known.id, owner=known.owner), after)
@@ -160,11 +167,11 @@ def _late(book: Book, asked: Asked, wish: Charge | Release, cost: SuMinutes, pol
     if wish.resource is None or wish.owner is None or wish.start is None or not wish.line:
         return Refusal(reason=Reason.NO_HOLD, run=str(wish.run), asked=cost)
     candidates = book.candidates(wish.line, wish.resource, wish.start, ended=True)
-    if not candidates or not policy.late_charges:
-        reason = Reason.NO_HOLD if candidates else Reason.NO_ALLOCATION
-        return _keep(
-            book, asked, _no(wish, reason, candidates[0] if candidates else None, cost), candidates[0] if candidates else None, wish.owner
-        )
+    if not candidates:
+        return refuse_late(book, asked, wish, Reason.NO_ALLOCATION, None, cost)
+    if not policy.late_charges:
+        # The end may only have come before its hold; said again after it, it is to count. So its key stays free.
+        return refuse_late(book, without_key(asked), wish, Reason.NO_HOLD, candidates[0], cost)
     able = [each for each in candidates if each.available >= cost]
     allocation = able[0] if able else candidates[0]
     split = policy.split(cost, allocation.available)
@@ -216,57 +223,6 @@ def _moved(book: Book, allocation: Allocation, owner: int, *, charged: int = 0, 
     book.put_user(allocation.id, owner, UserSums(SuMinutes(sums.charged + charged), SuMinutes(sums.held + held), sums.cap))
     after = _replace(allocation, charged=allocation.charged + charged, held=allocation.held + held)
     return _replace(after, overrun=SuMinutes(max(after.overrun, -after.available))) if below else after
-
-
-def _no(wish: Hold | Charge | Release, reason: Reason, allocation: Allocation | None, asked: int, available: int | None = None) -> Refusal:
-    left = allocation.available if allocation else 0
-    return Refusal(
-        reason=reason,
-        asked=asked,
-        available=left if available is None else available,
-        allocation=allocation.id if allocation else None,
-        project=wish.line[0],
-        resource=wish.resource,
-        owner=wish.owner,
-        run=str(wish.run),
-        billing=wish.billing if isinstance(wish, Hold) else None,
-        limit_seconds=wish.limit_seconds if isinstance(wish, Hold) else None,
-    )
-
-
-def _left_for(book: Book, allocation: Allocation, owner: int, reason: Reason) -> int:
-    """What is left of whatever ran out: the user's cap or the allocation."""
-    sums = book.sums_of(allocation.id, owner)
-    if reason is Reason.CAPPED and sums.cap is not None:
-        return max(0, min(allocation.available, sums.cap - sums.charged - sums.held))
-    return allocation.available
-
-
-def _refuse(book: Book, asked: Asked, wish: Hold, reason: Reason, allocation: Allocation | None) -> Refusal:
-    available = _left_for(book, allocation, wish.owner, reason) if allocation else 0
-    return _keep(book, asked, _no(wish, reason, allocation, wish.amount, available), allocation, wish.owner)
-
-
-def _refuse_known(book: Book, asked: Asked, known: RunRecord, allocation: Allocation, reason: Reason, more: int) -> Refusal:
-    no = Refusal(
-        reason=reason,
-        asked=more,
-        available=_left_for(book, allocation, known.owner, reason),
-        allocation=allocation.id,
-        project=allocation.project,
-        resource=allocation.resource,
-        owner=known.owner,
-        run=str(known.run),
-    )
-    return _keep(book, asked, no, allocation, known.owner)
-
-
-def _keep(book: Book, asked: Asked, no: Refusal, allocation: Allocation | None, owner: int) -> Refusal:
-    """Write the refusal where the job's owner finds it."""
-    if no.reason not in KEPT:
-        return no
-    entry = book.post(asked, Kind.REFUSAL, no.asked, allocation, owner=owner, details=_encode(no).decode())
-    return _replace(no, entry=entry.id)
 
 
 def _facts_of(record: RunRecord) -> str:

@@ -67,7 +67,7 @@ def terms_of(allocation: Allocation) -> str:
 def amend(book: Book, asked: Asked, wish: Amend, policy: Policy) -> Outcome:
     """Change period, credit limit, sharing or state. A limit cannot fall below what is already drawn on it."""
     old = book.allocations.get(wish.allocation)
-    if old is None:
+    if old is None or (old.project, old.resource) != (wish.project, wish.resource):
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
     state = old.state if wish.event is None else NEXT.get((old.state, wish.event))
     if state is None:
@@ -96,7 +96,7 @@ def expire(book: Book, asked: Asked, wish: Expire, policy: Policy) -> Outcome:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
     state = NEXT.get((old.state, AllocationEvent.END))
     if state is None or asked.at < old.end:
-        return Refusal(reason=Reason.WRONG_STATE, allocation=old.id, project=old.project, resource=old.resource)
+        return Refusal(reason=Reason.WRONG_STATE if state is None else Reason.NOT_DUE, allocation=old.id)
     new = _replace(old, state=state)
     return done(book.post(asked, Kind.TERMS, 0, new, details=terms_of(new)), new)
 
@@ -109,11 +109,8 @@ def _objection(book: Book, old: Allocation, new: Allocation) -> Refusal | None:
         return Refusal(reason=Reason.OVERLAP, allocation=other.id, project=old.project, resource=old.resource)
     if not fits(new.deposited + new.credit_limit):
         return Refusal(reason=Reason.TOO_LARGE, asked=new.credit_limit, allocation=old.id)
-    drawn = -old.own_available
-    if new.credit_limit < old.credit_limit and new.credit_limit + new.overrun < drawn:
-        return Refusal(
-            reason=Reason.OVERDRAWN, asked=drawn, available=new.credit_limit, allocation=old.id, project=old.project, resource=old.resource
-        )
+    if new.credit_limit < old.credit_limit and new.available < 0:
+        return Refusal(reason=Reason.LIMIT_IN_USE, asked=-old.own_available, available=new.credit_limit, allocation=old.id)
     return None
 
 

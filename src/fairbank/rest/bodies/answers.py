@@ -261,12 +261,6 @@ class ReportAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     refusal: Refused | None = None
 
 
-class ReportAnswers(Struct, frozen=True, kw_only=True):
-    """One answer for each report, in their order."""
-
-    data: list[ReportAnswer]
-
-
 class FailureRow(Struct, frozen=True, kw_only=True):
     """A job the bank said no to, with the figures and what would help."""
 

@@ -22,13 +22,14 @@ class TokenSigner(Signer):
 
 
 class MungeSigner(Signer):
-    """Signs each request with MUNGE for the bank named `audience`."""
+    """Signs each request with MUNGE for the bank named `audience`; by the usual munged and libmunge, or by those named."""
 
-    def __init__(self, audience: str) -> None:
-        self._audience = audience
+    def __init__(self, audience: str, *, socket: str | None = None, library: str | None = None) -> None:
+        self._audience, self._socket, self._library = audience, socket, library
 
     def authorization(self, method: str, target: str, body: bytes) -> str:
         from fairbank.rest.credentials import Asked, sign  # noqa: PLC0415  only who signs with MUNGE pays for ctypes and hashlib
-        from fairbank.rest.munge import Munge  # noqa: PLC0415
+        from fairbank.rest.munge import LIBRARY, Munge  # noqa: PLC0415
 
-        return sign(Munge(), Asked.of(method, target, body, self._audience))
+        munge = Munge(socket=self._socket, library=self._library or LIBRARY)
+        return sign(munge, Asked.of(method, target, body, self._audience))

@@ -10,7 +10,7 @@ from litestar.exceptions import NotFoundException
 from litestar.params import FromPath
 
 from fairbank.rest.asking import Asking
-from fairbank.rest.verbs import opens
+from fairbank.rest.verbs import READING, opens
 
 _CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -35,13 +35,13 @@ def show_docs() -> Response[str]:
     return Response(_read("static/index.html").decode(), headers={"content-security-policy": _CSP})
 
 
-@opens("/docs/{file:str}", media_type="text/javascript")
+@opens("/docs/{file:str}", media_type="text/javascript", responses={404: READING[404]})
 def show_asset(file: FromPath[str]) -> Response[bytes]:
     """What that page is made of."""
     found = _FILES.get(file)
     if found is None:
         raise NotFoundException
-    return Response(_read(found[0]), media_type=f"{found[1]}; charset=utf-8", headers={"cache-control": "public, max-age=86400"})
+    return Response(_read(found[0]), media_type=found[1], headers={"cache-control": "public, max-age=86400"})
 
 
 @cache

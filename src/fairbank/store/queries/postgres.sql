@@ -2,13 +2,12 @@
 -- Columns come in the order of the tables (fairbank.store.schema).
 
 -- name: lock
--- The allocations named by number with the others of their fund (an amended period must not overlap theirs), those of the
--- funds, and those that carry the runs: locked in the order of their numbers, so that two servers never wait for each other.
+-- The allocations named by number, those of the funds, and those that carry the runs: locked in the order of their numbers,
+-- so that two servers never wait for each other in a circle.
 SELECT id, project, resource, category, start_at, end_at, state, shared, credit_limit, deposited, charged, held, overrun, seq, link
 FROM allocation
 WHERE id = ANY (ARRAY(
-    SELECT kin.id
-    FROM unnest($1::bigint[]) AS wanted (id) JOIN allocation AS named USING (id) JOIN allocation AS kin USING (project, resource)
+    SELECT unnest($1::bigint[])
     UNION ALL
     SELECT allocation.id
     FROM unnest($2::bigint[], $3::text[]) AS fund (project, resource) JOIN allocation USING (project, resource)

@@ -2,22 +2,16 @@
 -- those that write are executed once for each row. Columns come in the order of the tables (fairbank.store.schema).
 
 -- name: allocations
--- Those named by number with the others of their fund (an amended period must not overlap theirs), those of the funds, and
--- those that carry the runs.
+-- Those named by number, and those of the funds.
 SELECT id, project, resource, category, start_at, end_at, state, shared, credit_limit, deposited, charged, held, overrun, seq, link
 FROM allocation
 WHERE id IN (
-    SELECT kin.id
-    FROM json_each(?) AS wanted
-    CROSS JOIN allocation AS named ON named.id = json_extract(wanted.value, '$[0]')
-    CROSS JOIN allocation AS kin ON kin.project = named.project AND kin.resource = named.resource
+    SELECT json_extract(value, '$[0]') FROM json_each(?)
     UNION ALL
     SELECT allocation.id
     FROM json_each(?) AS fund
     CROSS JOIN allocation
         ON allocation.project = json_extract(fund.value, '$[0]') AND allocation.resource = json_extract(fund.value, '$[1]')
-    UNION ALL
-    SELECT json_extract(value, '$[0]') FROM json_each(?)
 )
 ORDER BY id
 

@@ -84,7 +84,7 @@ def _runs() -> None:
         "run",
         sa.Column("id", _Id, primary_key=True, autoincrement=False),
         *(_text("cluster"), _number("job_id"), _number("submitted"), _number("restart")),
-        sa.Column("allocation", _Id, sa.ForeignKey("allocation.id"), nullable=False),
+        sa.Column("allocation", _Id, nullable=False),
         *(_number("owner"), _text("partition"), _text("state")),
         *(_number(name) for name in ("held", "charged", "written_off", "refunded", "start_at", "until_at")),
         *(_number("ended_at", null=True), _text("outcome", null=True), _number("elapsed_seconds", null=True)),

@@ -1,0 +1,75 @@
+"""Books to measure on: fresh ones, on SQLite in a temporary folder and on a PostgreSQL of our own."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from fairbank.bank.ledger import Done
+from fairbank.bank.policy import Policy
+from fairbank.bank.wish import Asked, Found, Open, Request
+from fairbank.service.bank import Bank
+from fairbank.store.migrating import migrate
+from fairbank.store.opening import open_store
+from fairbank.values.time import Instant
+from fairbank.values.units import SuMinutes
+from tests.support.postgres import DEBIAN_15, Installation, PostgresServer, serving, wheel_installation
+
+MEMORY = "memory:"
+RESOURCE, ACTOR = "cpu", 0
+PERIOD = (Instant(0), Instant(2_000_000_000))
+DEPOSIT = SuMinutes(10**12)
+
+
+class Books(msgspec.Struct, frozen=True):
+    """A bank over a new store with `projects` projects, each with one allocation of the same number."""
+
+    url: str
+    bank: Bank
+    projects: tuple[int, ...]
+    allocations: tuple[int, ...]
+
+
+@contextmanager
+def sqlite_folder() -> Iterator[Path]:
+    """A folder for databases, gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="fb-bench-") as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def postgres_server() -> Iterator[tuple[PostgresServer, Installation]]:
+    """A PostgreSQL as initdb makes it, with fsync on: the wheel's, else Debian's."""
+    installation = wheel_installation() or Installation(DEBIAN_15)
+    with serving(installation) as server:
+        yield server, installation
+
+
+@contextmanager
+def books(url: str, projects: int) -> Iterator[Books]:
+    """New books at `url`, with credit for everything that a benchmark does."""
+    migrate(url)
+    store = open_store(url)
+    try:
+        bank = Bank(store, Policy())
+        names = [f"p{number}" for number in range(projects)]
+        founded = _ask(bank, [Found(gname=name, gid=10_000 + number, account=name) for number, name in enumerate(names)])
+        start, end = PERIOD
+        numbers = tuple(each.project or 0 for each in founded)
+        wishes = [Open(project=each, resource=RESOURCE, category="bench", start=start, end=end, deposit=DEPOSIT) for each in numbers]
+        yield Books(url, bank, numbers, tuple(each.allocation or 0 for each in _ask(bank, wishes)))
+    finally:
+        store.close()
+
+
+def _ask(bank: Bank, wishes: list[Found] | list[Open]) -> list[Done]:
+    batch: list[Request] = [*wishes]
+    outcomes = bank.ask([Asked(wish, Instant(0), ACTOR) for wish in batch])
+    granted = [each for each in outcomes if isinstance(each, Done)]
+    if len(granted) < len(outcomes):
+        raise RuntimeError("the books could not be set up")
+    return granted

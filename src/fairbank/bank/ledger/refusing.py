@@ -1,0 +1,80 @@
+"""Refusals of runs: their figures, and where they are kept so that the job's owner finds them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.book import Book
+from fairbank.bank.entry import Kind
+from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.run import RunRecord
+from fairbank.bank.wish import Asked, Charge, Hold, Release
+
+_replace = msgspec.structs.replace
+_encode = msgspec.json.Encoder().encode
+
+
+def refuse_hold(book: Book, asked: Asked, wish: Hold, reason: Reason, allocation: Allocation | None) -> Refusal:
+    """Refuse a hold and keep the refusal, in the office's book when the project has no allocation that it could stand in."""
+    no = Refusal(
+        reason=reason,
+        asked=wish.amount,
+        available=_left(book, allocation, wish.owner, reason) if allocation else 0,
+        allocation=allocation.id if allocation else None,
+        project=wish.line[0],
+        resource=wish.resource,
+        owner=wish.owner,
+        run=str(wish.run),
+        billing=wish.billing,
+        limit_seconds=wish.limit_seconds,
+    )
+    return _keep(book, asked, no, allocation)
+
+
+def refuse_adjust(book: Book, asked: Asked, known: RunRecord, allocation: Allocation, reason: Reason, more: int) -> Refusal:
+    """Refuse to let a hold grow by `more`, and keep the refusal."""
+    no = Refusal(
+        reason=reason,
+        asked=more,
+        available=_left(book, allocation, known.owner, reason),
+        allocation=allocation.id,
+        project=allocation.project,
+        resource=allocation.resource,
+        owner=known.owner,
+        run=str(known.run),
+    )
+    return _keep(book, asked, no, allocation)
+
+
+def refuse_late(book: Book, asked: Asked, wish: Charge | Release, reason: Reason, allocation: Allocation | None, cost: int) -> Refusal:
+    """Refuse to settle a run that never had a hold, and keep the refusal: the usage is not lost from sight."""
+    no = Refusal(
+        reason=reason,
+        asked=cost,
+        available=allocation.available if allocation else 0,
+        allocation=allocation.id if allocation else None,
+        project=wish.line[0],
+        resource=wish.resource,
+        owner=wish.owner,
+        run=str(wish.run),
+    )
+    return _keep(book, asked, no, allocation)
+
+
+def without_key(asked: Asked) -> Asked:
+    """The same question, with its key left free for the answer that counts."""
+    return asked if asked.wish.key is None else _replace(asked, wish=_replace(asked.wish, key=None))
+
+
+def _left(book: Book, allocation: Allocation, owner: int, reason: Reason) -> int:
+    """What is left of whatever ran out: the user's cap, or the allocation."""
+    sums = book.sums_of(allocation.id, owner)
+    if reason is Reason.CAPPED and sums.cap is not None:
+        return max(0, min(allocation.available, sums.cap - sums.charged - sums.held))
+    return allocation.available
+
+
+def _keep(book: Book, asked: Asked, no: Refusal, allocation: Allocation | None) -> Refusal:
+    entry = book.post(asked, Kind.REFUSAL, no.asked, allocation, owner=no.owner, details=_encode(no).decode())
+    return _replace(no, entry=entry.id)

@@ -1,0 +1,161 @@
+"""A small centre with invented books, served by the real server with a stopped clock: python -m tests.cli.centre SOCKET [PORT TOKENFILE]
+
+Its figures are those of the design's examples: it is 2026-11-21 07:30:12 in New York, ayla and jorge work in chem_qmc, dana in
+bio_fold. Whoever runs the tests is a superuser.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from fairbank.bank.allocation import AllocationState
+from fairbank.bank.ledger import Done
+from fairbank.bank.policy import Policy
+from fairbank.bank.project import Role
+from fairbank.bank.refusal import Refusal
+from fairbank.bank.wish import Asked, Charge, Deposit, Found, Hold, Open, Refund, Request, SetCap, SetMember
+from fairbank.cluster.job import Run
+from fairbank.cluster.partition import Cluster, Partition
+from fairbank.rest.house import House, furnish
+from fairbank.rest.serving import serve
+from fairbank.service.askers import Staff, asker_of
+from fairbank.store.memory import MemoryStore
+from fairbank.values.time import Instant, StoppedClock, parse_instant
+from fairbank.values.tres import parse_weights
+from fairbank.values.units import SuMinutes
+
+NOW = "2026-11-21T12:30:12Z"
+AYLA, JORGE, MINH, DANA, STRANGER = 61_001, 61_002, 61_003, 61_004, 61_009
+ADMIN = 61_005
+CHEM, BIO = 1, 2
+CPU, GPU, FOLD = 1, 2, 3
+
+PEOPLE = (
+    (CHEM, AYLA, Role.PI),
+    (CHEM, JORGE, Role.MEMBER),
+    (CHEM, MINH, Role.MEMBER),
+    (BIO, DANA, Role.PI),
+    (BIO, JORGE, Role.MEMBER),
+)
+MONTHS = (("07", 700_001, AYLA, 9_000), ("08", 700_002, AYLA, 9_000), ("09", 700_003, JORGE, 9_000), ("10", 700_004, MINH, 8_939))
+CLUSTERS = {
+    "darwin": Cluster(
+        "darwin",
+        {
+            "idle-std": Partition("idle-std", "cpu", parse_weights("CPU=1.0,Mem=0.5G")),
+            "gpu-v100": Partition("gpu-v100", "gpu", parse_weights("CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0")),
+        },
+    )
+}
+
+
+class Scribe:
+    """Writes history into the books: each wish at its own time."""
+
+    def __init__(self, house: House, clock: StoppedClock) -> None:
+        self._house, self._clock = house, clock
+
+    def ask(self, at: str, wish: Request, actor: int = 0) -> Done | Refusal:
+        self._clock.at = parse_instant(at)
+        outcome = self._house.counter.ask([Asked(wish, self._clock.at, actor)])[0]
+        assert isinstance(outcome, Done | Refusal), outcome
+        return outcome
+
+    def hold(
+        self, at: str, job: int, owner: int, su: int, *, project: int = CHEM, resource: str = "cpu", hours: int = 12
+    ) -> Done | Refusal:
+        """A run that starts `at` and holds `su`."""
+        start = parse_instant(at)
+        wish = Hold(
+            run=Run("darwin", job, start - 600),
+            line=(project,),
+            resource=resource,
+            owner=owner,
+            amount=SuMinutes(su * 60),
+            start=start,
+            until=Instant(start + hours * 3600 + 86_400),
+            partition="gpu-v100" if resource == "gpu" else "idle-std",
+            billing=str(su / hours),
+            limit_seconds=hours * 3600,
+        )
+        return self.ask(at, wish)
+
+    def charge(self, at: str, started: str, job: int, su: int, outcome: str = "COMPLETED") -> None:
+        """Its end `at`, and what it cost."""
+        start, end = parse_instant(started), parse_instant(at)
+        run = Run("darwin", job, start - 600)
+        self.ask(at, Charge(run=run, amount=SuMinutes(su * 60), ended=end, outcome=outcome, elapsed_seconds=end - start))
+
+
+def write_books(house: House, clock: StoppedClock) -> None:
+    """Everything that ever happened at this centre."""
+    scribe = Scribe(house, clock)
+    ask, hold, charge = scribe.ask, scribe.hold, scribe.charge
+    new_year, summer, winter = "2026-01-15T05:00:00Z", "2026-07-01T04:00:00Z", "2027-07-01T04:00:00Z"
+    ask(new_year, Found(gname="chem_qmc", gid=50_001, account="chem_qmc"))
+    ask(new_year, Found(gname="biofold", gid=50_002, account="bio_fold"))
+    for project, uid, role in PEOPLE:
+        ask(new_year, SetMember(project=project, uid=uid, role=role))
+    _open(ask, summer, CHEM, "cpu", summer, winter)
+    _open(ask, summer, CHEM, "gpu", summer, winter)
+    _open(ask, summer, BIO, "gpu", new_year, "2027-01-15T05:00:00Z")
+    ask(summer, Deposit(allocation=CPU, amount=SuMinutes(100_000 * 60), comment="call 2026-2"))
+    ask(summer, Deposit(allocation=GPU, amount=SuMinutes(5_000 * 60), comment="call 2026-2"))
+    ask(summer, Deposit(allocation=FOLD, amount=SuMinutes(12_000 * 60), comment="call 2026-1"))
+    ask(summer, SetCap(allocation=GPU, uid=MINH, cap=SuMinutes(2_000 * 60)))
+    for month, job, owner, su in MONTHS:
+        hold(f"2026-{month}-10T10:00:00Z", job, owner, su)
+        charge(f"2026-{month}-10T20:00:00Z", f"2026-{month}-10T10:00:00Z", job, su, "FAILED" if owner == MINH else "COMPLETED")
+    for job, owner, su in ((701_001, JORGE, 4_000), (701_002, MINH, 610)):
+        hold("2026-09-01T10:00:00Z", job, owner, su, resource="gpu")
+        charge("2026-09-02T10:00:00Z", "2026-09-01T10:00:00Z", job, su)
+    hold("2026-10-01T10:00:00Z", 702_001, DANA, 310, project=BIO, resource="gpu")
+    charge("2026-10-02T08:00:00Z", "2026-10-01T10:00:00Z", 702_001, 310)
+    hold("2026-11-20T15:00:00Z", 812_222, JORGE, 120)
+    charge("2026-11-20T20:00:00Z", "2026-11-20T15:00:00Z", 812_222, 120, "NODE_FAIL")
+    hold("2026-11-20T22:00:00Z", 812_300, AYLA, 3_968, hours=31)
+    hold("2026-11-21T02:14:00Z", 812_301, AYLA, 512)
+    charge("2026-11-21T07:40:00Z", "2026-11-21T02:14:00Z", 812_301, 301)
+    refund = Refund(run=Run("darwin", 812_222, parse_instant("2026-11-20T15:00:00Z") - 600), comment="node n031 failed")
+    ask("2026-11-21T08:05:00Z", refund)
+    hold("2026-11-21T09:00:00Z", 812_330, JORGE, 128, resource="gpu")
+    hold("2026-11-21T11:55:00Z", 812_344, AYLA, 384)
+    hold("2026-11-21T12:10:00Z", 812_350, JORGE, 384, resource="gpu", hours=96)
+    clock.at = parse_instant(NOW)
+
+
+def _open(ask: object, at: str, project: int, resource: str, start: str, end: str) -> None:
+    assert callable(ask)
+    ask(at, Open(project=project, resource=resource, category="research", start=parse_instant(start), end=parse_instant(end)))
+
+
+def built() -> House:
+    """The centre, in memory."""
+    clock = StoppedClock()
+    house = furnish(
+        MemoryStore(),
+        clock=clock,
+        staff=Staff(frozenset({os.getuid()}), frozenset({ADMIN}), {AYLA: frozenset({"darwin"})}),
+        clusters=CLUSTERS,
+        policy=Policy(),
+        key=b"k" * 32,
+    )
+    write_books(house, clock)
+    assert house.allocations.get(asker_of(os.getuid(), house.staff, {}), CPU).state is AllocationState.ACTIVE
+    return house
+
+
+def main(socket: str, port: str | None = None, token_file: str | None = None) -> None:
+    house = built()
+    if token_file is not None:
+        asker = asker_of(AYLA, house.staff, {CHEM: Role.PI})
+        _, secret = house.tokens.create(asker, label="tests", scopes=["read", "write"], days=30, uid=None)
+        Path(token_file).touch(mode=0o600)
+        Path(token_file).write_text(secret + "\n")
+    serve(house, socket=Path(socket), port=None if port is None else int(port))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,88 @@
+"""What the tests of the commands share: a served centre, and the commands in this very process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from fairbank.cli import main, sproject
+from fairbank.cli.house import House
+from tests.cli.paper import PaperHouse
+from tests.cli.served import Bank, served
+
+
+class Said(NamedTuple):
+    """How a command ended: its exit code, its answer, its talk."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Said]
+
+
+@pytest.fixture(scope="session")
+def bank() -> Iterator[Bank]:
+    """A centre whose books no test changes."""
+    with served() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def own_bank() -> Iterator[Bank]:
+    """A centre for the tests of one file, which may change it."""
+    with served() as found:
+        yield found
+
+
+@pytest.fixture
+def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pytest.MonkeyPatch]:
+    """New York, 80 columns, nobody's own settings."""
+    for name in ("NO_COLOR", "SBATCH_ACCOUNT", "SLURM_ACCOUNT", "SLURM_CLUSTER_NAME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    yield monkeypatch
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.fixture
+def fairbank(bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """`fairbank("balance", "--json")` against the centre; `house=` stands for the composition."""
+    surroundings.setenv("FAIRBANK_SERVER", bank.unix)
+    surroundings.setenv("FAIRBANK_CLUSTER", "darwin")
+    return runner(main.run, capsys)
+
+
+@pytest.fixture
+def changing(own_bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The same against a centre that may be changed."""
+    surroundings.setenv("FAIRBANK_SERVER", own_bank.unix)
+    return runner(main.run, capsys)
+
+
+@pytest.fixture
+def hadm(bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """`sproject`."""
+    surroundings.setenv("FAIRBANK_SERVER", bank.unix)
+    return runner(sproject.run, capsys)
+
+
+def runner(run: Callable[[Sequence[str], House], int], capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*words: object, house: House | None = None) -> Said:
+        capsys.readouterr()
+        code = run([str(word) for word in words], house or PaperHouse())
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return Said(code, said.out, said.err)
+
+    return call

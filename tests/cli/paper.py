@@ -1,0 +1,71 @@
+"""A house made of paper: what the commands ask of the composition is written down, and answered with what the test put there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from fairbank.bank.audit import Finding, Head
+from fairbank.service.audit import Verdict
+from fairbank.service.doctor import Check
+from fairbank.values.trouble import Trouble
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass
+class PaperHouse:
+    """`asked` is what was asked, in order."""
+
+    findings: tuple[Finding, ...] = ()
+    checks: tuple[Check, ...] = ()
+    trouble: Trouble | None = None
+    asked: list[tuple[object, ...]] = field(default_factory=list)
+
+    def _note(self, *what: object) -> None:
+        self.asked.append(what)
+        if self.trouble is not None:
+            raise self.trouble
+
+    def init(self, directory: str | None, store: str | None) -> Sequence[str]:
+        self._note("init", directory, store)
+        return ["/x/fairbank.toml", "/x/secret"]
+
+    def serve(self, config: str | None, *, port: int | None, ready: Callable[[str], None]) -> int:
+        self._note("serve", config, port)
+        ready("unix:/x/fairbank.sock")
+        return 0
+
+    def heads(self, config: str | None) -> Sequence[Head]:
+        self._note("heads", config)
+        return [Head(0, 3, b"\x01" * 32), Head(7, 12, b"\xff" * 32)]
+
+    def verify(self, config: str | None, heads: Mapping[int, tuple[int, bytes]], progress: Progress | None) -> Verdict:
+        self._note("verify", config, dict(heads))
+        if progress:
+            for done in range(0, 1_001, 100):
+                progress(done, 1_000)
+        return Verdict(1_000, 4, 300, self.findings)
+
+    def backup(self, config: str | None, path: str, progress: Progress | None) -> int:
+        self._note("backup", config, path)
+        return 42
+
+    def check_backup(self, path: str, progress: Progress | None) -> int:
+        self._note("check_backup", path)
+        return 42
+
+    def restore(self, config: str | None, path: str, *, replace: bool, progress: Progress | None) -> int:
+        self._note("restore", config, path, replace)
+        return 42
+
+    def doctor(self, config: str | None) -> Sequence[Check]:
+        self._note("doctor", config)
+        return self.checks
+
+    def replay(self, trace: str, store: str, **how: object) -> NoReturn:
+        raise NotImplementedError
+
+    def synthesise(self, path: str, *, seed: int, starts: int) -> int:
+        raise NotImplementedError

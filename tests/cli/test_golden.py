@@ -1,0 +1,84 @@
+"""What people see, kept word for word in tests/golden/cli. After a wanted change: WRITE_GOLDEN=1 pytest tests/cli/test_golden.py, and read
+the difference."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run, Said
+from tests.cli.served import Bank
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "cli"
+
+STORIES = {
+    "overview": "fairbank --as 61001",
+    "overview-of-a-stranger": "fairbank --as 61009",
+    "balance": "fairbank balance --as 61002",
+    "balance-long": "fairbank balance --as 61002 -l",
+    "balance-threshold": "fairbank balance -A chem_qmc --threshold 10k",
+    "balance-json": "fairbank balance -A bio_fold --json",
+    "balance-yaml": "fairbank balance -A bio_fold --yaml",
+    "balance-csv": "fairbank balance --csv --as 61002",
+    "balance-parsable": "fairbank balance -P -n --units m --as 61002",
+    "balance-columns": "fairbank balance -o +ALLOC,+PACE --as 61001 -v",
+    "usage": "fairbank usage -A chem_qmc -S 2026-07-01 --as 61001",
+    "usage-by-month": "fairbank usage -A chem_qmc -r cpu -S 2026-07-01 --by month --csv",
+    "statement": "fairbank statement 1 -S 2026-11-20T18:00 --as 61001",
+    "statement-csv": "fairbank statement 1 -S 2026-11-20T18:00 --csv -l --as 61001",
+    "jobs": "fairbank jobs -A chem_qmc --as 61001",
+    "jobs-running": "fairbank jobs --running --as 61001",
+    "jobs-refused": "fairbank jobs --refused --as 61002",
+    "quote": "fairbank quote -A chem_qmc -p idle-std -c 8 --mem 64G -t 12:00:00 --as 61001",
+    "quote-too-dear": "fairbank quote -A chem_qmc -p gpu-v100 --gpus 4 -t 4-00:00:00 --as 61002",
+    "alloc-list": "fairbank alloc list --as 61001",
+    "alloc-show": "fairbank alloc show 2 --as 61001",
+    "alloc-users": "fairbank alloc users 2 --as 61001",
+    "project-list": "fairbank project list --as 61002",
+    "project-show": "fairbank project show chem_qmc --as 61001",
+    "deposit-dry-run": 'fairbank deposit 1 500 --reason "committee 2026-11" --dry-run',
+    "transfer-dry-run": "fairbank transfer 3 2 500 --reason joint --dry-run --json",
+    "withdraw-refused": "fairbank withdraw 2 10k --reason test",
+    "not-found": "fairbank alloc show 99",
+    "did-you-mean": "fairbank balanse",
+    "help": "fairbank --help",
+    "help-balance": "fairbank balance --help",
+    "help-alloc": "fairbank alloc --help",
+    "help-deposit": "fairbank deposit --help",
+    "sproject-allocations": "sproject allocations -g chem_qmc --detail --sort -BALANCE",
+    "sproject-jobs": "sproject jobs -a -r cpu -u 61001",
+    "sproject-failures": "sproject failures --csv",
+    "sproject-projects": "sproject projects --json",
+}
+
+NOT_FOLDED = {"--csv", "--json", "--yaml", "-P", "-l", "--dry-run"}
+
+
+def page(said: Said, command: str, bank: Bank) -> str:
+    """A session on paper: the command, its answer, its talk, its exit code."""
+    talk = f"--- stderr\n{said.err}" if said.err else ""
+    return f"$ {command}\n{said.out}{talk}--- exit {said.code}\n".replace(bank.unix, "unix:/run/fairbank/fairbank.sock")
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_what_people_see(name: str, fairbank: Run, hadm: Run, bank: Bank, surroundings: pytest.MonkeyPatch) -> None:
+    surroundings.setenv("FAIRBANK_CLUSTER", "darwin")
+    program, *words = shlex.split(STORIES[name])
+    told = page((hadm if program == "sproject" else fairbank)(*words), STORIES[name], bank)
+    kept = GOLDEN / f"{name}.txt"
+    if os.environ.get("WRITE_GOLDEN"):
+        kept.write_text(told)
+    assert told == kept.read_text()
+
+
+def test_nothing_is_kept_that_is_not_told() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.txt")} == set(STORIES)
+
+
+@pytest.mark.parametrize("name", [name for name, told in STORIES.items() if not NOT_FOLDED.intersection(told.split())])
+def test_eighty_columns_are_enough(name: str) -> None:
+    told = (GOLDEN / f"{name}.txt").read_text().splitlines()[1:]
+    assert [line for line in told if len(line) > 80] == []

@@ -1,0 +1,121 @@
+"""A small centre in words: projects, allocations and runs for the tests of the stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fairbank.bank.ledger import Done, Outcome
+from fairbank.bank.policy import Policy
+from fairbank.bank.refusal import Refusal
+from fairbank.bank.wish import Asked, Charge, Found, Hold, Open, Request
+from fairbank.cluster.job import Run
+from fairbank.service.bank import Bank
+from fairbank.store.contract import Reader, Store
+from fairbank.values.time import Instant
+from fairbank.values.units import SuMinutes
+
+START, END = Instant(1_000), Instant(9_000_000)
+ALICE, BOB, CAROL, CLERK = 1001, 1002, 1003, 0
+
+
+def ask(store: Store, *wishes: Request, at: int = START) -> list[Outcome]:
+    """Ask the bank over `store` for everything in one batch."""
+    return Bank(store, Policy()).ask([Asked(wish, Instant(at), CLERK) for wish in wishes])
+
+
+def granted(store: Store, *wishes: Request, at: int = START) -> list[Done]:
+    """The same, where nothing is to be refused."""
+    outcomes = ask(store, *wishes, at=at)
+    assert not [each for each in outcomes if isinstance(each, Refusal)]
+    return [each for each in outcomes if isinstance(each, Done)]
+
+
+def project(name: str, number: int, **more: Any) -> Found:
+    return Found(gname=name, gid=number, account=name, **more)
+
+
+def allocation(project: int, deposit: int = 1_000, *, resource: str = "cpu", start: int = START, end: int = END, **more: Any) -> Open:
+    return Open(
+        project=project,
+        resource=resource,
+        category=more.pop("category", "startup"),
+        start=Instant(start),
+        end=Instant(end),
+        deposit=SuMinutes(deposit),
+        **more,
+    )
+
+
+def job(number: int, restart: int = 0) -> Run:
+    return Run("darwin", number, 900, restart)
+
+
+def hold(number: int, amount: int, *, project: int = 1, owner: int = ALICE, **more: Any) -> Hold:
+    return Hold(
+        run=more.pop("run", job(number)),
+        line=more.pop("line", (project,)),
+        resource=more.pop("resource", "cpu"),
+        owner=owner,
+        amount=SuMinutes(amount),
+        start=Instant(more.pop("start", START)),
+        until=Instant(more.pop("until", START + 3_600)),
+        partition=more.pop("partition", "standard"),
+        **more,
+    )
+
+
+def charge(number: int, amount: int, **more: Any) -> Charge:
+    return Charge(
+        run=more.pop("run", job(number)),
+        amount=SuMinutes(amount),
+        ended=Instant(more.pop("ended", START + 600)),
+        outcome=more.pop("outcome", "COMPLETED"),
+        elapsed_seconds=more.pop("elapsed_seconds", 600),
+        **more,
+    )
+
+
+def late_charge(number: int, amount: int, *, project: int = 1, owner: int = ALICE, **more: Any) -> Charge:
+    """A charge of a run whose hold never arrived."""
+    return charge(number, amount, line=(project,), resource="cpu", owner=owner, start=START, partition="standard", **more)
+
+
+def fill(store: Store) -> None:
+    """Two projects with an allocation each: physics (1) with 1,000 SU-minutes, chemistry (2) with 500."""
+    granted(store, project("physics", 100), project("chemistry", 200))
+    granted(store, allocation(1, 1_000), allocation(2, 500))
+
+
+class Look:
+    """A store to be asked questions, each in a snapshot of its own."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getattr__(self, question: str) -> Callable[..., Any]:
+        def answer(*about: Any) -> Any:
+            with self._store.reading() as reader:
+                return getattr(reader, question)(*about)
+
+        return answer
+
+
+def everything(reader: Reader) -> tuple[Sequence[Any], ...]:
+    """All that the books hold."""
+    return (
+        list(reader.scan_projects()),
+        list(reader.scan_members()),
+        list(reader.scan_allocations()),
+        list(reader.scan_users()),
+        list(reader.scan_runs()),
+        list(reader.scan_entries()),
+        [reader.office()],
+        reader.tokens(None),
+    )
+
+
+def contents(store: Store) -> tuple[Sequence[Any], ...]:
+    """All that the books hold, as one snapshot."""
+    with store.reading() as reader:
+        return everything(reader)

@@ -1,0 +1,85 @@
+"""The three stores, each in turn: every test of this folder holds all of them to the contract."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairbank.store.contract import Store
+from fairbank.store.memory import MemoryStore
+from fairbank.store.migrating import migrate
+from tests.contracts.places import Place
+from tests.support.postgres import PostgresServer
+
+ON_POSTGRES = ["postgres18", "postgres15"]
+IN_SQL = ["sqlite", *ON_POSTGRES]
+EVERYWHERE = ["memory", *IN_SQL]
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SQLite file with empty books, to be copied."""
+    path = tmp_path_factory.mktemp("template") / "books.sqlite"
+    migrate(f"sqlite:///{path}")
+    return path
+
+
+def _template(server: PostgresServer) -> Iterator[str]:
+    with server.fresh_database() as name:
+        migrate(server.url(name))
+        yield name
+
+
+@pytest.fixture(scope="session")
+def template18(postgres18: PostgresServer) -> Iterator[str]:
+    """A database with empty books, to be copied."""
+    yield from _template(postgres18)
+
+
+@pytest.fixture(scope="session")
+def template15(postgres15: PostgresServer) -> Iterator[str]:
+    """A database with empty books, to be copied."""
+    yield from _template(postgres15)
+
+
+def _places(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    if kind == "memory":
+        with Place("memory:", MemoryStore()) as place:
+            yield place
+    elif kind == "sqlite":
+        path = tmp_path / "books.sqlite"
+        shutil.copy(request.getfixturevalue("migrated_file"), path)
+        with Place(f"sqlite:///{path}") as place:
+            yield place
+    else:
+        server: PostgresServer = request.getfixturevalue(kind)
+        template: str = request.getfixturevalue(kind.replace("postgres", "template"))
+        with server.fresh_database(template) as name, Place(server.url(name)) as place:
+            yield place
+
+
+@pytest.fixture(params=EVERYWHERE)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """Empty books in each kind of store."""
+    yield from _places(request.param, request, tmp_path)
+
+
+@pytest.fixture(params=IN_SQL)
+def sql_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """Empty books in each kind of database, where several servers may meet."""
+    yield from _places(request.param, request, tmp_path)
+
+
+@pytest.fixture(params=ON_POSTGRES)
+def postgres_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """Empty books on each PostgreSQL."""
+    yield from _places(request.param, request, tmp_path)
+
+
+@pytest.fixture
+def store(place: Place) -> Store:
+    """A store with empty books."""
+    return place.open()

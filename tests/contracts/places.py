@@ -1,0 +1,49 @@
+"""Where the books of a test are. As many stores as wanted may be opened there; all are closed in the end."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from sqlalchemy import Engine, create_engine, text
+
+from fairbank.store.contract import Store
+from fairbank.store.opening import open_store
+from fairbank.store.sqlite_driver import driver
+
+
+class Place:
+    """A URL with migrated books behind it; in memory there is one store only, and it is handed out again."""
+
+    def __init__(self, url: str, only: Store | None = None) -> None:
+        self.url = url
+        self._only = only
+        self._opened: list[Store] = []
+        self._engines: list[Engine] = []
+
+    def __enter__(self) -> Place:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for store in self._opened:
+            store.close()
+        for engine in self._engines:
+            engine.dispose()
+
+    @property
+    def is_postgres(self) -> bool:
+        return self.url.startswith("postgresql")
+
+    def open(self) -> Store:
+        """Another server's store over the same books."""
+        store = self._only or open_store(self.url)
+        self._opened.append(store)
+        return store
+
+    def run(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+        """A statement past the store, as an administrator would send it; committed at once."""
+        engine = create_engine(self.url) if self.is_postgres else create_engine(self.url, module=driver)
+        self._engines.append(engine)
+        with engine.begin() as connection:
+            found = connection.execute(text(statement), values)
+            return [tuple(row) for row in found] if found.returns_rows else []

@@ -1,0 +1,328 @@
+"""Every question with every filter, page by page, and only what the asker may see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fairbank.bank.allocation import AllocationEvent, AllocationState
+from fairbank.bank.entry import OFFICE, Entry, Kind
+from fairbank.bank.project import Role
+from fairbank.bank.run import RunState
+from fairbank.bank.wish import Amend, Deposit, Refund, Release, SetCap, SetMember
+from fairbank.store.contract import (
+    PAGE_MAX,
+    AllocationQuery,
+    EntryQuery,
+    Page,
+    ProjectQuery,
+    RunQuery,
+    Sight,
+    Store,
+    Usage,
+    UsageBy,
+    UsageQuery,
+)
+from fairbank.values.time import DAY, Instant
+from fairbank.values.units import SuMinutes
+from tests.contracts.centre import (
+    ALICE,
+    BOB,
+    CAROL,
+    END,
+    START,
+    Look,
+    allocation,
+    ask,
+    charge,
+    contents,
+    granted,
+    hold,
+    job,
+    late_charge,
+    project,
+)
+
+NEW_YEAR = 1_767_225_600  # 2026-01-01T00:00:00Z
+PAGE = Page()
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    """Physics (1) with two years of CPU and a year of GPU, chemistry (2) with CPU, biology (3) with none."""
+    granted(store, project("physics", 100), project("chemistry", 200), project("biology", 300, parent=1))
+    granted(store, SetMember(project=1, uid=ALICE, role=Role.PI), SetMember(project=1, uid=BOB, role=Role.MEMBER))
+    granted(store, SetMember(project=2, uid=BOB, role=Role.COORDINATOR))
+    granted(store, allocation(1, 1_000, start=START, end=END), allocation(1, 2_000, start=END, end=2 * END, category="annual"))
+    granted(store, allocation(1, 300, resource="gpu", shared=True), allocation(2, 500, category="annual"))
+    granted(store, Amend(allocation=4, project=2, resource="cpu", event=AllocationEvent.FREEZE), at=START + 5)
+    granted(store, SetCap(allocation=1, uid=BOB, cap=SuMinutes(400)))
+    granted(store, hold(1, 100), hold(2, 50, owner=BOB, partition="large"), hold(3, 30, resource="gpu", start=START + 50), at=START + 10)
+    granted(store, hold(4, 10, start=START + 60, until=START + 61), charge(1, 55), at=START + 20)
+    granted(store, Release(run=job(2), ended=Instant(START + 30), outcome="NODE_FAIL"), at=START + 30)
+    ask(store, hold(5, 9_999), hold(6, 1, owner=CAROL, project=3), hold(7, 1, owner=CAROL, project=2), at=START + 40)
+    return store
+
+
+def numbers(rows: list[Any]) -> list[int]:
+    return [row.id for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, [1, 2, 3]),
+        ({"ids": frozenset({3, 1, 77})}, [1, 3]),
+        ({"ids": frozenset()}, []),
+        ({"gname": "chemistry"}, [2]),
+        ({"gid": 300}, [3]),
+        ({"account": "physics", "gid": 300}, []),
+        ({"sight": Sight(uid=BOB, projects=frozenset({2}))}, [2]),
+        ({"sight": Sight(uid=BOB)}, []),
+        ({"sight": Sight(uid=BOB, projects=frozenset({2})), "gname": "physics"}, []),
+    ],
+)
+def test_projects(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
+    assert numbers(Look(filled).projects(ProjectQuery(**query), PAGE)) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, [1, 2, 3, 4]),
+        ({"ids": frozenset({4, 2})}, [2, 4]),
+        ({"projects": frozenset({1})}, [1, 2, 3]),
+        ({"projects": frozenset()}, []),
+        ({"resource": "gpu"}, [3]),
+        ({"category": "annual"}, [2, 4]),
+        ({"state": AllocationState.FROZEN}, [4]),
+        ({"active_at": END - 1}, [1, 3, 4]),
+        ({"active_at": END}, [2]),
+        ({"active_at": START - 1}, []),
+        ({"sight": Sight(projects=frozenset({2}))}, [4]),
+        ({"sight": Sight(projects=frozenset({2})), "projects": frozenset({1, 2})}, [4]),
+        ({"sight": Sight(uid=ALICE)}, []),
+    ],
+)
+def test_allocations(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
+    assert numbers(Look(filled).allocations(AllocationQuery(**query), PAGE)) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, [1, 2, 3, 4]),
+        ({"projects": frozenset({2})}, []),
+        ({"projects": frozenset({1, 2})}, [1, 2, 3, 4]),
+        ({"allocation": 3}, [3]),
+        ({"owner": BOB}, [2]),
+        ({"state": RunState.HELD}, [3, 4]),
+        ({"state": RunState.RELEASED}, [2]),
+        ({"cluster": "darwin"}, [1, 2, 3, 4]),
+        ({"cluster": "other"}, []),
+        ({"job_id": 4}, [4]),
+        ({"partition": "large"}, [2]),
+        ({"since": START + 50}, [3, 4]),
+        ({"until": START + 60}, [1, 2, 3]),
+        ({"since": START + 50, "until": START + 60}, [3]),
+        ({"sight": Sight(uid=BOB)}, [2]),
+        ({"sight": Sight(projects=frozenset({1}))}, [1, 2, 3, 4]),
+        ({"sight": Sight(uid=ALICE, projects=frozenset({2}))}, [1, 3, 4]),
+        ({"sight": Sight(uid=ALICE, projects=frozenset({2})), "owner": BOB}, []),
+        ({"sight": Sight(uid=CAROL)}, []),
+        ({"sight": Sight()}, []),
+    ],
+)
+def test_runs(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
+    found = Look(filled).runs(RunQuery(**query), PAGE)
+    assert [record.run.job_id for record in found] == expected
+    assert numbers(found) == sorted(numbers(found))
+    assert found == Look(filled).runs(RunQuery(ids=frozenset(numbers(found))), PAGE)
+
+
+def test_a_run_by_its_name(filled: Store) -> None:
+    found = Look(filled).run(job(2))
+    assert (found.owner, found.state, found.outcome) == (BOB, RunState.RELEASED, "NODE_FAIL")
+    for other in (job(2, restart=1), job(99), job(2)._replace(cluster="other"), job(2)._replace(submitted=1)):
+        assert Look(filled).run(other) is None
+
+
+def told(entries: list[Entry]) -> list[str]:
+    return [f"{each.book} {each.kind.value}" for each in entries]
+
+
+REFUSALS = ["1 refusal", "0 refusal", "4 refusal"]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"kinds": frozenset({Kind.REFUSAL})}, REFUSALS),
+        ({"kinds": frozenset()}, []),
+        ({"kinds": frozenset({Kind.REFUSAL}), "projects": frozenset({1, 3})}, ["1 refusal"]),
+        ({"owner": CAROL}, ["0 refusal", "4 refusal"]),
+        ({"book": 4, "since": START + 5}, ["4 terms", "4 refusal"]),
+        ({"book": 4, "since": START + 5, "until": START + 40}, ["4 terms"]),
+        ({"book": OFFICE, "kinds": frozenset({Kind.MEMBER})}, ["0 member"] * 3),
+        ({"ids": frozenset({1})}, ["0 project"]),
+        ({"sight": Sight(uid=CAROL)}, ["0 refusal", "4 refusal"]),
+        ({"sight": Sight(uid=BOB)}, []),
+        ({"sight": Sight(uid=BOB, projects=frozenset({2})), "kinds": frozenset({Kind.REFUSAL, Kind.TERMS})}, ["4 terms", "4 refusal"]),
+        ({"sight": Sight(uid=ALICE), "book": 1}, ["1 refusal"]),
+        ({"sight": Sight(uid=ALICE, projects=frozenset({0, 2})), "book": OFFICE}, []),
+        ({"sight": Sight(uid=CAROL, projects=frozenset({2})), "book": OFFICE}, ["0 refusal"]),
+        ({"sight": Sight()}, []),
+    ],
+)
+def test_entries(filled: Store, query: dict[str, Any], expected: list[str]) -> None:
+    found = Look(filled).entries(EntryQuery(**query), PAGE)
+    assert told(found) == expected
+    assert numbers(found) == sorted(numbers(found))
+
+
+def test_members_and_memberships(filled: Store) -> None:
+    assert [(each.uid, each.role) for each in Look(filled).members(1)] == [(ALICE, Role.PI), (BOB, Role.MEMBER)]
+    assert [(each.project, each.role) for each in Look(filled).memberships(BOB)] == [
+        (1, Role.MEMBER),
+        (2, Role.COORDINATOR),
+    ]
+    assert Look(filled).members(3) == []
+
+
+def test_user_sums(filled: Store) -> None:
+    rows = Look(filled).users(frozenset({1, 3, 99}))
+    assert [(row.allocation, row.uid, row.sums.charged, row.sums.held, row.sums.cap) for row in rows] == [
+        (1, ALICE, 55, 10, None),
+        (1, BOB, 0, 0, 400),
+        (3, ALICE, 0, 30, None),
+    ]
+    assert Look(filled).users(frozenset()) == []
+
+
+PAGED: dict[str, Callable[[Store, Page], list[Any]]] = {
+    "projects": lambda store, page: Look(store).projects(ProjectQuery(), page),
+    "allocations": lambda store, page: Look(store).allocations(AllocationQuery(), page),
+    "runs": lambda store, page: Look(store).runs(RunQuery(), page),
+    "entries": lambda store, page: Look(store).entries(EntryQuery(), page),
+}
+
+
+@pytest.mark.parametrize("what", PAGED)
+def test_pages_follow_each_other_in_both_directions(filled: Store, what: str) -> None:
+    whole = PAGED[what](filled, Page(PAGE_MAX))
+    for newest_first in (False, True):
+        expected = whole[::-1] if newest_first else whole
+        found: list[Any] = []
+        while page := PAGED[what](filled, Page(2, found[-1].id if found else None, newest_first)):
+            assert len(page) <= 2
+            found += page
+        assert found == expected
+
+
+@pytest.mark.parametrize("what", PAGED)
+def test_a_page_beyond_the_end_or_of_no_rows_is_empty(filled: Store, what: str) -> None:
+    for page in (Page(after=2**53), Page(after=0, newest_first=True), Page(0), Page(-5)):
+        assert PAGED[what](filled, page) == []
+
+
+def test_a_page_is_never_larger_than_the_most(store: Store) -> None:
+    granted(store, *(project(f"p{number}", number) for number in range(1, PAGE_MAX + 3)))
+    assert len(Look(store).projects(ProjectQuery(), Page(10**9))) == PAGE_MAX
+
+
+def test_a_statement_and_its_opening_balance(store: Store) -> None:
+    granted(store, project("physics", 100))
+    granted(store, allocation(1, 100), at=START)
+    for day in range(1, 6):
+        granted(store, Deposit(allocation=1, amount=SuMinutes(day)), at=START + day * DAY)
+    since, until = Instant(START + 2 * DAY), Instant(START + 4 * DAY)
+    assert [each.amount for each in Look(store).statement(1, since, until, PAGE)] == [2, 3]
+    assert Look(store).before(1, since).deposited == 101
+    assert Look(store).before(1, Instant(START)) is None
+    assert Look(store).before(77, since) is None
+    assert Look(store).statement(77, since, until, PAGE) == []
+    assert [each.amount for each in Look(store).statement(1, since, until, Page(1, after=4))] == [3]
+    assert [each.amount for each in Look(store).statement(1, since, until, Page(1, newest_first=True))] == [3]
+    assert len(Look(store).statement(1, Instant(0), Instant(2**40), PAGE)) == 7
+
+
+def test_a_statement_adds_up_where_a_clock_was_put_back(store: Store) -> None:
+    granted(store, project("physics", 100))
+    granted(store, allocation(1, 100), at=START)
+    for amount, at in ((1, 10), (2, 30), (4, 15), (8, 25), (16, 40)):
+        granted(store, Deposit(allocation=1, amount=SuMinutes(amount)), at=START + at)
+    for first in range(0, 50, 5):
+        for last in range(first, 50, 5):
+            since, until = Instant(START + first), Instant(START + last)
+            opening = Look(store).before(1, since)
+            closing = Look(store).before(1, until)
+            moved = Look(store).statement(1, since, until, PAGE)
+            deposited = [each.deposited if each else 0 for each in (opening, closing)]
+            assert deposited[0] + sum(each.amount for each in moved) == max(deposited)
+
+
+def test_usage_in_groups(store: Store) -> None:
+    granted(store, project("physics", 100), project("chemistry", 200))
+    granted(store, allocation(1, end=2**40), allocation(2, end=2**40), allocation(2, resource="gpu", end=2**40))
+    runs = [
+        (1, ALICE, 1, 10, NEW_YEAR - 1, "COMPLETED"),
+        (2, ALICE, 1, 20, NEW_YEAR, "FAILED"),
+        (3, BOB, 1, 30, NEW_YEAR + DAY, "COMPLETED"),
+        (4, BOB, 2, 40, NEW_YEAR + DAY, "TIMEOUT"),
+    ]
+    for number, owner, of, amount, ended, outcome in runs:
+        granted(store, late_charge(number, amount, owner=owner, project=of, ended=ended, outcome=outcome, elapsed_seconds=number))
+    granted(store, Refund(run=job(3), amount=SuMinutes(5)), hold(9, 100))
+
+    def groups(by: UsageBy, **query: Any) -> list[tuple[str | int, int, int, int, int]]:
+        found: list[Usage] = Look(store).usage(UsageQuery(**query), by)
+        return [(each.group, each.runs, each.failed, each.charged, each.elapsed_seconds) for each in found]
+
+    assert groups(UsageBy.USER) == [(ALICE, 2, 1, 30, 3), (BOB, 2, 1, 65, 7)]
+    assert groups(UsageBy.DAY) == [("2025-12-31", 1, 0, 10, 1), ("2026-01-01", 1, 1, 20, 2), ("2026-01-02", 2, 1, 65, 7)]
+    assert groups(UsageBy.MONTH) == [("2025-12", 1, 0, 10, 1), ("2026-01", 3, 2, 85, 9)]
+    assert groups(UsageBy.PARTITION) == [("standard", 4, 2, 95, 10)]
+    assert groups(UsageBy.ALLOCATION) == [(1, 3, 1, 55, 6), (2, 1, 1, 40, 4)]
+    assert groups(UsageBy.USER, since=Instant(NEW_YEAR), until=Instant(NEW_YEAR + DAY)) == [(ALICE, 1, 1, 20, 2)]
+    assert groups(UsageBy.USER, projects=frozenset({2})) == [(BOB, 1, 1, 40, 4)]
+    assert groups(UsageBy.USER, allocation=1, owner=BOB) == [(BOB, 1, 0, 25, 3)]
+    assert groups(UsageBy.USER, resource="gpu") == []
+    assert groups(UsageBy.USER, sight=Sight(uid=ALICE, projects=frozenset({2}))) == [(ALICE, 2, 1, 30, 3), (BOB, 1, 1, 40, 4)]
+    assert groups(UsageBy.USER, sight=Sight()) == []
+
+
+def test_what_upkeep_asks_for(filled: Store) -> None:
+    assert Look(filled).overdue(Instant(START + 60), 10) == []
+    assert Look(filled).overdue(Instant(START + 61), 10) == [job(4)]
+    assert Look(filled).overdue(Instant(START + 10_000), 10) == [job(4), job(3)]
+    assert Look(filled).overdue(Instant(START + 10_000), 1) == [job(4)]
+    assert Look(filled).expired(Instant(END - 1), 10) == []
+    assert Look(filled).expired(Instant(END), 10) == [1, 3, 4]
+    assert Look(filled).expired(Instant(END), 2) == [1, 3]
+    granted(filled, Amend(allocation=3, project=1, resource="gpu", event=AllocationEvent.END), at=END)
+    assert Look(filled).expired(Instant(END), 10) == [1, 4]
+
+
+def test_the_audit_reads_whole_tables_in_its_order(filled: Store) -> None:
+    projects, members, allocations, users, runs, entries, offices, tokens = contents(filled)
+    assert numbers(list(projects)) == [1, 2, 3]
+    assert [(each.project, each.uid) for each in members] == [(1, ALICE), (1, BOB), (2, BOB)]
+    assert numbers(list(allocations)) == [1, 2, 3, 4]
+    assert [(each.allocation, each.uid) for each in users] == [(1, ALICE), (1, BOB), (3, ALICE)]
+    assert [(each.allocation, each.id) for each in runs] == sorted((each.allocation, each.id) for each in runs)
+    assert [(each.book, each.seq) for each in entries] == sorted((each.book, each.seq) for each in entries)
+    assert Look(filled).count_entries() == len(entries)
+    assert offices[0].seq == sum(each.book == OFFICE for each in entries)
+    assert tokens == []
+
+
+def test_streams_may_be_read_side_by_side(filled: Store) -> None:
+    *_, entries, _, _ = contents(filled)
+    with filled.reading() as reader:
+        streams = [reader.scan_entries(), reader.scan_entries()]
+        side_by_side = [next(stream) for stream in streams]
+        assert reader.count_entries() == len(entries)
+        assert [side_by_side[0], *streams[0]] == [side_by_side[1], *streams[1]] == entries
+        assert [each.id for each in reader.scan_allocations()] == [1, 2, 3, 4]

@@ -1,0 +1,198 @@
+"""A batch is written whole or not at all, and once."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.bank.book import Book
+from fairbank.bank.ledger import Done, judge
+from fairbank.bank.needs import Needs, needs_of
+from fairbank.bank.policy import Policy
+from fairbank.bank.project import Role
+from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.run import RunState
+from fairbank.bank.wish import Amend, Asked, Deposit, Lapse, Note, Refund, Release, Request, SetCap, SetMember, Transfer
+from fairbank.service.audit import Audit
+from fairbank.store.contract import AllocationQuery, Contention, Page, Store
+from fairbank.values.time import Instant
+from fairbank.values.units import SuMinutes
+from tests.contracts.centre import ALICE, BOB, END, START, allocation, ask, charge, contents, fill, granted, hold, job, late_charge, project
+from tests.contracts.places import Place
+
+
+class Cancelled(Exception):
+    """Something went wrong between judging and committing."""
+
+
+def test_what_is_asked_in_one_batch_is_there_for_the_next(store: Store) -> None:
+    fill(store)
+    granted(store, hold(1, 600), hold(2, 300))
+    granted(store, charge(1, 55))
+    with store.reading() as reader:
+        physics, chemistry = reader.allocations(AllocationQuery(), Page())
+        assert (physics.charged, physics.held, physics.available) == (55, 300, 645)
+        assert chemistry.available == 500
+        assert [run.state for run in reader.scan_runs()] == [RunState.CHARGED, RunState.HELD]
+
+
+def test_a_batch_that_raises_has_changed_nothing(store: Store) -> None:
+    fill(store)
+    before = contents(store)
+    with pytest.raises(Cancelled):
+        _batch_that_raises(store)
+    assert contents(store) == before
+    granted(store, hold(1, 600))
+
+
+def _batch_that_raises(store: Store) -> None:
+    batch = [Asked(wish, START, 0) for wish in (hold(1, 600), project("biology", 300), allocation(1, 5, resource="gpu"))]
+    with store.transaction() as transaction:
+        book = transaction.book(needs_of(batch))
+        assert all(isinstance(judge(book, each, Policy()), Done) for each in batch)
+        transaction.write(book)
+        raise Cancelled
+
+
+def test_a_batch_that_is_not_written_has_changed_nothing(store: Store) -> None:
+    fill(store)
+    before = contents(store)
+    asked = Asked(hold(1, 600), START, 0)
+    with store.transaction() as transaction:
+        judge(transaction.book(needs_of([asked])), asked, Policy())
+    assert contents(store) == before
+
+
+def test_a_key_is_remembered_by_later_transactions(store: Store) -> None:
+    fill(store)
+    (first,) = granted(store, Deposit(allocation=1, amount=SuMinutes(10), key="d1"))
+    (again,) = granted(store, Deposit(allocation=1, amount=SuMinutes(10), key="d1"))
+    (other,) = ask(store, Deposit(allocation=1, amount=SuMinutes(11), key="d1"))
+    assert (again.entry, again.again) == (first.entry, True)
+    assert isinstance(other, Refusal)
+    assert other.reason is Reason.KEY_TAKEN
+    assert contents(store)[2][0].deposited == 1_010
+
+
+def test_keys_keep_whatever_is_printable(store: Store) -> None:
+    fill(store)
+    odd = 'a"b\\c\'d{e},f\\\\"g%h$1:i/é日\U0001f9ea'
+    granted(store, Deposit(allocation=1, amount=SuMinutes(1), key=odd, comment=odd), Deposit(allocation=1, amount=SuMinutes(1), key="\\"))
+    again = granted(store, Deposit(allocation=1, amount=SuMinutes(1), key=odd, comment=odd))
+    entries = contents(store)[5]
+    assert [each.comment for each in entries if each.key == odd] == [odd]
+    assert again[0].again
+
+
+def test_even_control_characters_are_kept_as_they_are(store: Store) -> None:
+    """The doors let none in; a store is no place to lose something silently all the same."""
+    fill(store)
+    odd = 'tab\t newline\n bell\x07 delete\x7f backslash\\n quote"'
+    granted(store, Deposit(allocation=1, amount=SuMinutes(1), key="odd", comment=odd))
+    assert [each.comment for each in contents(store)[5] if each.key == "odd"] == [odd]
+
+
+def test_a_run_is_held_and_resolved_once(store: Store) -> None:
+    fill(store)
+    granted(store, hold(1, 600))
+    granted(store, charge(1, 55))
+    assert granted(store, charge(1, 55))[0].again
+    (no,) = ask(store, charge(1, 56))
+    assert isinstance(no, Refusal)
+    assert no.reason is Reason.RUN_RESOLVED
+
+
+def test_a_requeued_run_is_another_run(store: Store) -> None:
+    fill(store)
+    granted(store, hold(1, 100), hold(1, 100, run=job(1, restart=1)))
+    assert len(contents(store)[4]) == 2
+
+
+def test_every_kind_of_wish_leaves_books_that_pass_the_audit(store: Store) -> None:
+    fill(store)
+    granted(store, project("optics", 101, parent=1), allocation(2, 0, resource="gpu", credit_limit=SuMinutes(50)))
+    granted(store, SetMember(project=1, uid=ALICE, role=Role.PI), SetMember(project=1, uid=BOB, role=Role.MEMBER))
+    granted(store, SetMember(project=1, uid=ALICE, role=Role.COORDINATOR), SetMember(project=1, uid=BOB, role=None))
+    granted(store, Transfer(source=1, target=2, amount=SuMinutes(100)), SetCap(allocation=1, uid=BOB, cap=SuMinutes(20)))
+    granted(store, hold(1, 100), hold(2, 10, owner=BOB), late_charge(3, 7), Note(details='{"as":7}'))
+    ask(store, hold(4, 100, owner=BOB), hold(5, 10_000), hold(6, 1, project=3), Amend(allocation=1, project=1, resource="cpu", end=END))
+    granted(store, charge(1, 40), Release(run=job(2), ended=START, outcome="NODE_FAIL"), Refund(run=job(3)))
+    granted(store, hold(7, 5, until=START + 60))
+    granted(store, Lapse(run=job(7)), at=START + 61)
+    granted(store, Amend(allocation=1, project=1, resource="cpu", end=Instant(END + 1), shared=True, credit_limit=SuMinutes(3)))
+    verdict = Audit(store).verify()
+    assert verdict.findings == ()
+    assert (verdict.entries, verdict.runs) == (len(contents(store)[5]), 4)
+
+
+def test_wishes_of_one_batch_see_each_other(store: Store) -> None:
+    fill(store)
+    batch = granted(store, project("biology", 300), allocation(1, 70, resource="gpu"), hold(1, 70, resource="gpu"), charge(1, 5))
+    assert batch[0].project == 3
+    with store.reading() as reader:
+        (gpu,) = reader.allocations(AllocationQuery(resource="gpu"), Page())
+    assert (gpu.deposited, gpu.charged, gpu.held) == (70, 5, 0)
+
+
+def test_the_same_batch_twice_is_one_batch(store: Store) -> None:
+    fill(store)
+    wishes = (hold(1, 10, key="h1"), Deposit(allocation=2, amount=SuMinutes(5), key="d1"), charge(1, 3, key="c1"))
+    first, before = granted(store, *wishes), contents(store)
+    again = granted(store, *wishes)
+    assert [each.entry for each in again] == [each.entry for each in first]
+    assert contents(store) == before
+
+
+def test_periods_of_one_fund_do_not_overlap(store: Store) -> None:
+    fill(store)
+    for start, end in ((START, START + 1), (END - 1, END + 9), (START - 9, END + 9)):
+        (no,) = ask(store, allocation(1, start=start, end=end))
+        assert isinstance(no, Refusal)
+        assert (no.reason, no.allocation) == (Reason.OVERLAP, 1)
+    granted(store, allocation(1, start=END, end=END + 1), allocation(1, start=START - 1, end=START), allocation(1, resource="gpu"))
+
+
+def test_only_what_is_needed_is_loaded(store: Store) -> None:
+    fill(store)
+    granted(store, hold(1, 10), hold(2, 20, owner=BOB), hold(3, 30, project=2), allocation(1, resource="gpu"), project("biology", 300))
+    book = _loaded(store, hold(4, 1))
+    assert (sorted(book.allocations), sorted(book.users), book.runs, book.projects, book.office) == ([1], [(1, ALICE)], {}, {}, None)
+    book = _loaded(store, Refund(run=job(3)))
+    assert (sorted(book.allocations), sorted(book.users), sorted(book.runs)) == ([2], [(2, ALICE)], [job(3)])
+    book = _loaded(store, project("other", 200), SetMember(project=3, uid=BOB, role=None))
+    assert (sorted(book.projects), book.office is not None, book.allocations) == ([2, 3], True, {})
+    assert sorted(_loaded(store, allocation(1)).allocations) == [1]
+    assert sorted(_loaded(store, SetCap(allocation=1, uid=BOB, cap=None)).users) == [(1, BOB)]
+
+
+def _loaded(store: Store, *wishes: Request) -> Book:
+    with store.transaction() as transaction:
+        return transaction.book(needs_of([Asked(wish, START, 0) for wish in wishes]))
+
+
+def test_an_empty_batch_is_nothing(store: Store) -> None:
+    with store.transaction() as transaction:
+        transaction.write(transaction.book(Needs()))
+    assert contents(store)[5] == []
+
+
+def test_fresh_numbers_suffice_for_a_large_batch(store: Store) -> None:
+    fill(store)
+    granted(store, *(hold(number, 1) for number in range(1, 801)))
+    granted(store, *(late_charge(number, 0) for number in range(1_001, 2_001)), at=START + 1)
+    numbers = [entry.id for entry in contents(store)[5]]
+    assert len(set(numbers)) == len(numbers) == 1_806
+
+
+def test_a_contended_batch_may_be_asked_again(sql_place: Place) -> None:
+    """Two servers judged from the same rows: the second finds the key taken, and on its next try finds the answer."""
+    one, two = sql_place.open(), sql_place.open()
+    fill(one)
+    deposit = Asked(Deposit(allocation=1, amount=SuMinutes(10), key="d1"), START, 0)
+    stale = Book(allocations=contents(one)[2], entry_ids=[900_001, 900_002])
+    judge(stale, deposit, Policy())
+    granted(two, deposit.wish)
+    with pytest.raises(Contention), one.transaction() as transaction:
+        transaction.book(Needs(allocations={1}))
+        transaction.write(stale)
+    assert granted(one, deposit.wish)[0].again
+    assert Audit(one).verify().findings == ()

@@ -1,0 +1,1 @@
+"""Fault campaigns: storms, kills, lost messages, tampering, with real servers and real databases."""

@@ -1,0 +1,97 @@
+"""A storm: many clients who want much more of one allocation than there is, while others watch what is left."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.faults.centre import SU, Client, found
+from tests.faults.witness import AWAY, Witness
+from tests.support.wire import Lost, Wire
+
+CREDIT = 1_000 * SU
+ACCOUNT = "physics"
+
+
+@dataclass(frozen=True)
+class Storm:
+    """How many clients, how many runs each, and the seed of all their choices."""
+
+    clients: int
+    runs: int
+    seed: int
+
+    async def blow(self, sockets: Sequence[Path], witness: Witness, tell: Callable[[str], None]) -> int:
+        """The whole storm. The number of its allocation."""
+        first = Wire(sockets[0])
+        allocation = await found(first, ACCOUNT, 4_000, credit=CREDIT)
+        clients = [self.client(number, sockets, witness) for number in range(1, self.clients + 1)]
+        staff = Staff(allocation, [Wire(each) for each in sockets], witness, random.Random(f"{self.seed}:staff"))
+        over = asyncio.Event()
+        begun = time.monotonic()
+        async with asyncio.TaskGroup() as tasks:
+            watching = [tasks.create_task(watch(Wire(each), allocation, witness, over)) for each in sockets]
+            tasks.create_task(staff.go_on(over))
+            async with asyncio.TaskGroup() as living:
+                for client in clients:
+                    living.create_task(self._lives(client))
+            over.set()
+        seconds = time.monotonic() - begun
+        looks, least = (sum(each.result()[0] for each in watching), min(each.result()[1] for each in watching))
+        tell(f"{self.clients} clients, {len(sockets)} servers, {seconds:.1f} s: {witness.summary()}")
+        tell(f"{len(witness.told) / seconds:,.0f} operations/s; {looks:,} looks at the balance, the least was {least} SU-minutes")
+        for each in (first, *staff.wires):
+            await each.close()
+        return allocation
+
+    def client(self, number: int, sockets: Sequence[Path], witness: Witness) -> Client:
+        wires, echoes = [Wire(each) for each in sockets], [Wire(each) for each in sockets]
+        return Client(number, ACCOUNT, int(time.time()), wires, echoes, witness, random.Random(f"{self.seed}:{number}"))
+
+    async def _lives(self, client: Client) -> None:
+        for _ in range(self.runs):
+            await client.live()
+        await client.close()
+
+
+@dataclass
+class Staff:
+    """Now and then gives a little more credit, or takes some back."""
+
+    allocation: int
+    wires: Sequence[Wire]
+    witness: Witness
+    rng: random.Random
+
+    async def go_on(self, over: asyncio.Event) -> None:
+        number = 0
+        while not over.is_set():
+            number += 1
+            what = self.rng.choice(["deposit", "deposit", "withdraw"])
+            body = {"amount": self.rng.randrange(1, 40 * SU), "comment": "storm"}
+            await self.witness.hear(self.wires, self.rng, f"/alloc/{self.allocation}/{what}", body, f"staff.{number}")
+
+
+async def watch(wire: Wire, allocation: int, witness: Witness, over: asyncio.Event) -> tuple[int, int]:
+    """Look at the balance all the time: never overdrawn, always adding up. How often, and the least that was left."""
+    looks, least = 0, 1 << 60
+    while not over.is_set():
+        try:
+            answer = await wire.ask("GET", f"/alloc/{allocation}")
+        except Lost:
+            witness.lost += 1
+            await asyncio.sleep(0)
+            continue
+        witness.heard(answer)
+        if answer.status == AWAY:
+            continue
+        row = answer.data
+        assert row["available"] == row["deposited"] + row["credit_limit"] - row["charged"] - row["held"]
+        assert row["available"] >= 0, f"overdrawn: {row}"
+        looks, least = looks + 1, min(least, row["available"])
+    await wire.close()
+    return looks, least

@@ -1,0 +1,61 @@
+"""Two hundred clients against one allocation: nobody gets what is not there, and everybody gets an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from tests.faults.books import Books
+from tests.faults.storm import Storm
+from tests.faults.witness import Witness, check_books
+from tests.support.postgres import PostgresServer
+from tests.support.server import FairbankServer, banking
+
+Tell = Callable[[str], None]
+Rounds = Callable[[int, int], int]
+
+
+def weather(storm: Storm, servers: Sequence[FairbankServer], tell: Tell) -> None:
+    """Let it blow over the servers, then read the books."""
+    witness, books = Witness(), Books(servers[0].store)
+    before = 0 if books.is_sqlite else books.deadlocks()
+    asyncio.run(storm.blow([each.socket for each in servers], witness, tell))
+    figures = check_books(witness, books)
+    assert figures["refusal"] > 0, "this was no storm: everybody was paid"
+    deadlocks = 0 if books.is_sqlite else books.deadlocks() - before
+    audit = servers[0].command("audit", "verify")
+    tell(f"{figures}; deadlocks {deadlocks}; {audit.stdout.strip()}")
+    assert deadlocks == 0
+    assert audit.returncode == 0, audit.stdout
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("count", [1, 2])
+def test_two_hundred_clients_on_postgresql(postgres: PostgresServer, count: int, rounds: Rounds, seed: int, tell: Tell) -> None:
+    with postgres.fresh_database() as name, banking(postgres.url(name)) as one:
+        storm = Storm(clients=200, runs=rounds(60, 8), seed=seed)
+        if count == 1:
+            weather(storm, [one], tell)
+        else:
+            with banking(postgres.url(name)) as two:
+                weather(storm, [one, two], tell)
+
+
+@pytest.mark.campaign
+def test_two_hundred_clients_on_sqlite(rounds: Rounds, seed: int, tell: Tell) -> None:
+    with banking() as server:
+        weather(Storm(clients=200, runs=rounds(60, 8), seed=seed), [server], tell)
+
+
+@pytest.mark.slow
+def test_a_small_storm_over_two_servers(database: str, tell: Tell) -> None:
+    with banking(database) as one, banking(database) as two:
+        weather(Storm(clients=60, runs=4, seed=1), [one, two], tell)
+
+
+@pytest.mark.slow
+def test_a_small_storm_on_sqlite(tell: Tell) -> None:
+    with banking() as server:
+        weather(Storm(clients=60, runs=4, seed=1), [server], tell)

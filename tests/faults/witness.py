@@ -1,0 +1,167 @@
+"""The clients' memory: everything they were ever told, and what the books must therefore say."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.faults.books import Books
+from tests.support.wire import Answer, Lost, Wire
+
+PAUSE_SECONDS = 0.02
+RESOLUTIONS = {"charge", "release"}
+GOOD, REFUSED, AWAY = {200, 201}, {402, 404, 409}, 503
+
+
+@dataclass
+class Witness:
+    """What was asked under which key, and the first whole answer to it.
+
+    `lost` counts requests whose answer never came, `away` the 503s; `waits` are the seconds of every answer.
+    """
+
+    told: dict[str, Answer] = field(default_factory=dict)
+    asked: dict[str, dict[str, Any]] = field(default_factory=dict)
+    waits: list[float] = field(default_factory=list)
+    statuses: Counter[int] = field(default_factory=Counter)
+    lost: int = 0
+
+    async def hear(self, wires: Sequence[Wire], rng: random.Random, path: str, body: dict[str, Any], key: str) -> Answer:
+        """Ask until there is an answer, always under the same key, each time at whichever server chance says."""
+        again = path == "/job"
+        sent = {**body, "key": key} if again else body
+        self.asked[key] = body
+        while True:
+            try:
+                answer = await rng.choice(wires).ask("POST", path, sent, key=None if again else key)
+            except Lost:
+                self.lost += 1
+                await asyncio.sleep(PAUSE_SECONDS)
+                continue
+            self.heard(answer)
+            if answer.status != AWAY:
+                return self.remembered(key, answer)
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    def heard(self, answer: Answer) -> None:
+        """Whatever comes: no failure but "not now", and that one says when to come back."""
+        self.waits.append(answer.seconds)
+        self.statuses[answer.status] += 1
+        assert answer.status < 500 or answer.status == AWAY, f"{answer.status}: {answer.body}"
+        if answer.status == AWAY:
+            assert int(answer.headers["retry-after"]) > 0
+
+    def remembered(self, key: str, answer: Answer) -> Answer:
+        """The answer, which must be the one that was given to this key before."""
+        before = self.told.setdefault(key, answer)
+        if before is not answer and entry_of(before) is not None:
+            assert told(answer) == told(before), f"{key} was answered {before.body}, then {answer.body}"
+        return answer
+
+    @property
+    def granted(self) -> dict[str, dict[str, Any]]:
+        """By key, what was granted."""
+        return {key: answer.data for key, answer in self.told.items() if answer.status in GOOD}
+
+    def summary(self) -> str:
+        waits = sorted(self.waits)
+        figures = [f"{waits[min(len(waits) - 1, len(waits) * part // 1_000)] * 1_000:.0f} ms" for part in (500, 990, 1_000)]
+        refused = sum(number for status, number in self.statuses.items() if status in REFUSED)
+        return (
+            f"{len(self.told):,} operations acknowledged in {len(waits):,} answers ({refused:,} refusals, {self.statuses[AWAY]:,} times 503, "
+            f"{self.lost:,} answers lost); waits: median {figures[0]}, 99% {figures[1]}, longest {figures[2]}"
+        )
+
+
+def entry_of(answer: Answer) -> int | None:
+    """The journal entry that an answer speaks of, where it speaks of one."""
+    if answer.status in GOOD:
+        return int(answer.data["entry"])
+    found = answer.body.get("refusal", {}).get("entry")
+    return None if found is None else int(found)
+
+
+def told(answer: Answer) -> dict[str, Any]:
+    """What a repeated answer must repeat."""
+    if answer.status in GOOD:
+        return {name: value for name, value in answer.data.items() if name != "again"}
+    refusal: dict[str, Any] = answer.body["refusal"]
+    return {name: value for name, value in refusal.items() if name != "remedies"}
+
+
+# --- what the books must say ---
+
+
+def check_books(witness: Witness, books: Books) -> dict[str, int]:
+    """Every acknowledged operation is in the journal once, nothing else is, and all sums follow. Figures for the report."""
+    journal = books.rows("SELECT * FROM journal ORDER BY book, seq")
+    _check_answers(witness, journal)
+    _check_resolutions(journal)
+    _check_sums(journal, books)
+    kinds = Counter(entry["kind"] for entry in journal)
+    lowest = min((left_of(entry) for entry in journal if entry["book"]), default=0)
+    assert lowest >= 0, f"{lowest} SU-minutes were left at one commit"
+    return {"entries": len(journal), "lowest": lowest, **kinds}
+
+
+def _check_answers(witness: Witness, journal: list[dict[str, Any]]) -> None:
+    by_key = {entry["key"]: entry for entry in journal if entry["key"] in witness.asked}
+    due = {key: answer for key, answer in witness.told.items() if entry_of(answer) is not None}
+    assert by_key.keys() - due.keys() == set(), "the journal has what nobody was told of"
+    assert due.keys() - by_key.keys() == set(), "what was acknowledged is not in the journal"
+    for key, answer in due.items():
+        entry = by_key[key]
+        assert entry["id"] == entry_of(answer), f"{key}: {answer.body} is not {entry}"
+        if answer.status in GOOD:
+            said = answer.data
+            facts = (said["amount"], said["allocation"], said["run"], said["available"])
+            assert facts == (entry["amount"], entry["book"], entry["run"], left_of(entry)), f"{key}: {said} is not {entry}"
+        else:
+            assert entry["kind"] == "refusal", f"{key} was refused: {entry}"
+
+
+def _check_resolutions(journal: list[dict[str, Any]]) -> None:
+    """One hold and one resolution for each run."""
+    opened = Counter(entry["run"] for entry in journal if entry["kind"] == "hold")
+    closed = Counter(entry["run"] for entry in journal if entry["kind"] in RESOLUTIONS)
+    assert max(opened.values(), default=0) <= 1, opened.most_common(3)
+    assert max(closed.values(), default=0) <= 1, closed.most_common(3)
+
+
+def _check_sums(journal: list[dict[str, Any]], books: Books) -> None:
+    """The rows say what the entries sum up to, counted here once more."""
+    deposited: Counter[int] = Counter()
+    drawn: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0])
+    holds: dict[int, int] = {}
+    for entry in journal:
+        book, amount = entry["book"], entry["amount"]
+        match entry["kind"]:
+            case "deposit" | "transfer-in":
+                deposited[book] += amount
+            case "withdraw" | "transfer-out":
+                deposited[book] -= amount
+            case "hold" | "adjust":
+                holds[entry["run"]] = holds.get(entry["run"], 0) + amount
+                drawn[book, entry["owner"]][1] += amount
+            case "charge" | "release" | "lapse":
+                drawn[book, entry["owner"]][1] -= holds.pop(entry["run"], 0)
+                drawn[book, entry["owner"]][0] += amount if entry["kind"] == "charge" else 0
+            case "refund":
+                drawn[book, entry["owner"]][0] -= amount
+    for row in books.rows("SELECT * FROM allocation"):
+        mine = [sums for (book, _), sums in drawn.items() if book == row["id"]]
+        charged, held = (sum(column) for column in zip(*mine, strict=True)) if mine else (0, 0)
+        assert (row["deposited"], row["charged"], row["held"]) == (deposited[row["id"]], charged, held), f"allocation {row['id']}"
+    users = {(row["allocation"], row["uid"]): [row["charged"], row["held"]] for row in books.rows("SELECT * FROM user_sum")}
+    assert users == {pair: sums for pair, sums in drawn.items() if pair in users or sums != [0, 0]}
+    runs = {row["id"]: row["held"] for row in books.rows("SELECT id, held FROM run WHERE state = 'held'")}
+    assert runs == holds
+
+
+def left_of(entry: dict[str, Any]) -> int:
+    """What was available after an entry."""
+    return int(entry["deposited"] + entry["credit_limit"] - entry["charged"] - entry["held"])

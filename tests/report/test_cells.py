@@ -1,0 +1,99 @@
+"""One cell: its width on a terminal, and foreign text made harmless there and in a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.report.cells import cut, folded, for_spreadsheet, padded, plain, width, without
+
+texts = st.text(max_size=40)
+foreign = st.text(alphabet=st.characters(), max_size=40)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("chem_qmc", "chem_qmc"),
+        ("red \x1b[31malarm", "red \\x1b[31malarm"),
+        ("two\nlines\ttab\r", "two\\nlines\\ttab\\r"),
+        ("\u202eevil", "\\u202eevil"),
+        ("\x9b31m", "\\x9b31m"),
+        ("zero\u200bwidth", "zero\\u200bwidth"),
+        ("a\udc80b", "a\\udc80b"),
+        ("化学", "化学"),
+        ("naïve", "naïve"),
+    ],
+)
+def test_what_would_do_something_to_a_terminal_is_spelt_out(said: str, shown: str) -> None:
+    assert plain(said) == shown
+
+
+@given(foreign)
+def test_a_plain_text_prints_on_one_line(said: str) -> None:
+    assert plain(said).isprintable()
+
+
+@pytest.mark.parametrize(("said", "columns"), [("", 0), ("cpu", 3), ("化学", 4), ("ﾊﾝｶｸ", 4), ("e\u0301", 1), ("🧪", 2)])
+def test_width_is_what_a_terminal_takes(said: str, columns: int) -> None:
+    assert width(said) == columns
+
+
+@given(texts, st.integers(1, 30))
+def test_a_cut_text_fits_and_is_a_beginning(said: str, columns: int) -> None:
+    shown = cut(said, columns)
+    assert width(shown) <= columns
+    assert shown == said or (shown.endswith("+") and said.startswith(shown[:-1]))
+
+
+@given(texts, st.integers(0, 60), st.booleans())
+def test_padding_only_adds_blanks(said: str, columns: int, right: bool) -> None:
+    shown = padded(said, columns, right=right)
+    assert width(shown) == max(columns, width(said))
+    assert shown.strip(" ") == said.strip(" ")
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("=HYPERLINK(1)", "'=HYPERLINK(1)"),
+        ("+1-2", "'+1-2"),
+        ("-1+2", "'-1+2"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ('=1,"x"', '"\'=1,""x"""'),
+        ("\uff1d1", "'\uff1d1"),
+        ("-1.50", "-1.50"),
+        ("-12", "-12"),
+        ("36%", "36%"),
+        ("a,b", '"a,b"'),
+        ("chem_qmc", "chem_qmc"),
+    ],
+)
+def test_no_cell_is_a_formula(said: str, written: str) -> None:
+    assert for_spreadsheet(said) == written
+
+
+@given(st.lists(foreign, min_size=1, max_size=5))
+def test_a_csv_line_reads_back_as_one_row(said: list[str]) -> None:
+    cells = [plain(each) for each in said]
+    line = ",".join(for_spreadsheet(each) for each in cells)
+    (read,) = list(csv.reader(io.StringIO(line + "\n"))) or [[""]]
+    assert [each.removeprefix("'") for each in (read or [""])] == [each.removeprefix("'") for each in cells]
+    assert not any(each[:1] in "=@\t\r" for each in read if each)
+
+
+@given(texts, st.sampled_from(["|", ";", "::", "\\"]))
+def test_the_delimiter_never_stands_in_a_cell(said: str, delimiter: str) -> None:
+    if delimiter != "\\":
+        assert delimiter not in without(delimiter, said)
+
+
+@given(st.text(alphabet="ab -", max_size=200), st.integers(10, 60))
+def test_folding_breaks_no_word_and_loses_none(said: str, columns: int) -> None:
+    lines = folded(said, columns)
+    assert " ".join(lines).split() == said.split()
+    assert all(len(line) <= columns or " " not in line.strip() for line in lines)

@@ -1,0 +1,155 @@
+"""Tables: they fit, they drop columns in a fixed order and say so, and never cut a figure."""
+
+from __future__ import annotations
+
+from datetime import timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.report.cells import width
+from fairbank.report.columns import Column, Look, Row, about_su, day, duration, moment, percent, su, text
+from fairbank.report.tables import choose, csv, separated, table
+from fairbank.values.trouble import Malformed
+
+COLUMNS = (
+    Column("PROJECT", text("account")),
+    Column("GRANTED", su("granted"), right=True, drop=2),
+    Column("AVAILABLE", su("available"), right=True),
+    Column("EXPIRES", day("end"), drop=1),
+    Column("NOTE", text("note"), drop=3, least=6),
+    Column("ALLOC", text("id"), right=True, extra=True),
+)
+EAST = timezone(timedelta(hours=-5))
+LOOK = Look(zone=EAST)
+
+
+def row(account: str = "chem_qmc", granted: int = 6_000_000, available: int = 90, note: str = "", number: int = 1) -> Row:
+    return {"account": account, "granted": granted, "available": available, "end": "2027-07-01T05:00:00Z", "note": note, "id": number}
+
+
+def test_a_table() -> None:
+    made = table(COLUMNS, [row(), row("bio", 60, -30)], LOOK)
+    assert made.lines == [
+        "PROJECT   GRANTED  AVAILABLE  EXPIRES     NOTE",
+        "chem_qmc   100000       1.50  2027-07-01",
+        "bio             1      -0.50  2027-07-01",
+    ]
+    assert made.dropped == []
+
+
+def test_heads_may_be_left_out() -> None:
+    assert table(COLUMNS, [row()], LOOK, heads=False).lines == ["chem_qmc  100000  1.50  2027-07-01"]
+
+
+def test_it_moves_closer_before_it_drops_and_drops_the_highest_first() -> None:
+    rows = [row(note="x" * 5)]
+    assert table(COLUMNS, rows, LOOK, 47).lines[0] == "PROJECT   GRANTED  AVAILABLE  EXPIRES     NOTE"
+    assert table(COLUMNS, rows, LOOK, 46).lines[0] == "PROJECT  GRANTED AVAILABLE EXPIRES    NOTE"
+    narrower = table(COLUMNS, rows, LOOK, 40)
+    assert (narrower.lines[0], narrower.dropped) == ("PROJECT   GRANTED  AVAILABLE  EXPIRES", ["NOTE"])
+    narrowest = table(COLUMNS, rows, LOOK, 20)
+    assert (narrowest.lines[0], narrowest.dropped) == ("PROJECT   AVAILABLE", ["GRANTED", "EXPIRES", "NOTE"])
+
+
+def test_a_column_that_may_be_cut_is_cut_before_one_goes() -> None:
+    made = table(COLUMNS, [row(note="a long story about it")], LOOK, 50)
+    assert made.lines[1] == "chem_qmc  100000      1.50 2027-07-01 a long stor+"
+    assert made.dropped == []
+
+
+def test_with_much_room_there_are_more_columns() -> None:
+    assert table(COLUMNS, [row()], LOOK, 120).lines[0].split()[-1] == "ALLOC"
+    assert "ALLOC" not in table(COLUMNS, [row()], LOOK, 119).lines[0]
+
+
+def test_wide_characters_keep_the_columns_straight() -> None:
+    made = table(COLUMNS, [row("化学"), row("chem")], LOOK)
+    assert made.lines == [
+        "PROJECT  GRANTED  AVAILABLE  EXPIRES     NOTE",
+        "化学      100000       1.50  2027-07-01",
+        "chem      100000       1.50  2027-07-01",
+    ]
+
+
+def test_in_short_amounts_may_lose_what_is_less_than_one() -> None:
+    column = Column("USED", about_su("used"), right=True)
+    assert column.cell({"used": 6_061}, Look(short=True)) == "101"
+    assert column.cell({"used": 5_995}, Look(short=True)) == "99.92"
+    assert column.cell({"used": 6_061}, Look()) == "101.02"
+
+
+names = st.text(max_size=30)
+amounts = st.integers(-(2**53) + 1, 2**53 - 1)
+rows = st.lists(st.builds(row, names, amounts, amounts, names, st.integers(0, 2**53)), max_size=8)
+
+
+@given(rows, st.integers(40, 200))
+def test_every_table_fits(some: list[Row], room: int) -> None:
+    for line in table(COLUMNS, some, Look(separators=True, zone=EAST), room).lines:
+        assert width(line) <= room
+        assert line.isprintable()
+
+
+@given(rows, st.integers(20, 200))
+def test_figures_are_never_cut(some: list[Row], room: int) -> None:
+    look = Look(zone=EAST)
+    lines = table(COLUMNS, some, look, room, heads=False).lines
+    for each, line in zip(some, lines, strict=True):
+        assert look.su(each["available"]) in line
+
+
+def test_what_is_asked_for_by_name_stays_whatever_the_room() -> None:
+    chosen = choose(COLUMNS, "alloc,available%12,project%-20")
+    assert table(chosen, [row()], LOOK, 20).lines == [
+        "ALLOC    AVAILABLE PROJECT",
+        "    1         1.50 chem_qmc",
+    ]
+
+
+def test_plus_adds_to_the_usual_columns() -> None:
+    assert [column.head for column in choose(COLUMNS, "+ALLOC")] == ["PROJECT", "GRANTED", "AVAILABLE", "EXPIRES", "NOTE", "ALLOC"]
+    assert [column.head for column in choose(COLUMNS, "alloc")] == ["ALLOC"]
+    assert [column.head for column in choose(COLUMNS, None)] == [column.head for column in COLUMNS]
+
+
+def test_a_width_cuts() -> None:
+    (line,) = table(choose(COLUMNS, "PROJECT%4"), [row()], LOOK, heads=False).lines
+    assert line == "che+"
+
+
+@pytest.mark.parametrize("wanted", ["NOPE", "PROJECT%", "PROJECT%x", "PROJECT%0", "+NOPE", "PROJECT%99999", "\x1b[31m"])
+def test_a_wrong_column_is_told_with_those_there_are(wanted: str) -> None:
+    with pytest.raises(Malformed) as told:
+        choose(COLUMNS, wanted)
+    assert told.value.field == "--format"
+    assert told.value.remedy is not None
+    assert "PROJECT" in told.value.remedy
+    assert told.value.message.isprintable()
+
+
+def test_lines_for_a_script_have_always_the_same_columns() -> None:
+    assert separated(COLUMNS, [row(note="a|b\x1b")], LOOK) == [
+        "PROJECT|GRANTED|AVAILABLE|EXPIRES|NOTE",
+        "chem_qmc|100000|1.50|2027-07-01|a\\x7cb\\x1b",
+    ]
+    assert separated(COLUMNS, [row(note="a;b")], LOOK, ";", heads=False) == ["chem_qmc;100000;1.50;2027-07-01;a\\x3bb"]
+
+
+def test_lines_for_a_spreadsheet_hold_no_formula() -> None:
+    lines = csv(COLUMNS, [row("=cmd()", available=-90, note='say "no", please\n')], LOOK)
+    assert lines == ["PROJECT,GRANTED,AVAILABLE,EXPIRES,NOTE", '\'=cmd(),100000,-1.50,2027-07-01,"say ""no"", please\\n"']
+
+
+def test_times_are_shown_in_the_readers_zone() -> None:
+    some = {"at": "2026-11-21T02:14:00Z", "ran": 90_061, "share": 36, "none": None}
+    assert Column("X", moment("at")).cell(some, LOOK) == "2026-11-20 21:14:00"
+    assert Column("X", moment("at")).cell(some, LOOK._replace(short=True)) == "11-20 21:14"
+    assert Column("X", moment("at")).cell(some, LOOK._replace(exact=True)) == "2026-11-20T21:14:00-05:00"
+    assert Column("X", day("at")).cell(some, LOOK) == "2026-11-20"
+    assert Column("X", duration("ran")).cell(some, LOOK) == "1-01:01:01"
+    assert Column("X", percent("share")).cell(some, LOOK) == "36%"
+    assert LOOK.as_of(1_795_264_212) == "2026-11-21 07:30:12 -05:00"
+    for show in (moment, day, duration, percent, su, about_su, text):
+        assert Column("X", show("none")).cell(some, LOOK) == ""

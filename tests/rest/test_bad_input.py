@@ -1,0 +1,443 @@
+"""What bad input gets: a status, the field, what to do; and not a line in any book."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.rest.app import BODY_MAX
+from tests.rest.world import AGENT, DAY, MEMBER, NOW, PI, SUPERUSER, World, grant, report
+
+WHY = {"comment": "x"}
+JSON = {"content-type": "application/json"}
+
+
+def refused(world: World, uid: int, method: str, path: str, status: int, field: str | None, **more: Any) -> dict[str, Any]:
+    """The problem that the request gets; nothing is written."""
+    before = world.entries()
+    answer = world.ask(method, path, uid, **more)
+    problem: dict[str, Any] = answer.json()
+    assert (answer.status_code, problem.get("field")) == (status, field), problem
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert problem["status"] == status
+    assert problem["detail"]
+    assert "Traceback" not in answer.text
+    assert world.entries() == before
+    return problem
+
+
+AMOUNTS = [0, -1, -(10**9), 10**15 + 1, 10**18, 10**30, 1.5, 1.0, 1e3, "60", "1e3", None, True, [1], {"su": 1}]
+
+
+@pytest.mark.parametrize("amount", AMOUNTS, ids=repr)
+@pytest.mark.parametrize("what", ["deposit", "withdraw"])
+def test_amounts(old_world: World, what: str, amount: object) -> None:
+    path = f"/alloc/{old_world.own['allocation']}/{what}"
+    problem = refused(old_world, SUPERUSER, "POST", path, 400, "amount", json={"amount": amount, **WHY})
+    assert problem["remedy"]
+
+
+def test_an_amount_says_what_was_expected(old_world: World) -> None:
+    path = f"/alloc/{old_world.own['allocation']}/deposit"
+    problem = refused(old_world, SUPERUSER, "POST", path, 400, "amount", json={"amount": 1.5, **WHY})
+    assert problem["detail"] == "amount: expected a whole number, got a number with a fraction"
+    assert problem["remedy"] == "send a whole number: no quotes, no fraction, no exponent"
+    problem = refused(old_world, SUPERUSER, "POST", path, 400, "amount", json={"amount": -5, **WHY})
+    assert (problem["detail"], problem["remedy"]) == ("amount: expected a whole number >= 1", "at least 1")
+
+
+@pytest.mark.parametrize("amount", ["1" + "0" * 400, "1e400", "-0.0", "NaN", "Infinity", "0x10", "1_000", "01"])
+def test_numbers_that_are_no_amounts_in_json(old_world: World, amount: str) -> None:
+    path = f"/alloc/{old_world.own['allocation']}/deposit"
+    body = f'{{"amount": {amount}, "comment": "x"}}'.encode()
+    answer = old_world.ask("POST", path, SUPERUSER, content=body, headers=JSON)
+    assert answer.status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "field"),
+    [
+        ({"start": "2026-02-30"}, 400, "start"),
+        ({"start": "tomorrow"}, 400, "start"),
+        ({"start": 1}, 400, "start"),
+        ({"start": "-1"}, 400, "start"),
+        ({"end": "99999-01-01"}, 400, "end"),
+        ({"start": "2026-12-01", "end": "2026-12-01"}, 400, "end"),
+        ({"start": "2026-12-01", "end": "2026-01-01"}, 400, "end"),
+        ({"resource": "CPU"}, 400, "resource"),
+        ({"resource": "cpu\n"}, 400, "resource"),
+        ({"category": "=1+1"}, 400, "category"),
+        ({"comment": ""}, 400, "comment"),
+        ({"comment": "two\nlines"}, 400, "comment"),
+        ({"comment": "bell \x07"}, 400, "comment"),
+        ({"comment": "right\u202eto left"}, 400, "comment"),
+        ({"comment": "x" * 501}, 400, "comment"),
+        ({"credit_limit": -1}, 400, "credit_limit"),
+        ({"shared": "yes"}, 400, "shared"),
+        ({"project": 1}, 400, "project"),
+        ({"account": None}, 400, "project"),
+        ({"account": "nosuch"}, 404, "account"),
+        ({"account": None, "project": 999_999}, 404, "project"),
+        ({"amonut": 5}, 400, "amonut"),
+    ],
+)
+def test_a_new_allocation(old_world: World, more: dict[str, Any], status: int, field: str) -> None:
+    refused(old_world, SUPERUSER, "POST", "/alloc", status, field, json=grant(**more))
+
+
+@pytest.mark.parametrize("missing", ["resource", "category", "start", "end", "comment"])
+def test_a_missing_field_is_named(old_world: World, missing: str) -> None:
+    body = grant()
+    del body[missing]
+    problem = refused(old_world, SUPERUSER, "POST", "/alloc", 400, missing, json=body)
+    assert problem["detail"] == f"{missing} is missing"
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [(NOW, NOW + DAY), (NOW - 100 * DAY, NOW + 200 * DAY), (NOW - 100 * DAY, NOW - 90 * DAY + 1), (NOW + 180 * DAY - 1, NOW + 200 * DAY)],
+)
+def test_periods_that_overlap(old_world: World, start: int, end: int) -> None:
+    body = grant(resource="cpu", start=str(start), end=str(end))
+    problem = refused(old_world, SUPERUSER, "POST", "/alloc", 409, None, json=body)
+    assert problem["refusal"]["reason"] == "OVERLAP"
+    assert "choose another period" in problem["remedy"]
+
+
+def test_an_allocation_cannot_be_moved_over_its_neighbour(old_world: World) -> None:
+    path = f"/alloc/{old_world.own['allocation']}"
+    problem = refused(old_world, SUPERUSER, "PATCH", path, 409, None, json={"end": str(NOW + 100 * DAY), **WHY})
+    assert problem["refusal"]["reason"] == "OVERLAP"
+
+
+def test_a_change_that_changes_nothing(old_world: World) -> None:
+    refused(old_world, SUPERUSER, "PATCH", f"/alloc/{old_world.own['allocation']}", 400, None, json=WHY)
+
+
+NAMES = [
+    "", " ", "a b", "a\nb", "a\r\nSet-Cookie: x", "a\x00b", 'a"b', "a'b", "a;DROP TABLE project", "=HYPERLINK(1)", "+1", "-rf", "@x", "1a",
+    "../etc", "a/b", "é", "\u202ea", "\u0430", "a" * 65,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES, ids=repr)
+@pytest.mark.parametrize("field", ["gname", "account"])
+def test_names_of_projects(old_world: World, field: str, name: str) -> None:
+    problem = refused(old_world, SUPERUSER, "POST", "/project", 400, field, json={"gname": "fine", "gid": 5, field: name})
+    assert "\n" not in problem["detail"]
+
+
+@pytest.mark.parametrize("gid", [-1, 2**32 - 1, 2**64, 1.0, "5"], ids=repr)
+def test_group_numbers(old_world: World, gid: object) -> None:
+    refused(old_world, SUPERUSER, "POST", "/project", 400, "gid", json={"gname": "fine", "gid": gid})
+
+
+@pytest.mark.parametrize("other", [{"gname": "chem", "gid": 5}, {"gname": "chem2", "gid": 5, "account": "chem"}])
+def test_a_project_that_is_there_with_other_content(old_world: World, other: dict[str, Any]) -> None:
+    assert refused(old_world, SUPERUSER, "POST", "/project", 409, None, json=other)["refusal"]["reason"] == "EXISTS"
+
+
+def test_an_unknown_parent(old_world: World) -> None:
+    problem = refused(old_world, SUPERUSER, "POST", "/project", 404, None, json={"gname": "fine", "gid": 5, "parent": 999_999})
+    assert problem["refusal"]["reason"] == "UNKNOWN_PROJECT"
+
+
+@pytest.mark.parametrize("role", ["owner", "PI", "", None, 1], ids=repr)
+def test_roles(old_world: World, role: object) -> None:
+    refused(old_world, SUPERUSER, "PUT", f"/project/{old_world.own['project']}/member/7", 400, "role", json={"role": role})
+
+
+# --- bodies ---
+
+BROKEN = {
+    "nothing": (b"", None),
+    "truncated": (b'{"amount": 5, "comm', None),
+    "two": (b'{"amount":5,"comment":"x"}{"amount":5,"comment":"x"}', None),
+    "not UTF-8": (b'{"amount":5,"comment":"\xff"}', None),
+    "a lone surrogate": (b'{"amount":5,"comment":"\\ud800"}', None),
+    "UTF-16": ('{"amount":5,"comment":"x"}'.encode("utf-16"), None),
+    "deep": (b'{"amount":' + b"[" * 100_000, "amount"),
+    "deep and closed": (b"[" * 50_000 + b"]" * 50_000, None),
+    "a list": (b"[]", None),
+    "a string": (b'"x"', None),
+    "null": (b"null", None),
+    "a comment": (b'{"amount":5,/**/"comment":"x"}', None),
+    "NaN": (b'{"amount":NaN,"comment":"x"}', None),
+    "a form": (b"amount=5&comment=x", None),
+}
+
+
+@pytest.mark.parametrize(("body", "field"), BROKEN.values(), ids=BROKEN.keys())
+def test_bodies_that_are_no_json_object(old_world: World, body: bytes, field: str | None) -> None:
+    path = f"/alloc/{old_world.own['allocation']}/deposit"
+    assert refused(old_world, SUPERUSER, "POST", path, 400, field, content=body, headers=JSON)["remedy"]
+
+
+@pytest.mark.parametrize(
+    "said", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/xml"]
+)
+def test_bodies_that_do_not_say_they_are_json(old_world: World, said: str | None) -> None:
+    headers = {} if said is None else {"content-type": said}
+    path = f"/alloc/{old_world.own['allocation']}/deposit"
+    refused(old_world, SUPERUSER, "POST", path, 415, None, content=b'{"amount":5,"comment":"x"}', headers=headers)
+
+
+def test_a_body_that_is_too_large(old_world: World) -> None:
+    body = b'{"reports":[' + b" " * BODY_MAX + b"]}"
+    refused(old_world, AGENT, "POST", "/job/bulk", 413, None, content=body, headers=JSON)
+
+
+def test_a_body_that_is_too_large_and_does_not_say_so(old_world: World) -> None:
+    pieces = (b" " * 65_536 for _ in range(BODY_MAX // 65_536 + 1))
+    refused(old_world, AGENT, "POST", "/job/bulk", 413, None, content=pieces, headers=JSON)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_answered_with_a_problem(old_world: World, body: bytes) -> None:
+    answer = old_world.ask("POST", "/job", AGENT, content=body, headers=JSON)
+    assert answer.status_code == 400
+    assert answer.json()["title"] == "malformed"
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(field=st.sampled_from([*report(1), "resource", "qos", "tres", "amount", "key", "comment", "restart"]), value=anything)
+def test_a_report_with_anything_in_any_field_is_taken_or_told_which_field_is_wrong(old_world: World, field: str, value: object) -> None:
+    answer = old_world.ask("POST", "/job", AGENT, json={**report(1), field: value})
+    assert answer.status_code in (200, 201, 400, 402, 403, 404, 409)
+    if answer.status_code == 400:
+        assert answer.json()["field"].partition(".")[0].partition("[")[0] in (field, "billing")
+
+
+# --- reports of runs ---
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ({"do": "start"}, "do"),
+        ({"cluster": "al pha"}, "cluster"),
+        ({"job_id": 0}, "job_id"),
+        ({"job_id": 2**32}, "job_id"),
+        ({"job_id": 1.0}, "job_id"),
+        ({"submitted": -1}, "submitted"),
+        ({"submitted": 2**53}, "submitted"),
+        ({"submitted": "2026-11-21"}, "submitted"),
+        ({"restart": 65_536}, "restart"),
+        ({"owner_uid": -1}, "owner_uid"),
+        ({"owner_uid": "root"}, "owner_uid"),
+        ({"account": "chem\n"}, "account"),
+        ({"partition": "=cmd"}, "partition"),
+        ({"partition": "nosuch"}, "partition"),
+        ({"resource": "../x"}, "resource"),
+        ({"qos": "a b"}, "qos"),
+        ({"start": 10**12}, "start"),
+        ({"time_limit": -1}, "time_limit"),
+        ({"time_limit": 10**10}, "time_limit"),
+        ({"time_limit": "UNLIMITED"}, "time_limit"),
+        ({"billing": -1}, "billing"),
+        ({"billing": "NaN"}, "billing"),
+        ({"billing": "Infinity"}, "billing"),
+        ({"billing": "1e999999"}, "billing"),
+        ({"billing": "1e-999999"}, "billing"),
+        ({"billing": "one"}, "billing"),
+        ({"billing": True}, "billing"),
+        ({"billing": None}, "billing"),
+        ({"billing": None, "tres": "cpu"}, "tres"),
+        ({"billing": None, "tres": "cpu=1,cpu=2"}, "tres"),
+        ({"billing": None, "tres": "bananas=1"}, "tres"),
+        ({"billing": None, "tres": "x" * 501}, "tres"),
+        ({"billing": 10**12, "time_limit": 10**8}, "amount"),
+        ({"amount": -1}, "amount"),
+        ({"amount": 1.5}, "amount"),
+        ({"amount": 10**15 + 1}, "amount"),
+        ({"key": "a b"}, "key"),
+        ({"key": ""}, "key"),
+        ({"key": "k" * 129}, "key"),
+        ({"comment": "a\nb"}, "comment"),
+        ({"walltime": 5}, "walltime"),
+        ({"end": NOW}, "end"),
+    ],
+)  # fmt: skip
+def test_reports(old_world: World, more: dict[str, Any], field: str) -> None:
+    status = 404 if more.get("partition") == "nosuch" else 400
+    refused(old_world, AGENT, "POST", "/job", status, field, json={**report(5), **more})
+
+
+@pytest.mark.parametrize("state", ["", "completed", "CANCELLED by 5", "A" * 33, "X\n", None], ids=repr)
+def test_final_states(old_world: World, state: object) -> None:
+    body = report(6, do="complete", end=NOW, elapsed=60, state=state)
+    refused(old_world, AGENT, "POST", "/job", 400, "state", json=body)
+
+
+@pytest.mark.parametrize(
+    ("billing", "amount"), [(0.1, 6), ("0.1", 6), (1 / 3, 20), ("0.3333333333333333333333333333", 20), (1e-30, 1), (0, 0)]
+)
+def test_a_price_is_taken_by_its_decimals_and_rounded_up_once(world: World, billing: object, amount: int) -> None:
+    """0.1 as binary fraction is a little more than a tenth, which would cost a seventh minute."""
+    assert world.ask("POST", "/job", AGENT, json=report(5, billing=billing)).json()["data"]["amount"] == amount
+
+
+# --- many reports at once ---
+
+
+@pytest.mark.parametrize("reports", [[], [report(1)] * 1_001, None, {}, "x"], ids=["none", "1001", "null", "object", "text"])
+def test_too_few_or_too_many_reports(old_world: World, reports: object) -> None:
+    refused(old_world, AGENT, "POST", "/job/bulk", 400, "reports", json={"reports": reports})
+
+
+def test_a_thousand_reports(world: World) -> None:
+    rows = world.ask("POST", "/job/bulk", AGENT, json={"reports": [report(5_000 + each) for each in range(1_000)]}).json()["data"]
+    assert [each["status"] for each in rows] == [201] * 1_000
+
+
+def test_one_bad_report_spoils_no_other(world: World) -> None:
+    good, dear = report(21), report(22, amount=10**9)
+    reports: list[Any] = [
+        good,
+        {**good, "job_id": 1.5},
+        7,
+        report(24, cluster="beta"),
+        dear,
+        {**good, "account": "nosuch", "job_id": 25},
+        good,
+    ]
+    rows = world.ask("POST", "/job/bulk", AGENT, json={"reports": reports}).json()["data"]
+    assert [each["status"] for each in rows] == [201, 400, 400, 403, 402, 402, 200]
+    assert [each.get("field") for each in rows] == [None, "job_id", None, "cluster", None, None, None]
+    assert rows[4]["refusal"]["reason"] == "OVERDRAWN"
+    assert rows[5]["refusal"]["reason"] == "NO_ALLOCATION"
+    assert rows[6]["granted"]["again"]
+
+
+def test_a_bulk_that_is_no_json_is_refused_whole(old_world: World) -> None:
+    refused(old_world, AGENT, "POST", "/job/bulk", 400, None, content=b'{"reports":[{"do":"hold"},', headers=JSON)
+
+
+# --- the same thing twice ---
+
+
+def test_the_same_report_again_is_answered_again_and_counted_once(world: World) -> None:
+    first, second = (world.ask("POST", "/job", AGENT, json=report(31, key="31-hold")) for _ in range(2))
+    assert (first.status_code, second.status_code) == (201, 200)
+    assert {**second.json()["data"], "again": False} == first.json()["data"]
+
+
+def test_another_report_under_the_same_key_is_a_conflict(world: World) -> None:
+    world.ask("POST", "/job", AGENT, json=report(31, key="k"))
+    problem = refused(world, AGENT, "POST", "/job", 409, None, json=report(32, key="k"))
+    assert (problem["refusal"]["reason"], problem["remedy"]) == ("KEY_TAKEN", "use a new key for a new wish")
+
+
+def test_a_deposit_sent_twice_under_one_key_is_made_once(world: World) -> None:
+    path = f"/alloc/{world.own['allocation']}/deposit"
+    ask = [world.ask("POST", path, SUPERUSER, json={"amount": 60, **WHY}, headers={"Idempotency-Key": "d1"}) for _ in range(2)]
+    assert [each.status_code for each in ask] == [201, 200]
+    assert ask[0].json()["data"]["available"] == ask[1].json()["data"]["available"]
+
+
+@pytest.mark.parametrize("key", ["", "a b", "k" * 129])
+def test_keys_that_are_none(old_world: World, key: str) -> None:
+    path = f"/alloc/{old_world.own['allocation']}/deposit"
+    answer = old_world.ask("POST", path, SUPERUSER, json={"amount": 60, **WHY}, headers={"Idempotency-Key": key})
+    assert answer.status_code == 400
+    assert answer.json()["field"] in ("Idempotency-Key", "key")
+
+
+# --- addresses ---
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/alloc?limit=0", "limit"),
+        ("/alloc?limit=1001", "limit"),
+        ("/alloc?limit=ten", "limit"),
+        ("/alloc?limit=1&limit=2", "limit"),
+        ("/alloc?after=-1", "after"),
+        ("/alloc?after=99999999999999999999", "after"),
+        ("/alloc?project=0", "project"),
+        ("/alloc?gid=-1", "gid"),
+        ("/alloc?state=open", "in_state"),
+        ("/alloc?active-at=yesterday", "active-at"),
+        ("/alloc?acount=chem", "acount"),
+        ("/job?order=upwards", "order"),
+        ("/job?since=x", "since"),
+        ("/job?job_id=4294967296", "job_id"),
+        ("/usage?by=colour", "by"),
+        ("/health?x=1", "x"),
+    ],
+)
+def test_parameters(old_world: World, path: str, field: str) -> None:
+    refused(old_world, MEMBER, "GET", path, 400, field)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/nosuch", 404),
+        ("/alloc/1/nosuch", 404),
+        ("/alloc/x", 404),
+        ("/alloc/1.0", 404),
+        ("/alloc/-1", 400),
+        ("/alloc/0", 400),
+        ("/alloc/99999999999999999999", 400),
+        ("/ALLOC", 404),
+        ("/alloc/..%2f..%2fetc%2fpasswd", 404),
+        ("/docs/..%2f..%2fapp.py", 404),
+        ("/docs/LICENSE", 404),
+        ("/%00", 404),
+    ],
+)
+def test_addresses(old_world: World, path: str, status: int) -> None:
+    answer = old_world.ask("GET", path, MEMBER)
+    assert (answer.status_code, answer.json()["status"]) == (status, status)
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "TRACE", "HEAD", "CONNECT"])
+def test_methods_that_an_address_does_not_take(old_world: World, method: str) -> None:
+    answer = old_world.ask(method, "/alloc", MEMBER)
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, OPTIONS, POST")
+
+
+def test_texts_of_a_client_never_make_a_second_header_or_line(old_world: World) -> None:
+    problem = refused(
+        old_world,
+        PI,
+        "POST",
+        "/quote",
+        400,
+        "account",
+        json={"account": "x\r\nSet-Cookie: a=b", "cluster": "alpha", "partition": "std", "tres": "cpu=1", "time_limit": 1},
+    )
+    assert "\r" not in problem["detail"]
+    assert "\n" not in problem["detail"]
+
+
+# --- quotes ---
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "field"),
+    [
+        ({"cluster": "nosuch"}, 404, "cluster"),
+        ({"partition": "nosuch"}, 404, "partition"),
+        ({"tres": ""}, 400, "tres"),
+        ({"tres": "cpu=" + "9" * 18, "time_limit": 10**8}, 400, "tres"),
+        ({"time_limit": "UNLIMITED"}, 400, "time_limit"),
+        ({"time_limit": "9999999-00"}, 400, "time_limit"),
+        ({"time_limit": -1}, 400, "time_limit"),
+        ({"time_limit": 1.5}, 400, "time_limit"),
+    ],
+)
+def test_quotes(old_world: World, more: dict[str, Any], status: int, field: str) -> None:
+    body = {"account": "chem", "cluster": "alpha", "partition": "std", "tres": "cpu=1", "time_limit": 60, **more}
+    refused(old_world, PI, "POST", "/quote", status, field, json=body)

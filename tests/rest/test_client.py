@@ -1,0 +1,306 @@
+"""The client by itself: addresses, answers however they arrive, troubles and refusals, and what it sends. Against sockets of its own."""
+
+from __future__ import annotations
+
+import json
+import socket
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from urllib.parse import parse_qsl, unquote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.rest.client import Address, Client, MungeSigner, Refused, TokenSigner, parse_address
+from fairbank.rest.client.answers import read_answer, trouble_of
+from fairbank.rest.client.client import quoted, target_of
+from fairbank.rest.client.response import BODY_MAX, HEAD_MAX, read_response
+from fairbank.values.trouble import Conflict, Corrupt, Forbidden, Malformed, Trouble, Unauthenticated, Unknown, Unreachable
+from tests.support.munge import Munged
+
+HERE = Address("unix", "/run/bank.sock")
+
+
+# --- addresses ---
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("unix:/run/fairbank/fairbank.sock", Address("unix", "/run/fairbank/fairbank.sock")),
+        ("unix:///run/bank.sock", Address("unix", "/run/bank.sock")),
+        ("/run/bank.sock", Address("unix", "/run/bank.sock")),
+        ("http://bank:8080", Address("http", "bank", 8080)),
+        ("http://bank/", Address("http", "bank", 80)),
+        ("https://bank.example.org", Address("https", "bank.example.org", 443)),
+        ("http://[::1]:8080", Address("http", "::1", 8080)),
+        ("http://127.0.0.1:80", Address("http", "127.0.0.1", 80)),
+    ],
+)
+def test_addresses(said: str, meant: Address) -> None:
+    assert parse_address(said) == meant
+    assert parse_address(str(meant)) == meant
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["", "bank", "bank:8080", "unix:run.sock", "ftp://bank", "http://", "http://bank:0", "http://bank:99999", "http://bank:x", "http://a/b"]
+    + ["http://user@bank", "http://bank\r\nX: y", "http://b ank", "http://ü", "http:bank", "http://bank?x"],
+)
+def test_what_is_no_address_is_told(said: str) -> None:
+    with pytest.raises(Malformed) as told:
+        parse_address(said, field="--server")
+    assert told.value.field == "--server"
+
+
+@given(st.text())
+def test_any_text_is_an_address_or_told(said: str) -> None:
+    try:
+        assert parse_address(said).host.isascii()
+    except Malformed:
+        pass
+
+
+# --- requests ---
+
+
+@given(st.dictionaries(st.text(min_size=1).filter(str.isprintable), st.text()))
+def test_a_query_reads_back(query: dict[str, str]) -> None:
+    target = target_of("/alloc", query)
+    assert target.isascii()
+    assert target.isprintable()
+    assert dict(parse_qsl(target.partition("?")[2], keep_blank_values=True)) == query
+
+
+def test_none_is_left_out_of_a_query() -> None:
+    assert target_of("/alloc", {"account": None, "all": True, "limit": 5}) == "/alloc?all=true&limit=5"
+    assert target_of("/alloc", {"account": None}) == "/alloc"
+
+
+@given(st.text())
+def test_quoting_is_undone_by_the_standard_library(said: str) -> None:
+    assert unquote(quoted(said)) == said
+
+
+# --- answers ---
+
+
+def in_pieces(data: bytes, size: int) -> list[bytes]:
+    return [data[place : place + size] for place in range(0, len(data), size)]
+
+
+@given(st.binary(max_size=300), st.integers(1, 50))
+def test_a_body_with_a_length_however_it_arrives(body: bytes, size: int) -> None:
+    whole = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    assert read_response(in_pieces(whole, size)) == (200, body)
+
+
+@given(st.lists(st.binary(min_size=1, max_size=40), max_size=6), st.integers(1, 50))
+def test_a_body_in_chunks_however_it_arrives(chunks: list[bytes], size: int) -> None:
+    body = b"".join(b"%x;x=1\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks)
+    whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body + b"0\r\nX: y\r\n\r\n"
+    assert read_response(in_pieces(whole, size)) == (200, b"".join(chunks))
+
+
+def test_a_body_without_a_length_ends_with_the_connection() -> None:
+    assert read_response([b"HTTP/1.1 200 OK\r\n\r\n", b"ab", b"c"]) == (200, b"abc")
+
+
+def test_what_is_said_in_between_is_passed_over() -> None:
+    assert read_response([b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"]) == (204, b"")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc",
+        b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nabc",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nabc",
+        b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\nabc" % (BODY_MAX + 1),
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"HTTP/1.1 abc\r\n\r\n",
+        b"x" * (HEAD_MAX + 100),
+        b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * HEAD_MAX,
+    ],
+)
+def test_an_answer_that_is_none_is_unreachable(said: bytes) -> None:
+    with pytest.raises(Unreachable):
+        read_response(in_pieces(said, 1000))
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_do_harm(said: bytes) -> None:
+    for start in (b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"):
+        try:
+            read_response([start + said])
+        except Unreachable:
+            pass
+
+
+# --- what an answer means ---
+
+
+@pytest.mark.parametrize(
+    ("status", "problem", "kind", "code"),
+    [
+        (400, {"title": "malformed", "detail": "bad", "field": "gid", "remedy": "mend"}, Malformed, 2),
+        (401, {"title": "unauthenticated"}, Unauthenticated, 4),
+        (403, {"title": "forbidden"}, Forbidden, 4),
+        (404, {"title": "unknown"}, Unknown, 3),
+        (404, {"title": "not found"}, Unknown, 3),
+        (409, {"title": "conflict"}, Conflict, 7),
+        (405, {"title": "method not allowed"}, Malformed, 2),
+        (500, {"title": "corrupt"}, Corrupt, 8),
+        (500, {"title": "failure"}, Trouble, 1),
+        (503, {"title": "busy"}, Unreachable, 6),
+        (502, {}, Unreachable, 6),
+        (418, {}, Malformed, 2),
+    ],
+)
+def test_a_problem_becomes_a_trouble_with_its_exit_code(status: int, problem: dict[str, str], kind: type[Trouble], code: int) -> None:
+    trouble = trouble_of(status, problem)
+    assert type(trouble) is kind
+    assert trouble.exit == code
+    assert trouble.message
+    if "field" in problem:
+        assert (trouble.message, trouble.field, trouble.remedy) == ("bad", "gid", "mend")
+
+
+@pytest.mark.parametrize(("status", "code"), [(402, 5), (404, 3), (409, 7)])
+def test_a_refusal_brings_its_figures(status: int, code: int) -> None:
+    refusal = {"reason": "OVERDRAWN", "asked": 60, "available": 6, "shortfall": 54, "remedies": ["wait", "ask"]}
+    problem = {"title": "refused", "detail": "too little", "refusal": refusal}
+    with pytest.raises(Refused) as told:
+        read_answer(status, json.dumps(problem).encode(), HERE)
+    assert (told.value.exit, told.value.refusal["shortfall"], told.value.remedies) == (code, 54, ["wait", "ask"])
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[1]", b'"x"', b"\xff", b"[" * 100_000])
+def test_an_answer_that_is_no_json_object_comes_from_no_bank(body: bytes) -> None:
+    with pytest.raises(Unreachable, match="not a bank"):
+        read_answer(200, body, HERE)
+
+
+# --- over a socket ---
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[tuple[Address, Callable[[], bytes]]]:
+    """A listener that reads one request and sends `answer`, and what it read."""
+    with tempfile.TemporaryDirectory(prefix="fb-cl-", dir="/tmp") as folder, socket.socket(socket.AF_UNIX) as listener:
+        path = f"{folder}/s"
+        listener.bind(path)
+        listener.listen()
+        read: list[bytes] = []
+
+        def serve() -> None:
+            wire, _ = listener.accept()
+            with wire:
+                request = b""
+                while b"\r\n\r\n" not in request or len(request) < _whole(request):
+                    request += wire.recv(65_536)
+                read.append(request)
+                wire.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield Address("unix", path), lambda: (thread.join(), read[0])[1]
+
+
+def _whole(request: bytes) -> int:
+    head, _, _ = request.partition(b"\r\n\r\n")
+    lengths = [int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")]
+    return len(head) + 4 + sum(lengths)
+
+
+def ok(body: object) -> bytes:
+    text = json.dumps(body).encode()
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(text) + text
+
+
+def test_what_is_sent() -> None:
+    with answering(ok({"data": 1})) as (address, sent):
+        client = Client(address, signer=TokenSigner("fbk_x"), acting_as="ayla")
+        assert client.post("/alloc/1/deposit", {"amount": 60, "comment": "ü"}, key="k-1") == {"data": 1}
+        head, _, body = sent().partition(b"\r\n\r\n")
+    lines = head.decode("ascii").split("\r\n")
+    assert lines[0] == "POST /alloc/1/deposit HTTP/1.1"
+    assert {"Idempotency-Key: k-1", "X-Fairbank-As: ayla", "Authorization: Bearer fbk_x", "Content-Type: application/json"} <= set(lines)
+    assert json.loads(body) == {"amount": 60, "comment": "ü"}
+
+
+def test_a_read_says_no_more_than_it_must() -> None:
+    with answering(ok({"data": []})) as (address, sent):
+        Client(address).get("/project", {"gname": "a b"})
+        head = sent().decode("ascii")
+    assert head.startswith("GET /project?gname=a%20b HTTP/1.1\r\nHost: localhost\r\n")
+    assert not any(word in head for word in ("Authorization", "Idempotency", "X-Fairbank-As", "Content-"))
+
+
+@pytest.mark.parametrize("user", ["x\r\nX-Evil: 1", "ü", "\x00"])
+def test_no_header_is_smuggled_in(user: str) -> None:
+    with pytest.raises(Malformed, match="cannot be sent"):
+        Client(HERE, acting_as=user).get("/whoami")
+
+
+def test_a_body_that_is_answered_before_it_is_read() -> None:
+    problem = {"title": "malformed", "status": 413, "detail": "the body is too large"}
+    text = json.dumps(problem).encode()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            wire, _ = listener.accept()
+            with wire:
+                wire.recv(100)
+                wire.sendall(b"HTTP/1.1 413 X\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
+                wire.shutdown(socket.SHUT_WR)
+                while wire.recv(1 << 20):
+                    pass
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        with pytest.raises(Malformed, match="too large"):
+            Client(Address("http", "127.0.0.1", listener.getsockname()[1])).post("/job/bulk", {"reports": ["x" * 100] * 100_000})
+        thread.join()
+
+
+def test_nobody_there() -> None:
+    with pytest.raises(Unreachable, match="nobody answers at unix:/nowhere/bank.sock") as told:
+        Client(Address("unix", "/nowhere/bank.sock")).get("/health")
+    assert told.value.exit == 6
+    assert "fairbank serve" in str(told.value.remedy)
+    assert "FAIRBANK_SERVER" in str(told.value.remedy)
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 64, ".."])
+def test_a_host_that_is_none(host: str) -> None:
+    with pytest.raises(Unreachable):
+        Client(Address("http", host, 80)).get("/health")
+
+
+def test_a_path_that_is_too_long_for_a_socket() -> None:
+    with pytest.raises(Unreachable, match="too long"):
+        Client(Address("unix", "/" + "x" * 200)).get("/health")
+
+
+def test_a_bank_that_says_nothing() -> None:
+    with tempfile.TemporaryDirectory(prefix="fb-cl-", dir="/tmp") as folder, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{folder}/s")
+        listener.listen()
+        with pytest.raises(Unreachable, match="in time"):
+            Client(Address("unix", f"{folder}/s"), timeout_seconds=0.05).get("/health")
+
+
+def test_munge_signs_each_request_anew(munged: Munged) -> None:
+    signer = MungeSigner("bank", socket=str(munged.socket), library=str(munged.libmunge))
+    first, second = (signer.authorization("GET", "/whoami", b"") for _ in range(2))
+    assert first.startswith("Munge MUNGE:")
+    assert first != second
+    assert "/whoami" in munged.decode(first.removeprefix("Munge ")).stdout

@@ -1,0 +1,139 @@
+"""The document says all there is, the routes are what the document says, and the page about it is made of our own files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairbank.rest.app import ROUTES, document
+from fairbank.rest.bodies.requests import LIMIT_MAX_SECONDS, REPORTS_MAX
+from fairbank.service import runs
+from tests.rest.world import MEMBER, World
+
+STATIC = Path(str(files("fairbank.rest"))) / "static"
+METHODS = {"get", "post", "put", "patch", "delete"}
+
+
+def described() -> list[tuple[str, str, dict[str, Any]]]:
+    return [(method, path, operation) for path, item in document()["paths"].items() for method, operation in item.items()]
+
+
+def test_there_is_no_hidden_route(old_world: World) -> None:
+    served = {(method.lower(), route.path_format) for route in old_world.app.routes for method in route.methods}
+    served -= {("options", route.path_format) for route in old_world.app.routes}
+    assert served == {(method, path) for method, path, _ in described()}
+
+
+def test_the_routes_are_those_we_wrote() -> None:
+    assert len(ROUTES) == len(described())
+    assert len({operation["operationId"] for _, _, operation in described()}) == len(ROUTES)
+
+
+def test_it_is_served_as_it_is(old_world: World) -> None:
+    answer = old_world.ask("GET", "/openapi.json")
+    assert answer.json() == json.loads(json.dumps(document()))
+    assert answer.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), described(), ids=lambda each: each if isinstance(each, str) else "")
+def test_every_operation_is_described(method: str, path: str, operation: dict[str, Any]) -> None:
+    assert method in METHODS
+    assert operation["description"].endswith(".")
+    assert operation["summary"]
+    for status, response in operation["responses"].items():
+        assert response["description"]
+        content = response["content"]
+        assert list(content) == (["application/problem+json"] if int(status) >= 400 else list(content))
+    assert {"400", "500", "503"} <= operation["responses"].keys()
+    if operation.get("security") != []:
+        assert {"401", "403"} <= operation["responses"].keys()
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), described(), ids=lambda each: each if isinstance(each, str) else "")
+def test_every_parameter_has_bounds(method: str, path: str, operation: dict[str, Any]) -> None:
+    for parameter in operation.get("parameters", ()):
+        schema = parameter["schema"]
+        if schema["type"] == "integer":
+            assert {"minimum", "maximum"} <= schema.keys(), parameter["name"]
+        elif schema["type"] == "string" and parameter["in"] != "path":
+            assert "maxLength" in schema or "enum" in schema, parameter["name"]
+
+
+def test_only_these_are_open_to_all() -> None:
+    open_to_all = {path for _, path, operation in described() if operation.get("security") == []}
+    assert open_to_all == {"/health", "/openapi.json", "/docs", "/docs/{file}"}
+
+
+def test_every_reference_leads_somewhere() -> None:
+    text = json.dumps(document())
+    found = set(re.findall(r'"#/components/schemas/([^"]+)"', text))
+    assert found == document()["components"]["schemas"].keys()
+
+
+@pytest.mark.parametrize(
+    "name", [each for each in document()["components"]["schemas"] if each.startswith("New") or each.endswith("Report")]
+)
+def test_what_is_sent_may_have_no_other_fields(name: str) -> None:
+    assert document()["components"]["schemas"][name]["additionalProperties"] is False
+
+
+def test_bodies_and_service_agree_on_their_bounds() -> None:
+    """The shapes may not import the service, so these stand twice."""
+    assert (REPORTS_MAX, LIMIT_MAX_SECONDS) == (runs.REPORTS_MAX, runs.LIMIT_MAX_SECONDS)
+
+
+# --- the page ---
+
+
+def test_the_bundled_files_are_unaltered() -> None:
+    folder = STATIC / "swagger-ui"
+    sums = {name: digest for digest, name in (line.split() for line in (folder / "SHA256SUMS").read_text().splitlines())}
+    there = {each.name for each in folder.iterdir()} - {"SHA256SUMS"}
+    assert {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in there} == sums
+
+
+def test_the_bundled_files_come_with_their_licence() -> None:
+    folder = STATIC / "swagger-ui"
+    assert "Apache License" in (folder / "LICENSE").read_text()
+    assert "swagger-ui" in (folder / "NOTICE").read_text()
+    assert "5." in (STATIC / "README.md").read_text()
+
+
+def test_the_page_loads_nothing_from_elsewhere_and_runs_no_script_of_its_own(old_world: World) -> None:
+    page = old_world.ask("GET", "/docs")
+    assert re.findall(r'(?:src|href)="([^"]*)"', page.text) == [
+        "data:,", "/docs/swagger-ui.css", "/openapi.json", "/docs/swagger-ui-bundle.js", "/docs/start.js",
+    ]  # fmt: skip
+    assert not re.search(r"<script>|<style|style=|onload=", page.text)
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "http" not in policy
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("swagger-ui-bundle.js", "text/javascript"), ("swagger-ui.css", "text/css"), ("start.js", "text/javascript")]
+)
+def test_what_the_page_is_made_of(old_world: World, name: str, kind: str) -> None:
+    answer = old_world.ask("GET", f"/docs/{name}")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, f"{kind}; charset=utf-8")
+
+
+def test_the_page_asks_no_public_validator() -> None:
+    assert "validatorUrl: null" in (STATIC / "start.js").read_text()
+
+
+def test_every_answer_tells_browsers_to_be_careful(old_world: World) -> None:
+    for path, uid in (("/health", None), ("/alloc", None), ("/alloc", MEMBER), ("/nosuch", None)):
+        headers = old_world.ask("GET", path, uid).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["x-frame-options"] == "DENY"
+        assert headers["cache-control"] == "no-store"
+        assert headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
+        assert "server" not in headers

@@ -1,0 +1,343 @@
+"""Who may do what: every operation of the OpenAPI document, asked by everybody, of their own project, of another and of none.
+
+One table, each cell written down. Who may not see a thing is told that there is no such thing (404), in the very same bytes
+as when there is none; who sees it and may not do it is told so (403).
+
+    strangr  a user with no project        agent  reports the runs of cluster alpha
+    coord    a coordinator of chem         other  the agent of cluster beta
+    super    a superuser                   token  a read-only token of chem's PI
+
+"own" is project chem (and cluster alpha, and one's own token), "foreign" is bio (and beta), "unknown" is none. 200:0 is an empty
+list. 200:403 is an answer to many reports that says 403 to the one that was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.bank.entry import Kind
+from tests.rest.operations import FOREIGN, NOBODYS, OWN, call, operations
+from tests.rest.world import (
+    ADMIN,
+    AGENT,
+    COORDINATOR,
+    MEMBER,
+    OTHER_AGENT,
+    OTHER_PI,
+    PI,
+    STRANGER,
+    SUPERUSER,
+    UNKNOWN,
+    World,
+    a_world,
+)
+
+TABLE = """
+# operation       on what nobody  strangr member  coord   pi      admin   super   agent   other   token
+show_health       any     200     200     200     200     200     200     200     200     200     200
+show_myself       any     401     200     200     200     200     200     200     200     200     200
+show_metrics      any     401     403     403     403     403     200     200     403     403     403
+list_projects     own     401     200:0   200     200     200     200     200     200:0   200:0   200
+list_projects     foreign 401     200:0   200:0   200:0   200:0   200     200     200:0   200:0   200:0
+list_projects     unknown 401     200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0
+enter_project     any     401     403     403     403     403     403     201     403     403     403
+show_project      own     401     404     200     200     200     200     200     404     404     200
+show_project      foreign 401     404     404     404     404     200     200     404     404     404
+show_project      unknown 401     404     404     404     404     404     404     404     404     404
+list_members      own     401     404     200     200     200     200     200     404     404     200
+list_members      foreign 401     404     404     404     404     200     200     404     404     404
+list_members      unknown 401     404     404     404     404     404     404     404     404     404
+set_member        own     401     404     403     200     200     403     200     404     404     403
+set_member        foreign 401     404     404     404     404     403     200     404     404     403
+set_member        unknown 401     404     404     404     404     404     404     404     404     403
+remove_member     own     401     404     403     200     200     403     200     404     404     403
+remove_member     foreign 401     404     404     404     404     403     200     404     404     403
+remove_member     unknown 401     404     404     404     404     404     404     404     404     403
+list_allocations  own     401     200:0   200     200     200     200     200     200:0   200:0   200
+list_allocations  foreign 401     200:0   200:0   200:0   200:0   200     200     200:0   200:0   200:0
+list_allocations  unknown 401     200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0
+open_allocation   own     401     403     403     403     403     403     201     403     403     403
+open_allocation   foreign 401     403     403     403     403     403     201     403     403     403
+open_allocation   unknown 401     403     403     403     403     403     404     403     403     403
+list_balances     own     401     200:0   200     200     200     200     200     200:0   200:0   200
+list_balances     foreign 401     200:0   200:0   200:0   200:0   200     200     200:0   200:0   200:0
+list_balances     unknown 401     200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0
+show_allocation   own     401     404     200     200     200     200     200     404     404     200
+show_allocation   foreign 401     404     404     404     404     200     200     404     404     404
+show_allocation   unknown 401     404     404     404     404     404     404     404     404     404
+amend_allocation  own     401     404     403     403     403     403     200     404     404     403
+amend_allocation  foreign 401     404     404     404     404     403     200     404     404     403
+amend_allocation  unknown 401     404     404     404     404     404     404     404     404     403
+list_users        own     401     404     200     200     200     200     200     404     404     200
+list_users        foreign 401     404     404     404     404     200     200     404     404     404
+list_users        unknown 401     404     404     404     404     404     404     404     404     404
+set_cap           own     401     404     403     200     200     403     200     404     404     403
+set_cap           foreign 401     404     404     404     404     403     200     404     404     403
+set_cap           unknown 401     404     404     404     404     404     404     404     404     403
+deposit           own     401     404     403     403     403     403     201     404     404     403
+deposit           foreign 401     404     404     404     404     403     201     404     404     403
+deposit           unknown 401     404     404     404     404     404     404     404     404     403
+withdraw          own     401     404     403     403     403     403     201     404     404     403
+withdraw          foreign 401     404     404     404     404     403     201     404     404     403
+withdraw          unknown 401     404     404     404     404     404     404     404     404     403
+transfer          own     401     404     403     403     201     403     201     404     404     403
+transfer          foreign 401     404     404     404     404     403     201     404     404     403
+transfer          unknown 401     404     404     404     404     404     404     404     404     403
+show_statement    own     401     404     200     200     200     200     200     404     404     200
+show_statement    foreign 401     404     404     404     404     200     200     404     404     404
+show_statement    unknown 401     404     404     404     404     404     404     404     404     404
+list_activity     own     401     200:0   200     200     200     200     200     200:0   200:0   200
+list_activity     foreign 401     200:0   200:0   200:0   200:0   200     200     200:0   200:0   200:0
+list_activity     unknown 401     200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0
+list_credits      own     401     200:0   200     200     200     200     200     200:0   200:0   200
+list_credits      foreign 401     200:0   200:0   200:0   200:0   200     200     200:0   200:0   200:0
+list_credits      unknown 401     200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0
+list_predebits    own     401     200:0   200     200     200     200     200     200:0   200:0   200
+list_predebits    foreign 401     200:0   200:0   200:0   200:0   200     200     200:0   200:0   200:0
+list_predebits    unknown 401     200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0
+list_debits       own     401     200:0   200     200     200     200     200     200:0   200:0   200
+list_debits       foreign 401     200:0   200:0   200:0   200:0   200     200     200:0   200:0   200:0
+list_debits       unknown 401     200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0
+list_jobs         own     401     200:0   200     200     200     200     200     200:0   200:0   200
+list_jobs         foreign 401     200:0   200:0   200:0   200:0   200     200     200:0   200:0   200:0
+list_jobs         unknown 401     200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0
+report_run        own     401     403     403     403     403     403     201     201     403     403
+report_run        foreign 401     403     403     403     403     403     201     403     201     403
+report_run        unknown 401     403     403     403     403     403     201     403     403     403
+report_runs       own     401     200:403 200:403 200:403 200:403 200:403 200:201 200:201 200:403 403
+report_runs       foreign 401     200:403 200:403 200:403 200:403 200:403 200:201 200:403 200:201 403
+report_runs       unknown 401     200:403 200:403 200:403 200:403 200:403 200:201 200:403 200:403 403
+show_job          own     401     404     200     200     200     200     200     404     404     200
+show_job          foreign 401     404     404     404     404     200     200     404     404     404
+show_job          unknown 401     404     404     404     404     404     404     404     404     404
+refund_job        own     401     404     403     403     403     403     201     404     404     403
+refund_job        foreign 401     404     404     404     404     403     201     404     404     403
+refund_job        unknown 401     404     404     404     404     404     404     404     404     403
+list_failures     own     401     200:0   200     200     200     200     200     200:0   200:0   200
+list_failures     foreign 401     200:0   200:0   200:0   200:0   200     200     200:0   200:0   200:0
+list_failures     unknown 401     200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0
+show_failure      own     401     404     200     200     200     200     200     404     404     200
+show_failure      foreign 401     404     404     404     404     200     200     404     404     404
+show_failure      unknown 401     404     404     404     404     404     404     404     404     404
+show_usage        own     401     200:0   200     200     200     200     200     200:0   200:0   200
+show_usage        foreign 401     200:0   200:0   200:0   200:0   200     200     200:0   200:0   200:0
+show_usage        unknown 401     200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0
+quote_job         own     401     404     200     200     200     200     200     404     404     200
+quote_job         foreign 401     404     404     404     404     200     200     404     404     404
+quote_job         unknown 401     404     404     404     404     404     404     404     404     404
+list_tokens       own     401     200     200     200     200     200     200     200     200     200
+list_tokens       foreign 401     403     403     403     403     403     200     403     403     403
+list_tokens       unknown 401     403     403     403     403     403     200:0   403     403     403
+make_token        own     401     201     201     201     201     201     201     201     201     403
+make_token        foreign 401     403     403     403     403     403     201     403     403     403
+make_token        unknown 401     403     403     403     403     403     201     403     403     403
+revoke_token      own     401     200     200     200     200     200     200     200     200     403
+revoke_token      foreign 401     404     404     404     404     404     200     404     404     403
+revoke_token      unknown 401     404     404     404     404     404     404     404     404     403
+show_heads        any     401     403     403     403     403     200     200     403     403     403
+show_document     any     200     200     200     200     200     200     200     200     200     200
+show_docs         any     200     200     200     200     200     200     200     200     200     200
+show_asset        any     200     200     200     200     200     200     200     200     200     200
+"""
+
+ROLES = "nobody strangr member coord pi admin super agent other token".split()
+UIDS = dict(zip(ROLES, (None, STRANGER, MEMBER, COORDINATOR, PI, ADMIN, SUPERUSER, AGENT, OTHER_AGENT, PI), strict=True))
+
+
+class Cell(NamedTuple):
+    operation: str
+    whose: str
+    role: str
+    expected: str
+
+
+def cells() -> Iterator[Cell]:
+    """The table, cell by cell; a line about "any" thing stands for three."""
+    for line in TABLE.strip().splitlines()[1:]:
+        operation, on_what, *expected = line.split()
+        for whose in (OWN, FOREIGN, NOBODYS) if on_what == "any" else (on_what,):
+            for role, each in zip(ROLES, expected, strict=True):
+                yield Cell(operation, whose, role, each)
+
+
+EXPECTED = {(each.operation, each.whose, each.role): each.expected for each in cells()}
+
+
+@pytest.fixture(scope="module")
+def asking() -> Iterator[Asking]:
+    with a_world() as world:
+        yield Asking(world)
+
+
+class Asking:
+    """Asks for operations in somebody's role."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._token = world.token(PI, "read")
+
+    def response(self, operation: str, whose: str, role: str, **more: Any) -> httpx.Response:
+        uid = UIDS[role]
+        made = call(self.world, operation, whose, SUPERUSER if uid is None else uid)
+        if made.body is not None:
+            more["json"] = made.body
+        if role == "token":
+            return self.world.ask(made.method, made.path, token=self._token, **more)
+        return self.world.ask(made.method, made.path, uid, **more)
+
+    def outcome(self, operation: str, whose: str, role: str) -> str:
+        return told(operation, self.response(operation, whose, role))
+
+
+def told(operation: str, response: httpx.Response) -> str:
+    """The response as a cell of the table."""
+    said = str(response.status_code)
+    data = response.json().get("data") if "json" in response.headers["content-type"] else None
+    if isinstance(data, list) and operation == "report_runs":
+        return f"{said}:{data[0]['status']}"
+    return f"{said}:0" if data == [] else said
+
+
+def test_the_table_is_about_every_operation_and_every_role() -> None:
+    wanted = {(operation, whose, role) for operation in operations() for whose in (OWN, FOREIGN, NOBODYS) for role in ROLES}
+    assert EXPECTED.keys() == wanted
+
+
+@pytest.mark.parametrize("operation", operations())
+def test_everybody_gets_what_the_table_says(asking: Asking, operation: str) -> None:
+    wrong = [
+        f"{cell.whose} {cell.role}: {cell.expected} expected, was {outcome}"
+        for cell in cells()
+        if cell.operation == operation and (outcome := asking.outcome(operation, cell.whose, cell.role)) != cell.expected
+    ]
+    assert wrong == []
+
+
+HIDDEN = [
+    (operation, role)
+    for operation in operations()
+    for role in ROLES
+    if role not in ("admin", "super")
+    if EXPECTED[operation, FOREIGN, role] in ("404", "200:0") and EXPECTED[operation, NOBODYS, role] == EXPECTED[operation, FOREIGN, role]
+]
+
+
+def test_what_belongs_to_others_looks_like_what_is_not_there(asking: Asking) -> None:
+    """Byte for byte, but for the number or name that was asked for."""
+    assert len(HIDDEN) > 100
+    for operation, role in HIDDEN:
+        foreign, unknown = (asking.response(operation, whose, role) for whose in (FOREIGN, NOBODYS))
+        assert neutral(foreign) == neutral(unknown), (operation, role)
+
+
+def neutral(response: httpx.Response) -> tuple[int, list[tuple[str, str]], str]:
+    """All that the asker sees, with what was asked for left out."""
+    asked = [part for part in response.request.url.path.split("/") if part.isdigit()][:1] or ["bio", "nosuch"]
+    text = response.text
+    for each in asked:
+        text = text.replace(each, "X")
+    return response.status_code, [each for each in response.headers.items() if each[0] != "content-length"], text
+
+
+@given(
+    operation=st.sampled_from(sorted(set(operations()) - {"show_myself", "make_token", "revoke_token", "list_tokens"})),
+    whose=st.sampled_from([OWN, FOREIGN, NOBODYS]),
+    actor=st.sampled_from(["admin", "super"]),
+    other=st.sampled_from([role for role in ROLES if role not in ("nobody", "token")]),
+)
+def test_acting_as_another_user_gives_just_that_users_rights(asking: Asking, operation: str, whose: str, actor: str, other: str) -> None:
+    expected = EXPECTED[operation, whose, other]
+    if other == "super" and actor == "admin" and not expected.startswith("401") and EXPECTED[operation, whose, "nobody"] == "401":
+        expected = "403"  # an admin may not become a superuser
+    assert told(operation, asking.response(operation, whose, actor, as_=UIDS[other])) == expected
+
+
+@given(
+    operation=st.sampled_from(sorted(operations())),
+    whose=st.sampled_from([OWN, FOREIGN, NOBODYS]),
+    actor=st.sampled_from([role for role in ROLES if role not in ("nobody", "admin", "super")]),
+    other=st.sampled_from([MEMBER, PI, OTHER_PI, ADMIN, SUPERUSER, UNKNOWN]),
+)
+def test_nobody_else_may_act_as_another_user(asking: Asking, operation: str, whose: str, actor: str, other: int) -> None:
+    if EXPECTED[operation, whose, "nobody"] != "401":
+        return  # open to all: nobody is asked who asks
+    assert asking.response(operation, whose, actor, as_=other).status_code == 403
+
+
+def test_acting_as_another_user_is_journalled_once_for_each_request(world: World) -> None:
+    before = world.entries()
+    world.ask("GET", "/alloc", ADMIN, as_=MEMBER)
+    world.ask("GET", "/alloc/999999", SUPERUSER, as_=PI)
+    assert world.entries() == before + 2
+    world.ask("GET", "/alloc", ADMIN)
+    world.ask("GET", "/alloc", ADMIN, as_=ADMIN)  # oneself
+    world.ask("GET", "/alloc", MEMBER, as_=PI)  # refused
+    assert world.entries() == before + 2
+
+
+def test_the_journal_names_who_acted_as_whom_and_for_what(world: World) -> None:
+    world.ask("GET", f"/alloc/{world.own['allocation']}", ADMIN, as_=MEMBER)
+    with world.house.store.reading() as reader:
+        notes = [each for each in reader.scan_entries() if each.kind is Kind.NOTE]
+    assert [(each.actor, each.acting_as) for each in notes] == [(ADMIN, MEMBER)]
+    assert f"acted as user {MEMBER}: GET /alloc/{world.own['allocation']}" in (notes[0].details or "")
+
+
+def test_what_is_written_while_acting_carries_both_names(world: World) -> None:
+    made = world.ask("PUT", f"/alloc/{world.own['allocation']}/cap/{MEMBER}", SUPERUSER, as_=PI, json={"cap": 5})
+    rows = world.ask("GET", f"/alloc/{world.own['allocation']}/statement", SUPERUSER).json()["data"]["entries"]
+    entry = next(each for each in rows if each["id"] == made.json()["data"]["entry"])
+    assert (entry["actor"], entry["acting_as"]) == (SUPERUSER, PI)
+
+
+@pytest.mark.parametrize(
+    ("named", "status"), [("nosuchuser", 404), ("4294967295", 400), ("-1", 400), ("root;x", 400), ("", 400), ("1e3", 400)]
+)
+def test_acting_as_nobody_we_know(old_world: World, named: str, status: int) -> None:
+    answer = old_world.ask("GET", "/alloc", SUPERUSER, as_=named)
+    assert (answer.status_code, answer.json()["field"]) == (status, "as")
+
+
+def test_acting_as_a_user_by_name(old_world: World) -> None:
+    assert old_world.ask("GET", "/whoami", ADMIN, as_="nobody").json()["data"]["user"] == "nobody"
+
+
+def test_a_pi_cannot_move_credit_out_of_the_own_projects(old_world: World) -> None:
+    there = {"to": old_world.foreign["allocation"], "amount": 1, "comment": "x"}
+    assert old_world.ask("POST", f"/alloc/{old_world.own['allocation']}/transfer", PI, json=there).status_code == 404
+
+
+@pytest.mark.parametrize(("role", "status"), [("pi", 403), ("coordinator", 403), ("member", 200)])
+def test_a_coordinator_gives_only_the_role_of_a_member(old_world: World, role: str, status: int) -> None:
+    path = f"/project/{old_world.own['project']}/member/8888"
+    assert old_world.ask("PUT", path, COORDINATOR, json={"role": role}).status_code == status
+
+
+def test_an_owner_sees_a_run_whose_project_was_left(world: World) -> None:
+    world.ask("DELETE", f"/project/{world.own['project']}/member/{MEMBER}", SUPERUSER)
+    assert world.ask("GET", f"/job/{world.own['job']}", MEMBER).status_code == 200
+    assert world.ask("GET", f"/alloc/{world.own['allocation']}", MEMBER).status_code == 404
+
+
+def test_only_the_owner_of_a_refused_job_is_told_of_other_projects(world: World) -> None:
+    """What another project has left is nothing for the PI of this one."""
+    world.ask("PUT", f"/project/{world.foreign['project']}/member/{MEMBER}", SUPERUSER, json={"role": "member"})
+    refused = world.ask("POST", "/job", AGENT, json={"do": "hold", **_too_dear(world)})
+    assert "another project: -A bio" in " ".join(refused.json()["refusal"]["remedies"])
+    failure = f"/failure/{refused.json()['refusal']['entry']}"
+    told_to = {uid: " ".join(world.ask("GET", failure, uid).json()["data"]["remedies"]) for uid in (MEMBER, PI, ADMIN)}
+    assert {uid: "bio" in remedies for uid, remedies in told_to.items()} == {MEMBER: True, PI: False, ADMIN: True}
+
+
+def _too_dear(world: World) -> dict[str, Any]:
+    world.ask("POST", f"/alloc/{world.own['allocation']}/withdraw", SUPERUSER, json={"amount": 560_000, "comment": "x"})
+    return {
+        "cluster": "alpha", "job_id": 77, "submitted": 1, "owner_uid": MEMBER, "account": "chem", "partition": "std",
+        "start": world.clock.now(), "time_limit": 3600, "amount": 100_000,
+    }  # fmt: skip

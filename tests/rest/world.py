@@ -1,0 +1,181 @@
+"""A small centre for the tests of the REST server: two projects, people in every role, runs, refusals; and a way to ask as any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import httpx
+from litestar import Litestar
+from litestar.testing import TestClient
+
+from fairbank.bank.ledger import Done
+from fairbank.bank.policy import Policy
+from fairbank.bank.project import Role
+from fairbank.bank.refusal import Refusal
+from fairbank.bank.wish import Asked, Charge, Found, Hold, Open, Request, SetMember
+from fairbank.cluster.job import Run
+from fairbank.cluster.partition import Cluster, Partition
+from fairbank.rest.app import create_app
+from fairbank.rest.front import Front
+from fairbank.rest.house import House, furnish
+from fairbank.rest.peers import EXTENSION, Peer
+from fairbank.service.askers import Staff, asker_of
+from fairbank.store.contract import Store
+from fairbank.store.memory import MemoryStore
+from fairbank.values.time import Instant, StoppedClock, iso
+from fairbank.values.tres import parse_weights
+from fairbank.values.units import SuMinutes
+
+NOW = 1_795_000_000
+DAY = 86_400
+SUPERUSER, ADMIN, PI, COORDINATOR, MEMBER, STRANGER, AGENT, OTHER_AGENT, OTHER_PI = 5000, 5001, 5002, 5003, 5004, 5005, 5006, 5007, 5100
+UNKNOWN = 999_999
+STAFF = Staff(frozenset({SUPERUSER}), frozenset({ADMIN}), {AGENT: frozenset({"alpha"}), OTHER_AGENT: frozenset({"beta"})})
+CLUSTERS = {"alpha": Cluster("alpha", {"std": Partition("std", "cpu", parse_weights("CPU=1.0,Mem=0.5G"))}, {})}
+
+_AS = b"x-test-uid"
+Asgi = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+def socket_of_tests(app: Asgi) -> Asgi:
+    """In place of the Unix socket: the header X-Test-Uid says who is at the other end. The server itself knows no such header."""
+
+    async def asgi(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            told = [value for name, value in scope["headers"] if name == _AS]
+            scope["headers"] = [each for each in scope["headers"] if each[0] != _AS]
+            scope["extensions"] = {EXTENSION: Peer(1, int(told[0]), int(told[0]))} if told else {}
+        await app(scope, receive, send)
+
+    return asgi
+
+
+@dataclass
+class World:
+    """A served house with somebody in every role. Project 1 (chem) is theirs, project 2 (bio) is not."""
+
+    house: House
+    clock: StoppedClock
+    app: Litestar
+    client: TestClient[Any]
+    own: dict[str, int] = field(default_factory=dict)
+    foreign: dict[str, int] = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=lambda: count(1_000))
+
+    def ask(
+        self, method: str, path: str, uid: int | None = None, *, as_: object = None, token: str | None = None, **more: Any
+    ) -> httpx.Response:
+        """One request, over the Unix socket as `uid` unless it has a token."""
+        headers = dict(more.pop("headers", {}))
+        if uid is not None:
+            headers["X-Test-Uid"] = str(uid)
+        if as_ is not None:
+            headers["X-Fairbank-As"] = str(as_)
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        return self.client.request(method, path, headers=headers, **more)
+
+    def wish(self, *wishes: Request) -> list[Done | Refusal]:
+        """Straight to the counter, for setting the scene."""
+        return self.house.counter.ask([Asked(each, self.clock.now(), SUPERUSER) for each in wishes])
+
+    def token(self, uid: int, *scopes: str, days: int = 10) -> str:
+        """A token of `uid`, made by the superuser."""
+        return self.house.tokens.create(asker_of(SUPERUSER, STAFF, {}), label="test", scopes=scopes, days=days, uid=uid)[1]
+
+    def token_number(self, uid: int) -> int:
+        """The number of a fresh token of `uid`."""
+        return self.house.tokens.create(asker_of(SUPERUSER, STAFF, {}), label="test", scopes=["read"], days=10, uid=uid)[0].id
+
+    def entries(self) -> int:
+        with self.house.store.reading() as reader:
+            return reader.count_entries()
+
+
+@contextmanager
+def a_world(store: Store | None = None, *, empty: bool = True, **more: Any) -> Iterator[World]:
+    """A world on a store of its own, closed afterwards; or a second server on a store where the people are already."""
+    clock = StoppedClock(NOW)
+    house = furnish(store or MemoryStore(), clock=clock, staff=STAFF, clusters=CLUSTERS, policy=Policy(), key=b"k" * 32, **more)
+    try:
+        app = create_app(house)
+        with TestClient(socket_of_tests(Front(app, house.metrics)), raise_server_exceptions=False) as client:
+            world = World(house, clock, app, client)
+            if empty:
+                _people(world)
+            yield world
+    finally:
+        house.close()
+
+
+def _people(world: World) -> None:
+    world.own = _project(world, "chem", {PI: Role.PI, COORDINATOR: Role.COORDINATOR, MEMBER: Role.MEMBER}, MEMBER)
+    world.foreign = _project(world, "bio", {OTHER_PI: Role.PI}, OTHER_PI)
+    world.house.directory.refresh()
+
+
+def _project(world: World, name: str, members: dict[int, Role], owner: int) -> dict[str, int]:
+    """A project with two allocations one after the other, a charged run, a running one and a refusal. The numbers of all that."""
+    number = next(world.numbers)
+    project = done(world.wish(Found(gname=name, gid=number, account=name))[0]).project or 0
+    world.wish(*(SetMember(project=project, uid=uid, role=role) for uid, role in members.items()))
+    spans = [(NOW - 90 * DAY, NOW + 90 * DAY), (NOW + 90 * DAY, NOW + 180 * DAY)]
+    opened = [
+        Open(project=project, resource="cpu", category="research", start=Instant(start), end=Instant(end), deposit=SuMinutes(600_000))
+        for start, end in spans
+    ]
+    allocation, later = (done(each).allocation or 0 for each in world.wish(*opened))
+    run = Run("alpha", number, NOW - 3_600)
+    held = hold(run, project, owner, 60_000)
+    charged = Charge(run=run, amount=SuMinutes(30_000), ended=Instant(NOW), outcome="COMPLETED", elapsed_seconds=1_800)
+    job = done(world.wish(held, charged)[0]).run or 0
+    world.wish(hold(Run("alpha", number, NOW - 60), project, owner, 60))
+    no = world.wish(hold(Run("alpha", number + 1_000_000, NOW), project, owner, 10**9))[0]
+    assert isinstance(no, Refusal)
+    return {"project": project, "allocation": allocation, "later": later, "job": job, "failure": no.entry or 0}
+
+
+def hold(run: Run, project: int, owner: int, amount: int) -> Hold:
+    return Hold(
+        run=run, line=(project,), resource="cpu", owner=owner, amount=SuMinutes(amount), start=Instant(NOW), until=Instant(NOW + DAY)
+    )
+
+
+def done(outcome: Done | Refusal) -> Done:
+    assert isinstance(outcome, Done), outcome
+    return outcome
+
+
+def report(job_id: int, **more: Any) -> dict[str, Any]:
+    """A hold of 1 SU for a run of chem on alpha."""
+    return {
+        "do": "hold",
+        "cluster": "alpha",
+        "job_id": job_id,
+        "submitted": NOW,
+        "owner_uid": MEMBER,
+        "account": "chem",
+        "partition": "std",
+        "start": NOW,
+        "time_limit": 3_600,
+        "billing": 1,
+        **more,
+    }
+
+
+def grant(**more: Any) -> dict[str, Any]:
+    """A new allocation for chem."""
+    return {
+        "account": "chem",
+        "resource": "gpu",
+        "category": "research",
+        "start": iso(NOW),
+        "end": iso(NOW + 90 * DAY),
+        "amount": 6_000,
+        "comment": "committee 2026-11",
+        **more,
+    }

@@ -1,0 +1,127 @@
+"""A real Fairbank for the tests: made by `fairbank init`, run by `fairbank serve`, stopped, killed and started again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.account import Account
+from tests.support.keeper import Kept, Order
+from tests.support.waiting import wait_until
+
+FAIRBANK = str(Path(sys.executable).with_name("fairbank"))
+POLICY = "[policy]\n"
+
+
+class FairbankServer:
+    """A bank in a folder of its own, on a Unix socket only. `store` is a URL (None: SQLite in the folder); `policy` are lines of TOML."""
+
+    def __init__(self, store: str | None = None, *, policy: str = "") -> None:
+        self._account = Account.ourselves()
+        self.folder = self._account.own_folder("fb-srv-")
+        self.config = self.folder / "fairbank.toml"
+        self.socket = self.folder / "fairbank.sock"
+        self.log = self.folder / "log"
+        self.store = store or f"sqlite:///{self.folder}/books.sqlite"
+        self._process: Kept | None = None
+        done = self.command("init", str(self.folder), "--store", self.store)
+        assert done.returncode == 0, done.stderr
+        if policy:
+            settings = self.config.read_text()
+            assert POLICY in settings
+            self.config.write_text(settings.replace(POLICY, f"{POLICY}{policy}\n"))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For commands: they find this bank, and nothing of a person's own."""
+        return {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(self.folder),
+            "LC_ALL": "C.UTF-8",
+            "TZ": "UTC",
+            "FAIRBANK_CONFIG": str(self.config),
+            "FAIRBANK_SERVER": f"unix:{self.socket}",
+        }
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.running
+
+    @property
+    def pid(self) -> int:
+        """For tests that stop and continue the process."""
+        assert self._process is not None
+        return self._process.pid
+
+    def command(self, *words: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+        """`fairbank WORDS`, to its end."""
+        return subprocess.run(
+            [FAIRBANK, *words], env=self.environment, cwd=self.folder, capture_output=True, text=True, check=False, timeout=timeout
+        )
+
+    def begin(self, *words: str) -> subprocess.Popen[bytes]:
+        """`fairbank WORDS`, not waited for; what it prints goes to the log."""
+        with self.log.open("ab") as log:
+            return subprocess.Popen([FAIRBANK, *words], env=self.environment, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def start(self) -> None:
+        """Start, unless it runs, and return when it listens."""
+        if self.running:
+            return
+        self._process = Kept(
+            Order(
+                command=[FAIRBANK, "serve", "--config", str(self.config)],
+                environment=self.environment,
+                folder=str(self.folder),
+                log=str(self.log),
+                uid=self._account.uid,
+                gid=self._account.gid,
+                groups=self._account.groups,
+                stop_signal=signal.SIGTERM,
+            )
+        )
+        wait_until(lambda: self._listens() or not self.running, "the bank to listen", seconds=60)
+        if not self.running:
+            raise RuntimeError(f"the bank ended at once:\n{self.tail()}")
+
+    def stop(self) -> None:
+        """An orderly end."""
+        if self._process is not None:
+            self._process.stop()
+
+    def kill(self) -> None:
+        """kill -9."""
+        if self._process is not None:
+            self._process.kill()
+
+    def close(self) -> None:
+        """The end of the server and of its folder."""
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def tail(self, characters: int = 3_000) -> str:
+        """The end of what the server said."""
+        return self.log.read_text(errors="replace")[-characters:] if self.log.exists() else ""
+
+    def _listens(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(str(self.socket)) == 0
+
+
+@contextmanager
+def banking(store: str | None = None, *, policy: str = "", start: bool = True) -> Iterator[FairbankServer]:
+    """A bank as long as the block lasts, running unless told otherwise."""
+    server = FairbankServer(store, policy=policy)
+    try:
+        if start:
+            server.start()
+        yield server
+    finally:
+        server.close()

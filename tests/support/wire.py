@@ -1,0 +1,89 @@
+"""One kept-alive HTTP connection over a Unix socket, for tests with hundreds of clients in one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HEAD_MAX = 64 * 1024
+
+
+class Lost(Exception):
+    """No whole answer came: nobody knows whether the request was carried out."""
+
+
+class Answer(NamedTuple):
+    """What came back, and how long it took."""
+
+    status: int
+    headers: dict[str, str]
+    body: Any
+    seconds: float
+
+    @property
+    def data(self) -> Any:
+        """What was asked for; fails for any answer but a good one."""
+        assert 200 <= self.status < 300, f"{self.status}: {self.body}"
+        return self.body["data"]
+
+
+class Wire:
+    """Connects when it is needed, and again after an answer was lost."""
+
+    def __init__(self, socket: Path, *, patience_seconds: float = 120) -> None:
+        self._socket = str(socket)
+        self._patience_seconds = patience_seconds
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def ask(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> Answer:
+        """One request. Raises Lost; then the next request has a new connection."""
+        sent = b"" if body is None else json.dumps(body).encode()
+        head = [f"{method} {path} HTTP/1.1", "host: bank"]
+        if body is not None:
+            head += ["content-type: application/json", f"content-length: {len(sent)}"]
+        if key is not None:
+            head.append(f"idempotency-key: {key}")
+        begun = time.monotonic()
+        try:
+            async with asyncio.timeout(self._patience_seconds):
+                status, headers, read = await self._exchange("\r\n".join([*head, "", ""]).encode("ascii") + sent)
+        except (OSError, EOFError, asyncio.LimitOverrunError) as gone:
+            self._drop()
+            raise Lost(f"{method} {path}: {gone!r}") from gone
+        except asyncio.CancelledError:
+            self._drop()
+            raise
+        if headers.get("connection", "").lower() == "close":
+            self._drop()
+        return Answer(status, headers, json.loads(read) if read else None, time.monotonic() - begun)
+
+    async def close(self) -> None:
+        """Let the connection go."""
+        if self._streams is None:
+            return
+        _, writer = self._streams
+        self._streams = None
+        writer.close()
+        try:
+            await writer.wait_closed()
+        except OSError:  # the other end was quicker
+            return
+
+    async def _exchange(self, request: bytes) -> tuple[int, dict[str, str], bytes]:
+        if self._streams is None:
+            self._streams = await asyncio.open_unix_connection(self._socket, limit=HEAD_MAX)
+        reader, writer = self._streams
+        writer.write(request)
+        await writer.drain()
+        first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").rstrip().split("\r\n")
+        headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        read = await reader.readexactly(int(headers["content-length"]))
+        return int(first.split()[1]), headers, read
+
+    def _drop(self) -> None:
+        if self._streams is not None:
+            self._streams[1].transport.abort()
+            self._streams = None
