@@ -45,6 +45,7 @@ check: $(VENV)/.dev ## lint, formatting, types, the map, the locks
 	$(BIN)/mypy --strict $(CODE)
 	$(call say,check: streets and map)
 	$(BIN)/python -m tools.map --check
+	$(BIN)/python -m tools.reference --check
 	$(call say,check: locks)
 	$(BIN)/python -m tools.locks
 
@@ -64,6 +65,7 @@ campaign: $(VENV)/.dev ## faults, storms and long random runs
 map: $(VENV)/.dev ## draw the import graph into ARCHITECTURE.md
 	$(call say,map)
 	$(BIN)/python -m tools.map
+	$(BIN)/python -m tools.reference
 
 docs: $(VENV)/.dev ## build the documentation into site/
 	$(call say,docs)

@@ -19,6 +19,7 @@ from fairbank.bank.wish import Asked, Charge, Deposit, Found, Hold, Open, Refund
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.rest.house import House, furnish
+from fairbank.rest.munge import Munge
 from fairbank.rest.serving import serve
 from fairbank.service.askers import Staff, asker_of
 from fairbank.store.memory import MemoryStore
@@ -141,6 +142,7 @@ def built() -> House:
         clusters=CLUSTERS,
         policy=Policy(),
         key=b"k" * 32,
+        munge=Munge(socket=os.environ["CENTRE_MUNGE"], library=os.environ["CENTRE_LIBMUNGE"]) if "CENTRE_MUNGE" in os.environ else None,
     )
     write_books(house, clock)
     assert house.allocations.get(asker_of(os.getuid(), house.staff, {}), CPU).state is AllocationState.ACTIVE

@@ -29,14 +29,14 @@ class Bank(NamedTuple):
 
 
 @contextmanager
-def served() -> Iterator[Bank]:
+def served(**environment: str) -> Iterator[Bank]:
     """A fresh centre, as long as the block lasts."""
     folder = Account.ourselves().own_folder("fb-cli-")
     where, port, token = folder / "bank.sock", free_port(), folder / "token"
     process = Kept(
         Order(
             command=[sys.executable, "-m", "tests.cli.centre", str(where), str(port), str(token)],
-            environment={**os.environ, "PYTHONPATH": f"{CHECKOUT}{os.pathsep}{CHECKOUT / 'src'}", "TZ": "UTC"},
+            environment={**os.environ, "PYTHONPATH": f"{CHECKOUT}{os.pathsep}{CHECKOUT / 'src'}", "TZ": "UTC", **environment},
             folder=str(CHECKOUT),
             log=str(folder / "log"),
             uid=os.geteuid(),

@@ -119,3 +119,17 @@ def contents(store: Store) -> tuple[Sequence[Any], ...]:
     """All that the books hold, as one snapshot."""
     with store.reading() as reader:
         return everything(reader)
+
+
+def copied(source: Store, target: Store) -> None:
+    """Restore the one from the other, as a backup would."""
+    projects, members, allocations, users, runs, entries, (office,), tokens = contents(source)
+    with target.filling(replace=True) as filling:
+        filling.projects(projects)
+        filling.members(members)
+        filling.allocations(allocations)
+        filling.users(users)
+        filling.runs(runs)
+        filling.entries(entries)
+        filling.office(office)
+        filling.tokens(tokens)

@@ -81,7 +81,8 @@ class Client:
         if rng.random() < 0.2:
             await self._say("complete", state="NODE_FAIL", amount=0, twice=rng.random() < 0.2)
         else:
-            await self._say("complete", amount=rng.choice([0, rng.randrange(1, SU), 50 * SU]), twice=rng.random() < 0.2)
+            cost = rng.choices([0, rng.randrange(1, SU), 50 * SU], [3, 16, 1])[0]  # the last is more than any hold
+            await self._say("complete", amount=cost, twice=rng.random() < 0.2)
         if rng.random() < 0.1:  # a late echo, under a key of its own
             await self._say("adjust", amount=asked, step=9)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.faults.centre import SU, Client, found
-from tests.faults.witness import AWAY, Witness
+from tests.faults.witness import AWAY, PAUSE_SECONDS, Witness
 from tests.support.wire import Lost, Wire
 
 CREDIT = 1_000 * SU
@@ -25,16 +25,14 @@ class Storm:
     runs: int
     seed: int
 
-    async def blow(self, sockets: Sequence[Path], witness: Witness, tell: Callable[[str], None]) -> int:
-        """The whole storm. The number of its allocation."""
-        first = Wire(sockets[0])
-        allocation = await found(first, ACCOUNT, 4_000, credit=CREDIT)
+    async def blow(self, sockets: Sequence[Path], witness: Witness, tell: Callable[[str], None]) -> None:
+        """The whole storm."""
         clients = [self.client(number, sockets, witness) for number in range(1, self.clients + 1)]
-        staff = Staff(allocation, [Wire(each) for each in sockets], witness, random.Random(f"{self.seed}:staff"))
+        staff = await opened(sockets, witness, random.Random(f"{self.seed}:staff"))
         over = asyncio.Event()
         begun = time.monotonic()
         async with asyncio.TaskGroup() as tasks:
-            watching = [tasks.create_task(watch(Wire(each), allocation, witness, over)) for each in sockets]
+            watching = [tasks.create_task(watch(each, staff.allocation, witness, over)) for each in sockets]
             tasks.create_task(staff.go_on(over))
             async with asyncio.TaskGroup() as living:
                 for client in clients:
@@ -44,9 +42,6 @@ class Storm:
         looks, least = (sum(each.result()[0] for each in watching), min(each.result()[1] for each in watching))
         tell(f"{self.clients} clients, {len(sockets)} servers, {seconds:.1f} s: {witness.summary()}")
         tell(f"{len(witness.told) / seconds:,.0f} operations/s; {looks:,} looks at the balance, the least was {least} SU-minutes")
-        for each in (first, *staff.wires):
-            await each.close()
-        return allocation
 
     def client(self, number: int, sockets: Sequence[Path], witness: Witness) -> Client:
         wires, echoes = [Wire(each) for each in sockets], [Wire(each) for each in sockets]
@@ -71,20 +66,28 @@ class Staff:
         number = 0
         while not over.is_set():
             number += 1
-            what = self.rng.choice(["deposit", "deposit", "withdraw"])
-            body = {"amount": self.rng.randrange(1, 40 * SU), "comment": "storm"}
+            what, most = self.rng.choice([("deposit", 200 * SU), ("deposit", 200 * SU), ("withdraw", 20 * SU)])
+            body = {"amount": self.rng.randrange(1, most), "comment": "storm"}
             await self.witness.hear(self.wires, self.rng, f"/alloc/{self.allocation}/{what}", body, f"staff.{number}")
+        for each in self.wires:
+            await each.close()
 
 
-async def watch(wire: Wire, allocation: int, witness: Witness, over: asyncio.Event) -> tuple[int, int]:
+async def opened(sockets: Sequence[Path], witness: Witness, rng: random.Random) -> Staff:
+    """A project with its allocation, and the staff that looks after it."""
+    wires = [Wire(each) for each in sockets]
+    return Staff(await found(wires[0], ACCOUNT, 4_000, credit=CREDIT), wires, witness, rng)
+
+
+async def watch(socket: Path, allocation: int, witness: Witness, over: asyncio.Event) -> tuple[int, int]:
     """Look at the balance all the time: never overdrawn, always adding up. How often, and the least that was left."""
-    looks, least = 0, 1 << 60
+    wire, looks, least = Wire(socket), 0, 1 << 60
     while not over.is_set():
         try:
             answer = await wire.ask("GET", f"/alloc/{allocation}")
         except Lost:
             witness.lost += 1
-            await asyncio.sleep(0)
+            await asyncio.sleep(PAUSE_SECONDS)
             continue
         witness.heard(answer)
         if answer.status == AWAY:

@@ -47,8 +47,10 @@ def test_addresses(said: str, meant: Address) -> None:
 
 @pytest.mark.parametrize(
     "said",
-    ["", "bank", "bank:8080", "unix:run.sock", "ftp://bank", "http://", "http://bank:0", "http://bank:99999", "http://bank:x", "http://a/b"]
-    + ["http://user@bank", "http://bank\r\nX: y", "http://b ank", "http://ü", "http:bank", "http://bank?x"],
+    (
+        *("", "bank", "bank:8080", "unix:run.sock", "ftp://bank", "http://", "http:bank", "http://bank:0", "http://bank:99999"),
+        *("http://bank:x", "http://a/b", "http://user@bank", "http://bank\r\nX: y", "http://b ank", "http://ü", "http://bank?x"),
+    ),
 )
 def test_what_is_no_address_is_told(said: str) -> None:
     with pytest.raises(Malformed) as told:
@@ -211,7 +213,12 @@ def answering(answer: bytes) -> Iterator[tuple[Address, Callable[[], bytes]]]:
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        yield Address("unix", path), lambda: (thread.join(), read[0])[1]
+
+        def sent() -> bytes:
+            thread.join()
+            return read[0]
+
+        yield Address("unix", path), sent
 
 
 def _whole(request: bytes) -> int:

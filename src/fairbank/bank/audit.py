@@ -5,7 +5,7 @@ The rows of allocations, runs, users, projects and members hold nothing that the
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -37,20 +37,34 @@ class Head(msgspec.Struct, frozen=True):
 _replace = msgspec.structs.replace
 _facts = msgspec.json.Decoder(dict[str, Any]).decode
 
-# What an entry adds to (deposited, charged, held), in multiples of its amount; runs are settled apart.
-_EFFECT = {
-    Kind.DEPOSIT: (1, 0, 0),
-    Kind.TRANSFER_IN: (1, 0, 0),
-    Kind.WITHDRAW: (-1, 0, 0),
-    Kind.TRANSFER_OUT: (-1, 0, 0),
-    Kind.HOLD: (0, 0, 1),
-    Kind.ADJUST: (0, 0, 1),
-    Kind.CHARGE: (0, 1, 0),
-    Kind.REFUND: (0, -1, 0),
+
+
+class _Effect(NamedTuple):
+    """What an entry adds to the sums, in multiples of its amount, and whether it closes the hold of its run."""
+
+    deposits: int = 0
+    charges: int = 0
+    holds: int = 0
+    closes: bool = False
+
+
+_OF_CREDIT = {
+    Kind.DEPOSIT: _Effect(deposits=1),
+    Kind.TRANSFER_IN: _Effect(deposits=1),
+    Kind.WITHDRAW: _Effect(deposits=-1),
+    Kind.TRANSFER_OUT: _Effect(deposits=-1),
 }
-_NOTHING = (0, 0, 0)
-_OF_RUNS = frozenset({Kind.HOLD, Kind.ADJUST, Kind.CHARGE, Kind.RELEASE, Kind.LAPSE, Kind.REFUND})
-_TERMS = frozenset({Kind.OPEN, Kind.TERMS})
+_OF_RUNS = {
+    Kind.HOLD: _Effect(holds=1),
+    Kind.ADJUST: _Effect(holds=1),
+    Kind.CHARGE: _Effect(charges=1, closes=True),
+    Kind.RELEASE: _Effect(closes=True),
+    Kind.LAPSE: _Effect(closes=True),
+    Kind.REFUND: _Effect(charges=-1),
+}
+_NONE = _Effect()
+_TERMS = (Kind.OPEN, Kind.TERMS)
+_NOBODY = UserSums()
 
 
 class Fold:
@@ -72,23 +86,26 @@ class Fold:
     def add(self, entry: Entry) -> None:
         """Read the next entry."""
         self._check_chain(entry)
+        effect, closed = _OF_RUNS.get(entry.kind), 0
         try:
-            closed = self._apply(entry)
+            if effect is not None:
+                closed = self._settle(entry, effect)
+            else:
+                effect = _OF_CREDIT.get(entry.kind, _NONE)
+                self._apply(entry)
         except (KeyError, TypeError, ValueError) as bad:  # ValueError is also what unreadable JSON raises
             self._find(entry, f"its details cannot be read: {bad!r}")
-            closed = 0
-        self._check_sums(entry, closed)
+        self._check_sums(entry, effect, closed)
         self.seq, self.link = entry.seq, entry.link
 
-    def _apply(self, entry: Entry) -> int:
-        """What the entry does to the rows; returns what it takes off the held sum beside its amount."""
-        if entry.kind in _OF_RUNS:
-            return self._settle(entry)
-        if entry.kind in _TERMS or entry.kind is Kind.CAP:
+    def _apply(self, entry: Entry) -> None:
+        """What an entry that is no run's does to the rows."""
+        if entry.kind in _TERMS:
             self._terms(entry)
+        elif entry.kind is Kind.CAP:
+            self._cap(entry)
         elif self.book == OFFICE:
             self._office(entry)
-        return 0
 
     def _check_chain(self, entry: Entry) -> None:
         if entry.seq != self.seq + 1:
@@ -98,21 +115,18 @@ class Fold:
         if self._head is not None and entry.seq == self._head.seq and entry.link != self._head.link:
             self._find(entry, "the head that was written down is another: the book was rewritten")
 
-    def _check_sums(self, entry: Entry, closed: int) -> None:
-        deposits, charges, holds = _EFFECT.get(entry.kind, _NOTHING)
-        before = self._sums
-        expected = (
-            before[0] + deposits * entry.amount,
-            before[1] + charges * entry.amount,
-            before[2] + holds * entry.amount - closed,
-        )
+    def _check_sums(self, entry: Entry, effect: _Effect, closed: int) -> None:
+        """`closed` is what the entry takes off the held sum beside its effect."""
+        deposited, charged, held = self._sums
+        amount = entry.amount
+        expected = (deposited + effect.deposits * amount, charged + effect.charges * amount, held + effect.holds * amount - closed)
         found = (entry.deposited, entry.charged, entry.held)
         if found != expected:
-            self._find(entry, f"its sums {found} do not follow from {before}: {expected} was due")
-        if entry.kind not in _TERMS and entry.credit_limit != self._limit:
+            self._find(entry, f"its sums {found} do not follow from {self._sums}: {expected} was due")
+        if entry.credit_limit != self._limit and entry.kind not in _TERMS:
             self._find(entry, "the credit limit changes without a word")
         below = entry.charged + entry.held - entry.deposited - entry.credit_limit
-        if entry.overrun not in (self._overrun, below) or below > entry.overrun:
+        if below > entry.overrun or (entry.overrun != self._overrun and entry.overrun != below):
             self._find(entry, f"{below} SU-minutes are drawn beyond what there is, {entry.overrun} were allowed")
         self._sums, self._limit, self._overrun = found, entry.credit_limit, entry.overrun
 
@@ -121,24 +135,21 @@ class Fold:
 
     # --- runs ---
 
-    def _settle(self, entry: Entry) -> int:
+    def _settle(self, entry: Entry, effect: _Effect) -> int:
         """Apply an entry to its run and its owner; what it takes off the held sum."""
         facts = _facts(entry.details) if entry.details else {}
-        if entry.run is None or entry.owner is None:
+        number, owner = entry.run, entry.owner
+        if number is None or owner is None:
             self._find(entry, "it names no run")
             return 0
-        if entry.run == entry.id:
-            self.runs[entry.id] = _new_run(entry, facts)
-        run = self.runs.get(entry.run)
-        if run is None or run.owner != entry.owner:
-            self._find(entry, f"its run {entry.run} was never opened in this book for this user")
+        run = _new_run(entry, facts) if number == entry.id else self.runs.get(number)
+        if run is None or run.owner != owner:
+            self._find(entry, f"its run {number} was never opened in this book for this user")
             return 0
-        closed = run.held if entry.kind in (Kind.CHARGE, Kind.RELEASE, Kind.LAPSE) else 0
-        self.runs[entry.run] = _after(run, entry, facts)
-        sums = self.users.get(entry.owner, UserSums())
-        _, charges, holds = _EFFECT.get(entry.kind, _NOTHING)
-        charged, held = sums.charged + charges * entry.amount, sums.held + holds * entry.amount - closed
-        self.users[entry.owner] = UserSums(SuMinutes(charged), SuMinutes(held), sums.cap)
+        closed = run.held if effect.closes else 0
+        self.runs[number] = _after(run, entry, facts)
+        charged, held, cap = self.users.get(owner, _NOBODY)
+        self.users[owner] = _Drawn(charged + effect.charges * entry.amount, held + effect.holds * entry.amount - closed, cap)
         return closed
 
     # --- terms and office ---

@@ -1,0 +1,207 @@
+"""Stories of people who look: what they may see, how they may have it, and the exit codes that scripts live by."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from fairbank.rest.client import Client
+from tests.cli.centre import AYLA, DANA, JORGE, MINH, STRANGER
+from tests.cli.conftest import Run
+from tests.cli.served import Bank, served
+from tests.support.munge import Munged
+
+READING = {
+    "balance": ["balance"],
+    "usage": ["usage", "-S", "2026-01-01"],
+    "statement": ["statement", "1", "-S", "2026-01-01"],
+    "jobs": ["jobs", "-a"],
+    "refused": ["jobs", "--refused", "-a"],
+    "alloc": ["alloc", "list"],
+    "users": ["alloc", "users", "2"],
+    "projects": ["project", "list"],
+    "members": ["project", "show", "chem_qmc"],
+    "quote": ["quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60"],
+    "whoami": ["whoami"],
+    "tokens": ["token", "list", "-u", str(AYLA)],
+}
+
+
+@pytest.mark.parametrize("name", READING)
+def test_every_list_can_be_had_in_every_form(fairbank: Run, name: str) -> None:
+    words = READING[name]
+    heads = fairbank(*words, "--helpformat").out.split()
+    found = json.loads(fairbank(*words, "--json").out)
+    assert found["schema"].startswith("fairbank.")
+    assert found["schema"].endswith("/1")
+    assert found["data"]
+    assert "." not in "".join(str(value) for row in found["data"] for value in row.values() if isinstance(value, float))
+    lines = fairbank(*words, "-P", "-l").out.splitlines()
+    assert lines[0].split("|") == heads
+    assert {line.count("|") for line in lines} == {len(heads) - 1}
+    table = list(csv.reader(io.StringIO(fairbank(*words, "--csv", "-l").out)))
+    assert table[0] == heads
+    assert {len(row) for row in table} == {len(heads)}
+    assert fairbank(*words, "-P", "-n").out.count("\n") == len(table) - 1
+    assert fairbank(*words, "--yaml").out.startswith('schema: "fairbank.')
+
+
+def test_without_floats_anywhere(fairbank: Run) -> None:
+    def refuse(said: str) -> float:
+        raise AssertionError(f"a float in JSON: {said}")
+
+    for words in READING.values():
+        json.loads(fairbank(*words, "--json").out, parse_float=refuse)
+
+
+def test_everybody_sees_their_own(fairbank: Run) -> None:
+    assert json.loads(fairbank("alloc", "list", "--json", "--as", AYLA).out)["data"][0]["account"] == "chem_qmc"
+    assert {row["account"] for row in json.loads(fairbank("balance", "--json", "--as", JORGE).out)["data"]} == {"chem_qmc", "bio_fold"}
+    stranger = fairbank("balance", "--as", STRANGER)
+    assert (stranger.code, stranger.out) == (0, "")
+    assert "no active allocation" in stranger.err
+    assert fairbank("statement", "1", "--as", DANA).code == 3
+
+
+def test_an_account_that_is_none_is_told_with_what_was_meant(fairbank: Run) -> None:
+    for words in (["balance"], ["usage"], ["jobs"], ["statement"], ["alloc", "list"]):
+        said = fairbank(*words, "-A", "chem_qm", "--as", AYLA)
+        assert said.code == 3, words
+        assert "did you mean chem_qmc?" in said.err
+    assert "did you mean" not in fairbank("balance", "-A", "bio_fold", "--as", AYLA).err  # not hers: no hint that it is there
+
+
+def test_a_threshold_is_an_exit_code(fairbank: Run) -> None:
+    assert fairbank("balance", "-A", "chem_qmc", "-r", "cpu", "--threshold", "59408").code == 0
+    short = fairbank("balance", "-A", "chem_qmc", "-r", "cpu", "--threshold", "59409", "-q")
+    assert (short.code, short.err) == (5, "")
+    assert fairbank("balance", "--threshold", "1", "--as", STRANGER).code == 5
+
+
+def test_jobs_are_mine_unless_somebody_else_is_named(fairbank: Run) -> None:
+    def jobs(*words: object) -> set[int]:
+        return {row["job_id"] for row in json.loads(fairbank("jobs", "--json", *words).out)["data"]}
+
+    assert jobs("--as", MINH) == {700_004, 701_002}
+    assert jobs("-u", MINH, "--as", AYLA) == {700_004, 701_002}
+    assert jobs("--running", "-a") == {812_300, 812_330, 812_344}
+    assert jobs("-p", "gpu-v100", "--running", "-a") == {812_330}
+    assert jobs("-j", 812_301) == {812_301}
+    assert jobs("-a", "-S", "2026-11-21", "-E", "2026-11-21T05:00") == {812_330}
+    assert jobs("-a", "--limit", 2) == {812_344, 812_330}
+    assert len(jobs("-a", "--limit", 0)) == 12
+    assert "There are more" in fairbank("jobs", "-a", "--limit", 2).err
+
+
+def test_refusals_come_with_what_would_help(fairbank: Run) -> None:
+    said = fairbank("jobs", "--refused", "--as", JORGE)
+    assert "overdrawn" in said.out
+    assert "-A bio_fold (11690 SU available)" in " ".join(said.err.split())
+    assert fairbank("jobs", "--refused", "-j", 812_350, "-a").out.count("812350") == 1
+    assert "No job was refused" in fairbank("jobs", "--refused", "--as", DANA).err
+
+
+def test_a_statement_is_found_by_project_and_resource(fairbank: Run) -> None:
+    by_name = fairbank("statement", "-A", "chem_qmc", "-r", "gpu", "-S", "2026-01-01", "--csv")
+    assert by_name == fairbank("statement", "2", "-S", "2026-01-01", "--csv")
+    several = fairbank("statement", "-A", "chem_qmc")
+    assert several.code == 2
+    assert "1 (cpu), 2 (gpu)" in several.err
+    assert fairbank("statement").code == 2
+    assert fairbank("statement", "-A", "chem_qmc", "-r", "storage").code == 3
+
+
+def test_a_statement_in_pages_is_the_same_statement(fairbank: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--json").out)
+    monkeypatch.setattr("fairbank.cli.statement.PAGE", 3)
+    monkeypatch.setattr("fairbank.cli.desk.PAGE", 3)
+    assert json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--limit", "0", "--json").out) == whole
+    few = fairbank("statement", "1", "-S", "2026-01-01", "--limit", "3", "--json")
+    assert len(json.loads(few.out)["data"]) == 3
+    assert "There are more" in few.err
+    assert len(json.loads(fairbank("jobs", "-a", "--limit", "0", "--json").out)["data"]) == 12
+
+
+def test_usage_by_anything(fairbank: Run) -> None:
+    for by, group in (("user", "61001"), ("day", "2026-07-10"), ("month", "2026-07"), ("partition", "idle-std"), ("allocation", "1")):
+        assert group in fairbank("usage", "-S", "2026-01-01", "--by", by).out
+    mine = json.loads(fairbank("usage", "--me", "-S", "2026-01-01", "--json", "--as", MINH).out)["data"]
+    assert [(row["group"], row["charged"]) for row in mine] == [(MINH, 9_549 * 60)]
+
+
+def test_quotes_read_a_batch_script(fairbank: Run, tmp_path: Path) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\n#SBATCH -A chem_qmc -p idle-std\n#SBATCH -n 4 -c 2 --mem=64G -t 12:00:00 --exclusive\nsrun x\n")
+    said = fairbank("quote", script, "--as", AYLA)
+    assert (said.code, "384 SU" in said.out) == (0, True)
+    assert "not read: --exclusive" in said.err
+    longer = fairbank("quote", script, "-t", "100-0", "--as", AYLA)
+    assert longer.code == 5
+    assert "the longest that fits" in longer.err
+    assert fairbank("quote", script, "-A", "bio_fold", "--as", AYLA).code == 3
+    assert fairbank("quote", tmp_path / "none").code == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [(["-p", "idle-std"], "time"), (["-t", "1"], "partition"), (["-t", "never", "-p", "x"], "--time"), (["-c", "0"], "--cpus")],
+)
+def test_a_quote_says_what_it_misses(fairbank: Run, words: list[str], named: str) -> None:
+    said = fairbank("quote", "-A", "chem_qmc", *words)
+    assert said.code == 2
+    assert named in said.err
+
+
+def test_who_pays_is_guessed_only_when_it_is_sure(fairbank: Run, surroundings: pytest.MonkeyPatch) -> None:
+    job = ("quote", "-p", "idle-std", "-t", "60")
+    assert "chem_qmc/cpu" in fairbank(*job, "--as", AYLA).out
+    two = fairbank(*job, "--as", JORGE)
+    assert (two.code, "chem_qmc, bio_fold" in two.err) == (2, True)
+    surroundings.setenv("SBATCH_ACCOUNT", "chem_qmc")
+    assert fairbank(*job, "--as", JORGE).code == 0
+
+
+def test_the_bank_is_asked_in_as_few_words_as_it_takes(fairbank: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    answer = Client._ask
+
+    def noting(self: Client, method: str, target: str, *rest: object) -> dict[str, object]:
+        asked.append(target.partition("?")[0])
+        return answer(self, method, target, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Client, "_ask", noting)
+    fairbank("balance")
+    assert asked == ["/balance"]
+    asked.clear()
+    fairbank()
+    assert asked == ["/whoami", "/balance", "/job", "/failure"]
+
+
+def test_status_and_whoami(fairbank: Run, bank: Bank) -> None:
+    assert fairbank("status").out.startswith(f"bank ok at {bank.unix}")
+    said = fairbank("whoami", "--as", JORGE).out
+    assert "61002" in said
+    assert "member of chem_qmc, member of bio_fold" in said
+    assert json.loads(fairbank("whoami", "--json", "--as", AYLA).out)["data"][0]["roles"] == [{"project": 1, "role": "pi"}]
+
+
+def test_over_the_network_with_a_token(fairbank: Run, bank: Bank, surroundings: pytest.MonkeyPatch) -> None:
+    surroundings.setenv("FAIRBANK_TOKEN_FILE", bank.token_file)
+    assert "61001" in fairbank("whoami", "--server", bank.http).out
+    assert fairbank("balance", "--server", bank.http).out.count("chem_qmc") == 2
+    assert "bio_fold" not in fairbank("--server", bank.http).out
+
+
+def test_over_the_network_with_munge(fairbank: Run, munged: Munged, surroundings: pytest.MonkeyPatch) -> None:
+    surroundings.setenv("FAIRBANK_MUNGE_SOCKET", str(munged.socket))
+    surroundings.setenv("FAIRBANK_LIBMUNGE", str(munged.libmunge))
+    with served(CENTRE_MUNGE=str(munged.socket), CENTRE_LIBMUNGE=str(munged.libmunge)) as other:
+        assert "superuser" in fairbank("whoami", "--server", other.http).out
+        surroundings.setenv("FAIRBANK_SERVER_NAME", "another-bank")
+        wrong = fairbank("whoami", "--server", other.http)
+        assert wrong.code == 4
+        assert "server name" in wrong.err

@@ -1,0 +1,176 @@
+"""Stories of people who change the books: staff, a PI, and those who may not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.centre import AYLA, CPU, DANA, FOLD, GPU, JORGE, MINH
+from tests.cli.conftest import Run, Said
+from tests.cli.served import Bank
+
+pytestmark = pytest.mark.usefixtures("changing")
+
+
+def available(changing: Run, allocation: int) -> int:
+    found: int = json.loads(changing("alloc", "show", allocation, "--json").out)["data"][0]["available"]
+    return found
+
+
+def told(said: Said, code: int = 0) -> str:
+    assert said.code == code, said
+    return said.out if code == 0 else said.err
+
+
+def test_a_project_from_nothing_to_a_balance(changing: Run) -> None:
+    assert told(changing("project", "create", "lab7", "--gid", 50_007)) == "project lab7: number 3, group lab7 (50007)\n"
+    assert "lab7" in told(changing("project", "add-user", "lab7", AYLA, "--role", "pi"))
+    words = (
+        "alloc",
+        "create",
+        "-A",
+        "lab7",
+        "-r",
+        "cpu",
+        "--start",
+        "2026-11-01",
+        "--end",
+        "2027-11-01",
+        "--amount",
+        "2k",
+        "--reason",
+        "call 3",
+    )
+    assert told(changing(*words)) == "allocation 4: lab7/cpu, 2026-11-01 .. 2027-11-01, active, 2000 SU available\n"
+    assert "lab7     cpu" in told(changing("balance", "-A", "lab7", "--as", AYLA))
+    again = changing(*words)
+    assert again.code == 7
+    assert "overlaps" in again.err
+    assert "61001" in told(changing("project", "users", "lab7"))
+    told(changing("project", "remove-user", "lab7", AYLA))
+    assert changing("balance", "-A", "lab7", "--as", AYLA).code == 3
+
+
+def test_deposits_withdrawals_and_transfers_move_what_they_say(changing: Run) -> None:
+    before = available(changing, GPU)
+    assert told(changing("deposit", GPU, "500", "--reason", "committee")).endswith("available 762 SU\n")
+    told(changing("withdraw", GPU, "30m", "--reason", "correction"))
+    told(changing("transfer", FOLD, GPU, "10.5", "--reason", "joint runs"))
+    assert available(changing, GPU) == before + 500 * 60 - 30 + 630
+    told(changing("transfer", GPU, FOLD, "10.5", "--reason", "back"))
+    told(changing("withdraw", GPU, "499.5", "--reason", "back"))
+    assert available(changing, GPU) == before
+
+
+def test_a_dry_run_changes_nothing(changing: Run) -> None:
+    before = available(changing, CPU)
+    for words in (
+        ("deposit", CPU, 10, "--reason", "x"),
+        ("withdraw", CPU, 10, "--reason", "x"),
+        ("transfer", GPU, FOLD, 10, "--reason", "x"),
+        ("refund", 812_301, "--reason", "x"),
+        ("alloc", "set", CPU, "--end", "2027-09-01", "--reason", "x"),
+        ("alloc", "freeze", CPU, "--reason", "x"),
+        ("alloc", "cap", CPU, MINH, 100),
+        ("alloc", "create", "-A", "chem_qmc", "-r", "storage", "--end", "2027-09-01", "--reason", "x"),
+        ("project", "create", "nothing", "--gid", 1),
+        ("project", "add-user", "chem_qmc", DANA),
+        ("project", "remove-user", "chem_qmc", AYLA),
+        ("token", "create", "x"),
+        ("token", "revoke", 1),
+    ):
+        assert told(changing(*words, "--dry-run")).startswith("Nothing is changed. This would be posted:\n")
+        kept = json.loads(told(changing(*words, "--dry-run", "--json")))
+        assert kept["schema"] == "fairbank.entry/1"
+        assert all(entry["kind"] for entry in kept["data"])
+    assert available(changing, CPU) == before
+    assert "active" in changing("alloc", "show", CPU).out
+    assert changing("project", "show", "nothing").code == 3
+
+
+def test_the_same_key_is_carried_out_once(changing: Run) -> None:
+    before = available(changing, FOLD)
+    words = ("deposit", FOLD, 5, "--reason", "once", "--idempotency-key", "corr-17")
+    first, second = changing(*words), changing(*words)
+    assert first.out == second.out
+    assert "carried out before" in second.err
+    assert available(changing, FOLD) == before + 300
+    other = changing("deposit", FOLD, 6, "--reason", "once", "--idempotency-key", "corr-17")
+    assert other.code == 7
+    assert "idempotency key" in other.err
+    told(changing("withdraw", FOLD, 5, "--reason", "back"))
+
+
+def test_a_job_is_refunded_by_its_number(changing: Run) -> None:
+    said = told(changing("refund", 701_002, "10", "--reason", "node failed"))
+    assert "refund of 10 SU of job 701002 to allocation 2 (chem_qmc/gpu)" in said
+    assert "10 refunded" in changing("jobs", "-j", 701_002).out
+    more = changing("refund", 701_002, "601", "--reason", "all and more")
+    assert more.code == 5
+    assert "refund at most 600 SU" in more.err
+    assert changing("refund", 1, "--reason", "x").code == 3
+
+
+def test_terms_change_and_the_allocation_lives_on(changing: Run) -> None:
+    assert "2027-09-01" in told(changing("alloc", "set", CPU, "--end", "2027-09-01", "--reason", "extended"))
+    assert "credit limit 500 SU" in told(changing("alloc", "set", CPU, "--credit-limit", 500, "--shared", "--reason", "bridging"))
+    assert told(changing("alloc", "freeze", CPU, "--reason", "asked")).count("frozen") == 1
+    assert told(changing("alloc", "thaw", CPU, "--reason", "asked")).count("active") == 1
+    told(changing("alloc", "set", CPU, "--credit-limit", 0, "--not-shared", "--end", "2027-07-01", "--reason", "back"))
+    assert changing("alloc", "thaw", CPU, "--reason", "twice").code == 7
+    assert changing("alloc", "set", CPU, "--reason", "nothing").code == 2
+
+
+def test_caps_are_set_and_lifted(changing: Run) -> None:
+    assert "has a cap of 5000 SU in allocation 1" in told(changing("alloc", "cap", CPU, JORGE, "5k"))
+    assert "5000" in changing("alloc", "users", CPU).out
+    assert "has no cap" in told(changing("alloc", "cap", CPU, JORGE, "none"))
+
+
+def test_whoever_may_not_is_told_so(changing: Run) -> None:
+    assert changing("deposit", CPU, 1, "--reason", "mine", "--as", AYLA).code == 4
+    assert changing("alloc", "freeze", CPU, "--reason", "x", "--as", JORGE).code == 4
+    assert changing("deposit", FOLD, 1, "--reason", "x", "--as", AYLA).code == 3  # there is no such thing for her
+    assert changing("project", "add-user", "chem_qmc", DANA, "--as", JORGE).code == 4
+
+
+def test_a_reason_is_needed_and_kept(changing: Run) -> None:
+    missing = changing("deposit", CPU, 1)
+    assert missing.code == 2
+    assert "--reason" in missing.err
+    assert changing("deposit", CPU, 1, "--reason", " ").code == 2
+    assert changing("deposit", CPU, 1, "--reason", "two\nlines").code == 2
+    told(changing("deposit", CPU, 1, "--reason", "for the record"))
+    assert "for the record" in changing("statement", CPU, "-l", "-S", "2026-11-21").out
+    told(changing("withdraw", CPU, 1, "--reason", "back"))
+
+
+@pytest.mark.parametrize("amount", ["0", "-5", "0.001", "1e3", "nan", "10000000000000000", "5q", "", "'1'"])
+def test_an_amount_that_is_none_is_told_with_its_field(changing: Run, amount: str) -> None:
+    said = changing("deposit", CPU, "--reason", "x", "--", amount)
+    assert said.code == 2
+    assert "field: AMOUNT" in said.err or "AMOUNT" in said.err
+
+
+def test_a_token_signs_in_over_the_network(changing: Run, own_bank: Bank, tmp_path: Path, surroundings: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "token"
+    assert "its secret is in" in told(changing("token", "create", "laptop", "--scopes", "read", "-u", AYLA, "--output", place))
+    assert place.stat().st_mode & 0o777 == 0o600
+    assert changing("token", "create", "other", "--output", place).code == 7
+    surroundings.setenv("FAIRBANK_TOKEN_FILE", str(place))
+    assert "(61001)" in told(changing("whoami", "--server", own_bank.http))
+    assert changing("deposit", CPU, 1, "--reason", "x", "--server", own_bank.http).code == 4
+    shown = changing("token", "list", "--json")
+    assert place.read_text().strip() not in shown.out
+    number = next(row["id"] for row in json.loads(changing("token", "list", "-u", AYLA, "--json").out)["data"] if row["label"] == "laptop")
+    told(changing("token", "revoke", number))
+    assert changing("whoami", "--server", own_bank.http).code == 4
+
+
+def test_a_new_secret_is_alone_on_stdout(changing: Run) -> None:
+    said = changing("token", "create", "portal")
+    assert said.out.startswith("fbk_")
+    assert len(said.out.split()) == 1
+    assert "shown this once" in said.err

@@ -1,0 +1,97 @@
+"""Strategies for questions about the books that `tests.bank.wishes` makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from fairbank.bank.allocation import AllocationState
+from fairbank.bank.entry import Kind
+from fairbank.bank.run import RunState
+from fairbank.store.contract import AllocationQuery, EntryQuery, Page, ProjectQuery, RunQuery, Sight, UsageBy, UsageQuery
+from fairbank.values.time import Instant
+from tests.bank import wishes
+
+Question = tuple[str, tuple[Any, ...]]
+"""The name of a reader's method, and what it is given."""
+
+ats = st.integers(0, 120).map(Instant)
+instant = st.none() | ats
+number = st.none() | st.integers(0, 9)
+owners = st.none() | wishes.uids
+resources = st.none() | wishes.resources
+names = st.none() | st.sampled_from(["g1", "g2", "g5"])
+some_projects = st.frozensets(st.integers(0, 6), max_size=4)
+projects = st.none() | some_projects
+some_ids = st.none() | st.frozensets(st.integers(0, 60), max_size=8)
+sights = st.just(Sight(everything=True)) | st.builds(Sight, uid=owners, projects=some_projects)
+pages = st.builds(Page, limit=st.integers(0, 9), after=st.none() | st.integers(0, 60), newest_first=st.booleans())
+
+
+def _asking(question: str, *about: st.SearchStrategy[Any]) -> st.SearchStrategy[Question]:
+    return st.tuples(st.just(question), st.tuples(*about))
+
+
+questions: st.SearchStrategy[Question] = st.one_of(
+    _asking("projects", st.builds(ProjectQuery, sight=sights, ids=some_ids, gname=names, gid=number, account=names), pages),
+    _asking(
+        "allocations",
+        st.builds(
+            AllocationQuery,
+            sight=sights,
+            ids=some_ids,
+            projects=projects,
+            resource=resources,
+            state=st.none() | st.sampled_from(AllocationState),
+            active_at=instant,
+        ),
+        pages,
+    ),
+    _asking(
+        "runs",
+        st.builds(
+            RunQuery,
+            sight=sights,
+            ids=some_ids,
+            projects=projects,
+            allocation=number,
+            owner=owners,
+            state=st.none() | st.sampled_from(RunState),
+            job_id=number,
+            since=instant,
+            until=instant,
+        ),
+        pages,
+    ),
+    _asking(
+        "entries",
+        st.builds(
+            EntryQuery,
+            sight=sights,
+            ids=some_ids,
+            book=number,
+            projects=projects,
+            kinds=st.none() | st.frozensets(st.sampled_from(Kind), max_size=4),
+            owner=owners,
+            since=instant,
+            until=instant,
+        ),
+        pages,
+    ),
+    _asking(
+        "usage",
+        st.builds(
+            UsageQuery, sight=sights, projects=projects, allocation=number, resource=resources, owner=owners, since=instant, until=instant
+        ),
+        st.sampled_from(UsageBy),
+    ),
+    _asking("statement", st.integers(0, 9), ats, ats, pages),
+    _asking("before", st.integers(0, 9), ats),
+    _asking("users", st.frozensets(st.integers(0, 9), max_size=4)),
+    _asking("members", wishes.projects),
+    _asking("memberships", wishes.uids),
+    _asking("run", wishes.runs),
+    _asking("overdue", ats, st.integers(0, 9)),
+    _asking("expired", ats, st.integers(0, 9)),
+)

@@ -1,0 +1,75 @@
+"""Figures over a time: statements, opening balances, usage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairbank.bank.wish import Deposit, Refund
+from fairbank.store.contract import Page, Sight, Store, Usage, UsageBy, UsageQuery
+from fairbank.values.time import DAY, Instant
+from fairbank.values.units import SuMinutes
+from tests.contracts.centre import ALICE, BOB, START, Look, allocation, granted, hold, job, late_charge, project
+
+NEW_YEAR = 1_767_225_600  # 2026-01-01T00:00:00Z
+PAGE = Page()
+
+
+def test_a_statement_and_its_opening_balance(store: Store) -> None:
+    granted(store, project("physics", 100))
+    granted(store, allocation(1, 100), at=START)
+    for day in range(1, 6):
+        granted(store, Deposit(allocation=1, amount=SuMinutes(day)), at=START + day * DAY)
+    since, until = Instant(START + 2 * DAY), Instant(START + 4 * DAY)
+    assert [each.amount for each in Look(store).statement(1, since, until, PAGE)] == [2, 3]
+    assert Look(store).before(1, since).deposited == 101
+    assert Look(store).before(1, Instant(START)) is None
+    assert Look(store).before(77, since) is None
+    assert Look(store).statement(77, since, until, PAGE) == []
+    assert [each.amount for each in Look(store).statement(1, since, until, Page(1, after=4))] == [3]
+    assert [each.amount for each in Look(store).statement(1, since, until, Page(1, newest_first=True))] == [3]
+    assert len(Look(store).statement(1, Instant(0), Instant(2**40), PAGE)) == 7
+
+
+def test_a_statement_adds_up_where_a_clock_was_put_back(store: Store) -> None:
+    granted(store, project("physics", 100))
+    granted(store, allocation(1, 100), at=START)
+    for amount, at in ((1, 10), (2, 30), (4, 15), (8, 25), (16, 40)):
+        granted(store, Deposit(allocation=1, amount=SuMinutes(amount)), at=START + at)
+    for first in range(0, 50, 5):
+        for last in range(first, 50, 5):
+            since, until = Instant(START + first), Instant(START + last)
+            opening = Look(store).before(1, since)
+            closing = Look(store).before(1, until)
+            moved = Look(store).statement(1, since, until, PAGE)
+            deposited = [each.deposited if each else 0 for each in (opening, closing)]
+            assert deposited[0] + sum(each.amount for each in moved) == max(deposited)
+
+
+def test_usage_in_groups(store: Store) -> None:
+    granted(store, project("physics", 100), project("chemistry", 200))
+    granted(store, allocation(1, end=2**40), allocation(2, end=2**40), allocation(2, resource="gpu", end=2**40))
+    runs = [
+        (1, ALICE, 1, 10, NEW_YEAR - 1, "COMPLETED"),
+        (2, ALICE, 1, 20, NEW_YEAR, "FAILED"),
+        (3, BOB, 1, 30, NEW_YEAR + DAY, "COMPLETED"),
+        (4, BOB, 2, 40, NEW_YEAR + DAY, "TIMEOUT"),
+    ]
+    for number, owner, of, amount, ended, outcome in runs:
+        granted(store, late_charge(number, amount, owner=owner, project=of, ended=ended, outcome=outcome, elapsed_seconds=number))
+    granted(store, Refund(run=job(3), amount=SuMinutes(5)), hold(9, 100))
+
+    def groups(by: UsageBy, **query: Any) -> list[tuple[str | int, int, int, int, int]]:
+        found: list[Usage] = Look(store).usage(UsageQuery(**query), by)
+        return [(each.group, each.runs, each.failed, each.charged, each.elapsed_seconds) for each in found]
+
+    assert groups(UsageBy.USER) == [(ALICE, 2, 1, 30, 3), (BOB, 2, 1, 65, 7)]
+    assert groups(UsageBy.DAY) == [("2025-12-31", 1, 0, 10, 1), ("2026-01-01", 1, 1, 20, 2), ("2026-01-02", 2, 1, 65, 7)]
+    assert groups(UsageBy.MONTH) == [("2025-12", 1, 0, 10, 1), ("2026-01", 3, 2, 85, 9)]
+    assert groups(UsageBy.PARTITION) == [("standard", 4, 2, 95, 10)]
+    assert groups(UsageBy.ALLOCATION) == [(1, 3, 1, 55, 6), (2, 1, 1, 40, 4)]
+    assert groups(UsageBy.USER, since=Instant(NEW_YEAR), until=Instant(NEW_YEAR + DAY)) == [(ALICE, 1, 1, 20, 2)]
+    assert groups(UsageBy.USER, projects=frozenset({2})) == [(BOB, 1, 1, 40, 4)]
+    assert groups(UsageBy.USER, allocation=1, owner=BOB) == [(BOB, 1, 0, 25, 3)]
+    assert groups(UsageBy.USER, resource="gpu") == []
+    assert groups(UsageBy.USER, sight=Sight(uid=ALICE, projects=frozenset({2}))) == [(ALICE, 2, 1, 30, 3), (BOB, 1, 1, 40, 4)]
+    assert groups(UsageBy.USER, sight=Sight()) == []

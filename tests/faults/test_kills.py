@@ -1,0 +1,75 @@
+"""kill -9 at random instants under load: whoever was told that it is done finds it done, once."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from tests.faults.books import Books
+from tests.faults.nemesis import Nemesis, Victim, work_until
+from tests.faults.storm import Staff, Storm, opened, watch
+from tests.faults.witness import Witness, check_books
+from tests.support.postgres import PostgresServer
+from tests.support.server import FairbankServer, banking
+
+Tell = Callable[[str], None]
+Rounds = Callable[[int, int], int]
+
+CLIENTS = 24
+RECOVERY_SECONDS = 30  # of a noisy machine that starts two servers and a database at once
+
+
+async def struck(banks: Sequence[FairbankServer], victims: dict[str, Victim], kills: int, seed: int, tell: Tell) -> Witness:
+    """Clients at work on `banks` while that many times something is killed. What they were told."""
+    witness, over = Witness(), asyncio.Event()
+    sockets = [each.socket for each in banks]
+    storm = Storm(CLIENTS, 0, seed)
+    staff = await opened(sockets, witness, random.Random(f"{seed}:staff"))
+    nemesis = Nemesis(banks, victims, witness, random.Random(f"{seed}:nemesis"))
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(1, CLIENTS + 1):
+            tasks.create_task(work_until(over, storm.client(number, sockets, witness)))
+        tasks.create_task(staff.go_on(over))
+        tasks.create_task(watch(sockets[0], staff.allocation, witness, over))
+        await nemesis.strike(kills)
+        over.set()
+    tell(witness.summary())
+    tell(nemesis.summary())
+    assert max(nemesis.recoveries) < RECOVERY_SECONDS
+    return witness
+
+
+def campaign(banks: Sequence[FairbankServer], victims: dict[str, Victim], kills: int, seed: int, tell: Tell) -> None:
+    """Strike, then read the books: nothing lost, nothing twice, no hold but those of runs that nobody ended."""
+    witness = asyncio.run(struck(banks, victims, kills, seed, tell))
+    figures = check_books(witness, Books(banks[0].store))
+    audit = banks[0].command("audit", "verify")
+    tell(f"{figures}; {audit.stdout.strip()}")
+    assert audit.returncode == 0, audit.stdout
+
+
+@pytest.mark.campaign
+def test_two_servers_and_postgresql_are_killed_in_any_order(postgres: PostgresServer, rounds: Rounds, seed: int, tell: Tell) -> None:
+    with postgres.fresh_database() as name, banking(postgres.url(name)) as one, banking(postgres.url(name)) as two:
+        campaign([one, two], {"one": one, "two": two, "postgres": postgres}, rounds(80, 8), seed, tell)
+
+
+@pytest.mark.campaign
+def test_a_server_on_sqlite_is_killed(rounds: Rounds, seed: int, tell: Tell) -> None:
+    with banking() as server:
+        campaign([server], {"server": server}, rounds(40, 4), seed, tell)
+
+
+@pytest.mark.slow
+def test_a_server_and_its_database_survive_a_kill_each(postgres18: PostgresServer, database: str, tell: Tell) -> None:
+    with banking(database) as server:
+        campaign([server], {"server": server, "postgres": postgres18}, 2, 3, tell)
+
+
+@pytest.mark.slow
+def test_a_server_on_sqlite_survives_a_kill(tell: Tell) -> None:
+    with banking() as server:
+        campaign([server], {"server": server}, 1, 1, tell)

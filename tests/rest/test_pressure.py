@@ -1,0 +1,286 @@
+"""When there is too much, when nobody answers, when something breaks: what the client is told, and what the log keeps."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Event
+from typing import Any
+
+import pytest
+from litestar.testing import TestClient
+
+from fairbank.bank.policy import Policy
+from fairbank.bank.wish import Asked, Note
+from fairbank.rest.desk import Desk
+from fairbank.rest.front import Front
+from fairbank.rest.log import JsonLines
+from fairbank.rest.metrics import Metrics
+from fairbank.service.bank import Bank
+from fairbank.service.counter import Counter
+from fairbank.store.contract import Reader, Transaction
+from fairbank.store.memory import MemoryStore
+from fairbank.values.time import Instant
+from fairbank.values.trouble import Unreachable
+from tests.rest.world import AGENT, MEMBER, NOW, SUPERUSER, World, a_world, report
+from tests.support.waiting import wait_until
+
+
+class Sluggish(MemoryStore):
+    """Writes only while the gate is open, `waiting` tells that a write waits before it; breaks when told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = Event()
+        self.gate.set()
+        self.waiting = False
+        self.reading_breaks: Exception | None = None
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        self.waiting = not self.gate.is_set()
+        self.gate.wait()
+        self.waiting = False
+        with super().transaction() as transaction:
+            yield transaction
+
+    @contextmanager
+    def reading(self) -> Iterator[Reader]:
+        if self.reading_breaks is not None:
+            raise self.reading_breaks
+        with super().reading() as reader:
+            yield reader
+
+
+@pytest.fixture
+def store() -> Sluggish:
+    return Sluggish()
+
+
+@contextmanager
+def closed(store: Sluggish) -> Iterator[None]:
+    store.gate.clear()
+    try:
+        yield
+    finally:
+        store.gate.set()
+
+
+def test_a_full_counter_sends_away_at_once_and_says_when_to_come_back(store: Sluggish) -> None:
+    with a_world(store, waiting_max=2) as world, ThreadPoolExecutor(2) as others:
+        with closed(store):
+            first = others.submit(world.ask, "POST", "/job", AGENT, json=report(1))
+            wait_until(
+                lambda: world.house.metrics.registry.get_sample_value("fairbank_requests_in_progress") == 1, "the first to be let in"
+            )
+            wait_until(lambda: world.house.counter.waiting == 0, "the first to be taken up")
+            second = others.submit(world.ask, "POST", "/job/bulk", AGENT, json={"reports": [report(2), report(3)]})
+            wait_until(lambda: world.house.counter.waiting == 2, "the second to wait")
+            third = world.ask("POST", "/job", AGENT, json=report(4))
+        assert (third.status_code, third.headers["retry-after"]) == (503, "1")
+        assert third.json()["remedy"] == "try again in 1 s; the request was not carried out"
+        assert first.result().status_code == 201
+        assert [each["status"] for each in second.result().json()["data"]] == [201, 201]
+        assert world.ask("GET", "/job?job_id=4", SUPERUSER).json()["data"] == []
+        assert world.ask("POST", "/job", AGENT, json=report(4)).status_code == 201
+
+
+def test_reads_and_health_go_on_while_writes_wait(store: Sluggish) -> None:
+    with a_world(store) as world, ThreadPoolExecutor(1) as others:
+        with closed(store):
+            held = others.submit(world.ask, "POST", "/job", AGENT, json=report(1))
+            wait_until(lambda: store.waiting, "the write to wait")
+            assert world.ask("GET", "/health").status_code == 200
+            assert world.ask("GET", "/alloc", MEMBER).status_code == 200
+        assert held.result().status_code == 201
+
+
+def test_a_store_that_is_away_is_503_and_says_so(store: Sluggish) -> None:
+    with a_world(store) as world:
+        store.reading_breaks = Unreachable("the database does not answer", remedy="try again")
+        answer = world.ask("GET", "/alloc", SUPERUSER)
+        assert (answer.status_code, answer.headers["retry-after"], answer.json()["title"]) == (503, "5", "unreachable")
+        assert world.ask("GET", "/health").status_code == 200
+
+
+def test_a_mistake_of_ours_is_told_by_a_number_that_the_log_explains(store: Sluggish, caplog: pytest.LogCaptureFixture) -> None:
+    with a_world(store) as world:
+        store.reading_breaks = ZeroDivisionError("secret: /etc/fairbank/key")
+        answer = world.ask("GET", "/alloc", SUPERUSER)
+        store.reading_breaks = None
+    assert answer.status_code == 500
+    assert "secret" not in answer.text
+    assert "ZeroDivision" not in answer.text
+    number = answer.json()["detail"].rpartition(" ")[2]
+    record = next(each for each in caplog.records if number in each.getMessage())
+    assert record.exc_info is not None
+    assert record.exc_info[0] is ZeroDivisionError
+
+
+# --- the front ---
+
+
+async def _never(scope: Any, receive: Any, send: Any) -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+async def _breaks(scope: Any, receive: Any, send: Any) -> None:
+    raise ZeroDivisionError
+
+
+def _front(app: Any, **more: Any) -> Any:
+    return Front(_with_lifespan(app), Metrics(), **more)
+
+
+def _with_lifespan(app: Any) -> Any:
+    async def asgi(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            await app(scope, receive, send)
+            return
+        for event in ("startup", "shutdown"):
+            await receive()
+            await send({"type": f"lifespan.{event}.complete"})
+
+    return asgi
+
+
+def test_who_waits_too_long_is_told_that_nobody_knows() -> None:
+    with TestClient(_front(_never, patience_seconds=0.01)) as client:
+        answer = client.post("/job")
+    assert answer.status_code == 503
+    assert answer.json()["remedy"] == "send it again under the same key: what was carried out is not carried out twice"
+
+
+def test_what_breaks_behind_the_front_is_a_500_without_insides() -> None:
+    with TestClient(_front(_breaks), raise_server_exceptions=False) as client:
+        answer = client.get("/")
+    assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
+    assert "ZeroDivision" not in answer.text
+
+
+def test_a_crowd_is_bounded() -> None:
+    front = _front(_never, crowd_max=1, patience_seconds=30)
+
+    async def two() -> list[int]:
+        said: list[int] = []
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                said.append(message["status"])
+                assert (b"retry-after", b"1") in message["headers"]
+
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+        first = asyncio.create_task(front(dict(scope), None, send))
+        await asyncio.sleep(0)
+        await front(dict(scope), None, send)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        return said
+
+    assert asyncio.run(two()) == [503]
+
+
+# --- the log ---
+
+
+@contextmanager
+def logged() -> Iterator[list[dict[str, Any]]]:
+    """The lines that are logged meanwhile, read back."""
+    stream = io.StringIO()
+    lines: list[dict[str, Any]] = []
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonLines())
+    root = logging.getLogger("fairbank")
+    before = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    try:
+        yield lines
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(before)
+        lines += [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_every_request_is_a_line_in_the_log_but_what_the_journal_has_anyway(world: World) -> None:
+    with logged() as lines:
+        world.ask("GET", "/alloc", SUPERUSER, as_=MEMBER)
+        world.ask("POST", "/job", AGENT, json=report(1))
+        world.ask("POST", "/job", AGENT, json=report(2, amount=10**12))
+    requests = [each for each in lines if each["from"] == "fairbank.request"]
+    assert [(each["method"], each["path"], each["status"], each["uid"]) for each in requests] == [
+        ("GET", "/alloc", 200, SUPERUSER),
+        ("POST", "/job", 402, AGENT),
+    ]
+    assert requests[0]["acting_as"] == MEMBER
+
+
+def test_nothing_that_a_client_sends_makes_a_second_line(world: World) -> None:
+    with logged() as lines:
+        world.ask("GET", "/alloc%0a%7b%22level%22:%22error%22%7d%0d\u2028%7f", MEMBER)
+    assert len(lines) == 1
+    assert lines[0]["status"] == 404
+
+
+def test_no_token_gets_into_the_log(world: World) -> None:
+    secret = world.token(MEMBER, "read")
+    with logged() as lines:
+        world.ask("GET", "/alloc", token=secret)
+        world.ask("GET", f"/alloc?token={secret}", MEMBER)
+    assert secret not in json.dumps(lines)
+
+
+# --- the desk ---
+
+
+def _note(text: str) -> Asked:
+    return Asked(Note(details=text), Instant(NOW), 0)
+
+
+def test_the_desk_answers_everybody_with_their_own() -> None:
+    counter = Counter(Bank(MemoryStore(), Policy()))
+
+    async def many() -> list[int]:
+        desk = Desk(counter, asyncio.get_running_loop())
+        answers = await asyncio.gather(*(desk.ask([_note(str(each))] * (each % 3)) for each in range(300)))
+        return [len(each) for each in answers]
+
+    assert asyncio.run(many()) == [each % 3 for each in range(300)]
+    counter.close()
+
+
+def test_who_leaves_the_desk_does_not_stop_the_wish() -> None:
+    store = Sluggish()
+    counter = Counter(Bank(store, Policy()))
+
+    async def leave() -> None:
+        desk = Desk(counter, asyncio.get_running_loop())
+        with closed(store):
+            task = asyncio.create_task(desk.ask([_note("kept")]))
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        assert len(await desk.ask([_note("another")])) == 1
+
+    asyncio.run(leave())
+    counter.close()
+    with store.reading() as reader:
+        assert reader.count_entries() == 2
+
+
+def test_what_goes_wrong_at_the_counter_reaches_the_desk() -> None:
+    counter = Counter(Bank(MemoryStore(), Policy()))
+    counter.close()
+
+    async def ask() -> None:
+        await Desk(counter, asyncio.get_running_loop()).ask([_note("too late")])
+
+    with pytest.raises(Exception, match="the server is stopping"):
+        asyncio.run(ask())

@@ -1,0 +1,1 @@
+"""The reference pages that are drawn from the code: settings, routes, commands, states, refusals."""

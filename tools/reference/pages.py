@@ -1,0 +1,146 @@
+"""One function a page: the code as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from importlib import import_module
+from inspect import cleandoc
+from typing import Any, get_args, get_origin
+
+import msgspec
+
+from fairbank.bank import allocation, run
+from fairbank.bank.policy import Policy
+from fairbank.bank.refusal import Reason, Refusal
+from fairbank.cli import main as front
+from fairbank.cli.command import Noun
+from fairbank.rest.app import ROUTES
+from fairbank.rest.openapi import describe
+from fairbank.service import settings
+
+
+def settings_page() -> str:
+    """Every key of fairbank.toml with its type and default."""
+    lines = [
+        "# Settings",
+        "",
+        "One TOML file, `fairbank.toml`; `fairbank init` writes a first one. Unknown keys are refused with their place.",
+        "",
+    ]
+    tables: tuple[tuple[str, type[msgspec.Struct]], ...] = (
+        ("(at the top)", settings.Settings),
+        ("[store]", settings.StoreSettings),
+        ("[server]", settings.ServerSettings),
+        ("[staff]", settings.StaffSettings),
+        ("[policy]", settings.PolicySettings),
+        ("[clusters.NAME]", settings.ClusterSettings),
+        ("[clusters.NAME.partitions.NAME]", settings.PartitionSettings),
+    )
+    for title, struct in tables:
+        lines += [f"## {title}", "", cleandoc(struct.__doc__ or ""), "", "| Key | Type | Default |", "| --- | --- | --- |"]
+        lines += [f"| `{key}` | {kind} | {default} |" for key, kind, default in _keys(struct)]
+        lines.append("")
+    lines += ["What the policy's keys mean:", "", cleandoc(Policy.__doc__ or "")]
+    return "\n".join(lines) + "\n"
+
+
+def _keys(struct: type[msgspec.Struct]) -> Iterator[tuple[str, str, str]]:
+    for field in msgspec.structs.fields(struct):
+        yield field.name, _kind(field.type), "must be given" if field.required else _default(field)
+
+
+def _kind(kind: Any) -> str:
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return " or ".join(f'"{each.value}"' for each in kind)
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return "a table"
+    words = {str: "text", int: "whole number", bool: "true or false", float: "number"}
+    if kind in words:
+        return words[kind]
+    inner = [each for each in get_args(kind) if each is not type(None)]
+    origin = get_origin(kind)
+    if origin is dict:
+        return "tables by name" if isinstance(inner[1], type) and issubclass(inner[1], msgspec.Struct) else "numbers by name"
+    if origin in (frozenset, list, tuple):
+        return f"a list of {_kind(inner[0])}s"
+    return " or ".join(_kind(each) for each in inner if not isinstance(each, msgspec.Meta))
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.default is msgspec.NODEFAULT:
+        return "none" if field.default_factory in (dict, list) else "empty"
+    value = field.default
+    if isinstance(value, Enum):
+        value = value.value
+    if isinstance(value, frozenset):
+        return ", ".join(f"`{each}`" for each in sorted(value)) or "none"
+    if isinstance(value, msgspec.Struct):
+        return "its own defaults"
+    return "none" if value is None else f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def routes_page() -> str:
+    """Every route with its parameters, from the OpenAPI document."""
+    document = describe(ROUTES)
+    lines = [
+        "# Routes",
+        "",
+        *str(document["info"]["description"]).splitlines(),
+        "",
+        "A server shows the whole document at `/openapi.json` and a page to browse it at `/docs`.",
+        "",
+    ]
+    for path, item in sorted(document["paths"].items()):
+        for verb, operation in item.items():
+            lines += [f"## {verb.upper()} {path}", "", *_described(operation), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _described(operation: Mapping[str, Any]) -> Iterator[str]:
+    yield str(operation.get("description") or operation.get("summary") or "")
+    parameters = [each for each in operation.get("parameters", []) if each["in"] != "path"]
+    if parameters:
+        names = ", ".join(f"`{each['name']}`" for each in parameters)
+        yield f"\nParameters: {names}."
+    yield f"\nStatus: {', '.join(sorted(operation['responses']))}."
+
+
+def commands_page() -> str:
+    """Every command's help."""
+    lines = ["# Commands", "", "```text", front.overview().rstrip(), "```", ""]
+    for entry in front.COMMANDS:
+        found = import_module(f"fairbank.cli.{entry.module}").COMMAND
+        verbs = {f"{entry.name} {verb}": each for verb, each in found.verbs.items()} if isinstance(found, Noun) else {entry.name: found}
+        for name, command in verbs.items():
+            lines += [f"## fairbank {name}", "", "```text", command.parser(f"fairbank {name}").format_help().rstrip(), "```", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def states_page() -> str:
+    """The life-cycle tables."""
+    lines = ["# States", ""]
+    for title, table in (("An allocation", allocation.NEXT), ("A run", run.NEXT)):
+        lines += [f"## {title}", "", "| In state | when | goes to |", "| --- | --- | --- |"]
+        lines += [f"| {before.value} | {event.value} | {after.value} |" for (before, event), after in table.items()]
+        lines += ["", "What is not in the table does not happen.", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def refusals_page() -> str:
+    """Every way the bank says no."""
+    lines = ["# Refusals", "", "The bank's no is an answer, not an error. Jobs find theirs again with `fairbank jobs --refused`.", ""]
+    lines += ["| Reason | Meaning | HTTP status | Exit code |", "| --- | --- | --- | --- |"]
+    for reason in Reason:
+        no = Refusal(reason=reason)
+        lines.append(f"| {reason.name} | {reason.value} | {no.http} | {no.exit} |")
+    return "\n".join(lines) + "\n"
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "settings": settings_page,
+    "routes": routes_page,
+    "commands": commands_page,
+    "states": states_page,
+    "refusals": refusals_page,
+}
