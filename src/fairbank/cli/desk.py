@@ -15,7 +15,7 @@ from fairbank.report.cells import folded, plain
 from fairbank.report.columns import Look
 from fairbank.rest.client import Client
 from fairbank.values.time import Instant, parse_instant, parse_moment
-from fairbank.values.trouble import Unknown
+from fairbank.values.trouble import Unknown, Unreachable
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     Query = Mapping[str, object]
 
 PAGE = 1_000
+CHECK = "check --server or FAIRBANK_SERVER"
 Row = dict[str, Any]
 _NOTHING: Mapping[str, object] = {}
 
@@ -54,6 +55,8 @@ class Desk:
     def get(self, path: str, query: Query = _NOTHING) -> dict[str, Any]:
         """One answer of the bank; of the query None is left out. Remembers when it was given."""
         answer = self.client.get(path, query)
+        if "data" not in answer:
+            raise Unreachable(f"what answers at {self.settings.address} is not a bank", field="server", remedy=CHECK)
         self.as_of = answer.get("as_of") or self.as_of
         return answer
 
@@ -96,7 +99,7 @@ class Desk:
     def me(self) -> int:
         """Whose rights count: ours, or those of the user acted as."""
         if getattr(self.options, "acting_as", None) is None and self.settings.address.scheme == "unix":
-            return os.getuid()
+            return os.geteuid()
         return int(self.one("/whoami")["uid"])
 
     @cached_property
@@ -166,9 +169,13 @@ class Desk:
         wanted = getattr(self.options, "color", "auto")
         return wanted == "always" or (wanted == "auto" and self.for_people and not os.environ.get("NO_COLOR"))
 
-    def say(self, line: str = "") -> None:
-        """One line of the answer."""
-        print(line)
+    def say(self, text: str = "") -> None:
+        """A line of the answer, or several. Nothing in it does anything to a terminal but begin a new line."""
+        self.paint("\n".join(map(plain, text.split("\n"))))
+
+    def paint(self, text: str) -> None:
+        """The same for text that is already harmless, and may hold colours of ours."""
+        print(text)
 
     def note(self, line: str) -> None:
         """Talk beside the answer, on stderr, folded to the terminal's width; -q silences it."""

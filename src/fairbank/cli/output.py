@@ -80,7 +80,7 @@ def _document(desk: Desk, listing: Listing) -> Mapping[str, object]:
 
 def _say(desk: Desk, lines: Sequence[str]) -> None:
     for line in lines:
-        desk.say(line)
+        desk.paint(line)
 
 
 def _show_table(desk: Desk, listing: Listing, columns: Sequence[Column]) -> None:
@@ -89,7 +89,7 @@ def _show_table(desk: Desk, listing: Listing, columns: Sequence[Column]) -> None
         desk.note(listing.empty)
         return
     if heads and listing.caption is not None:
-        _say(desk, folded(listing.caption, desk.room))
+        _say(desk, folded(plain(listing.caption), desk.room))
         desk.say()
     rows = [*listing.rows, listing.total] if listing.total is not None else listing.rows
     made = table(columns, rows, desk.look, _room(desk, listing), heads=heads)

@@ -51,12 +51,12 @@ def _part(desk: Desk, title: str, columns: Sequence[Column], rows: Sequence[Row]
     most = len(rows) if desk.options.all else most
     desk.say()
     head = title if rows else f"{title}: {none}"
-    desk.say(f"{BOLD}{head}{PLAIN}" if desk.colours else head)
+    desk.paint(f"{BOLD}{head}{PLAIN}" if desk.colours else head)
     if not rows:
         return
     made = table(columns, rows[:most], desk.look, desk.room)
     for line in coloured(made.lines, heads=False) if desk.colours else made.lines:
-        desk.say(line)
+        desk.paint(line)
     if len(rows) > most:
         desk.say(f"... and {len(rows) - most} more: {see}")
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.output import Listing, caption, show
 from fairbank.report.columns import Column, Look, Row, moment, su, text
+from fairbank.values.trouble import Malformed
 
 if TYPE_CHECKING:
     from fairbank.cli.desk import Desk
@@ -39,6 +40,8 @@ def refusals(desk: Desk, query: dict[str, object], limit: int) -> list[Row]:
 def show_refusals(desk: Desk, owner: int | None) -> int:
     """What `fairbank jobs --refused` shows: the refusals, and what would help the newest."""
     options = desk.options
+    if options.partition is not None:
+        raise Malformed("a refusal knows no partition", field="--partition", remedy="leave out -p, or leave out --refused")
     query: dict[str, object] = {
         "account": options.account,
         "owner_uid": owner,
@@ -46,9 +49,9 @@ def show_refusals(desk: Desk, owner: int | None) -> int:
         "since": desk.moment(options.starttime, "--starttime"),
         "until": desk.moment(options.endtime, "--endtime"),
     }
-    rows = refusals(desk, query, 0 if options.jobs is not None else options.limit)
-    if options.jobs is not None:  # the bank has no such filter; refusals are few
-        rows = [row for row in rows if row["job_id"] == options.jobs]
+    picked = {key: wanted for key, wanted in (("job_id", options.jobs), ("cluster", options.cluster)) if wanted is not None}
+    rows = refusals(desk, query, 0 if picked else options.limit)  # the bank has no filter for these, so it is asked for all
+    rows = [row for row in rows if all(row[key] == wanted for key, wanted in picked.items())]
     if not rows:
         desk.check_account(options.account)
     notes = advice(desk, rows[0]) if rows and options.form is None else ()

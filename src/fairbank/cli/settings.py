@@ -91,7 +91,8 @@ def read_token(path: str) -> str:
     except OSError as error:
         raise Unknown(f"cannot read the token in {path}: {error.strerror}", field="token_file", remedy="name a readable file") from error
     try:
-        kept, text = os.fstat(file), os.read(file, 1_024)
+        kept = os.fstat(file)
+        text = os.read(file, 1_024) if S_ISREG(kept.st_mode) else b""
     finally:
         os.close(file)
     if not S_ISREG(kept.st_mode) or S_IMODE(kept.st_mode) & 0o077 or kept.st_uid not in (0, os.geteuid()):

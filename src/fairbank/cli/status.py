@@ -20,7 +20,7 @@ def add(parser: Parser) -> None:
 
 def run(desk: Desk, options: Namespace) -> int:
     began = time.monotonic()
-    desk.get("/health")
+    desk.client.get("/health")
     spent = (time.monotonic() - began) * 1000
     desk.say(f"bank ok at {desk.settings.address}   answered in {spent:.0f} ms")
     return 0

@@ -144,9 +144,9 @@ VERBS = {
     "create": Command(
         "open an allocation; for staff",
         (
-            'fairbank alloc create -A chem_qmc -r cpu --end 2027-07-01 --amount 100k --reason "call 2026-2"',
-            'fairbank alloc create -A chem_qmc -r gpu --start 2027-01-01 --end 2028-01-01 --reason "call 2026-2"',
-            'fairbank alloc create -A chem -r cpu --end 2027-07-01 --amount 1M --shared --reason "department" --dry-run',
+            'fairbank alloc create -A chem -r cpu --end 2027-07-01 --amount 100k --reason "call 2"',
+            'fairbank alloc create -A chem -r gpu --start 2027-01-01 --end 2028-01-01 --reason "call 2"',
+            'fairbank alloc create -A chem -r cpu --end 2027-07-01 --shared --reason "all of us" --dry-run',
         ),
         _add_create,
         _create,

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, cast
 
 import msgspec
-from litestar import Litestar, Request
+from litestar import Litestar, Request, Response
 from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 
@@ -41,10 +41,11 @@ def create_app(house: House, *, threads: int = THREADS) -> Litestar:
     """The routes over `house`. At most `threads` requests are worked on at a time; the others wait their turn."""
     doorkeeper, strict = Doorkeeper(house), Strict(queries_of(document()))
 
-    async def before(request: Request[Any, Any, Any]) -> None:
+    async def before(request: Request[Any, Any, Any]) -> Response[None] | None:
         asking = cast("Asking", request)
         await doorkeeper(asking)
         strict(asking)
+        return _methods_here(asking) if request.method == "OPTIONS" else None
 
     @asynccontextmanager
     async def lifespan(app: Litestar) -> AsyncIterator[None]:
@@ -65,6 +66,13 @@ def create_app(house: House, *, threads: int = THREADS) -> Litestar:
         lifespan=[lifespan],
         state=State({"house": house, "document": msgspec.json.encode(document())}),
     )
+
+
+def _methods_here(request: Asking) -> Response[None]:
+    """The answer to OPTIONS. The framework's own knows only the methods of the route that was entered first."""
+    template = request.scope["path_template"]
+    methods = {method for route in request.app.routes if route.path == template for method in getattr(route, "methods", ())}
+    return Response(None, status_code=204, headers={"Allow": ", ".join(sorted(methods))})
 
 
 class Strict:

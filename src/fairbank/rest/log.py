@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import TextIO
 
-import msgspec
-
 from fairbank.values.time import iso
-
-_encode = msgspec.json.Encoder().encode
 
 
 class JsonLines(logging.Formatter):
@@ -25,7 +22,7 @@ class JsonLines(logging.Formatter):
         line.update(getattr(record, "facts", {}))
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
-        return _encode(line).decode().replace("\x7f", "\\u007f")
+        return json.dumps(line, separators=(",", ":"), default=str).replace("\x7f", "\\u007f")  # all of it printable ASCII
 
 
 def log_to(stream: TextIO, *, level: int = logging.INFO) -> None:

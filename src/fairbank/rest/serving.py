@@ -19,7 +19,7 @@ from fairbank.rest.app import create_app
 from fairbank.rest.front import CROWD_MAX, Front
 from fairbank.rest.house import House
 from fairbank.rest.peers import bind_unix, serving
-from fairbank.values.trouble import Conflict, Malformed
+from fairbank.values.trouble import Conflict, Malformed, Trouble
 
 CONNECTIONS_MAX = 4 * CROWD_MAX  # idle ones count too, and cost little
 
@@ -34,31 +34,34 @@ def serve(
     On the Unix socket local users need not sign in; on TCP everybody signs in by token or MUNGE. `ready` is called when
     both listen. Raises Conflict, Forbidden, Malformed when a socket cannot be had; the house is closed then too.
     """
-    listeners: list[Any] = []
     try:
-        if socket is not None:
-            listeners.append(bind_unix(socket))
-        if port is not None:
-            listeners.append(_bind_tcp(host, port))
-        if not listeners:
-            raise Malformed("the server has nowhere to listen", field="socket", remedy="give it a socket, a port, or both")
+        listeners = _listen(socket, host, port)
         _calm_collector()
         config = serving(cast("Any", Front(create_app(house), house.metrics)), connections_max=CONNECTIONS_MAX)
-        uvloop.run(_Server(config, ready).serve(listeners))
+        uvloop.run(_Server(config, socket, ready).serve(listeners))
     finally:
+        house.close()
+
+
+def _listen(path: Path | None, host: str, port: int | None) -> list[socket.socket]:
+    """The sockets asked for, all or none."""
+    if path is None and port is None:
+        raise Malformed("the server has nowhere to listen", field="socket", remedy="give it a socket, a port, or both")
+    listeners = [] if port is None else [_bind_tcp(host, port)]
+    try:
+        return listeners if path is None else [bind_unix(path), *listeners]
+    except Trouble:
         for each in listeners:
             each.close()
-        house.close()
-        if socket is not None and listeners:
-            socket.unlink(missing_ok=True)
+        raise
 
 
 class _Server(uvicorn.Server):
     """uvicorn's server, which ends by returning: its own raises the signal again, and nobody could close the store."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None] | None) -> None:
+    def __init__(self, config: uvicorn.Config, path: Path | None, ready: Callable[[], None] | None) -> None:
         super().__init__(config)
-        self._ready = ready
+        self._path, self._ready = path, ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -66,6 +69,11 @@ class _Server(uvicorn.Server):
             _log.info("ready")
             if self._ready is not None:
                 self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)  # while it is still ours: the next server may be waiting for the place
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

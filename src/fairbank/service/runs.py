@@ -29,6 +29,7 @@ from fairbank.values.trouble import Malformed, Trouble, Unknown
 from fairbank.values.units import AMOUNT_MAX, SuMinutes
 
 REPORTS_MAX = 1_000
+_NOBODY = 0
 LIMIT_MAX_SECONDS = 10 * 366 * 86_400
 
 Prepared = Asked | Trouble
@@ -89,10 +90,15 @@ class Runs:
 
     def _hold(self, report: Started, until: Instant) -> Hold:
         project = self._directory.by_account(report.account)
+        if project is None:
+            remedy = "enter the project first: fairbank project create"
+            raise Unknown(f"there is no project with the account {report.account[:64]!r}", field="account", remedy=remedy)
+        if report.amount is None and not report.limit_seconds:
+            raise Malformed("a hold needs a finite time limit", field="time_limit", remedy="send the limit in seconds, at least 1")
         units = self._units(report)
         return Hold(
             run=report.run,
-            line=self._directory.line(project) if project else (0,),
+            line=self._directory.line(project),
             resource=self._resource(report),
             owner=report.owner,
             amount=self._price(report, report.limit_seconds),
@@ -108,7 +114,7 @@ class Runs:
     def _resolution(self, report: Ended) -> Charge | Release:
         _checked_seconds(report.elapsed_seconds, "elapsed")
         project = self._directory.by_account(report.account)
-        line = self._directory.line(project) if project else (0,)
+        line = self._directory.line(project) if project else (_NOBODY,)  # usage of an unknown account is not lost, but kept as refused
         amount = self._price(report, report.elapsed_seconds)
         free = report.outcome in self._counter.bank.policy.free_states
         facts: _Facts = {

@@ -103,7 +103,10 @@ class Tables:
         gnames = {each.gname for each in needs.founding}
         gids = {each.gid for each in needs.founding}
         accounts = {each.account for each in needs.founding}
-        found = [self.projects[number] for number in needs.projects if number in self.projects]
-        if needs.founding:
-            found += [each for each in self.projects.values() if each.gname in gnames or each.gid in gids or each.account in accounts]
-        return found
+        if not needs.founding:
+            return [self.projects[number] for number in sorted(needs.projects) if number in self.projects]
+        return [
+            each
+            for number, each in sorted(self.projects.items())
+            if number in needs.projects or each.gname in gnames or each.gid in gids or each.account in accounts
+        ]

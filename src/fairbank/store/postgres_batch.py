@@ -71,12 +71,14 @@ class PostgresTransaction(SqlTransaction):
     def _fresh(self, needs: Needs) -> tuple[Iterable[int], Iterable[int], Iterable[int]]:
         return (
             self._numbers.at_least(needs.entries, self._cursor),
-            self._next("allocation_ids", needs.opens),
-            self._next("project_ids", needs.founds),
+            self._one_by_one("allocation_id"),
+            self._one_by_one("project_id"),
         )
 
-    def _next(self, name: str, count: int) -> list[int]:
-        return [number for (number,) in self._cursor.execute(_SQL[name], (count,))] if count else []
+    def _one_by_one(self, name: str) -> Iterator[int]:
+        """Numbers that are taken when they are used, so that what is refused leaves no gap among numbers that people type."""
+        while True:
+            yield self._find(name)[0][0]
 
     def _write_batch(self, book: Book) -> None:
         if not book.entries:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, CursorResult, Select, func, select
 
 from fairbank.bank.allocation import NO_LINK, Allocation
 from fairbank.bank.book import Office
@@ -40,6 +40,12 @@ class SqlReader:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._streams: list[CursorResult[Any]] = []
+
+    def close(self) -> None:
+        """Give up the streams that were not read to their end; the connection itself is not ours."""
+        for rows in self._streams:
+            rows.close()
 
     def projects(self, query: ProjectQuery, page: Page) -> list[Project]:
         return self._all(selecting.projects(query, page), project_of)
@@ -125,4 +131,6 @@ class SqlReader:
     def _stream(self, found: Select[Any], value_of: Callable[[Row], T]) -> Iterator[T]:
         """Rows as they are asked for: only so many are fetched at once, however long the table is."""
         with self._connection.execute(found, execution_options={"yield_per": _ROWS_AT_ONCE}) as rows:
+            self._streams.append(rows)
             yield from map(value_of, rows)
+            self._streams.remove(rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from sqlalchemy import Connection, Engine, insert, update
 from sqlalchemy.exc import DBAPIError
@@ -53,8 +53,8 @@ class SqlStore(ABC):
     def reading(self) -> Iterator[Reader]:
         """A consistent snapshot. Raises Unreachable."""
         try:
-            with as_troubles(), begun(self._reader, self.begin_reading) as connection:
-                yield SqlReader(connection)
+            with as_troubles(), begun(self._reader, self.begin_reading) as connection, closing(SqlReader(connection)) as reader:
+                yield reader
         except Contention as busy:
             raise Unreachable(f"the database is busy: {busy}", remedy="try again") from busy
 

@@ -54,7 +54,7 @@ def refuse_late(book: Book, asked: Asked, wish: Charge | Release, reason: Reason
         asked=cost,
         available=allocation.available if allocation else 0,
         allocation=allocation.id if allocation else None,
-        project=wish.line[0],
+        project=wish.line[0] or None,
         resource=wish.resource,
         owner=wish.owner,
         run=str(wish.run),

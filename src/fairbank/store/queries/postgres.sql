@@ -41,6 +41,7 @@ FROM unnest($1::bigint[], $2::bigint[]) AS wanted (allocation, uid) JOIN user_su
 -- name: projects
 SELECT id, gname, gid, account, parent FROM project
 WHERE id = ANY ($1::bigint[]) OR gname = ANY ($2::text[]) OR gid = ANY ($3::bigint[]) OR account = ANY ($4::text[])
+ORDER BY id
 
 -- name: members
 SELECT project, uid, role
@@ -49,11 +50,11 @@ FROM unnest($1::bigint[], $2::bigint[]) AS wanted (project, uid) JOIN member USI
 -- name: entry_blocks
 SELECT nextval('entry_block') FROM generate_series(1, $1::int)
 
--- name: allocation_ids
-SELECT nextval('allocation_id_seq') FROM generate_series(1, $1::int)
+-- name: allocation_id
+SELECT nextval('allocation_id_seq')
 
--- name: project_ids
-SELECT nextval('project_id_seq') FROM generate_series(1, $1::int)
+-- name: project_id
+SELECT nextval('project_id_seq')
 
 -- name: write
 -- Everything that a batch of holds and charges changes, in one statement.

@@ -42,6 +42,7 @@ CROSS JOIN user_sum
 SELECT id, gname, gid, account, parent FROM project
 WHERE id IN (SELECT json_extract(value, '$[0]') FROM json_each(?)) OR gname IN (SELECT json_extract(value, '$[0]') FROM json_each(?))
    OR gid IN (SELECT json_extract(value, '$[0]') FROM json_each(?)) OR account IN (SELECT json_extract(value, '$[0]') FROM json_each(?))
+ORDER BY id
 
 -- name: members
 SELECT member.project, member.uid, member.role
