@@ -41,7 +41,7 @@ def su(text: str) -> SuMinutes:
     """An amount of the story in SU-minutes; unlike a person's, it may be 0 or negative."""
     if text.startswith("-"):
         return SuMinutes(-su(text[1:]))
-    return SuMinutes(0) if text == "0" else parse_su(text)
+    return SuMinutes(0) if text in ("0", "0m") else parse_su(text)
 
 
 def run(text: str) -> Run:
@@ -96,10 +96,10 @@ class Cast:
             case ["adjust", number, amount]:
                 return Adjust(run=run(number), amount=su(amount), until=until)
             case ["charge", number, *who, amount]:
-                facts = self._drawn(*who, options, now) if who else {}
+                facts = self._drawn(who[0], who[1], options, now) if who else {}
                 return Charge(run=run(number), amount=su(amount), ended=ended, outcome="COMPLETED", elapsed_seconds=60, **facts)
             case ["release", number, *who]:
-                facts = self._drawn(*who, options, now) if who else {}
+                facts = self._drawn(who[0], who[1], options, now) if who else {}
                 return Release(run=run(number), ended=ended, outcome="NODE_FAIL", **facts)
             case ["lapse", number]:
                 return Lapse(run=run(number))

@@ -58,15 +58,9 @@ class Model:
             before, word = self.answers[wish.key]
             return "KEY_TAKEN" if before != wish else "again" if word == "ok" else word
         word = str(getattr(self, f"_{type(wish).__name__.lower()}")(wish, at))
-        if wish.key and (word == "ok" or self._is_kept(wish, word)):
+        if wish.key and word not in ("again", "NO_HOLD"):  # what came before its hold may be said again after it
             self.answers[wish.key] = (wish, word)
         return word
-
-    def _is_kept(self, wish: w.Request, word: str) -> bool:
-        """A job's refusal is kept where its owner finds it."""
-        if isinstance(wish, w.Hold | w.Charge | w.Release):
-            return word in ("OVERDRAWN", "CAPPED", "NO_ALLOCATION", "FROZEN", "NO_HOLD")
-        return isinstance(wish, w.Adjust) and word in ("OVERDRAWN", "CAPPED", "FROZEN")
 
     # --- runs ---
 
@@ -145,8 +139,10 @@ class Model:
 
     def _lapse(self, wish: w.Lapse, at: int) -> str:
         run = self.runs.get(wish.run)
-        if not run or run["state"] != "held" or at < run["until"]:
+        if not run or run["state"] != "held":
             return "RUN_RESOLVED" if run else "NO_HOLD"
+        if at < run["until"]:
+            return "NOT_DUE"
         run.update(state="lapsed", held=0)
         return "ok"
 
@@ -171,7 +167,9 @@ class Model:
 
     def _transfer(self, wish: w.Transfer, at: int) -> str:
         ends = [self.allocations.get(number) for number in (wish.source, wish.target)]
-        if all(ends) and (wish.source == wish.target or ends[0]["resource"] != ends[1]["resource"]):  # type: ignore[index]
+        if all(ends) and wish.source == wish.target:
+            return "SAME_ALLOCATION"
+        if all(ends) and len({each["resource"] for each in ends if each}) > 1:
             return "OTHER_RESOURCE"
         return self._move((wish.source, -wish.amount), (wish.target, wish.amount))
 
@@ -180,7 +178,7 @@ class Model:
         if any(where not in self.allocations for where, _ in moves):
             return "UNKNOWN_ALLOCATION"
         if any(amount < 0 and self.free(where) + amount < 0 for where, amount in moves):
-            return "OVERDRAWN"
+            return "NOT_ENOUGH"
         self.credit += moves
         return "ok"
 
@@ -219,7 +217,7 @@ class Model:
         if against := self._bad_period(wish.allocation, new):
             return against
         if new["limit"] < old["limit"] and self.free(wish.allocation) + new["limit"] < 0:
-            return "OVERDRAWN"
+            return "LIMIT_IN_USE"
         self.allocations[wish.allocation] = new
         return "ok"
 
@@ -228,7 +226,7 @@ class Model:
         if not old:
             return "UNKNOWN_ALLOCATION"
         if old["state"] == "ended" or at < old["end"]:
-            return "WRONG_STATE"
+            return "WRONG_STATE" if old["state"] == "ended" else "NOT_DUE"
         old["state"] = "ended"
         return "ok"
 

@@ -46,6 +46,7 @@ EVERYTHING = """
     charge 1 200                                -> ok off 70
     hold 8 alice college/cpu 20
     freeze physics/cpu:next
+    withdraw physics/cpu:next 99 key w          -> NOT_ENOUGH
     amend physics/cpu period 0..450
     policy record
     charge 9 alice physics/cpu 3                -> ok left -3
@@ -173,17 +174,18 @@ def test_an_added_row_is_found(told: Teller) -> None:
     book = told.book
     run = next(iter(book.runs.values()))
     project, member = book.projects[1], next(iter(book.members.values()))
-    for rows, where, row in (
+    added: list[tuple[Any, Any, Any]] = [
         (book.allocations, 99, msgspec.structs.replace(book.allocations[1], id=99)),
         (book.runs, run.run._replace(job_id=99), msgspec.structs.replace(run, id=9_999)),
         (book.users, (1, 4_321), UserSums(SuMinutes(0), SuMinutes(0), SuMinutes(600))),
         (book.projects, 99, msgspec.structs.replace(project, id=99)),
         (book.members, (1, 4_321), msgspec.structs.replace(member, uid=4_321)),
-    ):
-        rows[where] = row  # type: ignore[index]
-        added = findings(book, book.entries)
-        del rows[where]  # type: ignore[attr-defined]
-        assert added, row
+    ]
+    for rows, where, row in added:
+        rows[where] = row
+        found = findings(book, book.entries)
+        del rows[where]
+        assert found, row
 
 
 # --- a journal rewritten from the start ---

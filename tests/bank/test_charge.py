@@ -47,7 +47,8 @@ def job(partition: str, tres: str, limit: str, qos: str | None = None) -> JobReq
 )
 def test_a_job_bills_the_share_of_the_node_that_it_blocks(partition: str, tres: str, billed: int) -> None:
     drawn = bill(job(partition, tres, "60"), DARWIN)
-    assert (drawn.billing, drawn.amount, drawn.seconds) == (billed, billed * 60, 3_600)
+    assert drawn.billing == billed
+    assert (drawn.amount, drawn.seconds) == (billed * 60, 3_600)
 
 
 def test_a_bill_says_line_by_line_what_makes_the_price() -> None:
@@ -71,7 +72,15 @@ def test_an_unknown_partition_has_no_price() -> None:
 
 @pytest.mark.parametrize(
     ("units", "factor", "seconds", "minutes"),
-    [("1", "1", 55, 1), ("1", "1", 60, 1), ("1", "1", 61, 2), ("0.0625", "1", 960, 1), ("3", "0.1", 200, 1), ("3", "0.1", 201, 2), ("1", "1", 0, 0)],
+    [
+        ("1", "1", 55, 1),
+        ("1", "1", 60, 1),
+        ("1", "1", 61, 2),
+        ("0.0625", "1", 960, 1),
+        ("3", "0.1", 200, 1),
+        ("3", "0.1", 201, 2),
+        ("1", "1", 0, 0),
+    ],
 )
 def test_a_cost_is_exact_and_rounded_up_once(units: str, factor: str, seconds: int, minutes: int) -> None:
     assert cost(Fraction(units), Fraction(factor), seconds) == minutes

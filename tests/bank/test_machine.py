@@ -86,11 +86,11 @@ class Bank(RuleBasedStateMachine):
         self._compare()
 
     def _looked_up(self, wish: Request) -> Request | None:
-        """A door knows whose allocation it amends. Lower limits wait where more than the limit was ever drawn: a known bug."""
+        """A door knows whose allocation it amends."""
         if not isinstance(wish, Amend):
             return wish
         row = self.together.rows.allocations.get(wish.allocation)
-        if row is None or (row.overrun and wish.credit_limit is not None):
+        if row is None:
             return None
         return msgspec.structs.replace(wish, project=row.project, resource=row.resource)
 

@@ -100,10 +100,6 @@ def test_without_late_charges_an_early_end_is_refused_but_kept_and_said_again_it
     told.play(f"kept physics/cpu {0 if late else 1}")
 
 
-# --- bugs known ---
-
-
-@pytest.mark.xfail(reason="an end that came before its hold, refused by policy, stays refused under its key: the hold lapses unpaid")
 def test_without_late_charges_an_early_end_said_again_under_its_key_counts() -> None:
     told = tell(WORLD, Policy(late_charges=False))
     for message in ("charge 1 alice physics/cpu 7 key c", "hold 1 alice physics/cpu 9 key h", "charge 1 alice physics/cpu 7 key c"):

@@ -55,7 +55,9 @@ def test_needs_of_a_batch_are_those_of_all_its_wishes() -> None:
     assert (needs.entries, needs.founds, needs.office) == (10, 0, False)
 
 
-@pytest.mark.parametrize("wish", [Found(gname="a", gid=1, account="a", parent=3), SetMember(project=3, uid=7, role=None), Note(details="{}")])
+@pytest.mark.parametrize(
+    "wish", [Found(gname="a", gid=1, account="a", parent=3), SetMember(project=3, uid=7, role=None), Note(details="{}")]
+)
 def test_the_office_is_asked_for_by_what_writes_there(wish: Request) -> None:
     needs = needs_of(asked(wish))
     assert needs.office
@@ -80,10 +82,6 @@ def test_a_batch_sees_what_it_did_itself() -> None:
     assert shelf.rows.allocations[2].charged == 5
 
 
-# --- bugs known ---
-
-
-@pytest.mark.xfail(reason="an Amend that names another fund than its allocation's is judged without the neighbours it may overlap")
 def test_an_amendment_under_a_wrong_fund_does_not_overlap_unseen() -> None:
     shelf = Shelf()
     shelf.ask(asked(*FOUNDERS, *GRANTS), Policy())
@@ -92,3 +90,4 @@ def test_an_amendment_under_a_wrong_fund_does_not_overlap_unseen() -> None:
     (unseen,) = shelf.ask(asked(msgspec.structs.replace(right, resource="gpu")), Policy())
     assert isinstance(seen, Refusal)
     assert isinstance(unseen, Refusal)
+    assert (seen.reason, unseen.reason) == (Reason.OVERLAP, Reason.UNKNOWN_ALLOCATION)

@@ -33,13 +33,14 @@ from fairbank.values.units import SuMinutes
 
 # The projects 1 to 4: a college, a department in it, a group in that, and one that stands alone.
 LINES = [(1,), (2, 1), (3, 2, 1), (4,)]
-FOUNDERS: list[Request] = [Found(gname=f"g{n}", gid=n, account=f"g{n}", parent=parent) for n, parent in ((1, None), (2, 1), (3, 2), (4, None))]
+FOUNDERS: list[Request] = [
+    Found(gname=f"g{n}", gid=n, account=f"g{n}", parent=parent) for n, parent in ((1, None), (2, 1), (3, 2), (4, None))
+]
 
 
 def _grant(project: int, resource: str, start: int, end: int, *, shared: bool = False, limit: int = 0, deposit: int = 0) -> Open:
-    period = {"start": Instant(start), "end": Instant(end)}
-    sums = {"credit_limit": SuMinutes(limit), "deposit": SuMinutes(deposit)}
-    return Open(project=project, resource=resource, category="startup", shared=shared, **period, **sums)
+    terms: dict[str, Any] = {"start": Instant(start), "end": Instant(end), "shared": shared, "credit_limit": SuMinutes(limit)}
+    return Open(project=project, resource=resource, category="startup", deposit=SuMinutes(deposit), **terms)
 
 
 # Enough to draw on, and little enough to run out of it.

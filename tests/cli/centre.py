@@ -10,7 +10,6 @@ import os
 import sys
 from pathlib import Path
 
-from fairbank.bank.allocation import AllocationState
 from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
@@ -22,6 +21,7 @@ from fairbank.rest.house import House, furnish
 from fairbank.rest.munge import Munge
 from fairbank.rest.serving import serve
 from fairbank.service.askers import Staff, asker_of
+from fairbank.service.clock import SystemClock
 from fairbank.store.memory import MemoryStore
 from fairbank.values.time import Instant, StoppedClock, parse_instant
 from fairbank.values.tres import parse_weights
@@ -55,12 +55,11 @@ CLUSTERS = {
 class Scribe:
     """Writes history into the books: each wish at its own time."""
 
-    def __init__(self, house: House, clock: StoppedClock) -> None:
-        self._house, self._clock = house, clock
+    def __init__(self, house: House) -> None:
+        self._house = house
 
     def ask(self, at: str, wish: Request, actor: int = 0) -> Done | Refusal:
-        self._clock.at = parse_instant(at)
-        outcome = self._house.counter.ask([Asked(wish, self._clock.at, actor)])[0]
+        outcome = self._house.counter.ask([Asked(wish, parse_instant(at), actor)])[0]
         assert isinstance(outcome, Done | Refusal), outcome
         return outcome
 
@@ -90,18 +89,18 @@ class Scribe:
         self.ask(at, Charge(run=run, amount=SuMinutes(su * 60), ended=end, outcome=outcome, elapsed_seconds=end - start))
 
 
-def write_books(house: House, clock: StoppedClock) -> None:
+def write_books(house: House) -> None:
     """Everything that ever happened at this centre."""
-    scribe = Scribe(house, clock)
+    scribe = Scribe(house)
     ask, hold, charge = scribe.ask, scribe.hold, scribe.charge
     new_year, summer, winter = "2026-01-15T05:00:00Z", "2026-07-01T04:00:00Z", "2027-07-01T04:00:00Z"
     ask(new_year, Found(gname="chem_qmc", gid=50_001, account="chem_qmc"))
     ask(new_year, Found(gname="biofold", gid=50_002, account="bio_fold"))
     for project, uid, role in PEOPLE:
         ask(new_year, SetMember(project=project, uid=uid, role=role))
-    _open(ask, summer, CHEM, "cpu", summer, winter)
-    _open(ask, summer, CHEM, "gpu", summer, winter)
-    _open(ask, summer, BIO, "gpu", new_year, "2027-01-15T05:00:00Z")
+    _open(scribe, summer, CHEM, "cpu", summer, winter)
+    _open(scribe, summer, CHEM, "gpu", summer, winter)
+    _open(scribe, summer, BIO, "gpu", new_year, "2027-01-15T05:00:00Z")
     ask(summer, Deposit(allocation=CPU, amount=SuMinutes(100_000 * 60), comment="call 2026-2"))
     ask(summer, Deposit(allocation=GPU, amount=SuMinutes(5_000 * 60), comment="call 2026-2"))
     ask(summer, Deposit(allocation=FOLD, amount=SuMinutes(12_000 * 60), comment="call 2026-1"))
@@ -124,28 +123,26 @@ def write_books(house: House, clock: StoppedClock) -> None:
     hold("2026-11-21T09:00:00Z", 812_330, JORGE, 128, resource="gpu")
     hold("2026-11-21T11:55:00Z", 812_344, AYLA, 384)
     hold("2026-11-21T12:10:00Z", 812_350, JORGE, 384, resource="gpu", hours=96)
-    clock.at = parse_instant(NOW)
 
 
-def _open(ask: object, at: str, project: int, resource: str, start: str, end: str) -> None:
-    assert callable(ask)
-    ask(at, Open(project=project, resource=resource, category="research", start=parse_instant(start), end=parse_instant(end)))
+def _open(scribe: Scribe, at: str, project: int, resource: str, start: str, end: str) -> None:
+
+    scribe.ask(at, Open(project=project, resource=resource, category="research", start=parse_instant(start), end=parse_instant(end)))
 
 
 def built() -> House:
-    """The centre, in memory."""
-    clock = StoppedClock()
+    """The centre, in memory. With MUNGE, whose credentials age, the clock is the system's."""
+    munge = Munge(socket=os.environ["CENTRE_MUNGE"], library=os.environ["CENTRE_LIBMUNGE"]) if "CENTRE_MUNGE" in os.environ else None
     house = furnish(
         MemoryStore(),
-        clock=clock,
+        clock=SystemClock() if munge else StoppedClock(parse_instant(NOW)),
         staff=Staff(frozenset({os.getuid()}), frozenset({ADMIN}), {AYLA: frozenset({"darwin"})}),
         clusters=CLUSTERS,
         policy=Policy(),
         key=b"k" * 32,
-        munge=Munge(socket=os.environ["CENTRE_MUNGE"], library=os.environ["CENTRE_LIBMUNGE"]) if "CENTRE_MUNGE" in os.environ else None,
+        munge=munge,
     )
-    write_books(house, clock)
-    assert house.allocations.get(asker_of(os.getuid(), house.staff, {}), CPU).state is AllocationState.ACTIVE
+    write_books(house)
     return house
 
 

@@ -181,6 +181,19 @@ def test_the_bank_is_asked_in_as_few_words_as_it_takes(fairbank: Run, monkeypatc
     assert asked == ["/whoami", "/balance", "/job", "/failure"]
 
 
+def test_usual_columns_of_ones_own(fairbank: Run, surroundings: pytest.MonkeyPatch) -> None:
+    surroundings.setenv("FAIRBANK_FORMAT_BALANCE", "PROJECT,AVAILABLE%12")
+    assert fairbank("balance", "-r", "cpu").out.splitlines()[2:] == ["PROJECT      AVAILABLE", "chem_qmc         59408"]
+    assert fairbank("balance", "-P").out.startswith("PROJECT|RESOURCE|GRANTED|")  # scripts get what they always got
+    assert fairbank("balance", "-o", "ALLOC", "-n").out.split() == ["3", "1", "2"]
+
+
+def test_refusals_of_one_cluster(fairbank: Run) -> None:
+    assert "812350" in fairbank("jobs", "--refused", "-a", "-M", "darwin").out
+    assert fairbank("jobs", "--refused", "-a", "-M", "hopper").out == ""
+    assert fairbank("jobs", "--refused", "-a", "-p", "gpu-v100").code == 2
+
+
 def test_status_and_whoami(fairbank: Run, bank: Bank) -> None:
     assert fairbank("status").out.startswith(f"bank ok at {bank.unix}")
     said = fairbank("whoami", "--as", JORGE).out

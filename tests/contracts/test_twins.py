@@ -25,7 +25,7 @@ from tests.contracts.centre import contents, copied, everything
 from tests.contracts.questions import Question, questions
 from tests.support.postgres import PostgresServer
 
-settings.register_profile("stores", settings.get_profile("house"), max_examples=25)
+QUARTER = settings(max_examples=settings().max_examples // 4)  # a transaction on disk takes its time
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres18"])
@@ -72,7 +72,7 @@ def _of_its_fund(store: Store, wish: Request) -> Request:
     return msgspec.structs.replace(wish, project=found[0].project, resource=found[0].resource) if found else wish
 
 
-@settings(settings.get_profile("stores"))
+@QUARTER
 @given(story=batches)
 def test_the_same_wishes_get_the_same_answers_and_leave_the_same_books(twin: Store, story: list[list[Request]]) -> None:
     memory = MemoryStore()
@@ -107,7 +107,7 @@ def _without_numbers(books: tuple[Sequence[Any], ...]) -> list[Any]:
     return sorted(told, key=repr)
 
 
-@settings(settings.get_profile("stores"))
+@QUARTER
 @given(story=batches, asked=st.lists(questions, min_size=10, max_size=30))
 def test_the_same_books_are_read_alike(twin: Store, story: list[list[Request]], asked: list[Question]) -> None:
     memory = MemoryStore()

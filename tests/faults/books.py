@@ -70,7 +70,7 @@ class Books:
         with psycopg.connect(self.url.replace("+psycopg", "", 1), autocommit=True, row_factory=dict_row) as connection:
 
             def execute(statement: str, values: Row) -> list[Row]:
-                cursor = connection.execute(_pyformat(statement, values), values)  # type: ignore[arg-type]
+                cursor = connection.execute(_pyformat(statement, values), values)
                 return cursor.fetchall() if cursor.description else []
 
             yield execute
@@ -78,6 +78,7 @@ class Books:
 
 def _pyformat(statement: str, values: Row) -> str:
     """The same statement with psycopg's marks."""
+    statement = statement.replace("%", "%%")
     for name in values:
         statement = statement.replace(f":{name}", f"%({name})s")
     return statement

@@ -19,10 +19,11 @@ DAY = 86_400
 async def found(wire: Wire, name: str, gid: int, *, credit: int, start: str = "2020-01-01", end: str = "2040-01-01") -> int:
     """A project with one allocation. Its number."""
     (await wire.ask("POST", "/project", {"gname": name, "gid": gid})).data  # noqa: B018 (must be good)
-    return await open_allocation(wire, name, credit=credit, start=start, end=end)
+    return await granted(wire, name, credit=credit, start=start, end=end)
 
 
-async def open_allocation(wire: Wire, name: str, *, credit: int, start: str, end: str) -> int:
+async def granted(wire: Wire, name: str, *, credit: int, start: str, end: str) -> int:
+    """One more allocation of a project. Its number."""
     wanted = {"account": name, "resource": RESOURCE, "category": "faults", "start": start, "end": end, "amount": credit, "comment": "test"}
     return int((await wire.ask("POST", "/alloc", wanted)).data["id"])
 
@@ -62,6 +63,10 @@ class Client:
     rng: random.Random
     life: int = 0
 
+    @property
+    def job_id(self) -> int:
+        return self.number * 100_000 + self.life
+
     async def live(self) -> None:
         """One run from its start to its end."""
         self.life += 1
@@ -76,7 +81,8 @@ class Client:
         for change in range(rng.choice([0, 0, 1, 2])):
             grown = rng.choice([10, 25, 45]) * SU
             await self._say("adjust", amount=grown, time_limit=7_300 + change, step=change)
-        if rng.random() < 0.05:  # nobody ever hears of its end
+        if rng.random() < 0.03:  # nobody ever hears of its end
+            self.witness.left_open.add(self.job_id)
             return
         if rng.random() < 0.2:
             await self._say("complete", state="NODE_FAIL", amount=0, twice=rng.random() < 0.2)
@@ -88,12 +94,7 @@ class Client:
 
     async def _say(self, do: str, *, step: int = 0, twice: bool = False, **more: Any) -> Answer:
         """Report; `twice` at the same time, over two connections."""
-        job_id = self.number * 100_000 + self.life
-        body = report(do, self.account, job_id, submitted=self.submitted, owner=1_000 + self.number % 20, **more)
-        key = f"{job_id}.{do}.{step}"
+        body = report(do, self.account, self.job_id, submitted=self.submitted, owner=1_000 + self.number % 20, **more)
+        key = f"{self.job_id}.{do}.{step}"
         said = [self.witness.hear(wires, self.rng, "/job", body, key) for wires in ([self.wires, self.echoes] if twice else [self.wires])]
         return (await asyncio.gather(*said))[0]
-
-    async def close(self) -> None:
-        for wire in (*self.wires, *self.echoes):
-            await wire.close()

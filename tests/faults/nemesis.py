@@ -89,7 +89,6 @@ async def answers(bank: FairbankServer) -> None:
     while not await reads():
         assert time.monotonic() < deadline, f"no recovery:\n{bank.tail()}"
         await asyncio.sleep(PAUSE_SECONDS)
-    await wire.close()
 
 
 async def until(condition: object, what: str) -> None:
@@ -105,4 +104,3 @@ async def work_until(over: asyncio.Event, client: Client) -> None:
     """Life after life, until it is over; the last one is lived to its end."""
     while not over.is_set():
         await client.live()
-    await client.close()

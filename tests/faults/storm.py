@@ -13,22 +13,28 @@ from tests.faults.centre import SU, Client, found
 from tests.faults.witness import AWAY, PAUSE_SECONDS, Witness
 from tests.support.wire import Lost, Wire
 
-CREDIT = 1_000 * SU
 ACCOUNT = "physics"
 
 
 @dataclass(frozen=True)
 class Storm:
-    """How many clients, how many runs each, and the seed of all their choices."""
+    """How many clients, how many runs each, and the seed of all their choices.
+
+    A client wants 20 SU or 30 SU at a time and then uses little of it: with 5 SU for each, most must wait for others.
+    """
 
     clients: int
     runs: int
     seed: int
 
+    @property
+    def credit(self) -> int:
+        return self.clients * 5 * SU
+
     async def blow(self, sockets: Sequence[Path], witness: Witness, tell: Callable[[str], None]) -> None:
         """The whole storm."""
         clients = [self.client(number, sockets, witness) for number in range(1, self.clients + 1)]
-        staff = await opened(sockets, witness, random.Random(f"{self.seed}:staff"))
+        staff = await self.open(sockets, witness)
         over = asyncio.Event()
         begun = time.monotonic()
         async with asyncio.TaskGroup() as tasks:
@@ -43,6 +49,11 @@ class Storm:
         tell(f"{self.clients} clients, {len(sockets)} servers, {seconds:.1f} s: {witness.summary()}")
         tell(f"{len(witness.told) / seconds:,.0f} operations/s; {looks:,} looks at the balance, the least was {least} SU-minutes")
 
+    async def open(self, sockets: Sequence[Path], witness: Witness) -> Staff:
+        """A project with its allocation, and the staff that looks after it."""
+        wires = [Wire(each) for each in sockets]
+        return Staff(await found(wires[0], ACCOUNT, 4_000, credit=self.credit), wires, witness, random.Random(f"{self.seed}:staff"))
+
     def client(self, number: int, sockets: Sequence[Path], witness: Witness) -> Client:
         wires, echoes = [Wire(each) for each in sockets], [Wire(each) for each in sockets]
         return Client(number, ACCOUNT, int(time.time()), wires, echoes, witness, random.Random(f"{self.seed}:{number}"))
@@ -50,7 +61,6 @@ class Storm:
     async def _lives(self, client: Client) -> None:
         for _ in range(self.runs):
             await client.live()
-        await client.close()
 
 
 @dataclass
@@ -69,14 +79,6 @@ class Staff:
             what, most = self.rng.choice([("deposit", 200 * SU), ("deposit", 200 * SU), ("withdraw", 20 * SU)])
             body = {"amount": self.rng.randrange(1, most), "comment": "storm"}
             await self.witness.hear(self.wires, self.rng, f"/alloc/{self.allocation}/{what}", body, f"staff.{number}")
-        for each in self.wires:
-            await each.close()
-
-
-async def opened(sockets: Sequence[Path], witness: Witness, rng: random.Random) -> Staff:
-    """A project with its allocation, and the staff that looks after it."""
-    wires = [Wire(each) for each in sockets]
-    return Staff(await found(wires[0], ACCOUNT, 4_000, credit=CREDIT), wires, witness, rng)
 
 
 async def watch(socket: Path, allocation: int, witness: Witness, over: asyncio.Event) -> tuple[int, int]:
@@ -96,5 +98,4 @@ async def watch(socket: Path, allocation: int, witness: Witness, over: asyncio.E
         assert row["available"] == row["deposited"] + row["credit_limit"] - row["charged"] - row["held"]
         assert row["available"] >= 0, f"overdrawn: {row}"
         looks, least = looks + 1, min(least, row["available"])
-    await wire.close()
     return looks, least

@@ -10,10 +10,11 @@ import pytest
 
 from tests.faults.books import Books
 from tests.faults.nemesis import Nemesis, Victim, work_until
-from tests.faults.storm import Staff, Storm, opened, watch
+from tests.faults.storm import Storm, watch
 from tests.faults.witness import Witness, check_books
 from tests.support.postgres import PostgresServer
 from tests.support.server import FairbankServer, banking
+from tests.support.wire import run
 
 Tell = Callable[[str], None]
 Rounds = Callable[[int, int], int]
@@ -27,7 +28,7 @@ async def struck(banks: Sequence[FairbankServer], victims: dict[str, Victim], ki
     witness, over = Witness(), asyncio.Event()
     sockets = [each.socket for each in banks]
     storm = Storm(CLIENTS, 0, seed)
-    staff = await opened(sockets, witness, random.Random(f"{seed}:staff"))
+    staff = await storm.open(sockets, witness)
     nemesis = Nemesis(banks, victims, witness, random.Random(f"{seed}:nemesis"))
     async with asyncio.TaskGroup() as tasks:
         for number in range(1, CLIENTS + 1):
@@ -44,7 +45,7 @@ async def struck(banks: Sequence[FairbankServer], victims: dict[str, Victim], ki
 
 def campaign(banks: Sequence[FairbankServer], victims: dict[str, Victim], kills: int, seed: int, tell: Tell) -> None:
     """Strike, then read the books: nothing lost, nothing twice, no hold but those of runs that nobody ended."""
-    witness = asyncio.run(struck(banks, victims, kills, seed, tell))
+    witness = run(struck(banks, victims, kills, seed, tell))
     figures = check_books(witness, Books(banks[0].store))
     audit = banks[0].command("audit", "verify")
     tell(f"{figures}; {audit.stdout.strip()}")

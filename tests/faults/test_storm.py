@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -12,6 +11,7 @@ from tests.faults.storm import Storm
 from tests.faults.witness import Witness, check_books
 from tests.support.postgres import PostgresServer
 from tests.support.server import FairbankServer, banking
+from tests.support.wire import run
 
 Tell = Callable[[str], None]
 Rounds = Callable[[int, int], int]
@@ -21,7 +21,7 @@ def weather(storm: Storm, servers: Sequence[FairbankServer], tell: Tell) -> None
     """Let it blow over the servers, then read the books."""
     witness, books = Witness(), Books(servers[0].store)
     before = 0 if books.is_sqlite else books.deadlocks()
-    asyncio.run(storm.blow([each.socket for each in servers], witness, tell))
+    run(storm.blow([each.socket for each in servers], witness, tell))
     figures = check_books(witness, books)
     assert figures["refusal"] > 0, "this was no storm: everybody was paid"
     deadlocks = 0 if books.is_sqlite else books.deadlocks() - before

@@ -21,13 +21,15 @@ GOOD, REFUSED, AWAY = {200, 201}, {402, 404, 409}, 503
 class Witness:
     """What was asked under which key, and the first whole answer to it.
 
-    `lost` counts requests whose answer never came, `away` the 503s; `waits` are the seconds of every answer.
+    `left_open` are the jobs whose end nobody will report; `lost` counts requests whose answer never came; `waits` are the
+    seconds of every answer.
     """
 
     told: dict[str, Answer] = field(default_factory=dict)
     asked: dict[str, dict[str, Any]] = field(default_factory=dict)
     waits: list[float] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
+    left_open: set[int] = field(default_factory=set)
     lost: int = 0
 
     async def hear(self, wires: Sequence[Wire], rng: random.Random, path: str, body: dict[str, Any], key: str) -> Answer:
@@ -69,11 +71,12 @@ class Witness:
 
     def summary(self) -> str:
         waits = sorted(self.waits)
-        figures = [f"{waits[min(len(waits) - 1, len(waits) * part // 1_000)] * 1_000:.0f} ms" for part in (500, 990, 1_000)]
+        middle, late, longest = (waits[min(len(waits) - 1, len(waits) * part // 100)] * 1_000 for part in (50, 99, 100))
         refused = sum(number for status, number in self.statuses.items() if status in REFUSED)
         return (
-            f"{len(self.told):,} operations acknowledged in {len(waits):,} answers ({refused:,} refusals, {self.statuses[AWAY]:,} times 503, "
-            f"{self.lost:,} answers lost); waits: median {figures[0]}, 99% {figures[1]}, longest {figures[2]}"
+            f"{len(self.told):,} operations acknowledged in {len(waits):,} answers ({refused:,} refusals, "
+            f"{self.statuses[AWAY]:,} times 503, {self.lost:,} answers lost); "
+            f"waits: median {middle:.0f} ms, 99% {late:.0f} ms, longest {longest:.0f} ms"
         )
 
 
@@ -102,6 +105,8 @@ def check_books(witness: Witness, books: Books) -> dict[str, int]:
     _check_answers(witness, journal)
     _check_resolutions(journal)
     _check_sums(journal, books)
+    stuck = {row["job_id"] for row in books.rows("SELECT job_id FROM run WHERE state = 'held'")}
+    assert stuck == witness.left_open, "a hold is stuck, or was let go unasked"
     kinds = Counter(entry["kind"] for entry in journal)
     lowest = min((left_of(entry) for entry in journal if entry["book"]), default=0)
     assert lowest >= 0, f"{lowest} SU-minutes were left at one commit"
@@ -158,8 +163,7 @@ def _check_sums(journal: list[dict[str, Any]], books: Books) -> None:
         assert (row["deposited"], row["charged"], row["held"]) == (deposited[row["id"]], charged, held), f"allocation {row['id']}"
     users = {(row["allocation"], row["uid"]): [row["charged"], row["held"]] for row in books.rows("SELECT * FROM user_sum")}
     assert users == {pair: sums for pair, sums in drawn.items() if pair in users or sums != [0, 0]}
-    runs = {row["id"]: row["held"] for row in books.rows("SELECT id, held FROM run WHERE state = 'held'")}
-    assert runs == holds
+    assert {row["id"]: row["held"] for row in books.rows("SELECT id, held FROM run WHERE state = 'held'")} == holds
 
 
 def left_of(entry: dict[str, Any]) -> int:

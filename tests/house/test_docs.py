@@ -50,5 +50,6 @@ def test_the_pages_build_and_load_nothing_from_elsewhere(checkout: Path, tmp_pat
 
 def _kinds(kind: type[Trouble]) -> Iterator[type[Trouble]]:
     for special in kind.__subclasses__():
-        yield special
-        yield from _kinds(special)
+        if special.__module__ == kind.__module__:  # a door's own way to tell one is no new kind
+            yield special
+            yield from _kinds(special)

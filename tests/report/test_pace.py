@@ -45,6 +45,7 @@ def test_much_that_will_expire_is_told_in_the_second_half() -> None:
     assert seen(12_000, 310, now=JULY + 100 * DAY).course is Course.LASTS
     assert seen(12_000, 310, now=JULY + 300 * DAY).course is Course.UNUSED
     assert say(seen(12_000, 310, now=JULY + 300 * DAY), LOOK) == "! 11,600 will expire unused"
+    assert say(seen(12_000, 310, now=JULY + 300 * DAY), LOOK._replace(short=True)) == "! 11,600 lost"
     assert seen(12_000, 9_000, now=JULY + 300 * DAY).course is Course.LASTS
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -21,3 +22,8 @@ def old_world() -> Iterator[World]:
     """One world for a whole file, whose tests leave it as they find it or do not mind."""
     with a_world() as made:
         yield made
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The quick half runs without schemathesis's plug-in, and should not wait for its import either."""
+    return (collection_path.name == "test_schemathesis.py" and not config.pluginmanager.hasplugin("schemathesis")) or None

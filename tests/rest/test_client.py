@@ -47,10 +47,10 @@ def test_addresses(said: str, meant: Address) -> None:
 
 @pytest.mark.parametrize(
     "said",
-    (
+    [
         *("", "bank", "bank:8080", "unix:run.sock", "ftp://bank", "http://", "http:bank", "http://bank:0", "http://bank:99999"),
         *("http://bank:x", "http://a/b", "http://user@bank", "http://bank\r\nX: y", "http://b ank", "http://ü", "http://bank?x"),
-    ),
+    ],
 )
 def test_what_is_no_address_is_told(said: str) -> None:
     with pytest.raises(Malformed) as told:

@@ -6,7 +6,6 @@ Run as a program (`python -m tests.rest.test_credentials`), this file is one ser
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import http.client
 import os
 import shutil
@@ -30,6 +29,7 @@ from fairbank.rest import credentials
 from fairbank.rest.credentials import Asked, MemoryNonces, MungeDoor, check, new_nonce, sign, statement
 from fairbank.rest.munge import CREDENTIAL_MAX, Decoded, Munge
 from fairbank.rest.peers import bind_unix, serving
+from fairbank.service.tokens import new_secret
 from fairbank.values.time import Clock, Instant, StoppedClock
 from fairbank.values.trouble import Corrupt, Forbidden, Malformed, Trouble, Unauthenticated, Unknown
 from tests.support.account import Account
@@ -427,7 +427,7 @@ def test_a_request_has_one_authorization() -> None:
 
 
 def test_each_scheme_has_its_reader() -> None:
-    token = credentials.new_token()
+    token = new_secret()
     assert credentials.scheme_of("munge MUNGE:x:") == credentials.MUNGE
     assert credentials.read_munge("MUNGE MUNGE:x:") == b"MUNGE:x:"
     assert credentials.scheme_of(f"bearer {token}") == credentials.BEARER
@@ -453,7 +453,7 @@ def test_no_header_breaks_the_readers(header: str) -> None:
 
 
 def test_tokens_are_random_and_known_when_seen() -> None:
-    tokens = {credentials.new_token() for _ in range(500)}
+    tokens = {new_secret() for _ in range(500)}
     assert len(tokens) == 500
     for token in tokens:
         assert token.startswith("fbk_")
@@ -461,49 +461,11 @@ def test_tokens_are_random_and_known_when_seen() -> None:
 
 
 def test_a_damaged_token_is_refused_and_not_repeated() -> None:
-    token = credentials.new_token()
+    token = new_secret()
     for wrong in (token[:-1], token + "A", token[4:], "fbk-" + token[4:], token.replace(token[7], "+"), token + " x", token + "\n"):
         with pytest.raises(Unauthenticated) as no:
             credentials.read_token(f"Bearer {wrong}")
         assert wrong not in f"{no.value.message}{no.value.remedy}"
-
-
-def test_only_the_token_and_the_key_together_match() -> None:
-    token, key = credentials.new_token(), os.urandom(32)
-    kept = credentials.digest(token, key)
-    assert credentials.matches(token, key, kept)
-    assert not credentials.matches(credentials.new_token(), key, kept)
-    assert not credentials.matches(token, os.urandom(32), kept)
-    assert token.encode() not in kept
-    assert kept != hashlib.blake2b(token.encode(), digest_size=32).digest(), "without the key nobody can try tokens"
-
-
-def test_a_token_ends_at_its_second() -> None:
-    credentials.check_unexpired(Instant(100), Instant(99))
-    with pytest.raises(Unauthenticated, match="expired at 1970-01-01T00:01:40Z"):
-        credentials.check_unexpired(Instant(100), Instant(100))
-
-
-@pytest.mark.parametrize(
-    ("text", "scopes"),
-    [
-        ("read", {"read"}),
-        ("read, write", {"read", "write"}),
-        ("agent:darwin", {"agent:darwin"}),
-        ("write read,agent:darwin  agent:caviness", {"read", "write", "agent:darwin", "agent:caviness"}),
-    ],
-)
-def test_scopes(text: str, scopes: set[str]) -> None:
-    assert credentials.read_scopes(text) == scopes
-
-
-@pytest.mark.parametrize(
-    "text", ["", " , ", "admin", "Read", "read write all", "agent", "agent:", "agent:two:words", "agent:../x", "read;write", "*"]
-)
-def test_other_scopes_are_refused(text: str) -> None:
-    with pytest.raises(Malformed) as bad:
-        credentials.read_scopes(text)
-    assert bad.value.field == "scopes"
 
 
 # The key.

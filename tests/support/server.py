@@ -1,4 +1,4 @@
-"""A real Fairbank for the tests: made by `fairbank init`, run by `fairbank serve`, stopped, killed and started again."""
+"""A real Fairbank for the tests: made as by `fairbank init`, run by `fairbank serve`, stopped, killed and started again."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from fairbank.compose import Works
 from tests.support.account import Account
 from tests.support.keeper import Kept, Order
 from tests.support.waiting import wait_until
 
 FAIRBANK = str(Path(sys.executable).with_name("fairbank"))
-POLICY = "[policy]\n"
+PASSED_ON = ("PATH", "PYTHONPATH")
 
 
 class FairbankServer:
-    """A bank in a folder of its own, on a Unix socket only. `store` is a URL (None: SQLite in the folder); `policy` are lines of TOML."""
+    """A bank in a folder of its own, on a Unix socket only. `store` is a URL (None: SQLite in the folder).
 
-    def __init__(self, store: str | None = None, *, policy: str = "") -> None:
+    What else is named is a section of the settings with more lines for it: policy="late_charges = false".
+    """
+
+    def __init__(self, store: str | None = None, **sections: str) -> None:
         self._account = Account.ourselves()
         self.folder = self._account.own_folder("fb-srv-")
         self.config = self.folder / "fairbank.toml"
@@ -31,18 +35,17 @@ class FairbankServer:
         self.log = self.folder / "log"
         self.store = store or f"sqlite:///{self.folder}/books.sqlite"
         self._process: Kept | None = None
-        done = self.command("init", str(self.folder), "--store", self.store)
-        assert done.returncode == 0, done.stderr
-        if policy:
+        Works().init(str(self.folder), self.store)  # as `fairbank init` does, without the start of another Python
+        for section, lines in sections.items():
             settings = self.config.read_text()
-            assert POLICY in settings
-            self.config.write_text(settings.replace(POLICY, f"{POLICY}{policy}\n"))
+            assert f"[{section}]\n" in settings
+            self.config.write_text(settings.replace(f"[{section}]\n", f"[{section}]\n{lines}\n"))
 
     @property
     def environment(self) -> dict[str, str]:
         """For commands: they find this bank, and nothing of a person's own."""
         return {
-            "PATH": os.environ.get("PATH", os.defpath),
+            **{name: os.environ[name] for name in PASSED_ON if name in os.environ},
             "HOME": str(self.folder),
             "LC_ALL": "C.UTF-8",
             "TZ": "UTC",
@@ -69,7 +72,7 @@ class FairbankServer:
     def begin(self, *words: str) -> subprocess.Popen[bytes]:
         """`fairbank WORDS`, not waited for; what it prints goes to the log."""
         with self.log.open("ab") as log:
-            return subprocess.Popen([FAIRBANK, *words], env=self.environment, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            return subprocess.Popen([FAIRBANK, *words], env=self.environment, cwd=self.folder, stdout=log, stderr=log)
 
     def start(self) -> None:
         """Start, unless it runs, and return when it listens."""
@@ -89,6 +92,7 @@ class FairbankServer:
         )
         wait_until(lambda: self._listens() or not self.running, "the bank to listen", seconds=60)
         if not self.running:
+            self._process.stop()
             raise RuntimeError(f"the bank ended at once:\n{self.tail()}")
 
     def stop(self) -> None:
@@ -116,12 +120,11 @@ class FairbankServer:
 
 
 @contextmanager
-def banking(store: str | None = None, *, policy: str = "", start: bool = True) -> Iterator[FairbankServer]:
-    """A bank as long as the block lasts, running unless told otherwise."""
-    server = FairbankServer(store, policy=policy)
+def banking(store: str | None = None, **sections: str) -> Iterator[FairbankServer]:
+    """A running bank, as long as the block lasts."""
+    server = FairbankServer(store, **sections)
     try:
-        if start:
-            server.start()
+        server.start()
         yield server
     finally:
         server.close()

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 HEAD_MAX = 64 * 1024
+
+T = TypeVar("T")
 
 
 class Lost(Exception):
@@ -51,30 +54,19 @@ class Wire:
             async with asyncio.timeout(self._patience_seconds):
                 status, headers, read = await self._exchange("\r\n".join([*head, "", ""]).encode("ascii") + sent)
         except (OSError, EOFError, asyncio.LimitOverrunError) as gone:
-            self._drop()
+            self.drop()
             raise Lost(f"{method} {path}: {gone!r}") from gone
         except asyncio.CancelledError:
-            self._drop()
+            self.drop()
             raise
         if headers.get("connection", "").lower() == "close":
-            self._drop()
+            self.drop()
         return Answer(status, headers, json.loads(read) if read else None, time.monotonic() - begun)
-
-    async def close(self) -> None:
-        """Let the connection go."""
-        if self._streams is None:
-            return
-        _, writer = self._streams
-        self._streams = None
-        writer.close()
-        try:
-            await writer.wait_closed()
-        except OSError:  # the other end was quicker
-            return
 
     async def _exchange(self, request: bytes) -> tuple[int, dict[str, str], bytes]:
         if self._streams is None:
             self._streams = await asyncio.open_unix_connection(self._socket, limit=HEAD_MAX)
+            _open.add(self)
         reader, writer = self._streams
         writer.write(request)
         await writer.drain()
@@ -83,7 +75,26 @@ class Wire:
         read = await reader.readexactly(int(headers["content-length"]))
         return int(first.split()[1]), headers, read
 
-    def _drop(self) -> None:
+    def drop(self) -> None:
+        """Let the connection go, whatever it was doing."""
         if self._streams is not None:
             self._streams[1].transport.abort()
             self._streams = None
+            _open.discard(self)
+
+
+_open: set[Wire] = set()
+
+
+def run(story: Coroutine[Any, Any, T]) -> T:
+    """As asyncio.run; at the end of the story, good or bad, no connection stays open."""
+    return asyncio.run(_hanging_up(story))
+
+
+async def _hanging_up(story: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await story
+    finally:
+        for each in list(_open):
+            each.drop()
+        await asyncio.sleep(0)  # the loop closes their sockets at its next turn

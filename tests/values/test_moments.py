@@ -57,6 +57,11 @@ def test_without_a_zone_it_is_meant_in_the_readers(said: str, meant: str) -> Non
     assert iso(parse_moment(said, NOW, EAST)) == meant
 
 
+def test_today_is_the_day_of_the_readers_zone() -> None:
+    past_midnight_in_utc = parse_instant("2026-11-21T03:00Z")
+    assert iso(parse_moment("today", past_midnight_in_utc, EAST)) == "2026-11-20T05:00:00Z"
+
+
 def test_midnight_is_the_wall_clocks_where_clocks_are_put_back() -> None:
     new_york = ZoneInfo("America/New_York")
     noon_of_that_day = int(datetime(2026, 11, 1, 12, tzinfo=new_york).timestamp())

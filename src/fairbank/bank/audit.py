@@ -87,14 +87,13 @@ class Fold:
         self._check_chain(entry)
         effect, closed = _OF_RUNS.get(entry.kind), 0
         try:
-            if effect is not None:
-                closed = self._settle(entry, effect)
-            else:
-                effect = _OF_CREDIT.get(entry.kind, _ELSE)
+            if effect is None:
                 self._apply(entry)
+            else:
+                closed = self._settle(entry, effect)
         except (KeyError, TypeError, ValueError) as bad:  # ValueError is also what unreadable JSON raises
             self._find(entry, f"its details cannot be read: {bad!r}")
-        self._check_sums(entry, effect, closed)
+        self._check_sums(entry, effect or _OF_CREDIT.get(entry.kind, _ELSE), closed)
         self.seq, self.link = entry.seq, entry.link
 
     def _apply(self, entry: Entry) -> None:

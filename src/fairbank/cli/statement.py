@@ -34,7 +34,8 @@ def _amount(row: Row, look: Look) -> str:
 def _reason(row: Row, look: Look) -> str:
     said = [row["comment"]] if row.get("comment") else []
     if row.get("returned"):
-        said.append(f"{look.su(row['returned'])} of {look.su(row['returned'] + row['amount'])} returned")
+        back = "back" if look.short else "returned"
+        said.append(f"{look.su(row['returned'])} of {look.su(row['returned'] + row['amount'])} {back}")
     return "; ".join(said)
 
 

@@ -68,7 +68,7 @@ def say(seen: Outlook, look: Look) -> str:
         case Outlook(Course.LASTS, _, int(left)):
             return f"no, {about(left, look)} left" if look.short else f"no, about {about(left, look)} left over"
         case Outlook(Course.UNUSED, _, int(left)):
-            return f"! {about(left, look)} unused" if look.short else f"! {about(left, look)} will expire unused"
+            return f"! {about(left, look)} lost" if look.short else f"! {about(left, look)} will expire unused"
         case Outlook(Course.EMPTY):
             return "!! empty"
         case Outlook(Course.TOO_EARLY):

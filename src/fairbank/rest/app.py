@@ -63,6 +63,8 @@ def create_app(house: House, *, threads: int = THREADS) -> Litestar:
         request_max_body_size=BODY_MAX,
         openapi_config=None,
         logging_config=None,
+        debug=False,  # whatever the environment says: its pages show our insides
+        pdb_on_exception=False,
         lifespan=[lifespan],
         state=State({"house": house, "document": msgspec.json.encode(document())}),
     )
@@ -71,7 +73,7 @@ def create_app(house: House, *, threads: int = THREADS) -> Litestar:
 def _methods_here(request: Asking) -> Response[None]:
     """The answer to OPTIONS. The framework's own knows only the methods of the route that was entered first."""
     template = request.scope["path_template"]
-    methods = {method for route in request.app.routes if route.path == template for method in getattr(route, "methods", ())}
+    methods = {method for route in request.app.routes if route.path_format == template for method in getattr(route, "methods", ())}
     return Response(None, status_code=204, headers={"Allow": ", ".join(sorted(methods))})
 
 

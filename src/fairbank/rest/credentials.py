@@ -16,9 +16,7 @@ so that a shell script can make one with printf, sha256sum and munge:
 
 from __future__ import annotations
 
-import binascii
 import hashlib
-import hmac
 import os
 import re
 from collections.abc import Iterable
@@ -28,8 +26,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from fairbank.rest.munge import Decoded, Munge
-from fairbank.values import ids
-from fairbank.values.time import Clock, Instant, iso
+from fairbank.values.time import Clock, Instant
 from fairbank.values.trouble import Corrupt, Forbidden, Malformed, Unauthenticated, Unknown
 
 if TYPE_CHECKING:
@@ -203,47 +200,10 @@ def _after(scheme: str, header: str) -> str:
     return header[len(scheme) :].strip(" ")
 
 
-# Opaque tokens: shown once, kept as keyed hashes.
+# What a token looks like. What it is worth is for `service.tokens` to say, which makes and keeps them.
 
 _MARK = "fbk_"
 _TOKEN = re.compile(_MARK + "[A-Za-z0-9_-]{43}")
-_SCOPE_WORDS = ("read", "write")
-_AGENT = "agent:"
-_SCOPES = "read, write, agent:CLUSTER, or several of them"
-
-
-def new_token() -> str:
-    """A token of 256 random bits. What it starts with lets people and scanners know it when they see one."""
-    return _MARK + binascii.b2a_base64(os.urandom(32), newline=False).decode("ascii").translate({43: "-", 47: "_", 61: None})
-
-
-def digest(token: str, key: bytes) -> bytes:
-    """What the store keeps: without the key, nobody can try tokens against it."""
-    return hashlib.blake2b(token.encode(), key=key, digest_size=32, person=b"fairbank token").digest()
-
-
-def matches(token: str, key: bytes, kept: bytes) -> bool:
-    """Whether `kept` is this token's digest; takes as long for a near miss as for a far one."""
-    return hmac.compare_digest(digest(token, key), kept)
-
-
-def check_unexpired(expires_at: Instant, now: Instant) -> None:
-    """`expires_at` is the first second at which the token is no longer good. Raises Unauthenticated."""
-    if now >= expires_at:
-        raise Unauthenticated(f"the token expired at {iso(expires_at)}", remedy="ask for a new one")
-
-
-def read_scopes(text: str) -> frozenset[str]:
-    """`read`, `write` and `agent:CLUSTER`, apart by commas or blanks, at least one. Raises Malformed."""
-    scopes = frozenset(text.replace(",", " ").split())
-    for scope in sorted(scopes):
-        if scope.startswith(_AGENT):
-            ids.name(scope.removeprefix(_AGENT), field="scopes")
-        elif scope not in _SCOPE_WORDS:
-            raise Malformed(f"{scope[:64]!r} is not a scope", field="scopes", remedy=_SCOPES)
-    if not scopes:
-        raise Malformed("a token needs a scope", field="scopes", remedy=_SCOPES)
-    return scopes
 
 
 # The key of the digests.

@@ -31,7 +31,10 @@ class SqliteStore(SqlStore):
     begin_reading = "BEGIN"
 
     def __init__(self, path: Path, *, journal: str = "wal", readers: int = 8, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        super().__init__(writing_engine(path, journal, patience_seconds), _pool(lambda: _read_only(path, patience_seconds), readers))
+        super().__init__(
+            writing_engine(path, journal, patience_seconds),
+            _pool(lambda: _read_only(path, patience_seconds), readers, patience_seconds),
+        )
 
     def _transaction_over(self, connection: Connection) -> SqliteTransaction:
         return SqliteTransaction(connection)
@@ -49,7 +52,7 @@ class SqliteStore(SqlStore):
 def writing_engine(path: Path, journal: str, patience_seconds: float = PATIENCE_SECONDS) -> Engine:
     """The one connection that writes `path`, a file that exists. Raises Malformed when the journal is not to be had."""
     check_journal(journal, VERSION)
-    return _pool(lambda: _read_write(path, journal, patience_seconds), 1)
+    return _pool(lambda: _read_write(path, journal, patience_seconds), 1, patience_seconds)
 
 
 def check_journal(journal: str, version: tuple[int, int, int]) -> None:
@@ -74,8 +77,10 @@ def create_file(path: Path) -> None:
         raise Unknown(f"there is no folder {path.parent}", field="store.url", remedy=f"mkdir -p {path.parent}") from missing
 
 
-def _pool(creator: Any, size: int) -> Engine:
-    return create_engine("sqlite://", module=driver, creator=creator, poolclass=QueuePool, pool_size=size, max_overflow=0)
+def _pool(creator: Any, size: int, patience_seconds: float) -> Engine:
+    return create_engine(
+        "sqlite://", module=driver, creator=creator, poolclass=QueuePool, pool_size=size, max_overflow=0, pool_timeout=patience_seconds
+    )
 
 
 def _read_write(path: Path, journal: str, patience_seconds: float) -> Any:

@@ -22,7 +22,7 @@ def read_url(text: str) -> URL:
         url = make_url(text)
     except (ArgumentError, ValueError):
         url = URL.create("")
-    if url.drivername not in _SPELLINGS or (url.drivername == SQLITE and not url.database):
+    if url.drivername not in _SPELLINGS or (url.drivername == SQLITE and (not url.database or url.query)):
         raise Malformed(
             f"{_without_password(text)!r} is not a database",
             field="store.url",

@@ -2,40 +2,44 @@
 
 from __future__ import annotations
 
-from fairbank.bank.entry import Entry, Kind
+from litestar.di import NamedDependency, Provide
+from msgspec.structs import replace
+
+from fairbank.bank.entry import Kind
 from fairbank.bank.run import RunState
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import ActivityRow, CreditRow, DebitRow, Listing, PredebitRow
-from fairbank.rest.params import BY_ACCOUNT, PAGE, PERIOD, RECENT, OneId, OnePage, OnePeriod, Period, Projects
+from fairbank.rest.params import BY_ACCOUNT, PAGE, RECENT, OneId, OneName, OnePage, OneTime, Projects, by_account, one_time
 from fairbank.rest.runs import runs_by_id
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import listing, next_after, predebit_row
-from fairbank.store.contract import AllocationQuery, EntryQuery, Page, RunQuery
+from fairbank.store.contract import AllocationQuery, EntryQuery, RunQuery
 from fairbank.values.time import iso
 
 _CREDITS = {Kind.DEPOSIT: 1, Kind.TRANSFER_IN: 1, Kind.WITHDRAW: -1, Kind.TRANSFER_OUT: -1}
 _ACTIVITY = frozenset({*_CREDITS, Kind.HOLD, Kind.ADJUST, Kind.CHARGE, Kind.RELEASE, Kind.LAPSE, Kind.REFUND})
-_FILTERS = {"page": RECENT, "period": PERIOD, "projects": BY_ACCOUNT}
 
 
-def _entries(
+def entries(
     request: Asking,
-    kinds: frozenset[Kind],
-    page: Page,
-    period: Period,
-    projects: frozenset[int] | None,
-    allocation: int | None,
-    project: int | None,
-) -> list[Entry]:
-    query = EntryQuery(
+    allocation: OneId = None,
+    project: OneId = None,
+    account: OneName = None,
+    since: OneTime = None,
+    until: OneTime = None,
+) -> EntryQuery:
+    """The entries that are asked for, of whatever kind, as far as the asker may see them."""
+    return EntryQuery(
         sight=request.asker.sight,
         book=allocation,
-        projects=_both(projects, project),
-        kinds=kinds,
-        since=period.since,
-        until=period.until,
+        projects=_both(by_account(request, account), project),
+        since=one_time(since, "since"),
+        until=one_time(until, "until"),
     )
-    return request.house.allocations.activity(query, page)
+
+
+Entries = NamedDependency[EntryQuery]
+_FILTERS = {"page": RECENT, "chosen": Provide(entries, sync_to_thread=True)}
 
 
 def _both(projects: frozenset[int] | None, project: int | None) -> frozenset[int] | None:
@@ -45,16 +49,9 @@ def _both(projects: frozenset[int] | None, project: int | None) -> frozenset[int
 
 
 @reads("/activity", dependencies=_FILTERS)
-def list_activity(
-    request: Asking,
-    page: OnePage,
-    period: OnePeriod,
-    projects: Projects,
-    allocation: OneId = None,
-    project: OneId = None,
-) -> Listing[ActivityRow]:
+def list_activity(request: Asking, page: OnePage, chosen: Entries) -> Listing[ActivityRow]:
     """Every entry that moves units."""
-    found = _entries(request, _ACTIVITY, page, period, projects, allocation, project)
+    found = request.house.allocations.activity(replace(chosen, kinds=_ACTIVITY), page)
     runs = runs_by_id(request, (each.run for each in found))
     rows = [
         ActivityRow(
@@ -73,16 +70,9 @@ def list_activity(
 
 
 @reads("/credit", dependencies=_FILTERS)
-def list_credits(
-    request: Asking,
-    page: OnePage,
-    period: OnePeriod,
-    projects: Projects,
-    allocation: OneId = None,
-    project: OneId = None,
-) -> Listing[CreditRow]:
+def list_credits(request: Asking, page: OnePage, chosen: Entries) -> Listing[CreditRow]:
     """Deposits and incoming transfers, and with a minus withdrawals and outgoing transfers."""
-    found = _entries(request, frozenset(_CREDITS), page, period, projects, allocation, project)
+    found = request.house.allocations.activity(replace(chosen, kinds=frozenset(_CREDITS)), page)
     rows = [
         CreditRow(activity_id=each.id, allocation_id=each.book, amount=_CREDITS[each.kind] * each.amount, comments=each.comment)
         for each in found
@@ -91,24 +81,17 @@ def list_credits(
 
 
 @reads("/predebit", dependencies=_FILTERS)
-def list_predebits(
-    request: Asking,
-    page: OnePage,
-    period: OnePeriod,
-    projects: Projects,
-    allocation: OneId = None,
-    project: OneId = None,
-) -> Listing[PredebitRow]:
+def list_predebits(request: Asking, page: OnePage, chosen: Entries) -> Listing[PredebitRow]:
     """Open holds; since and until are about the start of the run."""
-    query = RunQuery(
-        sight=request.asker.sight,
-        projects=_both(projects, project),
-        allocation=allocation,
+    runs = RunQuery(
+        sight=chosen.sight,
+        projects=chosen.projects,
+        allocation=chosen.book,
         state=RunState.HELD,
-        since=period.since,
-        until=period.until,
+        since=chosen.since,
+        until=chosen.until,
     )
-    found = request.house.runs.find(query, page)
+    found = request.house.runs.find(runs, page)
     return listing("predebit", request.house.clock, [predebit_row(each) for each in found], next_after(page, [each.id for each in found]))
 
 

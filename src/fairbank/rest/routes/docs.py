@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from litestar import Response
 from litestar.exceptions import NotFoundException
@@ -24,7 +25,7 @@ _FILES = {
 
 
 @opens("/openapi.json", sync_to_thread=False)
-def show_document(request: Asking) -> Response[bytes]:
+def show_document(request: Asking) -> Response[Any]:
     """This document."""
     return Response(request.app.state.document, media_type="application/json")
 

@@ -1,0 +1,120 @@
+"""The commands on the bank's own host: what they ask of the house, and how they tell what it says."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairbank.bank.audit import Finding
+from fairbank.cli.completion import all_words
+from fairbank.cli.progress import bar
+from fairbank.service.doctor import Check
+from tests.cli.conftest import Run
+from tests.cli.paper import PaperHouse
+
+
+def test_making_and_running_a_bank(fairbank: Run) -> None:
+    house = PaperHouse()
+    said = fairbank("init", "/srv/bank", "--store", "postgresql:///fairbank", house=house)
+    assert said.out == "made /x/fairbank.toml\nmade /x/secret\n"
+    assert "fairbank serve --config /srv/bank/fairbank.toml" in " ".join(said.err.split())
+    assert "listens at unix:/x/fairbank.sock" in fairbank("serve", "--config", "/c", "--port", 8080, house=house).err
+    fairbank("init", house=house)
+    fairbank("serve", house=house)
+    assert house.asked == [
+        ("init", "/srv/bank", "postgresql:///fairbank"),
+        ("serve", "/c", 8080),
+        ("init", None, None),
+        ("serve", None, None),
+    ]
+
+
+def test_an_audit_that_finds_nothing_and_one_that_does(fairbank: Run) -> None:
+    fine = fairbank("audit", "verify")
+    assert (fine.code, fine.out) == (0, "read 1000 entries of 4 books and 300 runs: every row is as the journal says\n")
+    findings = (Finding(7, "its link\x1b is wrong", 12), Finding(0, "a row was added"))
+    bad = fairbank("audit", "verify", house=PaperHouse(findings=findings))
+    assert bad.code == 8
+    assert bad.out.splitlines()[:2] == ["x allocation 7, entry 12: its link\\x1b is wrong", "x the office's book: a row was added"]
+    many = fairbank("audit", "verify", house=PaperHouse(findings=findings * 100))
+    assert "... and 150 more" in many.out
+
+
+def test_heads_written_down_are_read_again(fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = fairbank("audit", "heads").out
+    assert [json.loads(line)[:2] for line in written.splitlines()] == [[0, 3], [7, 12]]
+    kept, house = tmp_path / "heads", PaperHouse()
+    kept.write_text(written)
+    assert fairbank("audit", "verify", "--heads", kept, house=house).code == 0
+    monkeypatch.setattr(sys, "stdin", io.StringIO(written))
+    assert fairbank("audit", "verify", "--heads", "-", house=house).code == 0
+    assert house.asked == [("verify", None, {0: (3, b"\x01" * 32), 7: (12, b"\xff" * 32)})] * 2
+
+
+@pytest.mark.parametrize("line", ["x", "[1]", "{}", "[1, 2, 3]", '[1, 2, "zz"]', "null"])
+def test_heads_that_are_none_are_told_with_their_line(fairbank: Run, tmp_path: Path, line: str) -> None:
+    kept = tmp_path / "heads"
+    kept.write_text(f'[0, 1, "00"]\n{line}\n')
+    said = fairbank("audit", "verify", "--heads", kept)
+    assert said.code == 2
+    assert "line 2" in " ".join(said.err.split())
+
+
+def test_backups_and_their_way_back(fairbank: Run) -> None:
+    house = PaperHouse()
+    assert fairbank("backup", "create", "a.fbk", "--config", "/c", house=house).out == "a.fbk: 42 rows\n"
+    assert fairbank("backup", "verify", "a.fbk", house=house).out == "a.fbk: whole, 42 rows\n"
+    assert fairbank("restore", "a.fbk", house=house).out == "a.fbk: 42 rows restored\n"
+    assert fairbank("restore", "a.fbk", "--replace", house=house).code == 0
+    assert fairbank("restore", "a.fbk", "--check", house=house).out == "a.fbk: whole, 42 rows\n"
+    assert [each[0] for each in house.asked] == ["backup", "check_backup", "restore", "restore", "check_backup"]
+    assert [each[-1] for each in house.asked if each[0] == "restore"] == [False, True]
+
+
+def test_the_doctor(fairbank: Run) -> None:
+    checks = (Check("the store opens", True), Check("no agent", False, "add one"))
+    said = fairbank("doctor", house=PaperHouse(checks=checks))
+    assert (said.code, said.out) == (8, "ok  the store opens\nx   no agent\n      try: add one\n")
+    assert fairbank("doctor", house=PaperHouse(checks=checks[:1])).code == 0
+
+
+def test_progress_is_for_terminals_or_asked_for(fairbank: Run) -> None:
+    assert fairbank("audit", "verify").err == ""
+    plain = fairbank("audit", "verify", "--progress", "plain").err.splitlines()
+    assert plain == [f"audit {tenth}0%" for tenth in range(1, 11)]
+    assert fairbank("audit", "verify", "--progress", "plain", "-q").err == ""
+
+
+def test_a_bar() -> None:
+    assert bar("audit", 0, 0, 0.0) == f"audit [{'-' * 30}]   0%  0/s"
+    assert bar("audit", 500, 1_000, 2.0) == f"audit [{'#' * 15}{'-' * 15}]  50%  250/s  ETA 0:02"
+    assert bar("audit", 1_000_000, 1_000_000, 5.0) == f"audit [{'#' * 30}] 100%  200k/s"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_every_command(fairbank: Run, shell: str) -> None:
+    said = fairbank("completion", shell)
+    assert said.code == 0
+    for word in ("balance", "statement", "freeze", "--threshold"):
+        assert word in said.out
+    assert set(all_words()["alloc"]) >= {"list", "show", "create"}
+
+
+def test_bash_takes_it(fairbank: Run) -> None:
+    if not (bash := shutil.which("bash")):
+        pytest.skip("there is no bash here")
+    script = fairbank("completion", "bash").out
+    for words, place, expected in (
+        ("fairbank bal", 1, "balance"),
+        ("fairbank alloc fr", 2, "freeze"),
+        ("fairbank deposit 1 --re", 3, "--reason"),
+    ):
+        asked = f"COMP_WORDS=({words}); COMP_CWORD={place}; _fairbank; echo ${{COMPREPLY[*]}}"
+        done = subprocess.run([bash, "-c", script + asked], capture_output=True, text=True, check=True)
+        assert done.stdout.split() == [expected]

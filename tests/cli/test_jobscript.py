@@ -1,0 +1,102 @@
+"""Jobs as people describe them to sbatch, read as far as they set the price."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.cli.jobscript import Described, add_job_options, described, read_script
+from fairbank.cli.parser import Parser
+from fairbank.values.tres import parse_counts
+from fairbank.values.trouble import Malformed
+
+
+def job(words: str) -> Described:
+    parser = Parser("quote", "")
+    add_job_options(parser)
+    return described(parser.read(words.split()))
+
+
+@pytest.mark.parametrize(
+    ("words", "tres"),
+    [
+        ("", "cpu=1,node=1"),
+        ("-c 8 --mem 64G", "cpu=8,node=1,mem=65536M"),
+        ("--ntasks 4 -c 2 --mem-per-cpu 2G", "cpu=8,node=1,mem=16384M"),
+        ("-N 2 --ntasks-per-node 16 --mem=1000", "cpu=32,node=2,mem=2000M"),
+        ("-N 2-4 -c 2", "cpu=8,node=4"),
+        ("--gpus 2", "cpu=1,node=1,gres/gpu=2"),
+        ("--gpus v100:2", "cpu=1,node=1,gres/gpu=2,gres/gpu:v100=2"),
+        ("--gpus v100:2,a100:1", "cpu=1,node=1,gres/gpu=3,gres/gpu:v100=2,gres/gpu:a100=1"),
+        ("-N 3 --gpus-per-node 4", "cpu=3,node=3,gres/gpu=12"),
+        ("--ntasks 6 --gpus-per-task 1", "cpu=6,node=1,gres/gpu=6"),
+        ("-N 2 --gres gpu:v100:2,bandwidth:lustre:5", "cpu=2,node=2,gres/gpu=4,gres/gpu:v100=4,gres/bandwidth=10,gres/bandwidth:lustre=10"),
+        ("--gres gpu", "cpu=1,node=1,gres/gpu=1"),
+        ("--gpus 4 --mem-per-gpu 10G", "cpu=1,node=1,gres/gpu=4,mem=40960M"),
+        ("--mem 1K", "cpu=1,node=1,mem=1M"),
+        ("--mem 1T", "cpu=1,node=1,mem=1048576M"),
+    ],
+)
+def test_what_a_job_holds(words: str, tres: str) -> None:
+    assert job(words).tres == tres
+    assert parse_counts(tres)
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        *(("-c x", "--cpus-per-task"), ("-c 0", "--cpus-per-task"), ("-N 0", "--nodes"), ("--mem lots", "--mem"), ("--mem 0", "--mem")),
+        *(("--gpus x:y:z", "--gpus"), ("--gres gpu:-1", "--gres"), ("--gpus ,", "--gpus"), ("--ntasks 1e9", "--ntasks")),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_its_option(words: str, field: str) -> None:
+    with pytest.raises(Malformed) as told:
+        job(words)
+    assert told.value.field == field
+
+
+def test_what_the_price_does_not_know_is_said() -> None:
+    assert job("").doubts == ["no memory is said; the partition's default is not in this price"]
+    assert job("--mem 1G --array 1-10").doubts == ["this is the price of one task of the array 1-10"]
+    assert job("-N 2 -c 4 --mem 1536M --gpus v100:1").words == "2 nodes, 8 cores, 3 GiB, 1 gpu:v100"
+
+
+SCRIPT = """\
+#!/bin/bash
+# a comment
+#SBATCH -J "my job" -A chem_qmc
+#SBATCH --partition=idle-std --nodes=2   # two
+#SBATCH -n8 -c 2
+#SBATCH --mem-per-cpu=4G -t 1-00:00:00 --qos high
+#SBATCH --mail-type=ALL -o out.%j --exclusive --wonder 5
+
+module load x
+#SBATCH -t 99
+"""
+
+
+def test_a_script_up_to_its_first_command() -> None:
+    options, unread = read_script(SCRIPT.splitlines())
+    assert (options.account, options.partition, options.nodes, options.ntasks, options.cpus_per_task) == (
+        "chem_qmc",
+        "idle-std",
+        "2",
+        "8",
+        "2",
+    )
+    assert (options.mem_per_cpu, options.time, options.qos) == ("4G", "1-00:00:00", "high")
+    assert unread == ["--exclusive", "--wonder"]
+
+
+def test_an_open_quote_is_told_with_its_line() -> None:
+    with pytest.raises(Malformed, match="line 2"):
+        read_script(["#!/bin/sh", '#SBATCH -J "x'])
+
+
+@given(st.lists(st.text(max_size=40).map(lambda said: f"#SBATCH {said}") | st.text(max_size=20), max_size=10))
+def test_any_script_is_read_or_told(lines: list[str]) -> None:
+    try:
+        described(read_script(lines)[0])
+    except Malformed as told:
+        assert told.message.isprintable()

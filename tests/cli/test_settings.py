@@ -1,0 +1,113 @@
+"""Where the commands find the bank, and what they make of their zone."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fairbank.cli import settings as door
+from fairbank.cli.settings import read_client_settings, read_token
+from fairbank.cli.zone import Local
+from fairbank.rest.client import MungeSigner, TokenSigner
+from fairbank.values.trouble import Forbidden, Malformed, Unknown
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A person's own folder, and a site without a file."""
+    monkeypatch.setattr(door, "SITE_FILE", str(tmp_path / "site.toml"))
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path.replace("~", str(tmp_path), 1))
+    return tmp_path
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_flags_before_environment_before_user_before_site(home: Path) -> None:
+    write(home / "site.toml", 'server = "unix:/site"\ncluster = "site"\nserver_name = "bank7"\n')
+    write(home / ".config/fairbank/client.toml", 'server = "unix:/user"\ncluster = "user"\n')
+    environment = {"FAIRBANK_SERVER": "unix:/environment"}
+    assert read_client_settings({}, {}).server == "unix:/user"
+    found = read_client_settings({"server": None}, environment)
+    assert (found.server, found.cluster, found.server_name) == ("unix:/environment", "user", "bank7")
+    assert read_client_settings({"server": "unix:/flag"}, environment).server == "unix:/flag"
+    (home / ".config/fairbank/client.toml").unlink()
+    assert read_client_settings({}, {}).cluster == "site"
+
+
+def test_the_usual_socket_is_ones_own_where_there_is_one(home: Path) -> None:
+    assert read_client_settings({}, {}).server == "unix:/run/fairbank/fairbank.sock"
+    write(home / ".local/state/fairbank/fairbank.sock", "")
+    assert read_client_settings({}, {}).server == f"unix:{home}/.local/state/fairbank/fairbank.sock"
+    write(home / "state/fairbank/fairbank.sock", "")
+    assert read_client_settings({}, {"XDG_STATE_HOME": str(home / "state")}).server == f"unix:{home}/state/fairbank/fairbank.sock"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("server = ", "not TOML"), ("servr = 'x'", "'servr' is not a setting"), ("server = 5", "'server' is not")]
+)
+def test_a_wrong_line_in_a_file_is_told(home: Path, text: str, told: str) -> None:
+    write(home / "site.toml", text)
+    with pytest.raises(Malformed, match=told):
+        read_client_settings({}, {})
+
+
+def test_how_one_signs_in(home: Path) -> None:
+    token = home / "token"
+    token.touch(mode=0o600)
+    token.write_text("fbk_abc\n")
+    assert read_client_settings({}, {}).signer().authorization("GET", "/", b"") is None
+    network = {"FAIRBANK_SERVER": "http://bank:8080"}
+    assert isinstance(read_client_settings({}, network).signer(), MungeSigner)
+    with_token = read_client_settings({}, {**network, "FAIRBANK_TOKEN_FILE": str(token)}).signer()
+    assert isinstance(with_token, TokenSigner)
+    assert with_token.authorization("GET", "/", b"") == "Bearer fbk_abc"
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660])
+def test_a_token_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
+    token = tmp_path / "token"
+    token.write_text("fbk_secret")
+    token.chmod(mode)
+    with pytest.raises(Forbidden, match="others can read") as told:
+        read_token(str(token))
+    assert "secret" not in told.value.message.replace(str(token), "")
+
+
+def test_a_token_file_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(Unknown):
+        read_token(str(tmp_path / "none"))
+    with pytest.raises(Forbidden):
+        read_token(str(tmp_path))
+    for text in ("", "two words", "a\nb", "\x00", "ü"):
+        token = tmp_path / "token"
+        token.touch(mode=0o600)
+        token.write_text(text)
+        with pytest.raises(Malformed, match="holds no token"):
+            read_token(str(token))
+
+
+@pytest.mark.parametrize("name", ["America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu", "UTC"])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(at=st.integers(1_000_000_000, 2_000_000_000))
+def test_the_local_zone_is_the_systems(name: str, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", name)
+        time.tzset()
+        try:
+            here, there = datetime.fromtimestamp(at, Local()), datetime.fromtimestamp(at, ZoneInfo(name))
+            assert here.isoformat() == there.isoformat()
+            assert here.timestamp() == at
+            assert (here.tzname(), here.astimezone(UTC)) == (there.tzname(), there.astimezone(UTC))
+        finally:
+            patched.undo()
+            time.tzset()

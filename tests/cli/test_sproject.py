@@ -1,0 +1,65 @@
+"""HADM's command: its verbs, filters, detail, order and forms."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.centre import AYLA, JORGE, STRANGER
+from tests.cli.conftest import Run
+
+
+def rows(hadm: Run, *words: object) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(hadm(*words, "--json").out)["data"]
+    return found
+
+
+def test_the_verbs(hadm: Run) -> None:
+    assert [verb for verb in ("projects", "allocations", "jobs", "failures") if f"\n  {verb} " in hadm().out] != []
+    assert hadm("project").code == 2
+    assert "did you mean projects" in hadm("project").err
+
+
+def test_filters_by_group_account_resource_user_and_activity(hadm: Run) -> None:
+    assert [row["account"] for row in rows(hadm, "projects", "-g", "biofold")] == ["bio_fold"]
+    assert [row["account"] for row in rows(hadm, "projects", "-g", "50002")] == ["bio_fold"]
+    assert [row["account"] for row in rows(hadm, "projects", "-A", "chem_qmc")] == ["chem_qmc"]
+    assert [row["id"] for row in rows(hadm, "allocations", "-r", "gpu")] == [2, 3]
+    assert [row["id"] for row in rows(hadm, "allocations", "-a", "-g", "biofold")] == [3]
+    assert {row["job_id"] for row in rows(hadm, "jobs", "-g", "biofold")} == {702_001}
+    assert {row["job_id"] for row in rows(hadm, "jobs", "-r", "gpu", "-u", JORGE)} == {701_001, 812_330}
+    assert [row["job_id"] for row in rows(hadm, "failures", "-a", "-r", "gpu")] == [812_350]
+    assert rows(hadm, "failures", "-r", "cpu") == []
+    assert [row["id"] for row in rows(hadm, "allocations", "--as", AYLA)] == [1, 2]
+    assert hadm("allocations", "--as", STRANGER).out == ""
+
+
+def test_detail_adds_credit_running_and_completed_debit_and_balance(hadm: Run) -> None:
+    heads = hadm("allocations", "--detail", "-P").out.splitlines()[0].split("|")
+    assert heads[-4:] == ["CREDIT", "RUN+CMPLT", "DEBIT", "BALANCE"]
+    line = hadm("allocations", "--detail", "-P", "-n", "-g", "chem_qmc", "-r", "cpu").out.strip().split("|")
+    assert line[-4:] == ["100000", "4352", "36240", "59408"]
+    assert hadm("jobs", "--detail", "--helpformat").out.split()[-1] == "DEBIT"
+    assert hadm("failures", "--detail", "--helpformat").out.split()[-1] == "SHORT"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "order"),
+    [("BALANCE", [2, 3, 1]), ("-BALANCE", [1, 3, 2]), ("resource,-credit", [1, 3, 2]), ("-end", [1, 2, 3])],
+)
+def test_the_order(hadm: Run, wanted: str, order: list[int]) -> None:
+    assert [row["id"] for row in rows(hadm, "allocations", "--detail", "--sort", wanted)] == order
+
+
+def test_a_column_that_is_none(hadm: Run) -> None:
+    said = hadm("allocations", "--sort", "NOPE")
+    assert said.code == 2
+    assert "BALANCE" not in said.err  # that one comes with --detail
+    assert "ALLOC-ID" in said.err
+
+
+def test_its_words_are_hadms(hadm: Run) -> None:
+    assert {row["status"] for row in rows(hadm, "jobs")} == {"executing", "completed"}
+    assert "there is too little left" in " ".join(hadm("failures", "-l").out.split())

@@ -1,0 +1,158 @@
+"""What a real terminal gets: widths, colours, questions, and an end in good manners."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+from tests.cli.served import Bank
+from tests.support.waiting import wait_until
+
+START = "import sys; from fairbank.cli.main import run; sys.exit(run(sys.argv[1:], None))"
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Terminal:
+    """A command on a terminal of a given size."""
+
+    def __init__(self, bank: Bank, *words: str, columns: int = 80, lines: int = 24, **environment: str) -> None:
+        self.screen, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        surroundings = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", START, *words],
+            env={**surroundings, "FAIRBANK_SERVER": bank.unix, "TZ": "America/New_York", "HOME": "/nowhere", **environment},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.said = ""
+
+    def read(self) -> str:
+        """What was said up to now, as far as it has come."""
+        while select.select([self.screen], [], [], 0)[0]:
+            try:
+                self.said += os.read(self.screen, 65_536).decode()
+            except OSError:  # the other end is closed
+                break
+        return self.said
+
+    def type(self, words: str) -> None:
+        os.write(self.screen, words.encode())
+
+    def end(self) -> tuple[int, list[str]]:
+        """The exit code, and the lines as they stand on the screen."""
+        wait_until(lambda: (self.read(), self.process.poll() is not None)[1], "the command to end")
+        self.read()
+        os.close(self.screen)
+        return self.process.returncode, self.said.replace("\r\n", "\n").splitlines()
+
+
+@pytest.mark.parametrize("columns", [80, 120, 140])
+def test_every_line_fits_the_terminal(bank: Bank, columns: int) -> None:
+    period = "-S 2026-01-01"
+    for words in ("--as 61002", "balance", "jobs -a", "jobs --refused -a", f"statement 1 {period}", "alloc list", f"usage {period}"):
+        code, lines = Terminal(bank, *words.split(), columns=columns).end()
+        assert code == 0
+        assert [line for line in lines if len(ESCAPE.sub("", line)) > columns] == []
+
+
+def test_one_screen_holds_it_all(bank: Bank) -> None:
+    _, lines = Terminal(bank, "--as", "61002").end()
+    assert len(lines) <= 24
+    text = ESCAPE.sub("", "\n".join(lines))
+    for part in ("100,000", "59,408", "! 2026-12-03", "Running jobs, 128 held", "812330", "Refused in the last 7 days", "812350"):
+        assert part in text
+
+
+def test_colours_are_for_terminals_and_never_the_only_signal(bank: Bank) -> None:
+    _, coloured = Terminal(bank, "balance", "--as", "61001").end()
+    assert any("\x1b[33m!\x1b[0m 2026-12-03" in line for line in coloured)
+    for how in (Terminal(bank, "balance", "--as", "61001", NO_COLOR="1"), Terminal(bank, "balance", "--as", "61001", "--color", "never")):
+        _, plain = how.end()
+        assert not any("\x1b" in line for line in plain)
+        assert any("! 2026-12-03" in line for line in plain)
+
+
+def test_a_wide_terminal_shows_more(bank: Bank) -> None:
+    _, lines = Terminal(bank, "balance", columns=160).end()
+    assert "CATEGORY" in "".join(lines)
+    _, lines = Terminal(bank, "balance", columns=80).end()
+    assert "CATEGORY" not in "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "told"), [("n\n", 1, "Nothing was changed."), ("\n", 1, "Nothing was changed."), ("y\n", 0, "entry ")]
+)
+def test_a_change_is_asked_about_on_a_terminal(own_bank: Bank, answer: str, code: int, told: str) -> None:
+    terminal = Terminal(own_bank, "deposit", "3", "1", "--reason", "test")
+    wait_until(lambda: "[y/N]" in terminal.read(), "the question")
+    assert "available 11,690 -> 11,691" in terminal.said
+    terminal.type(answer)
+    ended, lines = terminal.end()
+    assert ended == code
+    assert any(line.startswith(told) for line in lines)
+
+
+def test_yes_leaves_the_question_out(own_bank: Bank) -> None:
+    code, lines = Terminal(own_bank, "withdraw", "3", "1m", "--reason", "test", "--yes").end()
+    assert (code, "[y/N]" in "".join(lines)) == (0, False)
+
+
+def test_ctrl_c_is_130_without_a_word(bank: Bank) -> None:
+    terminal = Terminal(bank, "balance", "--watch", "5", "--as", "61001")
+    wait_until(lambda: "AVAILABLE" in terminal.read(), "the first round")
+    terminal.process.send_signal(signal.SIGINT)
+    code, lines = terminal.end()
+    assert code == 130
+    assert "Traceback" not in "".join(lines)
+
+
+def test_a_pipe_that_closes_early_is_no_trouble(bank: Bank) -> None:
+    environment = {**os.environ, "FAIRBANK_SERVER": bank.unix}
+    shell = f'"{sys.executable}" -c "{START}" jobs -a --csv --limit 0 | head -1; echo ${{PIPESTATUS[0]}}'
+    done = subprocess.run(["bash", "-c", shell], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0"
+    assert done.stderr == ""
+
+
+def test_a_full_disk_is_told(bank: Bank) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", START, "balance"],
+            env={**os.environ, "FAIRBANK_SERVER": bank.unix},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "No space left" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_terminal_that_cannot_show_it_gets_it_spelt_out(bank: Bank) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", START, "化学"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "FAIRBANK_SERVER": bank.unix},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "\\u5316" in done.stderr

@@ -1,0 +1,77 @@
+"""How many SQL statements an operation takes: as many for a batch of a hundred as for one, and one for each question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fairbank.bank.wish import Deposit, Request
+from fairbank.store.contract import AllocationQuery, EntryQuery, Page, ProjectQuery, RunQuery, Sight, UsageBy, UsageQuery
+from fairbank.values.time import Instant
+from fairbank.values.units import SuMinutes
+from tests.contracts.centre import ALICE, START, Look, charge, fill, granted, hold, job
+from tests.contracts.counting import Statements, counted, taken
+from tests.contracts.places import Place
+
+SIGHT = Sight(uid=ALICE, projects=frozenset({1, 2}))
+PAGE = Page()
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
+    with counted(monkeypatch) as statements:
+        yield statements
+
+
+BATCHES: dict[str, Callable[[range], list[Request]]] = {
+    "hold": lambda numbers: [hold(number, 1, project=number % 2 + 1, owner=number, key=f"h{number}") for number in numbers],
+    "charge": lambda numbers: [charge(number, 1, key=f"c{number}") for number in numbers],
+    "deposit": lambda numbers: [Deposit(allocation=1, amount=SuMinutes(1)) for _ in numbers],
+}
+
+
+def test_a_batch_of_a_hundred_takes_as_many_statements_as_one(seen: Statements, sql_place: Place) -> None:
+    store = sql_place.open()
+    fill(store)
+    for kind, batch in BATCHES.items():
+        granted(store, *batch(range(1, 3)))  # whatever is done once only
+        taken(seen)
+        granted(store, *batch(range(3, 4)))
+        one = taken(seen)
+        granted(store, *batch(range(4, 104)))
+        assert taken(seen) == one <= {"hold": 9, "charge": 9, "deposit": 6}[kind], kind
+
+
+@pytest.mark.parametrize(
+    ("question", "about"),
+    [
+        ("projects", (ProjectQuery(sight=SIGHT), PAGE)),
+        ("allocations", (AllocationQuery(sight=SIGHT, ids=frozenset({1})), PAGE)),
+        ("users", (frozenset({1, 2}),)),
+        ("runs", (RunQuery(sight=SIGHT, projects=frozenset({1})), PAGE)),
+        ("run", (job(1),)),
+        ("entries", (EntryQuery(sight=SIGHT), PAGE)),
+        ("statement", (1, Instant(0), Instant(START + 1), PAGE)),
+        ("before", (1, Instant(START + 1))),
+        ("usage", (UsageQuery(sight=SIGHT), UsageBy.MONTH)),
+        ("members", (1,)),
+        ("memberships", (ALICE,)),
+        ("overdue", (START, 10)),
+        ("expired", (START, 10)),
+        ("office", ()),
+        ("tokens", (ALICE,)),
+        ("token", (b"digest",)),
+        ("count_entries", ()),
+    ],
+)
+def test_a_question_is_one_statement(seen: Statements, sql_place: Place, question: str, about: tuple[Any, ...]) -> None:
+    store = sql_place.open()
+    fill(store)
+    granted(store, hold(1, 5))
+    look = Look(store)
+    getattr(look, question)(*about)
+    taken(seen)
+    getattr(look, question)(*about)
+    assert taken(seen) == 1

@@ -1,0 +1,106 @@
+"""A real server process for the tests, on a Unix socket and on TCP. As a program: the server itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from fairbank.bank.policy import Policy
+from fairbank.rest.house import furnish
+from fairbank.rest.log import log_to
+from fairbank.rest.munge import LIBRARY, Munge
+from fairbank.rest.serving import serve
+from fairbank.service.askers import Staff
+from fairbank.store.opening import open_store
+from fairbank.values.time import Instant
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+KEY = b"k" * 32
+
+
+class WallClock:
+    def now(self) -> Instant:
+        return Instant(int(time.time()))
+
+
+@dataclass
+class Served:
+    """A running server. `unix` asks over its socket, as the user of the tests, who is a superuser and alpha's agent; `tcp` over TCP."""
+
+    process: subprocess.Popen[bytes]
+    socket: Path
+    log: Path
+    unix: httpx.Client
+    tcp: httpx.Client
+
+    def stop(self) -> int:
+        """An orderly end; the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(30)
+
+
+@contextmanager
+def served(folder: Path, *, store: str = "memory:", name: str = "fairbank", munge: Mapping[str, str] | None = None) -> Iterator[Served]:
+    """A server with its socket in `folder`, ended with the block."""
+    port = _free_port()
+    path = folder / f"{name}.sock"
+    order = {"store": store, "socket": str(path), "port": port, "name": name, "munge": dict(munge) if munge else None}
+    log = folder / f"{name}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.rest.served", json.dumps(order)], cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=output
+        )
+    assert process.stdout is not None
+    try:
+        with process.stdout:
+            if process.stdout.readline() != b"ready\n":
+                raise RuntimeError(f"the server did not start:\n{log.read_text()[-3000:]}")
+        with (
+            httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), base_url="http://localhost") as unix,
+            httpx.Client(base_url=f"http://127.0.0.1:{port}") as tcp,
+        ):
+            yield Served(process, path, log, unix, tcp)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def main(order: dict[str, Any]) -> None:
+    log_to(sys.stderr)
+    munge = None
+    if order["munge"]:
+        munge = Munge(socket=order["munge"]["socket"], library=order["munge"].get("library", LIBRARY))
+    house = furnish(
+        open_store(order["store"]),
+        clock=WallClock(),
+        staff=Staff(frozenset({os.getuid()}), frozenset(), {os.getuid(): frozenset({"alpha"})}),
+        clusters={},
+        policy=Policy(),
+        key=KEY,
+        munge=munge,
+        name=order["name"],
+    )
+    serve(house, socket=Path(order["socket"]), port=order["port"], ready=lambda: print("ready", flush=True))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

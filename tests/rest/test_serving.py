@@ -1,0 +1,145 @@
+"""The real server on its sockets: who is believed, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from fairbank.bank.policy import Policy
+from fairbank.rest.client import Client, parse_address
+from fairbank.rest.house import furnish
+from fairbank.rest.serving import serve
+from fairbank.service.askers import Staff
+from fairbank.store.contract import Page, RunQuery
+from fairbank.store.memory import MemoryStore
+from fairbank.store.migrating import migrate
+from fairbank.store.opening import open_store
+from fairbank.values.time import StoppedClock
+from fairbank.values.trouble import Conflict, Malformed, Unreachable
+from tests.rest.served import Served, served
+from tests.rest.world import NOW, grant, report
+from tests.support.account import Account
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Short enough for a socket, and nobody else's."""
+    made = Account.ourselves().own_folder("fb-rs-")
+    yield made
+    shutil.rmtree(made)
+
+
+def with_credit(server: Served) -> None:
+    """chem with a cpu allocation."""
+    assert server.unix.post("/project", json={"gname": "chem", "gid": 100}).status_code == 201
+    assert server.unix.post("/alloc", json=grant(resource="cpu", start="2020-01-01", end="2090-01-01", amount=10**9)).status_code == 201
+
+
+def hold(number: int) -> dict[str, Any]:
+    return report(number, resource="cpu", amount=60, billing=None, start=NOW)
+
+
+def test_the_socket_says_who_asks(folder: Path) -> None:
+    with served(folder) as server:
+        assert server.unix.get("/whoami").json()["data"]["uid"] == os.getuid()
+        forged = {"X-Test-Uid": "12345", "X-Forwarded-For": "127.0.0.1", "X-Remote-User": "root", "X-Forwarded-User": "root"}
+        assert server.unix.get("/whoami", headers=forged).json()["data"]["uid"] == os.getuid()
+
+
+def test_nobody_is_believed_over_tcp_without_a_credential(folder: Path) -> None:
+    with served(folder) as server:
+        assert server.tcp.get("/health").status_code == 200
+        assert server.tcp.get("/whoami").status_code == 401
+        assert server.tcp.get("/whoami", headers={"X-Fairbank-As": "0"}).status_code == 401
+        secret = server.unix.post("/token", json={"label": "x", "scopes": ["read"]}).json()["data"]["secret"]
+        assert server.tcp.get("/whoami", headers={"Authorization": f"Bearer {secret}"}).json()["data"]["uid"] == os.getuid()
+
+
+def test_the_commands_client_speaks_with_it(folder: Path) -> None:
+    with served(folder) as server:
+        client = Client(parse_address(f"unix:{server.socket}"))
+        client.post("/project", {"gname": "chem", "gid": 100})
+        assert [each["gname"] for each in client.get("/project")["data"]] == ["chem"]
+
+
+def test_it_ends_in_order_when_told(folder: Path) -> None:
+    with served(folder) as server:
+        assert server.unix.get("/health").status_code == 200
+        assert server.stop() == 0
+        assert not server.socket.exists()
+        assert "Traceback" not in server.log.read_text()
+
+
+def test_what_was_acknowledged_before_the_end_is_in_the_books(folder: Path) -> None:
+    """Clients report without a pause while the server is told to stop."""
+    url = f"sqlite:///{folder}/books.sqlite"
+    migrate(url)
+    acknowledged: set[int] = set()
+    numbers, enough = count(1), Event()
+
+    def go_on() -> None:
+        client = Client(parse_address(f"unix:{server.socket}"))
+        with suppress(Unreachable):
+            while client.post("/job", hold(number := next(numbers)))["data"]["entry"]:
+                acknowledged.add(number)
+                if len(acknowledged) > 50:
+                    enough.set()
+
+    with served(folder, store=url) as server:
+        with_credit(server)
+        with ThreadPoolExecutor(8) as clients:
+            for _ in range(8):
+                clients.submit(go_on)
+            assert enough.wait(30)
+            assert server.stop() == 0
+    store = open_store(url)
+    with store.reading() as reader:
+        known = {each.run.job_id for each in reader.runs(RunQuery(), Page(1_000))}
+    store.close()
+    assert acknowledged <= known
+    assert len(known) < 1_000
+
+
+def test_a_second_server_leaves_the_first_ones_socket_alone(folder: Path) -> None:
+    with served(folder) as server:
+        house = _house()
+        with pytest.raises(Conflict, match="a server answers"):
+            serve(house, socket=server.socket)
+        assert server.unix.get("/health").status_code == 200
+
+
+def test_a_server_that_cannot_have_its_port_says_so_and_leaves_no_socket(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(Conflict, match="cannot listen"):
+        serve(_house(), socket=folder / "s", port=taken.getsockname()[1])
+    assert not (folder / "s").exists()
+
+
+def test_a_server_listens_somewhere() -> None:
+    with pytest.raises(Malformed, match="nowhere to listen"):
+        serve(_house())
+
+
+def test_a_client_that_leaves_in_the_middle_of_a_body_harms_nobody(folder: Path) -> None:
+    with served(folder) as server:
+        with socket.socket(socket.AF_UNIX) as rude:
+            rude.connect(str(server.socket))
+            rude.sendall(b"POST /job HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{")
+        wait_until(lambda: server.unix.get("/metrics").text.count('route="/job"') > 0, "the broken request to be noticed")
+        assert "Traceback" not in server.log.read_text()
+
+
+def _house() -> Any:
+    return furnish(MemoryStore(), clock=StoppedClock(NOW), staff=Staff(), clusters={}, policy=Policy(), key=b"k" * 32)

@@ -1,0 +1,125 @@
+"""Tokens: less than their owner, for a while, and taken back at once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.bank.policy import Policy
+from fairbank.service.askers import FULL, Asker, Staff, asker_of
+from fairbank.service.bank import Bank
+from fairbank.service.counter import Counter
+from fairbank.service.tokens import Tokens, digest, new_secret
+from fairbank.store.memory import MemoryStore
+from fairbank.values.time import DAY, Instant, StoppedClock
+from fairbank.values.trouble import Forbidden, Malformed, Trouble, Unauthenticated, Unknown
+
+SUPERUSER, ADMIN, SOMEBODY = 1, 2, 3
+STAFF = Staff(frozenset({SUPERUSER}), frozenset({ADMIN}), {})
+
+
+class Office:
+    """Tokens on a store of their own, and a clock that moves when told."""
+
+    def __init__(self) -> None:
+        self.store, self.clock = MemoryStore(), StoppedClock(1_795_000_000)
+        self.counter = Counter(Bank(self.store, Policy()))
+        self.tokens = Tokens(self.store, self.counter, self.clock, b"k" * 32)
+
+
+@pytest.fixture
+def office() -> Iterator[Office]:
+    made = Office()
+    yield made
+    made.counter.close()
+
+
+def somebody(uid: int = SOMEBODY, scopes: frozenset[str] = FULL) -> Asker:
+    return asker_of(uid, STAFF, {}, scopes=scopes)
+
+
+def test_secrets_are_random_and_known_when_seen() -> None:
+    secrets = {new_secret() for _ in range(500)}
+    assert len(secrets) == 500
+    assert {len(each) for each in secrets} == {47}
+    assert all(each.startswith("fbk_") for each in secrets)
+
+
+def test_only_the_secret_and_the_key_together_give_the_digest() -> None:
+    secret, key = new_secret(), os.urandom(32)
+    kept = digest(secret, key)
+    assert kept == digest(secret, key)
+    assert kept not in (digest(new_secret(), key), digest(secret, os.urandom(32)))
+    assert secret.encode() not in kept
+    assert kept != hashlib.blake2b(secret.encode(), digest_size=32).digest(), "without the key nobody can try secrets"
+
+
+def test_a_token_is_found_by_its_secret_until_it_expires(office: Office) -> None:
+    token, secret = office.tokens.create(somebody(), label="x", scopes=["read"], days=1)
+    assert office.tokens.find(secret) == token
+    office.clock.at = Instant(token.created + DAY)
+    with pytest.raises(Unauthenticated, match="the token expired at"):
+        office.tokens.find(secret)
+
+
+def test_an_unknown_secret_is_not_repeated(office: Office) -> None:
+    secret = new_secret()
+    with pytest.raises(Unauthenticated) as no:
+        office.tokens.find(secret)
+    assert secret not in f"{no.value.message}{no.value.remedy}"
+
+
+def test_a_token_is_revoked_once(office: Office) -> None:
+    token, secret = office.tokens.create(somebody(), label="x", scopes=["read"], days=1)
+    office.tokens.revoke(somebody(), token.id)
+    with pytest.raises(Unauthenticated, match="the token was revoked at"):
+        office.tokens.find(secret)
+    with pytest.raises(Unknown):
+        office.tokens.revoke(somebody(), token.id)
+
+
+def test_somebody_elses_token_is_not_there(office: Office) -> None:
+    token, _ = office.tokens.create(somebody(), label="x", scopes=["read"], days=1)
+    with pytest.raises(Unknown):
+        office.tokens.revoke(somebody(ADMIN), token.id)
+    office.tokens.revoke(somebody(SUPERUSER), token.id)
+
+
+def test_a_read_only_asker_revokes_nothing(office: Office) -> None:
+    token, _ = office.tokens.create(somebody(), label="x", scopes=["read"], days=1)
+    with pytest.raises(Forbidden):
+        office.tokens.revoke(somebody(scopes=frozenset({"read"})), token.id)
+
+
+@pytest.mark.parametrize("scopes", [[], ["admin"], ["Read"], ["agent"], ["agent:"], ["agent:two:words"], ["agent:../x"], ["*"], [""]])
+def test_scopes_that_there_are_not(office: Office, scopes: list[str]) -> None:
+    with pytest.raises(Malformed) as bad:
+        office.tokens.create(somebody(SUPERUSER), label="x", scopes=scopes, days=1)
+    assert bad.value.field == "scopes"
+
+
+@given(
+    uid=st.sampled_from([SUPERUSER, ADMIN, SOMEBODY]),
+    having=st.frozensets(st.sampled_from(["read", "write", "agent:alpha"])),
+    wanted=st.frozensets(st.sampled_from(["read", "write", "agent:alpha", "agent:beta"])),
+    owner=st.sampled_from([SUPERUSER, ADMIN, SOMEBODY]),
+)
+def test_a_token_never_has_more_rights_than_its_maker(uid: int, having: frozenset[str], wanted: frozenset[str], owner: int) -> None:
+    """Only superusers give what they have not: an agent's scope, a token of somebody else."""
+    office, maker = Office(), somebody(uid, having)
+    try:
+        token, _ = office.tokens.create(maker, label="x", scopes=wanted, days=1, uid=owner)
+    except Trouble:
+        return
+    finally:
+        office.counter.close()
+    assert "write" in having
+    assert set(token.scopes) & FULL <= having
+    if uid != SUPERUSER:
+        assert token.uid == uid
+        assert not any(each.startswith("agent:") for each in token.scopes)

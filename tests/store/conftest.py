@@ -1,0 +1,41 @@
+"""Books in single kinds of databases, for what only they can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairbank.store.migrating import migrate
+from tests.contracts.conftest import IN_SQL, migrated_file, postgres_place, sql_place, template15, template18
+from tests.contracts.places import Place
+from tests.support.postgres import PostgresServer
+
+__all__ = ["migrated_file", "postgres_place", "sql_place", "template15", "template18"]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """An SQLite file with empty books."""
+    path = tmp_path / "books.sqlite"
+    migrate(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def file_place(file: Path) -> Iterator[Place]:
+    """The same as a place."""
+    with Place(f"sqlite:///{file}") as place:
+        yield place
+
+
+@pytest.fixture(params=IN_SQL)
+def bare_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Each kind of database without books."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'bare.sqlite'}"
+    else:
+        server: PostgresServer = request.getfixturevalue(request.param)
+        with server.fresh_database() as name:
+            yield server.url(name)

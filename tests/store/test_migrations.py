@@ -1,0 +1,130 @@
+"""A database becomes what the schema says, in one transaction, and is told apart from older and newer ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine, create_engine, event, inspect
+
+from fairbank.store import migrating
+from fairbank.store.migrating import migrate
+from fairbank.store.opening import open_store
+from fairbank.store.schema import REVISION, metadata
+from fairbank.store.sqlite_driver import driver
+from fairbank.values.trouble import Conflict, Unknown, Unreachable
+from tests.contracts.centre import contents, fill
+from tests.contracts.places import Place
+from tests.support.postgres import PostgresServer
+
+MIGRATIONS = Path(migrating.__file__).parent / "migrations"
+
+
+def test_the_newest_migration_is_the_one_the_schema_names() -> None:
+    assert ScriptDirectory(str(MIGRATIONS)).get_heads() == [REVISION]
+
+
+def test_migrations_make_what_the_schema_describes(sql_place: Place) -> None:
+    engine = create_engine(sql_place.url) if sql_place.is_postgres else create_engine(sql_place.url, module=driver)
+    with engine.connect() as connection:
+        wanted = MigrationContext.configure(connection, opts={"compare_type": True, "include_object": _is_ours})
+        differences = compare_metadata(wanted, metadata)
+        checks = {
+            name: sorted(filter(None, (each["name"] for each in inspect(connection).get_check_constraints(name))))
+            for name in metadata.tables
+        }
+    engine.dispose()
+    assert differences == []
+    assert checks == {name: sorted(_checks_of(name)) for name in metadata.tables}
+
+
+def _is_ours(_object: object, name: str | None, kind: str, _reflected: bool, _other: object) -> bool:
+    """Alembic's own table, and the index behind the exclusion constraint, are none of the schema's."""
+    return name not in ("alembic_version", "allocation_periods_apart")
+
+
+def _checks_of(table: str) -> list[str]:
+    return [str(each.name) for each in metadata.tables[table].constraints if type(each).__name__ == "CheckConstraint"]
+
+
+def test_migrating_twice_changes_nothing(sql_place: Place) -> None:
+    store = sql_place.open()
+    fill(store)
+    before = contents(store)
+    assert not migrate(sql_place.url)
+    assert contents(store) == before
+
+
+def test_memory_needs_no_migration() -> None:
+    assert not migrate("memory:")
+
+
+@pytest.mark.parametrize(
+    "statement", ["CREATE TABLE journal", "CREATE TRIGGER allocation_stays", "CREATE VIEW balances", "UPDATE alembic_version"]
+)
+def test_a_migration_that_is_stopped_midway_has_changed_nothing(bare_url: str, statement: str) -> None:
+    """The next try makes all of it."""
+    with _stopped_after(statement), pytest.raises(KeyboardInterrupt):
+        migrate(bare_url)
+    with pytest.raises(Unknown, match="no books"):
+        open_store(bare_url)
+    assert migrate(bare_url)
+    open_store(bare_url).close()
+
+
+@contextmanager
+def _stopped_after(wanted: str) -> Iterator[None]:
+    def stop(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if wanted in " ".join(statement.split()):
+            raise KeyboardInterrupt
+
+    event.listen(Engine, "after_cursor_execute", stop)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "after_cursor_execute", stop)
+
+
+def test_two_servers_may_migrate_at_once(bare_url: str) -> None:
+    with ThreadPoolExecutor(3) as pool:
+        done = list(pool.map(migrate, [bare_url] * 3))
+    assert sorted(done) == [False, False, True]
+
+
+def test_older_books_are_told_to_be_migrated(sql_place: Place) -> None:
+    sql_place.run("UPDATE alembic_version SET version_num = '0002'")
+    with pytest.raises(Conflict, match=f"schema 0002, this Fairbank needs {REVISION}") as told:
+        sql_place.open()
+    assert "fairbank init" in str(told.value.remedy)
+
+
+def test_newer_books_are_left_alone(sql_place: Place) -> None:
+    sql_place.run("UPDATE alembic_version SET version_num = '9999'")
+    for attempt in (migrate, open_store):
+        with pytest.raises(Conflict, match="9999") as told:
+            attempt(sql_place.url)
+        assert "newer Fairbank" in str(told.value.remedy)
+
+
+def test_a_database_that_does_not_exist_is_unreachable(postgres18: PostgresServer) -> None:
+    for attempt in (migrate, open_store):
+        with pytest.raises(Unreachable, match="does not exist"):
+            attempt(postgres18.url("nowhere"))
+
+
+def test_a_server_that_does_not_exist_is_unreachable(tmp_path: Path) -> None:
+    for attempt in (migrate, open_store):
+        with pytest.raises(Unreachable):
+            attempt(f"postgresql://bank@/books?host={tmp_path}")
+
+
+def test_revisions_are_numbered_in_their_order() -> None:
+    names = sorted(path.stem for path in (MIGRATIONS / "versions").glob("v*.py"))
+    assert [re.match(r"v(\d{4})_", name)[1] for name in names] == [f"{number:04}" for number in range(1, len(names) + 1)]  # type: ignore[index]

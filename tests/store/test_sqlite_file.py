@@ -1,0 +1,184 @@
+"""The file of the embedded store: its modes, its journal, and who else may have it open."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from fairbank.store import sqlite
+from fairbank.store.contract import Contention
+from fairbank.store.migrating import migrate
+from fairbank.store.opening import open_store
+from fairbank.store.sqlite import SqliteStore
+from fairbank.store.sqlite_driver import VERSION, driver
+from fairbank.store.sqlite_version import wal_is_safe
+from fairbank.values.trouble import Corrupt, Malformed, Unknown, Unreachable
+from tests.contracts.centre import contents, fill, granted, hold
+
+WITH_THE_BUG = (3, 40, 1)
+WAL = 2  # in bytes 18 and 19 of the file's head
+
+needs_wal = pytest.mark.skipif(not wal_is_safe(VERSION), reason=f"SQLite {VERSION} must not use a write-ahead log")
+
+
+def url(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+def pragma(path: Path, name: str) -> object:
+    connection = driver.connect(str(path))
+    try:
+        return connection.execute(f"PRAGMA {name}").fetchone()[0]
+    finally:
+        connection.close()
+
+
+def test_a_new_file_is_for_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "books.sqlite"
+    migrate(url(path))
+    store = open_store(url(path))
+    fill(store)
+    modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
+    store.close()
+    assert modes["books.sqlite"] == 0o600
+    assert set(modes.values()) == {0o600}
+
+
+def test_odd_names_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "a b?mode=memory#%41é.sqlite"
+    migrate(f"sqlite:///{str(path).replace('?', '%3F')}")
+    assert [each.name for each in tmp_path.iterdir()] in ([path.name], ["a b"])
+
+
+def test_the_folder_must_exist(tmp_path: Path) -> None:
+    missing = tmp_path / "no" / "books.sqlite"
+    for attempt in (migrate, open_store):
+        with pytest.raises(Unknown) as told:
+            attempt(url(missing))
+        assert "mkdir -p" in str(told.value.remedy)
+
+
+def test_without_books_the_remedy_is_init(tmp_path: Path) -> None:
+    with pytest.raises(Unknown) as told:
+        open_store(url(tmp_path / "books.sqlite"))
+    assert told.value.remedy == "fairbank init"
+    (tmp_path / "empty.sqlite").touch()
+    with pytest.raises(Unknown) as told:
+        open_store(url(tmp_path / "empty.sqlite"))
+    assert told.value.remedy == "fairbank init"
+    assert not (tmp_path / "books.sqlite").exists()
+
+
+def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "books.sqlite"
+    path.write_bytes(b"these are no books at all, whatever the name says" * 100)
+    for attempt in (migrate, open_store):
+        with pytest.raises(Corrupt, match="damaged"):
+            attempt(url(path))
+
+
+@needs_wal
+def test_the_journal_is_a_write_ahead_log_and_every_commit_is_synced(file: Path) -> None:
+    store = SqliteStore(file)
+    with store._writing() as connection:
+        facts = {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous", "foreign_keys")}
+    store.close()
+    assert facts == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+
+
+def test_a_library_with_the_bug_is_refused_a_write_ahead_log(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "VERSION", WITH_THE_BUG)
+    for attempt in (migrate, open_store):
+        with pytest.raises(Malformed, match=r"3\.40\.1") as told:
+            attempt(url(file))
+        assert told.value.field == "store.journal"
+        assert "pysqlite3" in str(told.value.remedy)
+        assert 'store.journal = "truncate"' in str(told.value.remedy)
+
+
+def test_a_library_with_the_bug_may_keep_a_rollback_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "VERSION", WITH_THE_BUG)
+    path = tmp_path / "books.sqlite"
+    migrate(url(path), journal="truncate")
+    store = open_store(url(path), journal="truncate")
+    fill(store)
+    granted(store, hold(1, 5))
+    assert contents(store)[2][0].held == 5
+    store.close()
+    assert pragma(path, "journal_mode") != "wal"
+
+
+@needs_wal
+def test_a_file_with_a_write_ahead_log_is_converted_when_it_is_ours_alone(file: Path) -> None:
+    store = open_store(url(file))
+    fill(store)
+    before = contents(store)
+    assert file.read_bytes()[18] == WAL
+    with pytest.raises(Malformed, match="cannot be given the journal"):
+        SqliteStore(file, journal="truncate", patience_seconds=0.1).examine(lambda connection: None)
+    store.close()
+    converted = open_store(url(file), journal="truncate")
+    assert contents(converted) == before
+    granted(converted, hold(1, 5))
+    converted.close()
+    assert file.read_bytes()[18] != WAL
+    back = open_store(url(file))
+    assert contents(back)[2][0].held == 5
+    back.close()
+
+
+def test_in_a_rollback_journal_two_processes_may_share_the_file(file: Path) -> None:
+    one, two = open_store(url(file), journal="truncate"), open_store(url(file), journal="truncate")
+    fill(one)
+    granted(two, hold(1, 5))
+    granted(one, hold(2, 5))
+    assert contents(two)[2][0].held == 10
+    one.close()
+    two.close()
+
+
+def test_an_unknown_journal_is_told(file: Path) -> None:
+    with pytest.raises(Malformed, match="'off' is not a journal") as told:
+        open_store(url(file), journal="off")
+    assert told.value.remedy == "one of wal, truncate"
+
+
+def test_whoever_holds_the_file_too_long_is_contention(file: Path) -> None:
+    store = SqliteStore(file, patience_seconds=0.1)
+    other = driver.connect(str(file), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Contention, match="locked"), store.transaction():
+        pytest.fail("the file is locked")
+    other.execute("ROLLBACK")
+    fill(store)
+    other.close()
+    store.close()
+
+
+def test_all_readers_in_use_is_busy(file: Path) -> None:
+    store = SqliteStore(file, readers=1, patience_seconds=0.1)
+    with store.reading(), pytest.raises(Unreachable), store.reading():
+        pytest.fail("there is one reader only")
+    store.close()
+
+
+def test_a_reader_cannot_write(file: Path) -> None:
+    store = SqliteStore(file)
+    with pytest.raises(Unreachable, match="readonly"), store.reading() as reader:
+        reader._connection.exec_driver_sql("DELETE FROM nonce")  # type: ignore[attr-defined]
+    store.close()
+
+
+def test_a_damaged_page_is_told(file: Path) -> None:
+    store = open_store(url(file))
+    fill(store)
+    granted(store, *(hold(number, 1) for number in range(1, 200)))
+    store.close()
+    pages = bytearray(file.read_bytes())
+    for place in range(4096 * 2, len(pages), 4096):
+        pages[place : place + 200] = b"\xa5" * 200
+    file.write_bytes(pages)
+    with pytest.raises(Corrupt, match="damaged"):
+        contents(open_store(url(file)))

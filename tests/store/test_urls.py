@@ -1,0 +1,64 @@
+"""Which database a URL means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairbank.store.memory import MemoryStore
+from fairbank.store.opening import open_store
+from fairbank.store.urls import MEMORY, POSTGRESQL, SQLITE, path_of, read_url
+from fairbank.values.trouble import Malformed
+
+
+@pytest.mark.parametrize(
+    ("text", "driver"),
+    [
+        ("memory:", MEMORY),
+        ("sqlite:///books.sqlite", SQLITE),
+        ("sqlite:////var/lib/fairbank/books.sqlite", SQLITE),
+        ("postgresql://bank@db.example.org/books", POSTGRESQL),
+        ("postgres://bank@db.example.org/books", POSTGRESQL),
+        ("postgresql+psycopg://bank@/books?host=/run/postgresql", POSTGRESQL),
+    ],
+)
+def test_what_is_understood(text: str, driver: str) -> None:
+    assert read_url(text).drivername == driver
+
+
+def test_the_path_of_a_file() -> None:
+    assert path_of(read_url("sqlite:////var/lib/books.sqlite")) == Path("/var/lib/books.sqlite")
+    assert path_of(read_url("sqlite:///books.sqlite")) == Path("books.sqlite")
+
+
+WRONG = [
+    "",
+    "books.sqlite",
+    "sqlite://",
+    "sqlite:///",
+    "sqlite:///x?mode=ro",
+    "mysql://u@h/d",
+    "postgresql",
+    "sqlite+aiosqlite:///x",
+    "://",
+    "\n",
+]
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_is_not_understood(text: str) -> None:
+    with pytest.raises(Malformed) as told:
+        read_url(text)
+    assert told.value.field == "store.url"
+    assert "postgresql://" in str(told.value.remedy)
+
+
+def test_a_password_is_not_repeated() -> None:
+    with pytest.raises(Malformed) as told:
+        read_url("mysql://bank:secret@db.example.org/books")
+    assert "secret" not in str(told.value)
+
+
+def test_memory_is_opened_empty() -> None:
+    assert isinstance(open_store("memory:"), MemoryStore)
