@@ -73,18 +73,18 @@ class Works:
 
     def serve(self, config: str | None, *, port: int | None, ready: Callable[[str], None]) -> int:
         """Serve until told to stop."""
-        import logging
         from pathlib import Path
 
         from fairbank.rest.credentials import read_secret
         from fairbank.rest.house import furnish
+        from fairbank.rest.log import log_to
         from fairbank.rest.munge import LIBRARY, Munge
         from fairbank.rest.serving import serve
         from fairbank.service.clock import SystemClock
         from fairbank.service.upkeep import Upkeep
 
         settings = self._settings(config)
-        logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+        log_to(sys.stderr)
         clock = SystemClock()
         store = _open(settings)
         library = os.environ.get("FAIRBANK_LIBMUNGE", LIBRARY)

@@ -1,0 +1,130 @@
+"""What the databases themselves refuse, whoever asks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sqlalchemy.exc import DBAPIError
+
+from fairbank.bank.book import Book
+from fairbank.bank.needs import Needs
+from fairbank.bank.run import RunState
+from fairbank.store.contract import Contention, Store
+from fairbank.values.trouble import Corrupt
+from tests.contracts.centre import END, START, charge, contents, fill, granted, hold
+from tests.contracts.places import Place
+
+ALLOCATION = """
+INSERT INTO allocation VALUES (:id, :project, :resource, 'startup', :start, :end, 'active', {no}, 0, 0, 0, 0, 0, 1, {link})
+"""
+
+
+@pytest.fixture
+def filled(sql_place: Place) -> Place:
+    store = sql_place.open()
+    fill(store)
+    granted(store, hold(1, 100), hold(2, 50))
+    granted(store, charge(1, 55))
+    return sql_place
+
+
+def insert(place: Place, number: int, start: int, end: int, *, project: int = 1, resource: str = "cpu") -> None:
+    no, link = ("false", "'\\x00'") if place.is_postgres else ("0", "x'00'")
+    statement = ALLOCATION.format(no=no, link=link)
+    place.run(statement, id=number, project=project, resource=resource, start=start, end=end)
+
+
+@pytest.mark.parametrize(("start", "end"), [(START, END), (START + 1, END - 1), (0, START + 1), (END - 1, END + 1), (0, 2 * END)])
+def test_overlapping_periods_of_one_fund(filled: Place, start: int, end: int) -> None:
+    with pytest.raises(DBAPIError, match="allocation_periods_apart"):
+        insert(filled, 9, start, end)
+
+
+def test_periods_that_meet_and_other_funds(filled: Place) -> None:
+    insert(filled, 7, 0, START)
+    insert(filled, 8, END, END + 1)
+    insert(filled, 9, START, END, resource="gpu")
+
+
+@pytest.mark.parametrize("change", ["start_at = 1001, end_at = 9000001", "end_at = 9000001", "project = 2", "resource = 'cpu'"])
+def test_periods_that_are_moved_into_each_other(filled: Place, change: str) -> None:
+    insert(filled, 8, END, END + 10)
+    insert(filled, 9, START, END, resource="gpu")
+    change = change.replace("9000001", str(END + 1))
+    number = {"project = 2": 1, "resource = 'cpu'": 9}.get(change, 1)
+    with pytest.raises(DBAPIError, match="allocation_periods_apart"):
+        filled.run(f"UPDATE allocation SET {change} WHERE id = {number}")
+
+
+def test_a_period_may_be_moved_within_itself(filled: Place) -> None:
+    filled.run("UPDATE allocation SET start_at = start_at + 1, end_at = end_at - 1")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE journal SET amount = amount + 1 WHERE kind = 'deposit'",
+        "UPDATE journal SET comment = 'never happened'",
+        "DELETE FROM journal WHERE kind = 'hold'",
+        "DELETE FROM journal",
+        "DELETE FROM run",
+        "DELETE FROM run WHERE state = 'charged'",
+        "DELETE FROM allocation WHERE id = 2",
+    ],
+)
+def test_what_was_written_is_never_changed_or_deleted(filled: Place, statement: str) -> None:
+    before = contents(filled.open())
+    with pytest.raises(DBAPIError, match="never changed or deleted"):
+        filled.run(statement)
+    assert contents(filled.open()) == before
+
+
+@pytest.mark.parametrize("table", ["journal", "run", "allocation"])
+def test_nor_truncated(postgres_place: Place, table: str) -> None:
+    with pytest.raises(DBAPIError, match="never changed or deleted"):
+        postgres_place.run(f"TRUNCATE {table} CASCADE")
+
+
+@pytest.mark.parametrize(
+    ("statement", "rule"),
+    [
+        ("UPDATE allocation SET held = held + 100000 WHERE id = 1", "allocation_not_overdrawn"),
+        ("UPDATE allocation SET charged = -1 WHERE id = 1", "allocation_sums"),
+        ("UPDATE allocation SET start_at = end_at WHERE id = 1", "allocation_period"),
+        ("UPDATE user_sum SET held = -1", "user_sum_sums"),
+        ("UPDATE run SET refunded = charged + 1", "run_sums"),
+        ("UPDATE run SET ended_at = NULL WHERE state = 'charged'", "run_resolved_once"),
+        ("UPDATE run SET state = 'held' WHERE state = 'charged'", "run_resolved_once"),
+        ("UPDATE office SET id = 1", "office_is_one"),
+    ],
+)
+def test_figures_that_cannot_be(filled: Place, statement: str, rule: str) -> None:
+    with pytest.raises(DBAPIError, match=rule):
+        filled.run(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE run SET job_id = 1",
+        "UPDATE project SET gname = 'physics'",
+        "UPDATE project SET gid = 100",
+        "UPDATE project SET account = 'physics'",
+    ],
+)
+def test_what_is_there_once_only(filled: Place, statement: str) -> None:
+    with pytest.raises(DBAPIError, match=r"(?i)unique"):
+        filled.run(statement)
+
+
+def writing(store: Store, change: dict[str, Any]) -> None:
+    """Write an allocation that the ledger would never have made."""
+    import msgspec
+
+    with store.transaction() as transaction:
+        book = transaction.book(Needs(allocations={1}, entries=1))
+        book.allocations[1] = msgspec.structs.replace(book.allocations[1], **change)
+        book.touched.add(1)
+        book.entries = contents(store)[5][:0]  # type: ignore[assignment]
+        transaction.write(book)
