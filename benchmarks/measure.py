@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -11,6 +12,11 @@ import msgspec
 
 Say = Callable[[str], None]
 """Told what is being done, for whoever waits."""
+
+
+def to_stderr(what: str) -> None:
+    """Say it there, with the time of day."""
+    print(time.strftime("%H:%M:%S"), what, file=sys.stderr, flush=True)
 
 
 class Figure(msgspec.Struct, frozen=True):

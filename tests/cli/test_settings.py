@@ -65,12 +65,12 @@ def test_how_one_signs_in(home: Path) -> None:
     token = home / "token"
     token.touch(mode=0o600)
     token.write_text("fbk_abc\n")
-    assert read_client_settings({}, {}).signer().authorization("GET", "/", b"") is None
+    assert read_client_settings({}, {}).signer().authorization("GET", "/", b"", None, None) is None
     network = {"FAIRBANK_SERVER": "http://bank:8080"}
     assert isinstance(read_client_settings({}, network).signer(), MungeSigner)
     with_token = read_client_settings({}, {**network, "FAIRBANK_TOKEN_FILE": str(token)}).signer()
     assert isinstance(with_token, TokenSigner)
-    assert with_token.authorization("GET", "/", b"") == "Bearer fbk_abc"
+    assert with_token.authorization("GET", "/", b"", None, None) == "Bearer fbk_abc"
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660])

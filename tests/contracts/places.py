@@ -42,8 +42,16 @@ class Place:
 
     def run(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """A statement past the store, as an administrator would send it; committed at once."""
-        engine = create_engine(self.url) if self.is_postgres else create_engine(self.url, module=driver)
-        self._engines.append(engine)
-        with engine.begin() as connection:
+        with self._administrator().begin() as connection:
             found = connection.execute(text(statement), values)
             return [tuple(row) for row in found] if found.returns_rows else []
+
+    def names(self, query: str) -> list[str]:
+        """The names of a query's columns."""
+        with self._administrator().connect() as connection:
+            return list(connection.execute(text(query)).keys())
+
+    def _administrator(self) -> Engine:
+        if not self._engines:
+            self._engines.append(create_engine(self.url) if self.is_postgres else create_engine(self.url, module=driver))
+        return self._engines[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,16 @@ def report(do: str, account: str, job_id: int, *, submitted: int, owner: int, **
     else:
         facts |= {"time_limit": 7_200}
     return facts | more
+
+
+async def filled(wire: Wire, thousands: int) -> None:
+    """A history, so that a backup takes a while: so many thousand runs of a project of their own."""
+    await found(wire, "history", 4_001, credit=10**9)
+    for each in range(thousands):
+        facts = [{"job_id": each * 1_000 + number + 1, "submitted": int(time.time()), "owner": number % 50} for number in range(1_000)]
+        for do, amount in (("hold", SU), ("complete", 7)):
+            reports = [report(do, "history", amount=amount, **more) for more in facts]
+            assert {row["status"] for row in (await wire.ask("POST", "/job/bulk", {"reports": reports})).data} == {201}
 
 
 @dataclass

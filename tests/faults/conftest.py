@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
+from tests.faults.backups import taken_in_a_storm
 from tests.support.postgres import PostgresServer
+from tests.support.server import FairbankServer, banking
+from tests.support.wire import run
 
 Tell = Callable[[str], None]
 
@@ -50,6 +55,28 @@ def database(postgres18: PostgresServer) -> Iterator[str]:
     """The URL of a fresh database on PostgreSQL 18."""
     with postgres18.fresh_database() as name:
         yield postgres18.url(name)
+
+
+@pytest.fixture
+def fresh(postgres18: PostgresServer) -> Iterator[Callable[[], str]]:
+    """Makes fresh databases, dropped in the end."""
+    with ExitStack() as made:
+        yield lambda: postgres18.url(made.enter_context(postgres18.fresh_database()))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def serving(request: pytest.FixtureRequest) -> Iterator[FairbankServer]:
+    """A running bank, on either store."""
+    with banking(request.getfixturevalue("database") if request.param == "postgresql" else None) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def backup(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A backup taken while clients were at work: two projects, a few thousand entries."""
+    with banking() as server:
+        (taken,), _ = run(taken_in_a_storm(server, 1, 1, tmp_path_factory.mktemp("backup")))
+    return taken.path
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -307,7 +307,7 @@ def test_a_bank_that_says_nothing() -> None:
 
 def test_munge_signs_each_request_anew(munged: Munged) -> None:
     signer = MungeSigner("bank", socket=str(munged.socket), library=str(munged.libmunge))
-    first, second = (signer.authorization("GET", "/whoami", b"") for _ in range(2))
+    first, second = (signer.authorization("GET", "/whoami", b"", None, None) for _ in range(2))
     assert first.startswith("Munge MUNGE:")
     assert first != second
     assert "/whoami" in munged.decode(first.removeprefix("Munge ")).stdout

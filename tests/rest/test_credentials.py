@@ -110,8 +110,9 @@ def test_whatever_can_be_signed_has_its_own_statement(
 def test_the_statement_is_what_the_manual_says() -> None:
     assert statement(Asked.of("POST", "/job?page=2", b"", BANK), NONCE) == (
         b"fairbank request 1\nPOST\n/job?page=2\ne3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n"
-        b"bank.example.org\n0f1e2d3c4b5a69788796a5b4c3d2e1f0"
+        b"bank.example.org\n\n\n0f1e2d3c4b5a69788796a5b4c3d2e1f0"
     )
+    assert statement(Asked.of("POST", "/job", b"", BANK, acting_as="ayla", key="k-7"), NONCE).endswith(b"\nayla\nk-7\n" + NONCE.encode())
 
 
 @pytest.mark.parametrize(
@@ -164,6 +165,8 @@ def test_the_right_request_gives_its_nonce() -> None:
         ("path or query", ASKED._replace(target="/job?page=20")),
         ("body hash", Asked.of("POST", "/job?page=2", b'{"amount": 61}', BANK)),
         ("server name", ASKED._replace(audience="other.example.org")),
+        ("user acted as", ASKED._replace(acting_as="root")),
+        ("idempotency key", ASKED._replace(key="another")),
     ],
 )
 def test_another_request_is_refused_and_told_what_differs(differs: str, asked: Asked) -> None:

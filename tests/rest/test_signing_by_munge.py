@@ -72,6 +72,13 @@ def test_a_body_is_signed_with_it(munged: Munged, folder: Path) -> None:
         assert server.tcp.post("/project", content=body, headers=signed(munged, "POST", "/project", body)).status_code == 201
 
 
+@pytest.mark.parametrize(("header", "differs"), [("X-Fairbank-As", "user acted as"), ("Idempotency-Key", "idempotency key")])
+def test_a_header_that_changes_the_request_is_signed_with_it(munged: Munged, folder: Path, header: str, differs: str) -> None:
+    with served(folder, munge=at(munged)) as server:
+        answer = whoami(server, {**signed(munged, "GET", "/whoami"), header: "1000"})
+        assert _said(answer) == (401, f"the credential is for another request: the {differs} differs")
+
+
 @pytest.mark.parametrize(
     ("method", "target", "name", "differs"),
     [

@@ -88,6 +88,11 @@ def test_a_read_only_token_reads(world: World) -> None:
         assert (answer.status_code, answer.json()["field"]) == (403, "scopes"), path
 
 
+def test_an_agents_read_only_token_reports_nothing(world: World) -> None:
+    assert world.ask("POST", "/job", token=world.token(AGENT, "read"), json=report(1)).status_code == 403
+    assert world.ask("POST", "/job/bulk", token=world.token(AGENT, "read"), json={"reports": [report(1)]}).status_code == 403
+
+
 def test_an_agents_token_reports_for_its_cluster_and_does_nothing_else(world: World) -> None:
     secret = world.token(STRANGER, "agent:alpha")
     assert world.ask("POST", "/job", token=secret, json=report(1)).status_code == 201

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import msgspec
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from fairbank.bank.book import Book
-from fairbank.bank.needs import Needs
-from fairbank.bank.run import RunState
-from fairbank.store.contract import Contention, Store
+from fairbank.bank.ledger import Done, judge
+from fairbank.bank.needs import Needs, needs_of
+from fairbank.bank.policy import Policy
+from fairbank.bank.wish import Asked, Deposit
+from fairbank.store.contract import Contention
 from fairbank.values.trouble import Corrupt
-from tests.contracts.centre import END, START, charge, contents, fill, granted, hold
+from fairbank.values.units import SuMinutes
+from tests.contracts.centre import END, START, allocation, charge, contents, fill, granted, hold
 from tests.contracts.places import Place
 
 ALLOCATION = """
@@ -118,13 +119,36 @@ def test_what_is_there_once_only(filled: Place, statement: str) -> None:
         filled.run(statement)
 
 
-def writing(store: Store, change: dict[str, Any]) -> None:
-    """Write an allocation that the ledger would never have made."""
-    import msgspec
+def test_figures_that_break_a_rule_are_told_as_a_bug(filled: Place) -> None:
+    """Should the ledger ever write such, nothing is written, and the rule is named."""
+    store = filled.open()
+    before = contents(store)
+    asked = Asked(Deposit(allocation=1, amount=SuMinutes(5)), START, 0)
+    with pytest.raises(Corrupt, match="allocation_not_overdrawn"), store.transaction() as transaction:
+        book = transaction.book(needs_of([asked]))
+        judge(book, asked, Policy())
+        book.allocations[1] = msgspec.structs.replace(book.allocations[1], held=SuMinutes(10**6))
+        transaction.write(book)
+    assert contents(store) == before
+    granted(store, asked.wish)
 
-    with store.transaction() as transaction:
+
+def test_rows_that_another_server_wrote_meanwhile_are_contention(filled: Place) -> None:
+    store = filled.open()
+    (known, *_) = contents(store)[4]
+    with pytest.raises(Contention), store.transaction() as transaction:
         book = transaction.book(Needs(allocations={1}, entries=1))
-        book.allocations[1] = msgspec.structs.replace(book.allocations[1], **change)
-        book.touched.add(1)
-        book.entries = contents(store)[5][:0]  # type: ignore[assignment]
+        judge(book, Asked(Deposit(allocation=1, amount=SuMinutes(5)), START, 0), Policy())
+        book.put_run(msgspec.structs.replace(known, id=10**9))
+        transaction.write(book)
+
+
+def test_an_overlap_that_another_server_opened_meanwhile_is_contention(filled: Place) -> None:
+    store = filled.open()
+    asked = Asked(allocation(1, 5), START, 0)
+    with pytest.raises(Contention), store.transaction() as transaction:
+        needs = needs_of([asked])
+        needs.funds.clear()
+        book = transaction.book(needs)
+        assert isinstance(judge(book, asked, Policy()), Done)
         transaction.write(book)

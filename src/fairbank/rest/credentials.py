@@ -3,7 +3,7 @@
     Authorization: Munge MUNGE:AwQFAA...:     its payload is the statement of this very request
     Authorization: Bearer fbk_Zk3v...         good until it expires or is taken back
 
-One header for both, so that no request carries two identities. The statement is six lines without a newline at the end,
+One header for both, so that no request carries two identities. The statement is eight lines without a newline at the end,
 so that a shell script can make one with printf, sha256sum and munge:
 
     fairbank request 1
@@ -11,6 +11,8 @@ so that a shell script can make one with printf, sha256sum and munge:
     /job?page=2                               path and query as sent, percent-encoded
     e3b0c44298fc1c149afbf4c8996fb924...       SHA-256 of the body in hexadecimal
     bank.example.org                          the server's name
+                                              X-Fairbank-As as sent, empty when there is none
+    2c1d-deposit-7                            Idempotency-Key as sent, empty when there is none
     0f1e2d3c4b5a69788796a5b4c3d2e1f0          the nonce, new for each request
 """
 
@@ -48,11 +50,16 @@ class Asked(NamedTuple):
     target: str
     body_sha256: str
     audience: str
+    acting_as: str = ""
+    key: str = ""
 
     @classmethod
-    def of(cls, method: str, target: str, body: bytes, audience: str) -> Asked:
-        """The request as it goes over the wire; `audience` is the server's configured name."""
-        return cls(method, target, hashlib.sha256(body).hexdigest(), audience)
+    def of(cls, method: str, target: str, body: bytes, audience: str, *, acting_as: str | None = None, key: str | None = None) -> Asked:
+        """The request as it goes over the wire; `audience` is the server's configured name.
+
+        `acting_as` and `key` are the two headers that change what a request does: X-Fairbank-As and Idempotency-Key.
+        """
+        return cls(method, target, hashlib.sha256(body).hexdigest(), audience, acting_as or "", key or "")
 
 
 def target_of(raw_path: bytes, query: bytes) -> str:
@@ -68,6 +75,8 @@ _LINES = (
     ("path or query", r"/[\x21-\x7e]*", 8_192),
     ("body hash", "[0-9a-f]{64}", 64),
     ("server name", r"[\x21-\x7e]+", 255),
+    ("user acted as", r"[\x21-\x7e]*", 64),
+    ("idempotency key", r"[\x21-\x7e]*", 128),
     ("nonce", "[0-9a-f]{32}", 32),
 )
 

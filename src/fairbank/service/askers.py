@@ -67,13 +67,14 @@ def asker_of(
             raise Forbidden("only staff may act as another user", field="as", remedy="leave out --as")
         if uid in staff.superusers and actor not in staff.superusers:
             raise Forbidden("an admin may not act as a superuser", field="as", remedy="name a user without that role")
-    from_scopes = frozenset(scope.removeprefix("agent:") for scope in scopes if scope.startswith("agent:"))
+    own = frozenset() if uid != actor else frozenset(scope.removeprefix("agent:") for scope in scopes if scope.startswith("agent:"))
+    named = staff.agents.get(uid, frozenset()) if "write" in scopes else frozenset()
     return Asker(
         actor=actor,
         uid=uid,
         superuser=uid in staff.superusers,
         admin=uid in staff.admins,
-        clusters=from_scopes | staff.agents.get(uid, frozenset()),
+        clusters=own | named,
         roles=roles,
         scopes=scopes,
     )

@@ -79,9 +79,8 @@ class _Walk:
 
     def _book(self, book: int, entries: Iterator[Entry]) -> None:
         fold = Fold(book, self._heads.get(book))
-        for entry in entries:
+        for self._entries, entry in enumerate(entries, self._entries + 1):
             fold.add(entry)
-            self._entries += 1
             if self._progress and self._entries % _STEP == 0:
                 self._progress(self._entries, self._of)
         fold.finish()

@@ -7,7 +7,7 @@ from fairbank.store.contract import PAGE_MAX, Page, ProjectQuery, Store
 from fairbank.values.time import Clock
 from fairbank.values.trouble import Unknown
 
-_FRESH_SECONDS = 5  # how long another server's change of a parent may go unnoticed
+_FRESH_SECONDS = 5  # how long another server's change of a parent may go unnoticed, or that the books were replaced by a backup
 
 
 class Directory:
@@ -39,7 +39,7 @@ class Directory:
 
     def by_id(self, number: int) -> Project:
         """Raises Unknown."""
-        if number not in self._by_id:
+        if number not in self._by_id or self._stale():
             self.refresh()
         found = self._by_id.get(number)
         if found is None:

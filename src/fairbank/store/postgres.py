@@ -22,8 +22,6 @@ PATIENCE_SECONDS = 30
 # How a connection is made, unless the URL says otherwise: a server that vanished is noticed.
 _CONNECTING = {"connect_timeout": "10", "application_name": "fairbank", "keepalives_idle": "30", "tcp_user_timeout": "30000"}
 
-# Nothing hangs for ever: not on a lock, not in a statement, not because a server of ours stopped in the middle.
-_LIMITS = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout")
 _WRITING = {
     # Every statement of a batch looks rows up by their keys. Plans made once, and never for reading whole tables, keep that
     # so even while the statistics of a young, fast-growing table are stale.
@@ -43,10 +41,12 @@ class PostgresStore(SqlStore):
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
     def __init__(self, url: URL, *, readers: int = 8, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        limit = f"{round(patience_seconds * 1000)}ms"
+        # Nothing hangs for ever: not on a lock, not in a statement, not because a server of ours stopped in the middle.
+        patience, more = (f"{round(patience_seconds * 1000 * times)}ms" for times in (1, 2))
+        limits = {"lock_timeout": patience, "statement_timeout": more, "idle_in_transaction_session_timeout": more}
         super().__init__(
-            _engine(url, _WRITING | dict.fromkeys(_LIMITS, limit), 4, patience_seconds),
-            _engine(url, _READING | {"lock_timeout": limit}, readers, patience_seconds),
+            _engine(url, _WRITING | limits, 4, patience_seconds),
+            _engine(url, _READING | {"lock_timeout": patience}, readers, patience_seconds),
         )
         self._numbers = EntryNumbers()
 

@@ -18,7 +18,7 @@ from fairbank.store.reading import SqlReader
 from fairbank.store.rows import token_row
 from fairbank.store.troubles import as_troubles
 from fairbank.values.time import Instant
-from fairbank.values.trouble import Unreachable
+from fairbank.values.trouble import Busy, Unreachable
 
 _TURN_SECONDS = 60
 
@@ -60,8 +60,8 @@ class SqlStore(ABC):
 
     @contextmanager
     def filling(self, *, replace: bool) -> Iterator[Filling]:
-        """Fill the store from a backup. Raises Conflict when it is not empty and `replace` is false."""
-        with self._writing() as connection:
+        """Fill the store from a backup. Raises Conflict when it is not empty and `replace` is false, Busy."""
+        with self._writing_once() as connection:
             filling = self._filling_over(connection)
             filling.begin(replace=replace)
             yield filling
@@ -80,12 +80,12 @@ class SqlStore(ABC):
         """Whether there was such a token, still valid."""
         t = schema.token.c
         valid = (t.id == number, t.revoked_at.is_(None), t.expires_at > now)
-        with self._writing() as connection:
+        with self._writing_once() as connection:
             return connection.execute(update(schema.token).where(*valid).values(revoked_at=now)).rowcount == 1
 
     def examine(self, demand: Callable[[Connection], None]) -> None:
         """Let `demand` look at the database before anything else does, and raise what it finds wrong."""
-        with self._writing() as connection:
+        with self._writing_once() as connection:
             demand(connection)
 
     def close(self) -> None:
@@ -104,6 +104,15 @@ class SqlStore(ABC):
                 connection.commit()
         finally:
             self._turn.release()
+
+    @contextmanager
+    def _writing_once(self) -> Iterator[Connection]:
+        """The same for whoever does not try again. Raises Busy when other writers are in the way."""
+        try:
+            with self._writing() as connection:
+                yield connection
+        except Contention as others:
+            raise Busy(f"other writers are in the way: {others}") from others
 
 
 @contextmanager

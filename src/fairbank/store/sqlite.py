@@ -44,7 +44,7 @@ class SqliteStore(SqlStore):
 
     def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
         """Remember a nonce until it expires; False when it was spent before."""
-        with self._writing() as connection:
+        with self._writing_once() as connection:
             connection.exec_driver_sql(_SQL["forget"], (now,))
             return connection.exec_driver_sql(_SQL["spend"], (nonce, uid, expires)).first() is not None
 

@@ -60,7 +60,7 @@ class Client:
             "Content-Length": str(len(sent)) if method != "GET" else None,
             "Idempotency-Key": key,
             "X-Fairbank-As": self._acting_as,
-            "Authorization": self._signer.authorization(method, target, sent),
+            "Authorization": self._signer.authorization(method, target, sent, self._acting_as, key),
         }
         status, answer = self._exchange(_head(method, target, headers) + sent)
         return read_answer(status, answer, self.address)

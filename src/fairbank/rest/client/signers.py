@@ -6,7 +6,7 @@ from __future__ import annotations
 class Signer:
     """Says nothing: on the Unix socket the kernel tells the bank who is there."""
 
-    def authorization(self, method: str, target: str, body: bytes) -> str | None:
+    def authorization(self, method: str, target: str, body: bytes, acting_as: str | None, key: str | None) -> str | None:
         """The `Authorization` header for one request, if it needs one."""
         return None
 
@@ -17,7 +17,7 @@ class TokenSigner(Signer):
     def __init__(self, token: str) -> None:
         self._token = token
 
-    def authorization(self, method: str, target: str, body: bytes) -> str:
+    def authorization(self, method: str, target: str, body: bytes, acting_as: str | None, key: str | None) -> str:
         return f"Bearer {self._token}"
 
 
@@ -27,9 +27,9 @@ class MungeSigner(Signer):
     def __init__(self, audience: str, *, socket: str | None = None, library: str | None = None) -> None:
         self._audience, self._socket, self._library = audience, socket, library
 
-    def authorization(self, method: str, target: str, body: bytes) -> str:
+    def authorization(self, method: str, target: str, body: bytes, acting_as: str | None, key: str | None) -> str:
         from fairbank.rest.credentials import Asked, sign  # noqa: PLC0415  only who signs with MUNGE pays for ctypes and hashlib
         from fairbank.rest.munge import LIBRARY, Munge  # noqa: PLC0415
 
         munge = Munge(socket=self._socket, library=self._library or LIBRARY)
-        return sign(munge, Asked.of(method, target, body, self._audience))
+        return sign(munge, Asked.of(method, target, body, self._audience, acting_as=acting_as, key=key))

@@ -1,0 +1,45 @@
+"""What it costs to start the everyday commands, beside a Python that does nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+
+from benchmarks.books import books, sqlite_folder
+from benchmarks.measure import Figure, Say, Table, at_most
+from tests.support.server import FAIRBANK, banking
+
+HELP_MS, BALANCE_MS = 60, 120
+NOTHING, HELP, BALANCE = "python -c pass", "fairbank --help", "fairbank balance, over the socket"
+
+
+def measure(*, short: bool, say: Say) -> list[Table]:
+    rounds = 5 if short else 40
+    with sqlite_folder() as folder:
+        url = f"sqlite:///{folder}/books.sqlite"
+        with books(url, 3):
+            pass
+        with banking(url) as bank:
+            commands = {NOTHING: [sys.executable, "-c", "pass"], HELP: [FAIRBANK, "--help"], BALANCE: [FAIRBANK, "balance"]}
+            say(f"{', '.join(commands)}: {rounds} rounds")
+            seen: dict[str, list[float]] = {name: [] for name in commands}
+            for number in range(rounds + 1):
+                for name, command in commands.items():
+                    taken = cpu_ms(command, bank.environment)
+                    if number:  # the first time the disk is asked as well
+                        seen[name].append(taken)
+    figures = {name: Figure(name, "ms", tuple(values)) for name, values in seen.items()}
+    promises = (at_most(HELP, figures[HELP], HELP_MS), at_most(BALANCE, figures[BALANCE], BALANCE_MS))
+    return [Table("Starting a command", "Processor time, user and system together, until the command has ended.", tuple(figures.values()), promises)]
+
+
+def cpu_ms(command: list[str], environment: Mapping[str, str]) -> float:
+    """Run a command that must succeed; what it took of the processor."""
+    process = subprocess.Popen(command, env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
+    return (used.ru_utime + used.ru_stime) * 1_000

@@ -1,0 +1,128 @@
+"""The same operations over HTTP: our server, asked for one job at a time and in bulk, beside a bank made HADM's way."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.books import books, postgres_server, sqlite_folder
+from benchmarks.load import Order, Round, load
+from benchmarks.measure import Figure, Say, Table, at_least, ratio
+from tests.support.account import Account
+from tests.support.keeper import Kept
+from tests.support.keeper import Order as ToKeep
+from tests.support.server import banking
+from tests.support.waiting import wait_until
+
+ALLOCATIONS = 1_000
+SINGLE, BULK, HADM = "Fairbank, one job a request", "Fairbank, 100 jobs a request", "HADM's way, one job a request"
+CONNECTIONS, BULK_CONNECTIONS, BULK_SIZE = 64, 8, 100
+
+
+class Scale(msgspec.Struct, frozen=True):
+    rounds: int
+    seconds: float
+
+
+LONG = Scale(7, 3.0)
+SHORT = Scale(2, 1.0)
+
+
+def measure(*, short: bool, say: Say) -> list[Table]:
+    scale = SHORT if short else LONG
+    with ExitStack() as stack:
+        server, _ = stack.enter_context(postgres_server())
+        ours, theirs = (stack.enter_context(server.fresh_database()) for _ in range(2))
+        with books(server.url(ours), ALLOCATIONS):
+            pass
+        bank = str(stack.enter_context(banking(server.url(ours))).socket)
+        hadm = stack.enter_context(hadm_way(server.conninfo(theirs)))
+        seen = _rounds(
+            {
+                SINGLE: _Client(bank, CONNECTIONS, scale.seconds, first_job=1),
+                BULK: _Client(bank, BULK_CONNECTIONS, scale.seconds, first_job=1_000_000_000, bulk=BULK_SIZE),
+                HADM: _Client(hadm, CONNECTIONS, scale.seconds, first_job=1),
+            },
+            scale.rounds,
+            say,
+        )
+    return [_table(seen)]
+
+
+class _Client:
+    """One kind of client, whose rounds never meet a job twice."""
+
+    def __init__(self, at: str, connections: int, seconds: float, *, first_job: int, bulk: int = 0) -> None:
+        self._order = Order(at, connections, seconds, first_job, ALLOCATIONS, bulk)
+
+    def round(self) -> Round:
+        came = load(self._order)
+        self._order = msgspec.structs.replace(self._order, first_job=self._order.first_job + came.jobs)
+        return came
+
+
+def _rounds(clients: Mapping[str, _Client], rounds: int, say: Say) -> dict[str, list[Round]]:
+    seen: dict[str, list[Round]] = {name: [] for name in clients}
+    for number in range(rounds):
+        for name, client in clients.items():
+            say(f"{name}, round {number + 1} of {rounds}")
+            seen[name].append(client.round())
+    return seen
+
+
+def _table(seen: Mapping[str, list[Round]]) -> Table:
+    def figure(name: str, of: Callable[[Round], float], unit: str, what: str = "") -> Figure:
+        return Figure(name + what, unit, tuple(of(each) for each in seen[name]))
+
+    rates = {name: figure(name, lambda each: each.rate, "operations/s") for name in seen}
+    waits = [
+        figure(name, of, "ms", what) for name in seen for what, of in ((", p50", lambda each: each.p50_ms), (", p99", lambda each: each.p99_ms))
+    ]
+    return Table(
+        "Over HTTP on PostgreSQL",
+        f"Clients on the Unix socket that report the start of a job, wait, report its end, wait, and begin again: {CONNECTIONS} of them with "
+        f"one job in each request, {BULK_CONNECTIONS} with {BULK_SIZE}. The wait is for a whole request. Clients, server and database share the machine.",
+        (*rates.values(), *waits),
+        (
+            ratio("of HADM's way, one job a request", rates[SINGLE], rates[HADM], 3),
+            ratio("of HADM's way, 100 jobs a request", rates[BULK], rates[HADM], 20),
+        ),
+    )
+
+
+@contextmanager
+def hadm_way(conninfo: str) -> Iterator[str]:
+    """The other bank, on a new database; its socket."""
+    account = Account.ourselves()
+    with sqlite_folder() as folder:
+        path, log = folder / "hadm.sock", folder / "log"
+        kept = Kept(
+            ToKeep(
+                command=[sys.executable, "-m", "benchmarks.hadm_way", conninfo, str(path), str(ALLOCATIONS)],
+                environment={"PYTHONPATH": str(Path(__file__).parents[1])},
+                folder=str(folder),
+                log=str(log),
+                uid=account.uid,
+                gid=account.gid,
+                groups=account.groups,
+                stop_signal=signal.SIGTERM,
+            )
+        )
+        try:
+            wait_until(lambda: _listens(path) or not kept.running, "HADM's way to listen", seconds=60)
+            if not kept.running:
+                raise RuntimeError(log.read_text()[-2_000:])
+            yield str(path)
+        finally:
+            kept.stop()
+
+
+def _listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0

@@ -1,0 +1,172 @@
+"""A client that asks as fast as it is answered, in a process of its own: the order comes as JSON on standard input, the round goes
+back on standard output.
+
+Each connection reports the start of a job, waits for the answer, reports its end, waits, and begins with the next job; in bulk,
+with so many jobs at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import count, islice
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import msgspec
+import uvloop
+
+from benchmarks.measure import percentile
+
+WARM_SECONDS = 0.5
+STARTED = 1_700_000_000
+
+
+class Order(msgspec.Struct, frozen=True):
+    """Whom to ask, over how many connections, for how long; `bulk` jobs in each request (0: one, by the route for one)."""
+
+    socket: str
+    connections: int
+    seconds: float
+    first_job: int
+    accounts: int
+    bulk: int = 0
+
+
+class Round(msgspec.Struct, frozen=True):
+    """What came of it: operations (a start or an end is one) a second, and how long a request took."""
+
+    rate: float
+    p50_ms: float
+    p99_ms: float
+    jobs: int
+
+
+def load(order: Order) -> Round:
+    """Run the client and wait for its round."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.load"],
+        input=msgspec.json.encode(order),
+        capture_output=True,
+        check=False,
+        cwd=Path(__file__).parents[1],
+    )
+    if done.returncode:
+        raise RuntimeError(f"the client ended early:\n{done.stderr.decode()[-2_000:]}")
+    return msgspec.json.decode(done.stdout, type=Round)
+
+
+class _Sent(NamedTuple):
+    request: bytes
+    operations: int
+
+
+class _Clients:
+    """All connections of one client."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._jobs = count(order.first_job)
+        self.latencies: list[float] = []
+        self.operations = 0
+        self.failed: bytes | None = None
+
+    def requests(self) -> Iterator[_Sent]:
+        """What one connection sends, without an end."""
+        size = self._order.bulk or 1
+        while True:
+            jobs = list(islice(self._jobs, size))
+            for body_of in (self._start, self._end):
+                bodies = ",".join(body_of(job) for job in jobs)
+                yield _Sent(_post("/job/bulk", f'{{"reports":[{bodies}]}}') if self._order.bulk else _post("/job", bodies), size)
+
+    def _start(self, job: int) -> str:
+        return f'{{"do":"hold",{self._facts(job)},"amount":60}}'
+
+    def _end(self, job: int) -> str:
+        ended = STARTED + 1_800
+        return f'{{"do":"complete",{self._facts(job)},"amount":30,"end":{ended},"elapsed":1800,"state":"COMPLETED"}}'
+
+    def _facts(self, job: int) -> str:
+        return (
+            f'"cluster":"load","job_id":{job},"submitted":{STARTED},"owner_uid":1000,"account":"p{job % self._order.accounts}",'
+            f'"partition":"cpu","resource":"cpu","start":{STARTED},"time_limit":3600'
+        )
+
+    async def run(self) -> Round:
+        loop = asyncio.get_running_loop()
+        talking = [
+            (await loop.create_unix_connection(lambda: _Connection(self), self._order.socket))[1] for _ in range(self._order.connections)
+        ]
+        await asyncio.sleep(WARM_SECONDS)
+        self.latencies, self.operations, begun = [], 0, time.perf_counter()
+        await asyncio.sleep(self._order.seconds)
+        seconds, operations, latencies = time.perf_counter() - begun, self.operations, self.latencies
+        for each in talking:
+            each.stop()
+        await asyncio.gather(*(each.stopped for each in talking))
+        if self.failed is not None:
+            raise SystemExit(self.failed.decode(errors="replace"))
+        jobs = next(self._jobs) - self._order.first_job
+        return Round(operations / seconds, percentile(latencies, 0.5) * 1_000, percentile(latencies, 0.99) * 1_000, jobs)
+
+
+class _Connection(asyncio.Protocol):
+    """One request at a time."""
+
+    def __init__(self, clients: _Clients) -> None:
+        self._clients = clients
+        self._requests = clients.requests()
+        self._received = b""
+        self._stopping = False
+        self.stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._ask()
+
+    def _ask(self) -> None:
+        self._sent = next(self._requests)
+        self._begun = time.perf_counter()
+        self._transport.write(self._sent.request)
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        head, found, body = self._received.partition(b"\r\n\r\n")
+        if not found or len(body) < _length(head):
+            return
+        self._received = b""
+        clients = self._clients
+        clients.latencies.append(time.perf_counter() - self._begun)
+        clients.operations += self._sent.operations
+        if head[9:11] != b"20" or b'"status":4' in body:
+            clients.failed = head + b"\n" + body[:2_000]
+            self._stopping = True
+        if self._stopping:
+            self._transport.close()
+        else:
+            self._ask()
+
+    def stop(self) -> None:
+        """After the answer that is due."""
+        self._stopping = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._stopping:
+            self._clients.failed = b"the server hung up"
+        self.stopped.set_result(None)
+
+
+def _post(path: str, body: str) -> bytes:
+    return f"POST {path} HTTP/1.1\r\nhost: bank\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n{body}".encode("ascii")
+
+
+def _length(head: bytes) -> int:
+    return int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(msgspec.json.encode(uvloop.run(_Clients(msgspec.json.decode(sys.stdin.buffer.read(), type=Order)).run())))

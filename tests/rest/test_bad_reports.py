@@ -1,0 +1,160 @@
+"""What bad reports of runs get, one by one and in bulk; and what becomes of the same report sent twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.rest.refused import JSON, WHY, refused
+from tests.rest.world import AGENT, NOW, SUPERUSER, World, report
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(field=st.sampled_from([*report(1), "resource", "qos", "tres", "amount", "key", "comment", "restart"]), value=anything)
+def test_a_report_with_anything_in_any_field_is_taken_or_told_which_field_is_wrong(old_world: World, field: str, value: object) -> None:
+    answer = old_world.ask("POST", "/job", AGENT, json={**report(1), field: value})
+    assert answer.status_code in (200, 201, 400, 402, 403, 404, 409)
+    if answer.status_code == 400:
+        assert answer.json()["field"].partition(".")[0].partition("[")[0] in (field, "billing")
+
+
+# --- reports of runs ---
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ({"do": "start"}, "do"),
+        ({"cluster": "al pha"}, "cluster"),
+        ({"job_id": 0}, "job_id"),
+        ({"job_id": 2**32}, "job_id"),
+        ({"job_id": 1.0}, "job_id"),
+        ({"submitted": -1}, "submitted"),
+        ({"submitted": 2**53}, "submitted"),
+        ({"submitted": "2026-11-21"}, "submitted"),
+        ({"restart": 65_536}, "restart"),
+        ({"owner_uid": -1}, "owner_uid"),
+        ({"owner_uid": "root"}, "owner_uid"),
+        ({"account": "chem\n"}, "account"),
+        ({"partition": "=cmd"}, "partition"),
+        ({"partition": "nosuch"}, "partition"),
+        ({"resource": "../x"}, "resource"),
+        ({"qos": "a b"}, "qos"),
+        ({"start": 10**12}, "start"),
+        ({"time_limit": -1}, "time_limit"),
+        ({"time_limit": 10**10}, "time_limit"),
+        ({"time_limit": "UNLIMITED"}, "time_limit"),
+        ({"billing": -1}, "billing"),
+        ({"billing": "NaN"}, "billing"),
+        ({"billing": "Infinity"}, "billing"),
+        ({"billing": "1e999999"}, "billing"),
+        ({"billing": "1e-999999"}, "billing"),
+        ({"billing": "one"}, "billing"),
+        ({"billing": True}, "billing"),
+        ({"billing": None}, "billing"),
+        ({"billing": None, "tres": "cpu"}, "tres"),
+        ({"billing": None, "tres": "cpu=1,cpu=2"}, "tres"),
+        ({"billing": None, "tres": "bananas=1"}, "tres"),
+        ({"billing": None, "tres": "x" * 501}, "tres"),
+        ({"billing": 10**12, "time_limit": 10**8}, "amount"),
+        ({"amount": -1}, "amount"),
+        ({"amount": 1.5}, "amount"),
+        ({"amount": 10**15 + 1}, "amount"),
+        ({"key": "a b"}, "key"),
+        ({"key": ""}, "key"),
+        ({"key": "k" * 129}, "key"),
+        ({"comment": "a\nb"}, "comment"),
+        ({"walltime": 5}, "walltime"),
+        ({"end": NOW}, "end"),
+    ],
+)  # fmt: skip
+def test_reports(old_world: World, more: dict[str, Any], field: str) -> None:
+    status = 404 if more.get("partition") == "nosuch" else 400
+    refused(old_world, AGENT, "POST", "/job", status, field, json={**report(5), **more})
+
+
+@pytest.mark.parametrize("state", ["", "completed", "CANCELLED by 5", "A" * 33, "X\n", None], ids=repr)
+def test_final_states(old_world: World, state: object) -> None:
+    body = report(6, do="complete", end=NOW, elapsed=60, state=state)
+    refused(old_world, AGENT, "POST", "/job", 400, "state", json=body)
+
+
+@pytest.mark.parametrize(
+    ("billing", "amount"), [(0.1, 6), ("0.1", 6), (1 / 3, 20), ("0.3333333333333333333333333333", 20), (1e-30, 1), (0, 0)]
+)
+def test_a_price_is_taken_by_its_decimals_and_rounded_up_once(world: World, billing: object, amount: int) -> None:
+    """0.1 as binary fraction is a little more than a tenth, which would cost a seventh minute."""
+    assert world.ask("POST", "/job", AGENT, json=report(5, billing=billing)).json()["data"]["amount"] == amount
+
+
+# --- many reports at once ---
+
+
+@pytest.mark.parametrize("reports", [[], [report(1)] * 1_001, None, {}, "x"], ids=["none", "1001", "null", "object", "text"])
+def test_too_few_or_too_many_reports(old_world: World, reports: object) -> None:
+    refused(old_world, AGENT, "POST", "/job/bulk", 400, "reports", json={"reports": reports})
+
+
+def test_a_thousand_reports(world: World) -> None:
+    rows = world.ask("POST", "/job/bulk", AGENT, json={"reports": [report(5_000 + each) for each in range(1_000)]}).json()["data"]
+    assert [each["status"] for each in rows] == [201] * 1_000
+
+
+def test_one_bad_report_spoils_no_other(world: World) -> None:
+    good, dear = report(21), report(22, amount=10**9)
+    reports: list[Any] = [
+        good,
+        {**good, "job_id": 1.5},
+        7,
+        report(24, cluster="beta"),
+        dear,
+        {**good, "account": "nosuch", "job_id": 25},
+        good,
+    ]
+    rows = world.ask("POST", "/job/bulk", AGENT, json={"reports": reports}).json()["data"]
+    assert [each["status"] for each in rows] == [201, 400, 400, 403, 402, 404, 200]
+    assert [each.get("field") for each in rows] == [None, "job_id", None, "cluster", None, "account", None]
+    assert rows[4]["refusal"]["reason"] == "OVERDRAWN"
+    assert rows[6]["granted"]["again"]
+
+
+def test_a_bulk_that_is_no_json_is_refused_whole(old_world: World) -> None:
+    refused(old_world, AGENT, "POST", "/job/bulk", 400, None, content=b'{"reports":[{"do":"hold"},', headers=JSON)
+
+
+# --- the same thing twice ---
+
+
+def test_the_same_report_again_is_answered_again_and_counted_once(world: World) -> None:
+    first, second = (world.ask("POST", "/job", AGENT, json=report(31, key="31-hold")) for _ in range(2))
+    assert (first.status_code, second.status_code) == (201, 200)
+    assert {**second.json()["data"], "again": False} == first.json()["data"]
+
+
+def test_another_report_under_the_same_key_is_a_conflict(world: World) -> None:
+    world.ask("POST", "/job", AGENT, json=report(31, key="k"))
+    problem = refused(world, AGENT, "POST", "/job", 409, None, json=report(32, key="k"))
+    assert (problem["refusal"]["reason"], problem["remedy"]) == ("KEY_TAKEN", "use a new key for a new wish")
+
+
+def test_a_deposit_sent_twice_under_one_key_is_made_once(world: World) -> None:
+    path = f"/alloc/{world.own['allocation']}/deposit"
+    ask = [world.ask("POST", path, SUPERUSER, json={"amount": 60, **WHY}, headers={"Idempotency-Key": "d1"}) for _ in range(2)]
+    assert [each.status_code for each in ask] == [201, 200]
+    assert ask[0].json()["data"]["available"] == ask[1].json()["data"]["available"]
+
+
+@pytest.mark.parametrize("key", ["", "a b", "k" * 129])
+def test_keys_that_are_none(old_world: World, key: str) -> None:
+    path = f"/alloc/{old_world.own['allocation']}/deposit"
+    answer = old_world.ask("POST", path, SUPERUSER, json={"amount": 60, **WHY}, headers={"Idempotency-Key": key})
+    assert answer.status_code == 400
+    assert answer.json()["field"] in ("Idempotency-Key", "key")

@@ -1,0 +1,208 @@
+"""PostgreSQL killed, restarted, slow or full: the store tells what is wrong, and works again by itself."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import Connection, make_url
+
+from fairbank.bank.needs import Needs
+from fairbank.bank.wish import Deposit, Request
+from fairbank.service.audit import Audit
+from fairbank.store.contract import Contention, Store
+from fairbank.store.opening import open_store
+from fairbank.store.postgres import PostgresStore
+from fairbank.values.time import Instant
+from fairbank.values.trouble import Busy, Trouble, Unreachable
+from fairbank.values.units import SuMinutes
+from tests.contracts.centre import START, ask, contents, fill, granted, hold
+from tests.contracts.places import Place
+from tests.support.postgres import PostgresServer
+from tests.support.waiting import wait_until
+
+LATER = Instant(START + 1_000)
+_IDLE = "SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = current_database()"
+
+
+@pytest.fixture(params=["18", "15"])
+def server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
+    """A server that a test may kill; it runs again afterwards."""
+    server: PostgresServer = request.getfixturevalue(f"postgres{request.param}")
+    yield server
+    server.start()
+
+
+@pytest.fixture
+def place(server: PostgresServer, request: pytest.FixtureRequest) -> Iterator[Place]:
+    template = request.getfixturevalue(f"template{request.node.callspec.params['server']}")
+    with server.fresh_database(template) as name, Place(server.url(name)) as place:
+        yield place
+
+
+@pytest.fixture
+def impatient(place: Place) -> Iterator[PostgresStore]:
+    """A store that waits for nothing longer than a moment."""
+    store = PostgresStore(make_url(place.url), readers=1, patience_seconds=0.3)
+    yield store
+    store.close()
+
+
+def test_a_restart_between_two_batches_is_not_even_noticed(server: PostgresServer, place: Place) -> None:
+    store = place.open()
+    fill(store)
+    store.spend(b"one", 1001, START, LATER)
+    server.restart()
+    granted(store, hold(1, 5))
+    assert contents(store)[2][0].held == 5
+    assert not store.spend(b"one", 1001, START, LATER)
+
+
+def test_while_the_server_is_dead_everything_is_unreachable(server: PostgresServer, place: Place) -> None:
+    store = place.open()
+    fill(store)
+    server.kill()
+    for attempt in (lambda: ask(store, hold(1, 5)), lambda: contents(store), lambda: store.spend(b"n", 1, START, LATER)):
+        with pytest.raises(Unreachable):
+            attempt()
+    server.start()
+    granted(store, hold(1, 5))
+    assert Audit(store).verify().findings == ()
+
+
+def test_a_server_killed_in_the_middle_of_a_batch_has_lost_it_whole(server: PostgresServer, place: Place) -> None:
+    store = place.open()
+    fill(store)
+    before = contents(store)
+    with pytest.raises(Unreachable), store.transaction() as transaction:
+        book = transaction.book(Needs(allocations={1}, entries=2))
+        server.kill()
+        transaction.write(book)
+        transaction.book(Needs(allocations={1}))
+    server.start()
+    assert contents(store) == before
+    granted(store, hold(1, 5))
+
+
+def test_a_server_killed_under_load_keeps_what_it_acknowledged(server: PostgresServer, place: Place) -> None:
+    store = place.open()
+    fill(store)
+    for round_ in range(3):
+        kept = _ask_until_killed(server, store, [Deposit(allocation=1, amount=SuMinutes(1), key=f"d{round_}.{n}") for n in range(100_000)])
+        server.start()
+        keys = {entry.key for entry in contents(store)[5]}
+        assert {wish.key for wish in kept} <= keys
+    assert Audit(store).verify().findings == ()
+    entries = contents(store)[5]
+    assert len({entry.id for entry in entries}) == len(entries)
+
+
+def _ask_until_killed(server: PostgresServer, store: Store, wishes: list[Request]) -> list[Request]:
+    """What was granted before the server was gone."""
+    kept: list[Request] = []
+
+    def kill() -> None:
+        wait_until(lambda: len(kept) > 20, "some answers")
+        server.kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        for wish in wishes:
+            granted(store, wish)
+            kept.append(wish)
+    except Trouble as gone:
+        assert isinstance(gone, Unreachable)
+    killer.join()
+    return kept
+
+
+def test_many_connections_cut_off_are_replaced(server: PostgresServer, place: Place) -> None:
+    """As a proxy or an administrator does."""
+    store = place.open()
+    fill(store)
+    with store.reading(), store.reading(), store.reading():
+        pass
+    with psycopg.connect(server.conninfo("postgres"), autocommit=True) as administrator:
+        administrator.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'fairbank'")
+    contents(store)
+    granted(store, hold(1, 5))
+
+
+def test_a_row_locked_too_long_is_contention(place: Place, impatient: PostgresStore) -> None:
+    other = place.open()
+    fill(other)
+    with other.transaction() as transaction:
+        transaction.book(Needs(allocations={1}))
+        with pytest.raises(Contention, match="lock timeout"), impatient.transaction() as blocked:
+            blocked.book(Needs(allocations={1}))
+    granted(impatient, hold(1, 5))
+
+
+def test_a_deadlock_is_contention(place: Place) -> None:
+    """Our own batches lock in order and never meet so; an administrator may."""
+    store = place.open()
+    fill(store)
+    url = make_url(place.url)
+    with psycopg.connect(host=str(url.query["host"]), port=5432, user=url.username, dbname=url.database) as administrator:
+        administrator.execute("SET deadlock_timeout = '1h'")
+        administrator.execute("SELECT 1 FROM allocation WHERE id = 2 FOR UPDATE")
+        with pytest.raises(Contention, match="deadlock"), store.transaction() as transaction:
+            transaction.book(Needs(allocations={1}))
+            crossing = threading.Thread(target=administrator.execute, args=["SELECT 1 FROM allocation WHERE id = 1 FOR UPDATE"])
+            crossing.start()
+            wait_until(lambda: place.run("SELECT 1 FROM pg_locks WHERE NOT granted"), "the administrator to wait")
+            transaction.book(Needs(allocations={2}))
+        crossing.join()
+    granted(store, hold(1, 5))
+
+
+def test_a_statement_that_takes_too_long_is_unreachable(impatient: PostgresStore) -> None:
+    def dawdle(connection: Connection) -> None:
+        connection.exec_driver_sql("SELECT pg_sleep(30)")
+
+    with pytest.raises(Unreachable, match="timeout"):
+        impatient.examine(dawdle)
+
+
+def test_a_transaction_that_idles_too_long_is_cut_off(place: Place, impatient: PostgresStore) -> None:
+    """A server of ours that stops in the middle must not keep the others waiting."""
+    fill(place.open())
+    with pytest.raises(Unreachable), impatient.transaction() as transaction:
+        transaction.book(Needs(allocations={1}))
+        wait_until(lambda: not place.run(_IDLE), "the server to lose patience")
+        transaction.book(Needs(allocations={1}))
+    granted(impatient, hold(1, 5))
+
+
+def test_all_readers_in_use_is_busy(impatient: PostgresStore) -> None:
+    with impatient.reading(), pytest.raises(Busy), impatient.reading():
+        pytest.fail("there is one reader only")
+
+
+def test_a_database_that_only_reads_is_unreachable(place: Place) -> None:
+    """A standby after a fail-over, for a while."""
+    store = place.open()
+    fill(store)
+    place.run("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$")
+    store.close()
+    with pytest.raises(Unreachable, match="read-only"):
+        ask(store, hold(1, 5))
+    assert contents(store)[2][0].held == 0
+
+
+def test_commits_are_durable_whatever_the_database_says(place: Place) -> None:
+    place.run("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$")
+    store = PostgresStore(make_url(place.url))
+    with store._writing() as connection:
+        assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
+    store.close()
+
+
+def test_a_password_that_is_wrong_is_not_repeated(tmp_path: Path) -> None:
+    with pytest.raises(Unreachable) as told:
+        open_store(f"postgresql://bank:secret@/books?host={tmp_path}")
+    assert "secret" not in str(told.value)

@@ -1,0 +1,35 @@
+"""Rows that stand for nothing are told, not guessed at."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.bank.project import Role
+from fairbank.bank.wish import SetMember
+from fairbank.values.trouble import Corrupt
+from tests.contracts.centre import ALICE, charge, contents, fill, granted, hold
+from tests.contracts.places import Place
+
+
+@pytest.fixture
+def filled(sql_place: Place) -> Place:
+    store = sql_place.open()
+    fill(store)
+    granted(store, hold(1, 100), SetMember(project=1, uid=ALICE, role=Role.PI))
+    granted(store, charge(1, 55))
+    return sql_place
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("UPDATE allocation SET state = 'resting'", "'resting' is no AllocationState"),
+        ("UPDATE run SET state = 'Charged'", "'Charged' is no RunState"),
+        ("UPDATE member SET role = ''", "'' is no Role"),
+    ],
+)
+def test_an_unknown_word(filled: Place, statement: str, told: str) -> None:
+    filled.run(statement)
+    with pytest.raises(Corrupt, match=told) as trouble:
+        contents(filled.open())
+    assert trouble.value.remedy == "fairbank audit verify"
