@@ -41,10 +41,15 @@ def sqlite_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
+def postgres_installation() -> Installation:
+    """The wheel's, else Debian's."""
+    return wheel_installation() or Installation(DEBIAN_15)
+
+
 @contextmanager
 def postgres_server() -> Iterator[tuple[PostgresServer, Installation]]:
-    """A PostgreSQL as initdb makes it, with fsync on: the wheel's, else Debian's."""
-    installation = wheel_installation() or Installation(DEBIAN_15)
+    """A PostgreSQL as initdb makes it, with fsync on."""
+    installation = postgres_installation()
     with serving(installation) as server:
         yield server, installation
 

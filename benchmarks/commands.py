@@ -32,12 +32,15 @@ def measure(*, short: bool, say: Say) -> list[Table]:
                         seen[name].append(taken)
     figures = {name: Figure(name, "ms", tuple(values)) for name, values in seen.items()}
     promises = (at_most(HELP, figures[HELP], HELP_MS), at_most(BALANCE, figures[BALANCE], BALANCE_MS))
-    return [Table("Starting a command", "Processor time, user and system together, until the command has ended.", tuple(figures.values()), promises)]
+    about = "Processor time, user and system together, until the command has ended."
+    return [Table("Starting a command", about, tuple(figures.values()), promises)]
 
 
 def cpu_ms(command: list[str], environment: Mapping[str, str]) -> float:
     """Run a command that must succeed; what it took of the processor."""
-    process = subprocess.Popen(command, env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:

@@ -85,7 +85,8 @@ $$;
 
 FILL = """
 WITH made AS (
-    INSERT INTO projects (gname, gid, account) SELECT 'p' || n, 10000 + n, 'p' || n FROM generate_series(0, %s - 1) AS n RETURNING project_id
+    INSERT INTO projects (gname, gid, account)
+    SELECT 'p' || n, 10000 + n, 'p' || n FROM generate_series(0, %s - 1) AS n RETURNING project_id
 ), opened AS (
     INSERT INTO allocations (project_id, category, resource, start_date, end_date)
     SELECT project_id, 'bench', 'cpu', 'epoch', now() + interval '10 years' FROM made RETURNING allocation_id
@@ -113,7 +114,7 @@ class Complete(msgspec.Struct, tag_field="do", tag="complete"):
 
 def create_app(conninfo: str) -> Litestar:
     """POST /job, as our own server has it for one report."""
-    pool = QueuePool(lambda: psycopg.connect(conninfo, autocommit=True), pool_size=CONNECTIONS, max_overflow=0)  # type: ignore[arg-type, return-value]
+    pool = QueuePool(lambda: psycopg.connect(conninfo, autocommit=True), pool_size=CONNECTIONS, max_overflow=0)  # type: ignore[arg-type]
 
     @post("/job", sync_to_thread=True)
     def job(data: Hold | Complete) -> Response[dict[str, Any]]:
@@ -121,7 +122,10 @@ def create_app(conninfo: str) -> Litestar:
         try:
             connection: Any = lent.dbapi_connection
             if isinstance(data, Hold):
-                asked = ("SELECT predebit(%s, %s, %s, %s, %s)", (data.account, data.resource, data.job_id, data.owner_uid, data.amount))
+                asked: tuple[str, tuple[Any, ...]] = (
+                    "SELECT predebit(%s, %s, %s, %s, %s)",
+                    (data.account, data.resource, data.job_id, data.owner_uid, data.amount),
+                )
             else:
                 asked = ("SELECT complete(%s, %s)", (data.job_id, data.amount))
             (granted,) = connection.execute(*asked).fetchone()

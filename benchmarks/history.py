@@ -26,6 +26,8 @@ from tests.support.server import banking
 PAGE = 100
 BALANCE_MS, STATEMENT_MS, VERIFIED = 5, 100, 100_000
 
+REMARK = """"""
+
 
 class Scale(msgspec.Struct, frozen=True):
     """`rounds` of so many `requests` each; so many `audits` of all books."""
@@ -85,13 +87,14 @@ def _table(database: str, url: str, filled: float, scale: Scale, say: Say) -> Ta
         balance = _asked("the balance of one account", connection, _balances(scale.past), scale, say)
         statement = _asked(f"a page of a statement, {PAGE} entries", connection, _pages(scale.past), scale, say)
     past = scale.past
-    return Table(
-        f"A long history on {database}",
-        f"{past.entries:,} entries of {past.allocations:,} allocations, each with {past.jobs_each} jobs in a year. Balances and pages are asked "
-        "for at random places over the socket of `fairbank serve`, one after the other; the audit reads every entry and compares every row.",
-        (audit, *balance, *statement, Figure("filling an empty store, indexes and all", "entries/s", (filled,))),
-        tuple(_promises(audit, balance, statement)),
+    about = (
+        f"{past.entries:,} entries of {past.allocations:,} allocations, each with {past.jobs_each} jobs in a year. Balances and pages are "
+        "asked for at random places over the socket of `fairbank serve`, one after the other; the audit reads every entry and compares "
+        "every row."
     )
+    filling = Figure("filling an empty store, indexes and all", "entries/s", (filled,))
+    figures = (audit, *balance, *statement, filling)
+    return Table(f"A long history on {database}", about, figures, tuple(_promises(audit, balance, statement)))
 
 
 def _promises(audit: Figure, balance: tuple[Figure, Figure], statement: tuple[Figure, Figure]) -> Iterator[Promise]:

@@ -161,7 +161,8 @@ class _Connection(asyncio.Protocol):
 
 
 def _post(path: str, body: str) -> bytes:
-    return f"POST {path} HTTP/1.1\r\nhost: bank\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n{body}".encode("ascii")
+    head = f"POST {path} HTTP/1.1\r\nhost: bank\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    return (head + body).encode("ascii")
 
 
 def _length(head: bytes) -> int:

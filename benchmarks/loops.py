@@ -18,7 +18,10 @@ from fairbank.store.sqlite_driver import driver
 LINK = bytes(32)
 UID = 1_000
 HELD, CHARGED = 60, 30
-RUN = "id, cluster, job_id, submitted, restart, allocation, owner, partition, state, held, charged, written_off, refunded, start_at, until_at"
+STARTS = 1_700_000_000
+RUN = (
+    "id, cluster, job_id, submitted, restart, allocation, owner, partition, state, held, charged, written_off, refunded, start_at, until_at"
+)
 ENTRY = (
     "id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held, credit_limit, overrun, "
     "comment, details, link"
@@ -66,7 +69,7 @@ class Loop:
             own = sums[allocation]
             own.held += HELD
             own.seq += 1
-            runs.append((number, "loop", number, 1_700_000_000, 0, allocation, UID, "cpu", "held", HELD, 0, 0, 0, 1_700_000_000, 1_700_090_000))
+            runs.append((number, "loop", number, STARTS, 0, allocation, UID, "cpu", "held", HELD, 0, 0, 0, STARTS, STARTS + 90_000))
             entries.append(_entry(number, allocation, own, "hold", HELD, number, STARTED))
         self._write(sums, runs, [], entries)
         return begun
@@ -100,7 +103,7 @@ class Loop:
 
 def _entry(number: int, allocation: int, sums: Sums, kind: str, amount: int, run: int, details: str) -> Row:
     after = (sums.deposited, sums.charged, sums.held, 0, 0)
-    return (number, allocation, sums.seq, 1_700_000_000, kind, amount, run, UID, 0, None, None, None, *after, None, details, LINK)
+    return (number, allocation, sums.seq, STARTS, kind, amount, run, UID, 0, None, None, None, *after, None, details, LINK)
 
 
 class SqliteLoop(Loop):
@@ -160,7 +163,8 @@ class PostgresLoop(Loop):
         charged, held, seqs = zip(*((own.charged, own.held, own.seq) for own in sums.values()), strict=True)
         self._db.execute(
             "UPDATE allocation SET charged = new.charged, held = new.held, seq = new.seq, link = %s "
-            "FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]) AS new (id, charged, held, seq) WHERE allocation.id = new.id",
+            "FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]) AS new (id, charged, held, seq) "
+            "WHERE allocation.id = new.id",
             [LINK, numbers, list(charged), list(held), list(seqs)],
         )
         self._db.execute(

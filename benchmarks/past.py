@@ -16,9 +16,10 @@ from benchmarks.books import ACTOR, MEMORY, books
 from benchmarks.measure import Say
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Entry, Kind, link_of
+from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.cluster.job import Run
-from fairbank.store.contract import Store, UserRow
+from fairbank.store.contract import Store
 from fairbank.values.time import DAY, Instant
 from fairbank.values.units import SuMinutes
 

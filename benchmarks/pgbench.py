@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import subprocess
-from pathlib import Path
 
+from benchmarks.loops import ENDED, LINK, STARTED
 from tests.support.postgres import Installation
 
 LONGER = 4  # than the others work, so that connecting does not count
@@ -19,20 +19,25 @@ INSERT INTO user_sum (allocation, uid, charged, held) VALUES (:allocation, 1000,
     ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held;
 INSERT INTO run (id, cluster, job_id, submitted, restart, allocation, owner, partition, state, held, charged, written_off, refunded,
                  start_at, until_at)
-    VALUES (nextval('entry_block'), 'loop', lastval(), 1700000000, 0, :allocation, 1000, 'cpu', 'held', 60, 0, 0, 0, 1700000000, 1700090000)
+    VALUES (nextval('entry_block'), 'loop', lastval(), 1700000000, 0, :allocation, 1000, 'cpu', 'held', 60, 0, 0, 0,
+            1700000000, 1700090000)
     RETURNING id AS run \\gset
-INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, deposited, charged, held, credit_limit, overrun, details, link)
-    VALUES (:run, :allocation, :seq, 1700000000, 'hold', 60, :run, 1000, 0, :deposited, :charged, :held, 0, 0, '{started}', decode('{link}', 'hex'));
+INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, deposited, charged, held, credit_limit, overrun,
+                     details, link)
+    VALUES (:run, :allocation, :seq, 1700000000, 'hold', 60, :run, 1000, 0, :deposited, :charged, :held, 0, 0,
+            '{started}', decode('{link}', 'hex'));
 COMMIT;
 BEGIN;
 UPDATE allocation SET held = held - 60, charged = charged + 30, seq = seq + 1 WHERE id = :allocation
     RETURNING deposited, charged, held, seq \\gset
 INSERT INTO user_sum (allocation, uid, charged, held) VALUES (:allocation, 1000, :charged, :held)
     ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held;
-UPDATE run SET state = 'charged', held = 0, charged = 30, ended_at = 1700001800, outcome = 'COMPLETED', elapsed_seconds = 1800 WHERE id = :run;
-INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, deposited, charged, held, credit_limit, overrun, details, link)
-    VALUES (nextval('entry_block'), :allocation, :seq, 1700000000, 'charge', 30, :run, 1000, 0, :deposited, :charged, :held, 0, 0, '{ended}',
-            decode('{link}', 'hex'));
+UPDATE run SET state = 'charged', held = 0, charged = 30, ended_at = 1700001800, outcome = 'COMPLETED', elapsed_seconds = 1800
+    WHERE id = :run;
+INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, deposited, charged, held, credit_limit, overrun,
+                     details, link)
+    VALUES (nextval('entry_block'), :allocation, :seq, 1700000000, 'charge', 30, :run, 1000, 0, :deposited, :charged, :held, 0, 0,
+            '{ended}', decode('{link}', 'hex'));
 COMMIT;
 """
 
@@ -40,24 +45,35 @@ COMMIT;
 class Pgbench:
     """The program on one database, with so many clients at once."""
 
-    def __init__(self, installation: Installation, conninfo: str, script: Path, clients: int) -> None:
-        self._installation, self._conninfo, self._script, self._clients = installation, conninfo, script, clients
+    def __init__(self, installation: Installation, conninfo: str, allocations: int, clients: int) -> None:
+        self._installation, self._conninfo, self._clients = installation, conninfo, clients
+        self._script = SCRIPT.format(allocations=allocations, started=_spaced(STARTED), ended=_spaced(ENDED), link=LINK.hex())
+
+    @staticmethod
+    def there(installation: Installation) -> bool:
+        return (installation.home / "bin" / "pgbench").exists()
 
     def work(self, pairs: int, _batch: int = 1) -> int:
         """Do holds and their charges, one at a time; returns the number of operations."""
         each = max(1, LONGER * pairs // self._clients)
-        done = subprocess.run(
+        told = subprocess.run(
             [
                 str(self._installation.home / "bin" / "pgbench"),
-                *("--no-vacuum", "--protocol=prepared", f"--file={self._script}", f"--client={self._clients}", f"--transactions={each}"),
+                *("--no-vacuum", "--protocol=prepared", "--file=-", f"--client={self._clients}", f"--transactions={each}"),
                 self._conninfo,
             ],
+            input=self._script,
             env=dict(self._installation.environment),
             capture_output=True,
             text=True,
             check=True,
-        )
-        found = re.search(r"actually processed: (\d+)", done.stdout)
+        ).stdout
+        found = re.search(r"actually processed: (\d+)", told)
         if found is None:
-            raise RuntimeError(f"pgbench said nothing that we understand:\n{done.stdout}{done.stderr}")
+            raise RuntimeError(f"pgbench said nothing that we understand:\n{told}")
         return 2 * int(found[1])
+
+
+def _spaced(details: str) -> str:
+    """What follows a colon at once is a variable to pgbench."""
+    return details.replace(":", ": ")

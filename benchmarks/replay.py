@@ -38,7 +38,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
                 with _new_store(name, folder / f"{next(numbers)}.sqlite", server) as url:
                     came.append(_replayed(url, trace))
     jobs = Centre().jobs
-    about = f"The synthetic month of `fairbank demo`: {jobs:,} jobs, each start a hold, each end a charge or a release, in batches of up to 500."
+    about = f"The synthetic month of `fairbank demo`: {jobs:,} jobs, each start a hold, each end a charge or a release."
     figures = (Figure(name, "operations/s", tuple(each.operations / each.seconds for each in came)) for name, came in seen.items())
     return [Table("A month replayed", about, tuple(figures))]
 

@@ -79,8 +79,10 @@ class Works:
         from fairbank.rest.house import furnish
         from fairbank.rest.log import log_to
         from fairbank.rest.munge import LIBRARY, Munge
+        from fairbank.rest.peers import groups_of
         from fairbank.rest.serving import serve
         from fairbank.service.clock import SystemClock
+        from fairbank.service.services import services
         from fairbank.service.upkeep import Upkeep
 
         settings = self._settings(config)
@@ -89,19 +91,18 @@ class Works:
         store = _open(settings)
         library = os.environ.get("FAIRBANK_LIBMUNGE", LIBRARY)
         munge = Munge(socket=settings.server.munge_socket, library=library) if settings.server.munge else None
-        house = furnish(
+        bank = services(
             store,
             clock=clock,
             staff=settings.the_staff(),
             clusters=settings.the_clusters(),
             policy=settings.the_policy(),
             key=read_secret(Path(settings.secret_file)),
-            munge=munge,
-            name=settings.server.name,
-            unix_groups=settings.server.unix_groups,
             waiting_max=settings.server.waiting_max,
+            groups_of=groups_of if settings.server.unix_groups else None,
         )
-        upkeep = Upkeep(store, house.counter, clock, os.getuid())
+        house = furnish(bank, munge=munge, name=settings.server.name)
+        upkeep = Upkeep(store, bank.counter, clock, os.getuid())
         upkeep.start()
         try:
             serve(

@@ -103,6 +103,8 @@ def test_a_credit_limit_can_be_drawn_but_not_taken_away() -> None:
         """
         project physics
         open physics/cpu 0..1000 with 10 limit 5        -> ok left 15
+        open physics/cpu:next 1000..2000
+        transfer 11 physics/cpu => physics/cpu:next     -> NOT_ENOUGH left 10
         withdraw physics/cpu 11                         -> NOT_ENOUGH left 10
         hold 1 alice physics/cpu 13                     -> ok left 2
         withdraw physics/cpu 1                          -> NOT_ENOUGH left 0
@@ -241,6 +243,9 @@ def test_no_sum_is_more_than_the_bank_can_count() -> None:
         deposit physics/cpu {rest + 1}m         -> TOO_LARGE
         deposit physics/cpu {rest}m             -> ok
         amend physics/cpu limit 1m              -> TOO_LARGE
+        withdraw physics/cpu 1m
+        amend physics/cpu limit 1m              -> ok
+        deposit physics/cpu 1m                  -> TOO_LARGE
         open physics/cpu:next 1000..2000 with {AMOUNT_MAX}m limit {AMOUNT_MAX}m
         transfer 1m physics/cpu:next => physics/cpu     -> TOO_LARGE
         """

@@ -1,15 +1,14 @@
-"""The bank against its model: whatever is asked in whatever order, alone or in batches, both give the same answers and books.
-
-`--hypothesis-profile campaign` looks longer.
-"""
+"""The bank against its model: whatever is asked in whatever order, alone or in batches, both give the same answers and books."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import msgspec
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.policy import Overrun, Policy
@@ -126,3 +125,8 @@ class Bank(RuleBasedStateMachine):
 
 TestBank = pytest.mark.timeout(600)(Bank.TestCase)  # finding the shortest way to a failure takes its time
 TestBank.settings = settings(stateful_step_count=25)
+
+
+@pytest.mark.campaign
+def test_a_campaign_of_wishes(rounds: Callable[[int, int], int]) -> None:
+    run_state_machine_as_test(Bank, settings=settings(max_examples=rounds(20_000, 500), stateful_step_count=40))

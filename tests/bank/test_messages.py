@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import permutations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbank.bank.policy import Policy
@@ -59,11 +59,19 @@ def test_every_order_of_a_short_life() -> None:
         assert sums(after(order)) == due
 
 
-@given(life_of_a_run(), st.data())
-def test_any_order_and_up_to_five_copies_give_the_same_books(life: list[str], data: st.DataObject) -> None:
+def any_order_and_up_to_five_copies(life: list[str], data: st.DataObject) -> None:
     copies = [message for message in life for _ in range(data.draw(st.integers(1, 5)))]
     heard = data.draw(st.permutations(copies))
     assert sums(after(heard)) == sums(after(life))
+
+
+test_any_order_and_up_to_five_copies_give_the_same_books = given(life_of_a_run(), st.data())(any_order_and_up_to_five_copies)
+
+
+@pytest.mark.campaign
+def test_a_night_of_disorder(rounds: Callable[[int, int], int]) -> None:
+    told = settings(max_examples=rounds(100_000, 2_000))(given(life_of_a_run(), st.data())(any_order_and_up_to_five_copies))
+    told()
 
 
 @given(life_of_a_run(1), life_of_a_run(2), life_of_a_run(3), st.data())

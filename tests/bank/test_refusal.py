@@ -170,10 +170,10 @@ def test_the_time_limit_advised_is_the_longest_that_fits(price: Fraction, availa
     assert all(parse_duration(advice.rpartition("-t ")[2]) == seconds for advice in advised)
 
 
-@pytest.mark.parametrize(("billing", "available"), [(None, 60), ("0", 60), ("4", 0), ("4", -60), ("", 60)])
+@pytest.mark.parametrize(("billing", "available"), [(None, 60), ("0", 60), ("4", 0), ("4", -60), ("", 60), ("1", 60), ("4", 3)])
 def test_no_time_limit_is_advised_where_none_helps(billing: str | None, available: int) -> None:
     no = Refusal(reason=Reason.OVERDRAWN, asked=100, available=available, billing=billing, limit_seconds=3_600)
-    assert longest_that_fits(no) == 0
+    assert longest_that_fits(no) == (3_600 if billing == "1" else 0)  # what costs less than was asked needs another remedy
     assert not any("-t " in advice for advice in remedies(no))
 
 

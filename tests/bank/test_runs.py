@@ -143,6 +143,7 @@ def test_a_hold_that_shrinks_needs_no_credit() -> None:
         cap alice physics/cpu 10
         freeze physics/cpu
         adjust 1 50                     -> ok left 50
+        adjust 1 50 until 700           -> ok left 50           # nor does one whose deadline moves
         adjust 1 51                     -> FROZEN
         thaw physics/cpu
         adjust 1 51                     -> CAPPED asked 1 left 0

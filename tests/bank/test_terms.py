@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.bank.allocation import NEXT, Allocation, AllocationEvent, AllocationState, diagram, overlapping
+from fairbank.bank.ledger import judge
+from fairbank.bank.policy import Policy
 from fairbank.bank.project import LINE_MAX, line_of
+from fairbank.bank.refusal import Refusal
+from fairbank.bank.wish import Asked, Found
 from fairbank.values.time import Instant
-from tests.bank.story import tell
+from tests.bank.story import empty_book, tell
 
 S, E = AllocationState, AllocationEvent
 
@@ -117,6 +122,8 @@ def test_the_sweep_ends_only_what_is_over() -> None:
         now 300
         expire physics/cpu
         expire physics/cpu              -> WRONG_STATE
+        hold 1 alice physics/cpu 0 start 199    -> NO_ALLOCATION        # it asks too late
+        charge 1 alice physics/cpu 0 start 199  -> ok                   # it tells what was
         expire chemistry/cpu            -> UNKNOWN_ALLOCATION
         """
     )
@@ -210,6 +217,25 @@ def test_a_project_is_entered_once() -> None:
         """
     )
     assert [(each.uid, each.role.value) for each in told.book.members.values()] == [(1001, "pi")]
+
+
+@pytest.mark.parametrize(
+    ("shared", "answer"),
+    [
+        ({}, "again"),
+        ({"gname": "new", "gid": 9, "account": "new"}, "ok"),
+        ({"gid": 9, "account": "new"}, "EXISTS"),
+        ({"gname": "new", "account": "new"}, "EXISTS"),
+        ({"gname": "new", "gid": 9}, "EXISTS"),
+        ({"parent": 1}, "EXISTS"),
+    ],
+)
+def test_no_two_projects_share_a_group_a_gid_or_an_account(shared: dict[str, object], answer: str) -> None:
+    book, physics = empty_book(), Found(gname="physics", gid=5, account="phys")
+    judge(book, Asked(physics, Instant(0), 0), Policy())
+    outcome = judge(book, Asked(msgspec.structs.replace(physics, **shared), Instant(0), 0), Policy())
+    found = outcome.reason.name if isinstance(outcome, Refusal) else "again" if outcome.again else "ok"
+    assert found == answer
 
 
 @given(st.dictionaries(st.integers(0, 9), st.none() | st.integers(0, 9)), st.integers(0, 9))

@@ -22,6 +22,7 @@ from fairbank.rest.munge import Munge
 from fairbank.rest.serving import serve
 from fairbank.service.askers import Staff, asker_of
 from fairbank.service.clock import SystemClock
+from fairbank.service.services import services
 from fairbank.store.memory import MemoryStore
 from fairbank.values.time import Instant, StoppedClock, parse_instant
 from fairbank.values.tres import parse_weights
@@ -133,15 +134,15 @@ def _open(scribe: Scribe, at: str, project: int, resource: str, start: str, end:
 def built() -> House:
     """The centre, in memory. With MUNGE, whose credentials age, the clock is the system's."""
     munge = Munge(socket=os.environ["CENTRE_MUNGE"], library=os.environ["CENTRE_LIBMUNGE"]) if "CENTRE_MUNGE" in os.environ else None
-    house = furnish(
+    bank = services(
         MemoryStore(),
         clock=SystemClock() if munge else StoppedClock(parse_instant(NOW)),
         staff=Staff(frozenset({os.getuid()}), frozenset({ADMIN}), {AYLA: frozenset({"darwin"})}),
         clusters=CLUSTERS,
         policy=Policy(),
         key=b"k" * 32,
-        munge=munge,
     )
+    house = furnish(bank, munge=munge)
     write_books(house)
     return house
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from fairbank.bank.allocation import AllocationState
 from fairbank.bank.entry import Kind
+from fairbank.bank.query import AllocationQuery, EntryQuery, Page, ProjectQuery, RunQuery, Sight, UsageBy, UsageQuery
 from fairbank.bank.run import RunState
-from fairbank.store.contract import AllocationQuery, EntryQuery, Page, ProjectQuery, RunQuery, Sight, UsageBy, UsageQuery
 from fairbank.values.time import Instant
 from tests.bank import wishes
 

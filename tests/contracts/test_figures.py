@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from fairbank.bank.query import Page, Sight, Usage, UsageBy, UsageQuery
 from fairbank.bank.wish import Deposit, Refund
-from fairbank.store.contract import Page, Sight, Store, Usage, UsageBy, UsageQuery
+from fairbank.store.contract import Store
 from fairbank.values.time import DAY, Instant
 from fairbank.values.units import SuMinutes
 from tests.contracts.centre import ALICE, BOB, START, Look, allocation, granted, hold, job, late_charge, project

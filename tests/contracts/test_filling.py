@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from fairbank.bank.token import Token
 from fairbank.bank.wish import Deposit
 from fairbank.service.audit import Audit
-from fairbank.store.contract import Store, Token
+from fairbank.store.contract import Store
 from fairbank.store.memory import MemoryStore
 from fairbank.values.time import Instant
 from fairbank.values.trouble import Conflict

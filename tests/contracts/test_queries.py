@@ -10,18 +10,10 @@ import pytest
 from fairbank.bank.allocation import AllocationEvent, AllocationState
 from fairbank.bank.entry import OFFICE, Entry, Kind
 from fairbank.bank.project import Role
+from fairbank.bank.query import PAGE_MAX, AllocationQuery, EntryQuery, Page, ProjectQuery, RunQuery, Sight
 from fairbank.bank.run import RunState
 from fairbank.bank.wish import Amend, Release, SetCap, SetMember
-from fairbank.store.contract import (
-    PAGE_MAX,
-    AllocationQuery,
-    EntryQuery,
-    Page,
-    ProjectQuery,
-    RunQuery,
-    Sight,
-    Store,
-)
+from fairbank.store.contract import Store
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
 from tests.contracts.centre import (

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from fairbank.bank.query import AllocationQuery, EntryQuery, Page, ProjectQuery, RunQuery, Sight, UsageBy, UsageQuery
 from fairbank.bank.wish import Deposit, Request
-from fairbank.store.contract import AllocationQuery, EntryQuery, Page, ProjectQuery, RunQuery, Sight, UsageBy, UsageQuery
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
 from tests.contracts.centre import ALICE, START, Look, charge, fill, granted, hold, job

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import pytest
 
-from fairbank.store.contract import Contention, Store, Token
+from fairbank.bank.token import Token
+from fairbank.store.contract import Contention, Store
 from fairbank.values.time import Instant
 from tests.contracts.centre import Look
 from tests.contracts.places import Place

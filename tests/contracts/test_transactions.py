@@ -9,11 +9,12 @@ from fairbank.bank.ledger import Done, judge
 from fairbank.bank.needs import Needs, needs_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
+from fairbank.bank.query import AllocationQuery, Page
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunState
 from fairbank.bank.wish import Amend, Asked, Deposit, Lapse, Note, Refund, Release, Request, SetCap, SetMember, Transfer
 from fairbank.service.audit import Audit
-from fairbank.store.contract import AllocationQuery, Contention, Page, Store
+from fairbank.store.contract import Contention, Store
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
 from tests.contracts.centre import ALICE, BOB, END, START, allocation, ask, charge, contents, fill, granted, hold, job, late_charge, project

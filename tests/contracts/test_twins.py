@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
+from fairbank.bank.query import AllocationQuery, Page
 from fairbank.bank.wish import Amend, Asked, Request
 from fairbank.service.bank import Bank
-from fairbank.store.contract import AllocationQuery, Page, Reader, Store
+from fairbank.store.contract import Reader, Store
 from fairbank.store.memory import MemoryStore
 from fairbank.store.opening import open_store
 from fairbank.values.time import Instant

@@ -144,14 +144,17 @@ def test_an_init_that_is_killed_can_be_said_again(
 ) -> None:
     rng, kills = random.Random(seed), 0
     with banking() as other:  # only to have its commands
+        begun = time.monotonic()
+        assert other.command("init", str(tmp_path / "whole")).returncode == 0
+        longest = time.monotonic() - begun
         for number in range(rounds(20, 3)):
             folder = str(tmp_path / str(number))
             words = ["init", folder]
             if place == "postgresql":
                 words += ["--store", fresh()]
-            kills += killed(other.begin(*words), rng.uniform(0.2, 1.2))
+            kills += killed(other.begin(*words), rng.uniform(longest / 3, longest))
             done = other.command(*words)
             assert done.returncode in (0, 7), done.stderr  # 7: the first one was quicker
             audit = other.command("audit", "verify", "--config", f"{folder}/fairbank.toml")
             assert audit.returncode == 0, audit.stderr
-    tell(f"{kills} inits killed")
+    tell(f"{kills} inits of about {longest:.1f} s killed")

@@ -21,8 +21,8 @@ GOOD, REFUSED, AWAY = {200, 201}, {402, 404, 409}, 503
 class Witness:
     """What was asked under which key, and the first whole answer to it.
 
-    `forgetful` where books are replaced meanwhile: a key may then be answered anew. `left_open` are the jobs whose end nobody will report; `lost` counts requests whose answer never came; `waits` are the
-    seconds of every answer.
+    `left_open` are the jobs whose end nobody will report; `lost` counts requests whose answer never came; `waits` are the
+    seconds of every answer; `forgetful` where the books are replaced meanwhile, so that a key may be answered anew.
     """
 
     told: dict[str, Answer] = field(default_factory=dict)

@@ -23,6 +23,7 @@ from fairbank.rest.log import log_to
 from fairbank.rest.munge import LIBRARY, Munge
 from fairbank.rest.serving import serve
 from fairbank.service.askers import Staff
+from fairbank.service.services import services
 from fairbank.store.opening import open_store
 from fairbank.values.time import Instant
 
@@ -89,16 +90,15 @@ def main(order: dict[str, Any]) -> None:
     munge = None
     if order["munge"]:
         munge = Munge(socket=order["munge"]["socket"], library=order["munge"].get("library", LIBRARY))
-    house = furnish(
+    bank = services(
         open_store(order["store"]),
         clock=WallClock(),
         staff=Staff(frozenset({os.getuid()}), frozenset(), {os.getuid(): frozenset({"alpha"})}),
         clusters={},
         policy=Policy(),
         key=KEY,
-        munge=munge,
-        name=order["name"],
     )
+    house = furnish(bank, munge=munge, name=order["name"])
     serve(house, socket=Path(order["socket"]), port=order["port"], ready=lambda: print("ready", flush=True))
 
 

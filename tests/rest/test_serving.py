@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 
 from fairbank.bank.policy import Policy
+from fairbank.bank.query import Page, RunQuery
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.house import furnish
 from fairbank.rest.serving import serve
 from fairbank.service.askers import Staff
-from fairbank.store.contract import Page, RunQuery
+from fairbank.service.services import services
 from fairbank.store.memory import MemoryStore
 from fairbank.store.migrating import migrate
 from fairbank.store.opening import open_store
@@ -142,4 +143,4 @@ def test_a_client_that_leaves_in_the_middle_of_a_body_harms_nobody(folder: Path)
 
 
 def _house() -> Any:
-    return furnish(MemoryStore(), clock=StoppedClock(NOW), staff=Staff(), clusters={}, policy=Policy(), key=b"k" * 32)
+    return furnish(services(MemoryStore(), clock=StoppedClock(NOW), staff=Staff(), clusters={}, policy=Policy(), key=b"k" * 32))

@@ -12,6 +12,7 @@ import pytest
 
 from fairbank.bank.entry import Kind
 from fairbank.rest.credentials import CHALLENGE
+from fairbank.rest.peers import groups_of
 from fairbank.store.contract import Reader
 from fairbank.store.memory import MemoryStore
 from fairbank.store.migrating import migrate
@@ -198,14 +199,14 @@ def ourselves() -> Callable[[World], int]:
 
 
 def test_who_is_in_a_projects_unix_group_is_a_member(ourselves: Callable[[World], int]) -> None:
-    with a_world(unix_groups=True) as world:
+    with a_world(groups_of=groups_of) as world:
         number = ourselves(world)
         assert world.ask("GET", "/whoami", os.getuid()).json()["data"]["roles"] == [{"project": number, "role": "member"}]
         assert world.ask("GET", f"/project/{number}", os.getuid()).status_code == 200
 
 
 def test_the_banks_own_role_counts_more_than_the_group(ourselves: Callable[[World], int]) -> None:
-    with a_world(unix_groups=True) as world:
+    with a_world(groups_of=groups_of) as world:
         number = ourselves(world)
         world.ask("PUT", f"/project/{number}/member/{os.getuid()}", SUPERUSER, json={"role": "pi"})
         assert world.ask("GET", "/whoami", os.getuid()).json()["data"]["roles"] == [{"project": number, "role": "pi"}]

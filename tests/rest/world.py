@@ -24,6 +24,7 @@ from fairbank.rest.front import Front
 from fairbank.rest.house import House, furnish
 from fairbank.rest.peers import EXTENSION, Peer
 from fairbank.service.askers import Staff, asker_of
+from fairbank.service.services import services
 from fairbank.store.contract import Store
 from fairbank.store.memory import MemoryStore
 from fairbank.values.time import Instant, StoppedClock, iso
@@ -100,7 +101,7 @@ class World:
 def a_world(store: Store | None = None, *, empty: bool = True, **more: Any) -> Iterator[World]:
     """A world on a store of its own, closed afterwards; or a second server on a store where the people are already."""
     clock = StoppedClock(NOW)
-    house = furnish(store or MemoryStore(), clock=clock, staff=STAFF, clusters=CLUSTERS, policy=Policy(), key=b"k" * 32, **more)
+    house = furnish(services(store or MemoryStore(), clock=clock, staff=STAFF, clusters=CLUSTERS, policy=Policy(), key=b"k" * 32, **more))
     try:
         app = create_app(house)
         with TestClient(socket_of_tests(Front(app, house.metrics)), raise_server_exceptions=False) as client:

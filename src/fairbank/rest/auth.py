@@ -19,7 +19,6 @@ from fairbank.bank.wish import Asked, Note
 from fairbank.rest import credentials
 from fairbank.rest.asking import Asking
 from fairbank.rest.house import House
-from fairbank.rest.members import Memberships
 from fairbank.rest.peers import peer_of
 from fairbank.service.askers import FULL, Asker, asker_of
 from fairbank.service.tokens import AGENT
@@ -45,7 +44,6 @@ class Doorkeeper:
 
     def __init__(self, house: House) -> None:
         self._house = house
-        self._memberships = Memberships(house)
 
     async def __call__(self, request: Asking) -> None:
         opt = request.route_handler.opt
@@ -89,7 +87,7 @@ class Doorkeeper:
         staff = self._house.staff
         roles = _NO_ROLES
         if scope != "report" and signed_in.uid not in staff.superusers:
-            roles = await sync_to_thread(self._memberships.roles, signed_in.uid)
+            roles = await sync_to_thread(self._house.memberships.roles, signed_in.uid)
         return asker_of(signed_in.uid, staff, roles, scopes=signed_in.scopes)
 
     def _acting(self, signed_in: SignedIn, named: str, method: str, path: str) -> Asker:
@@ -102,7 +100,7 @@ class Doorkeeper:
             raise Forbidden("only staff may act as another user", field="as", remedy="leave out X-Fairbank-As")
         uid = uid_of(named)
         scopes = signed_in.scopes & FULL
-        asker = asker_of(signed_in.uid, staff, self._memberships.roles(uid), acting_as=uid, scopes=scopes)
+        asker = asker_of(signed_in.uid, staff, self._house.memberships.roles(uid), acting_as=uid, scopes=scopes)
         if asker.acting_as is not None:
             note = Note(details=f"acted as user {uid}: {method} {path[:200]}")
             self._house.counter.ask([Asked(note, self._house.clock.now(), asker.actor, asker.acting_as)])

@@ -7,8 +7,8 @@ from typing import Annotated, Literal, NamedTuple
 from litestar.di import NamedDependency, Provide
 from litestar.params import FromQuery, HeaderParameter, PathParameter, QueryParameter
 
+from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
 from fairbank.rest.asking import Asking
-from fairbank.store.contract import PAGE_MAX, Page, ProjectQuery
 from fairbank.values import ids
 from fairbank.values.time import Instant, parse_instant
 

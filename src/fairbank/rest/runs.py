@@ -8,12 +8,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from fairbank.bank.query import AllocationQuery, Page, RunQuery
 from fairbank.bank.run import RunRecord
 from fairbank.cluster.job import Run
 from fairbank.cluster.report import Changed, Ended, Report, Started
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies import requests
-from fairbank.store.contract import AllocationQuery, Page, RunQuery
 from fairbank.values import ids
 from fairbank.values.time import Instant
 from fairbank.values.tres import parse_counts

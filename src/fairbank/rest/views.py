@@ -12,11 +12,12 @@ from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Entry
 from fairbank.bank.ledger import Done
 from fairbank.bank.project import Member, Project
+from fairbank.bank.query import Page, Usage
 from fairbank.bank.quote import Quote
 from fairbank.bank.refusal import Alternative, Refusal, remedies, sentence
 from fairbank.bank.run import RunRecord, RunState
+from fairbank.bank.token import Token
 from fairbank.rest.bodies import answers
-from fairbank.store.contract import Page, Token, Usage
 from fairbank.values.time import Clock, iso
 
 T = TypeVar("T")

@@ -7,12 +7,13 @@ import msgspec
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Entry
 from fairbank.bank.ledger import Outcome
+from fairbank.bank.query import AllocationQuery, EntryQuery, Page, UserRow
 from fairbank.bank.wish import Amend, Asked, Deposit, Open, Request, SetCap, Transfer, Withdraw
 from fairbank.service.askers import Asker
 from fairbank.service.counter import Counter
 from fairbank.service.directory import Directory
 from fairbank.service.rights import Do, demand
-from fairbank.store.contract import AllocationQuery, EntryQuery, Page, Store, UserRow
+from fairbank.store.contract import Store
 from fairbank.values.time import Clock, Instant
 from fairbank.values.trouble import Unknown
 
@@ -48,6 +49,12 @@ class Allocations:
         allocation = self.get(asker, number)
         with self._store.reading() as reader:
             return reader.users(frozenset({allocation.id}))
+
+    def drawn(self, query: AllocationQuery, page: Page) -> tuple[list[Allocation], list[UserRow]]:
+        """A page of allocations with what each user drew from them."""
+        with self._store.reading() as reader:
+            found = reader.allocations(query, page)
+            return found, reader.users(frozenset(each.id for each in found)) if found else []
 
     def statement(self, asker: Asker, number: int, since: Instant, until: Instant, page: Page) -> Statement:
         """One page of the allocation's journal in its own order; `page.after` is a seq. Raises Unknown."""

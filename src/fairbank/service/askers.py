@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from fairbank.bank.project import Role
-from fairbank.store.contract import Sight
+from fairbank.bank.query import Sight
 from fairbank.values.trouble import Forbidden
 
 FULL = frozenset({"read", "write"})

@@ -13,6 +13,7 @@ import msgspec
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.audit import Finding, Fold, Head
 from fairbank.bank.entry import OFFICE, Entry
+from fairbank.bank.query import AllocationQuery, Page
 from fairbank.store.contract import Reader, Store
 from fairbank.values.ids import ID_MAX
 from fairbank.values.trouble import Corrupt
@@ -43,6 +44,13 @@ class Audit:
         with self._store.reading() as reader:
             office = reader.office()
             return [Head(OFFICE, office.seq, office.link), *(Head(each.id, each.seq, each.link) for each in reader.scan_allocations())]
+
+    def standing(self, page: Page) -> tuple[int, Head, list[Head]]:
+        """How many entries there are, how far the office's book is, and how far a page of allocations are."""
+        with self._store.reading() as reader:
+            office = reader.office()
+            heads = [Head(each.id, each.seq, each.link) for each in reader.allocations(AllocationQuery(), page)]
+            return reader.count_entries(), Head(OFFICE, office.seq, office.link), heads
 
     def verify(self, heads: Mapping[int, Head] = MappingProxyType({}), progress: Progress | None = None) -> Verdict:
         """Read every entry and compare every row. `heads` are those written down earlier, by book."""
@@ -79,8 +87,9 @@ class _Walk:
 
     def _book(self, book: int, entries: Iterator[Entry]) -> None:
         fold = Fold(book, self._heads.get(book))
-        for self._entries, entry in enumerate(entries, self._entries + 1):
+        for entry in entries:
             fold.add(entry)
+            self._entries += 1
             if self._progress and self._entries % _STEP == 0:
                 self._progress(self._entries, self._of)
         fold.finish()

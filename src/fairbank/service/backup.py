@@ -23,8 +23,10 @@ from fairbank.bank.allocation import Allocation
 from fairbank.bank.book import Office
 from fairbank.bank.entry import Entry
 from fairbank.bank.project import Member, Project
+from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
-from fairbank.store.contract import Filling, Reader, Store, Token, UserRow
+from fairbank.bank.token import Token
+from fairbank.store.contract import Filling, Reader, Store
 from fairbank.values.time import Clock, iso
 from fairbank.values.trouble import Malformed, Unknown
 

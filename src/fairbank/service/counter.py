@@ -24,12 +24,12 @@ def _nobody(outcomes: Sequence[Outcome]) -> None:
 
 
 class Counter:
-    """A bounded queue before a bank. `room` is how many wishes may wait; `watch` is told what came of each batch."""
+    """A bounded queue before a bank. `room` is how many wishes may wait; whoever sets `watch` is told what came of each batch."""
 
-    def __init__(self, bank: Bank, *, room: int = 10_000, watch: Callable[[Sequence[Outcome]], None] = _nobody) -> None:
+    def __init__(self, bank: Bank, *, room: int = 10_000) -> None:
         self.bank = bank
         self.room = room
-        self._watch = watch
+        self.watch: Callable[[Sequence[Outcome]], None] = _nobody
         self._waiting: deque[tuple[Sequence[Asked], Answers]] = deque()
         self._count = 0
         self._closed = False
@@ -75,7 +75,7 @@ class Counter:
                 self._apart(taken, error)
             else:
                 self._answer(taken, outcomes)
-                self._watch(outcomes)
+                self.watch(outcomes)
 
     def _take(self) -> list[tuple[Sequence[Asked], Answers]]:
         """Whatever waits, up to BATCH_MAX wishes; empty when closed and done."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fairbank.bank.project import Project, line_of
-from fairbank.store.contract import PAGE_MAX, Page, ProjectQuery, Store
+from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
+from fairbank.store.contract import Store
 from fairbank.values.time import Clock
 from fairbank.values.trouble import Unknown
 

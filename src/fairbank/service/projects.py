@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.project import Member, Project, Role
+from fairbank.bank.query import Page, ProjectQuery
 from fairbank.bank.wish import Asked, Found, SetMember
 from fairbank.service.askers import Asker
 from fairbank.service.counter import Counter
 from fairbank.service.directory import Directory
 from fairbank.service.rights import Do, demand, demand_grant
-from fairbank.store.contract import Page, ProjectQuery, Store
+from fairbank.store.contract import Store
 from fairbank.values.time import Clock
 from fairbank.values.trouble import Unknown
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from fairbank.bank.book import Book
 from fairbank.bank.charge import bill
+from fairbank.bank.query import AllocationQuery, Page
 from fairbank.bank.quote import Quote, quote
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster
 from fairbank.service.askers import Asker
 from fairbank.service.directory import Directory
-from fairbank.store.contract import AllocationQuery, Page, Store
+from fairbank.store.contract import Store
 from fairbank.values.time import Clock
 from fairbank.values.trouble import Unknown
 

@@ -16,6 +16,7 @@ import msgspec
 from fairbank.bank.charge import cost
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.project import Role
+from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
 from fairbank.bank.refusal import Reason
 from fairbank.bank.wish import Asked, Charge, Found, Hold, Open, Release, Request, SetMember
 from fairbank.cluster.job import Run
@@ -25,7 +26,6 @@ from fairbank.simulator.header import Header
 from fairbank.simulator.job_line import SwfJob
 from fairbank.simulator.replay import Demand, Fund, Moment, Payer, demand_of, moments, outcome_of, payer_of, resource_of
 from fairbank.simulator.swf import Trace, read
-from fairbank.store.contract import PAGE_MAX, AllocationQuery, Page
 from fairbank.values.time import DAY, LAST_INSTANT, Instant
 from fairbank.values.trouble import Conflict, Malformed, Trouble, Unknown
 from fairbank.values.units import SUM_MAX, SuMinutes

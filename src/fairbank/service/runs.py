@@ -11,6 +11,7 @@ import msgspec
 from fairbank.bank.charge import cost
 from fairbank.bank.entry import Entry, Kind
 from fairbank.bank.ledger import Outcome
+from fairbank.bank.query import AllocationQuery, EntryQuery, Page, RunQuery
 from fairbank.bank.refusal import Alternative, Reason, Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Refund, Release
@@ -21,7 +22,7 @@ from fairbank.service.askers import Asker
 from fairbank.service.counter import Counter
 from fairbank.service.directory import Directory
 from fairbank.service.rights import Do, demand, demand_cluster
-from fairbank.store.contract import AllocationQuery, EntryQuery, Page, RunQuery, Store
+from fairbank.store.contract import Store
 from fairbank.values import ids
 from fairbank.values.time import LAST_INSTANT, Clock, Instant
 from fairbank.values.tres import billing

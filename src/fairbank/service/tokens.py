@@ -12,11 +12,12 @@ from collections.abc import Iterable
 
 import msgspec
 
+from fairbank.bank.token import Token
 from fairbank.bank.wish import Asked, Note
 from fairbank.service.askers import FULL, Asker
 from fairbank.service.counter import Counter
 from fairbank.service.rights import Do, demand
-from fairbank.store.contract import Store, Token
+from fairbank.store.contract import Store
 from fairbank.values import ids
 from fairbank.values.time import DAY, LAST_INSTANT, Clock, Instant, iso
 from fairbank.values.trouble import Forbidden, Malformed, Unauthenticated, Unknown

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fairbank.store.contract import Store, Usage, UsageBy, UsageQuery
+from fairbank.bank.query import Usage, UsageBy, UsageQuery
+from fairbank.store.contract import Store
 
 
 class UsageReports:

@@ -4,153 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from enum import Enum
 from typing import Protocol
 
-import msgspec
-
-from fairbank.bank.allocation import Allocation, AllocationState
+from fairbank.bank.allocation import Allocation
 from fairbank.bank.book import Book, Office
-from fairbank.bank.entry import Entry, Kind
+from fairbank.bank.entry import Entry
 from fairbank.bank.needs import Needs
 from fairbank.bank.project import Member, Project
-from fairbank.bank.run import RunRecord, RunState, UserSums
+from fairbank.bank.query import AllocationQuery, EntryQuery, Page, ProjectQuery, RunQuery, Usage, UsageBy, UsageQuery, UserRow
+from fairbank.bank.run import RunRecord
+from fairbank.bank.token import Token
 from fairbank.cluster.job import Run
 from fairbank.values.time import Instant
-
-PAGE_MAX = 1_000
 
 
 class Contention(Exception):
     """Another writer was in the way (a deadlock, a serialisation failure, a unique key taken meanwhile): try the batch again."""
-
-
-class Page(msgspec.Struct, frozen=True):
-    """At most `limit` rows beyond the row numbered `after`, in rising order, or in falling order when `newest_first`."""
-
-    limit: int = 100
-    after: int | None = None
-    newest_first: bool = False
-
-    @property
-    def size(self) -> int:
-        """How many rows it may have: `limit`, kept between none and PAGE_MAX."""
-        return max(0, min(self.limit, PAGE_MAX))
-
-
-class Sight(msgspec.Struct, frozen=True):
-    """What the asker may see: everything, or the rows of `projects` and those owned by `uid`."""
-
-    everything: bool = False
-    uid: int | None = None
-    projects: frozenset[int] = frozenset()
-
-
-ALL = Sight(everything=True)
-
-
-class ProjectQuery(msgspec.Struct, frozen=True, kw_only=True):
-    sight: Sight = ALL
-    ids: frozenset[int] | None = None
-    gname: str | None = None
-    gid: int | None = None
-    account: str | None = None
-
-
-class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """`active_at` picks by the period alone, so that it also answers for the past, whose allocations have ended since."""
-
-    sight: Sight = ALL
-    ids: frozenset[int] | None = None
-    projects: frozenset[int] | None = None
-    resource: str | None = None
-    category: str | None = None
-    state: AllocationState | None = None
-    active_at: Instant | None = None
-
-
-class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """`projects` are those whose allocations carry the runs; `since` <= start < `until`."""
-
-    sight: Sight = ALL
-    ids: frozenset[int] | None = None
-    projects: frozenset[int] | None = None
-    allocation: int | None = None
-    owner: int | None = None
-    state: RunState | None = None
-    cluster: str | None = None
-    job_id: int | None = None
-    partition: str | None = None
-    since: Instant | None = None
-    until: Instant | None = None
-
-
-class EntryQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """`since` <= at < `until`; `projects` are those of the books' allocations. Only an all-seeing sight sees the office's book,
-    but an owner sees entries that name them (their refusals) wherever these are."""
-
-    sight: Sight = ALL
-    ids: frozenset[int] | None = None
-    book: int | None = None
-    projects: frozenset[int] | None = None
-    kinds: frozenset[Kind] | None = None
-    owner: int | None = None
-    since: Instant | None = None
-    until: Instant | None = None
-
-
-class UsageBy(Enum):
-    USER = "user"
-    DAY = "day"
-    MONTH = "month"
-    PARTITION = "partition"
-    ALLOCATION = "allocation"
-
-
-class UsageQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Charged runs whose end lies in `since` <= ended < `until`."""
-
-    sight: Sight = ALL
-    projects: frozenset[int] | None = None
-    allocation: int | None = None
-    resource: str | None = None
-    owner: int | None = None
-    since: Instant | None = None
-    until: Instant | None = None
-
-
-class Usage(msgspec.Struct, frozen=True):
-    """What a group of runs used. `group` is the uid, the day or month (UTC, ISO), the partition, or the allocation.
-
-    `failed` counts the runs that ended otherwise than COMPLETED; `charged` is in SU-minutes, refunds taken off.
-    """
-
-    group: str | int
-    runs: int
-    failed: int
-    charged: int
-    elapsed_seconds: int
-
-
-class UserRow(msgspec.Struct, frozen=True):
-    """One user's sums in one allocation."""
-
-    allocation: int
-    uid: int
-    sums: UserSums
-
-
-class Token(msgspec.Struct, frozen=True, kw_only=True):
-    """An opaque token, as far as the bank remembers it: never the secret, only its keyed digest."""
-
-    id: int
-    digest: bytes
-    uid: int
-    label: str
-    scopes: tuple[str, ...]
-    created: Instant
-    expires: Instant
-    revoked: Instant | None = None
 
 
 class Reader(Protocol):
@@ -172,7 +41,7 @@ class Reader(Protocol):
         ...
 
     def before(self, book: int, at: Instant) -> Entry | None:
-        """The last entry of a book made before `at`: its sums are the opening balance."""
+        """The last entry of a book made before `at`: its sums are the opening balance. Nothing comes before a book's first entry."""
         ...
 
     def usage(self, query: UsageQuery, by: UsageBy) -> list[Usage]: ...

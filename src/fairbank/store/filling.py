@@ -16,9 +16,10 @@ from fairbank.bank.allocation import NO_LINK, Allocation
 from fairbank.bank.book import Office
 from fairbank.bank.entry import Entry
 from fairbank.bank.project import Member, Project
+from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
+from fairbank.bank.token import Token
 from fairbank.store import schema
-from fairbank.store.contract import Token, UserRow
 from fairbank.store.rows import allocation_row, entry_row, member_row, project_row, run_row, token_row, user_row
 from fairbank.values.trouble import Conflict
 

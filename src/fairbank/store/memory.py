@@ -13,8 +13,10 @@ from fairbank.bank.book import Book, Office
 from fairbank.bank.entry import Entry
 from fairbank.bank.needs import Needs
 from fairbank.bank.project import Member, Project
+from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
-from fairbank.store.contract import Filling, Reader, Token, Transaction, UserRow
+from fairbank.bank.token import Token
+from fairbank.store.contract import Filling, Reader, Transaction
 from fairbank.store.memory_reading import MemoryReader
 from fairbank.store.memory_tables import Tables
 from fairbank.values.time import Instant

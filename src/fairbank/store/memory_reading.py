@@ -10,21 +10,10 @@ from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.book import Office
 from fairbank.bank.entry import OFFICE, Entry, Kind
 from fairbank.bank.project import Member, Project
+from fairbank.bank.query import AllocationQuery, EntryQuery, Page, ProjectQuery, RunQuery, Sight, Usage, UsageBy, UsageQuery, UserRow
 from fairbank.bank.run import RunRecord, RunState
+from fairbank.bank.token import Token
 from fairbank.cluster.job import Run
-from fairbank.store.contract import (
-    AllocationQuery,
-    EntryQuery,
-    Page,
-    ProjectQuery,
-    RunQuery,
-    Sight,
-    Token,
-    Usage,
-    UsageBy,
-    UsageQuery,
-    UserRow,
-)
 from fairbank.store.memory_tables import Tables
 from fairbank.store.usage import named
 from fairbank.values.time import DAY, Instant
@@ -117,7 +106,10 @@ class MemoryReader:
         return _paged(entries, attrgetter("seq"), page)
 
     def before(self, book: int, at: Instant) -> Entry | None:
-        return next((each for each in reversed(self._tables.books.get(book, [])) if each.at < at), None)
+        entries = self._tables.books.get(book, [])
+        if not entries or entries[0].at >= at:
+            return None
+        return next(each for each in reversed(entries) if each.at < at)
 
     def usage(self, query: UsageQuery, by: UsageBy) -> list[Usage]:
         groups: dict[str | int, list[RunRecord]] = {}

@@ -11,8 +11,8 @@ from fairbank.bank.entry import Entry
 from fairbank.bank.needs import Needs
 from fairbank.bank.project import Member, Project
 from fairbank.bank.run import RunRecord, UserSums
+from fairbank.bank.token import Token
 from fairbank.cluster.job import Run
-from fairbank.store.contract import Token
 
 
 class Tables:

@@ -35,7 +35,7 @@ _READING = {"jit": "off"}
 
 
 class PostgresStore(SqlStore):
-    """Three short round trips to read, one to write, one to commit, whatever the size of the batch."""
+    """The same few statements for a batch of any size; one connection writes batches, a few more spend nonces."""
 
     begin_writing = "BEGIN"
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"

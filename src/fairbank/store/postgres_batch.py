@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 import psycopg
-from sqlalchemy import Connection
+from sqlalchemy import BigInteger, Connection, Integer, LargeBinary, Table, Text
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.book import Book
 from fairbank.bank.needs import Needs
 from fairbank.bank.run import RunRecord
+from fairbank.store import schema
 from fairbank.store.batch import Columns, SqlTransaction, changed_runs, changed_sums, changed_users, columns, new_runs
 from fairbank.store.contract import Contention
 from fairbank.store.queries import queries
@@ -21,6 +22,9 @@ from fairbank.store.rows import Row, allocation_of, entry_row, run_of
 
 _SQL = queries("postgres")
 _BLOCK = 1_000  # the increment of the sequence entry_block
+
+_COPIED_FROM = 300  # entries; below that the round trips cost more than they save
+_TYPES = {BigInteger: "int8", Integer: "int8", Text: "text", LargeBinary: "bytea"}
 
 # Columns of bytes.
 _LINK_OF_SUMS, _DIGEST, _LINK = 6, 11, 19
@@ -83,13 +87,24 @@ class PostgresTransaction(SqlTransaction):
     def _write_batch(self, book: Book) -> None:
         if not book.entries:
             return
-        sums = columns(changed_sums(book), 7)
-        users = columns(changed_users(book), 5)
-        changed, new = columns(changed_runs(book), 10), columns(new_runs(book), 18)
-        entries = columns([entry_row(entry) for entry in book.entries], 20)
+        sums, users, changed = columns(changed_sums(book), 7), columns(changed_users(book), 5), columns(changed_runs(book), 10)
         sums[_LINK_OF_SUMS] = _hexadecimal(sums[_LINK_OF_SUMS])
-        entries[_DIGEST], entries[_LINK] = _hexadecimal(entries[_DIGEST]), _hexadecimal(entries[_LINK])
-        self._run("write", (sums, users, changed, new, entries))
+        new, entries = new_runs(book), [entry_row(entry) for entry in book.entries]
+        if len(entries) >= _COPIED_FROM:
+            self._copy(schema.run, new)
+            self._copy(schema.journal, entries)
+            new, entries = [], []
+        added = columns(entries, 20)
+        added[_DIGEST], added[_LINK] = _hexadecimal(added[_DIGEST]), _hexadecimal(added[_LINK])
+        self._run("write", (sums, users, changed, columns(new, 18), added))
+
+    def _copy(self, table: Table, rows: list[tuple[Any, ...]]) -> None:
+        """Add rows by COPY: two round trips more than in the statement with the others, and a fifth less time for each row."""
+        if rows:
+            with self._cursor.copy(f"COPY {table.name} FROM STDIN (FORMAT BINARY)") as copy:
+                copy.set_types([_TYPES[type(column.type)] for column in table.columns])
+                for row in rows:
+                    copy.write_row(row)
 
     def _run(self, name: str, tables: Iterable[Columns]) -> None:
         arrays = [_array(column) for table in tables for column in table]

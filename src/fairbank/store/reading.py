@@ -11,21 +11,11 @@ from fairbank.bank.allocation import NO_LINK, Allocation
 from fairbank.bank.book import Office
 from fairbank.bank.entry import Entry
 from fairbank.bank.project import Member, Project
+from fairbank.bank.query import AllocationQuery, EntryQuery, Page, ProjectQuery, RunQuery, Usage, UsageBy, UsageQuery, UserRow
 from fairbank.bank.run import RunRecord
+from fairbank.bank.token import Token
 from fairbank.cluster.job import Run
 from fairbank.store import schema, selecting
-from fairbank.store.contract import (
-    AllocationQuery,
-    EntryQuery,
-    Page,
-    ProjectQuery,
-    RunQuery,
-    Token,
-    Usage,
-    UsageBy,
-    UsageQuery,
-    UserRow,
-)
 from fairbank.store.rows import Row, allocation_of, entry_of, member_of, project_of, run_of, token_of, user_of
 from fairbank.store.usage import named
 from fairbank.values.time import Instant

@@ -14,9 +14,10 @@ import msgspec
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.entry import Entry
 from fairbank.bank.project import Member, Project, Role
+from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord, RunState, UserSums
+from fairbank.bank.token import Token
 from fairbank.cluster.job import Run
-from fairbank.store.contract import Token, UserRow
 from fairbank.values.trouble import Corrupt
 
 Row = Sequence[Any]

@@ -9,8 +9,8 @@ from sqlalchemy import BigInteger, ColumnElement, Select, and_, case, false, fun
 
 from fairbank.bank.allocation import AllocationState
 from fairbank.bank.entry import OFFICE, Kind
+from fairbank.bank.query import AllocationQuery, EntryQuery, Page, ProjectQuery, RunQuery, Sight, UsageBy, UsageQuery
 from fairbank.bank.run import RunState
-from fairbank.store.contract import AllocationQuery, EntryQuery, Page, ProjectQuery, RunQuery, Sight, UsageBy, UsageQuery
 from fairbank.store.schema import allocation, journal, project, run
 from fairbank.values.time import DAY, Instant
 
@@ -83,8 +83,10 @@ def statement(book: int, since: Instant, until: Instant, page: Page) -> Select[A
 
 
 def before(book: int, at: Instant) -> Select[Any]:
+    """Found from the end of the book backwards; not even looked for when the book's first entry is not before `at`."""
     j = journal.c
-    return select(journal).where(j.book == book, j.at < at).order_by(j.seq.desc()).limit(1)
+    first = select(j.at).where(j.book == book).order_by(j.seq).limit(1).correlate(None).scalar_subquery()
+    return select(journal).where(j.book == book, j.at < at, first < at).order_by(j.seq.desc()).limit(1)
 
 
 def usage(query: UsageQuery, by: UsageBy) -> Select[Any]:

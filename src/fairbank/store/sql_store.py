@@ -10,9 +10,10 @@ from contextlib import closing, contextmanager
 from sqlalchemy import Connection, Engine, insert, update
 from sqlalchemy.exc import DBAPIError
 
+from fairbank.bank.token import Token
 from fairbank.store import schema
 from fairbank.store.batch import SqlTransaction
-from fairbank.store.contract import Contention, Filling, Reader, Token, Transaction
+from fairbank.store.contract import Contention, Filling, Reader, Transaction
 from fairbank.store.filling import SqlFilling
 from fairbank.store.reading import SqlReader
 from fairbank.store.rows import token_row

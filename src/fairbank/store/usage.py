@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from fairbank.store.contract import Usage, UsageBy
+from fairbank.bank.query import Usage, UsageBy
 from fairbank.values.time import DAY
 
 

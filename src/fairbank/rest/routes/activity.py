@@ -6,6 +6,7 @@ from litestar.di import NamedDependency, Provide
 from msgspec.structs import replace
 
 from fairbank.bank.entry import Kind
+from fairbank.bank.query import AllocationQuery, EntryQuery, RunQuery
 from fairbank.bank.run import RunState
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import ActivityRow, CreditRow, DebitRow, Listing, PredebitRow
@@ -13,7 +14,6 @@ from fairbank.rest.params import BY_ACCOUNT, PAGE, RECENT, OneId, OneName, OnePa
 from fairbank.rest.runs import runs_by_id
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import listing, next_after, predebit_row
-from fairbank.store.contract import AllocationQuery, EntryQuery, RunQuery
 from fairbank.values.time import iso
 
 _CREDITS = {Kind.DEPOSIT: 1, Kind.TRANSFER_IN: 1, Kind.WITHDRAW: -1, Kind.TRANSFER_OUT: -1}
@@ -101,9 +101,7 @@ def list_debits(request: Asking, page: OnePage, projects: Projects, allocation: 
     query = AllocationQuery(
         sight=request.asker.sight, ids=None if allocation is None else frozenset({allocation}), projects=_both(projects, project)
     )
-    found = request.house.allocations.find(query, page)
-    with request.house.store.reading() as reader:
-        users = reader.users(frozenset(each.id for each in found)) if found else []
+    found, users = request.house.allocations.drawn(query, page)
     rows = [DebitRow(allocation_id=each.allocation, owner_uid=each.uid, amount=each.sums.charged) for each in users if each.sums.charged]
     return listing("debit", request.house.clock, rows, next_after(page, [each.id for each in found]))
 

@@ -8,6 +8,7 @@ from litestar import Response, patch, post, put
 from litestar.params import FromQuery, JSONBody, QueryParameter
 
 from fairbank.bank.allocation import Allocation, AllocationEvent, AllocationState
+from fairbank.bank.query import AllocationQuery, Page
 from fairbank.bank.wish import Amend, Deposit, Open, SetCap, Transfer, Withdraw
 from fairbank.rest.answering import answer, done_of, new
 from fairbank.rest.asking import Asking
@@ -17,7 +18,6 @@ from fairbank.rest.params import PAGE, PROJECTS, Key, Number, OneName, OnePage, 
 from fairbank.rest.verbs import AGAIN, again, reads, writes
 from fairbank.rest.views import allocation_row, balance_row, listing, next_after, single
 from fairbank.service.rights import Do, demand
-from fairbank.store.contract import AllocationQuery, Page
 from fairbank.values import ids
 from fairbank.values.time import Instant, parse_instant
 from fairbank.values.trouble import Malformed, Unknown

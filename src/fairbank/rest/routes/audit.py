@@ -8,7 +8,6 @@ from fairbank.rest.params import PAGE, OnePage
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import next_after
 from fairbank.service.rights import Do, demand
-from fairbank.store.contract import AllocationQuery
 from fairbank.values.time import iso
 
 
@@ -16,15 +15,14 @@ from fairbank.values.time import iso
 def show_heads(request: Asking, page: OnePage) -> AuditAnswer:
     """The last link of each book. Kept elsewhere, they betray even a journal that was rewritten from the start."""
     demand(request.asker, Do.AUDIT)
-    with request.house.store.reading() as reader:
-        entries, office, found = reader.count_entries(), reader.office(), reader.allocations(AllocationQuery(), page)
+    entries, office, found = request.house.audit.standing(page)
     card = AuditCard(
         entries=entries,
         office_seq=office.seq,
         office_link=office.link.hex(),
-        heads=[Head(allocation=each.id, seq=each.seq, link=each.link.hex()) for each in found],
+        heads=[Head(allocation=each.book, seq=each.seq, link=each.link.hex()) for each in found],
     )
-    cursor = next_after(page, [each.id for each in found])
+    cursor = next_after(page, [each.book for each in found])
     return AuditAnswer(schema="fairbank.audit/1", as_of=iso(request.house.clock.now()), data=card, next=cursor)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from fairbank.bank.query import EntryQuery
 from fairbank.bank.refusal import Refusal
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import FailureRow, Listing, Single
 from fairbank.rest.params import BY_ACCOUNT, PERIOD, RECENT, Number, OneId, OnePage, OnePeriod, OneUid, Projects
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import failure_row, listing, next_after, single
-from fairbank.store.contract import EntryQuery
 
 
 @reads("/failure", dependencies={"page": RECENT, "period": PERIOD, "projects": BY_ACCOUNT})

@@ -10,6 +10,7 @@ from litestar.concurrency import sync_to_thread
 from litestar.params import JSONBody, QueryParameter
 
 from fairbank.bank.ledger import Done, Outcome
+from fairbank.bank.query import RunQuery
 from fairbank.bank.refusal import Refusal
 from fairbank.bank.run import RunState
 from fairbank.bank.wish import Asked
@@ -36,7 +37,6 @@ from fairbank.rest.problems import SaidNo, problem_of_refusal, refused
 from fairbank.rest.runs import accounts_of, report_of
 from fairbank.rest.verbs import AGAIN, reads, writes
 from fairbank.rest.views import granted, job_row, listing, next_after, single
-from fairbank.store.contract import RunQuery
 from fairbank.values import ids
 from fairbank.values.trouble import Trouble
 from fairbank.values.units import SuMinutes

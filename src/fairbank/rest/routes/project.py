@@ -6,6 +6,7 @@ from litestar import Response, delete, post, put
 from litestar.params import JSONBody
 
 from fairbank.bank.project import Role
+from fairbank.bank.query import ProjectQuery
 from fairbank.bank.wish import Found
 from fairbank.rest.answering import answer, done_of
 from fairbank.rest.asking import Asking
@@ -14,7 +15,6 @@ from fairbank.rest.bodies.requests import NewProject, NewRole
 from fairbank.rest.params import PAGE, Number, OneName, OnePage, OneUid, UidNumber
 from fairbank.rest.verbs import again, reads, writes
 from fairbank.rest.views import listing, member_row, next_after, project_card, project_row, single
-from fairbank.store.contract import ProjectQuery
 from fairbank.values import ids
 
 

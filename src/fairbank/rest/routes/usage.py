@@ -6,12 +6,12 @@ from typing import Literal
 
 from litestar.params import FromQuery
 
+from fairbank.bank.query import UsageBy, UsageQuery
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import Listing, UsageRow
 from fairbank.rest.params import PERIOD, PROJECTS, OneId, OneName, OnePeriod, OneUid, Projects
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import listing, usage_row
-from fairbank.store.contract import UsageBy, UsageQuery
 
 By = Literal["user", "day", "month", "partition", "allocation"]
 

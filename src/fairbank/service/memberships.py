@@ -1,14 +1,13 @@
-"""What users are in projects: by the bank's own rows, and by their Unix groups where the settings say so."""
+"""What users are in projects: by the bank's own rows, and by their Unix groups where those count."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from fairbank.bank.project import Role
-from fairbank.rest.house import House
-from fairbank.rest.peers import groups_of
-from fairbank.store.contract import Page, ProjectQuery, Reader
-from fairbank.values.time import Instant
+from fairbank.bank.query import Page, ProjectQuery
+from fairbank.store.contract import Reader, Store
+from fairbank.values.time import Clock, Instant
 
 FRESH_SECONDS = 30  # how long a change of a user's Unix groups may go unnoticed: asking LDAP at each request is too dear
 _REMEMBERED_MAX = 10_000
@@ -17,20 +16,21 @@ _REMEMBERED_MAX = 10_000
 class Memberships:
     """Roles by uid. It reads the books and may ask LDAP: call it from a worker thread."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, store: Store, clock: Clock, groups_of: Callable[[int], frozenset[int]] | None) -> None:
+        """`groups_of` tells a user's Unix groups; None: they do not count."""
+        self._store, self._clock, self._groups_of = store, clock, groups_of
         self._by_group: dict[int, tuple[Instant, frozenset[int]]] = {}
 
     def roles(self, uid: int) -> Mapping[int, Role]:
         """The role of a user in each project; the bank's own rows count more than a Unix group."""
-        with self._house.store.reading() as reader:
+        with self._store.reading() as reader:
             rows = {each.project: each.role for each in reader.memberships(uid)}
-            if not self._house.unix_groups:
+            if self._groups_of is None:
                 return rows
-            return {**dict.fromkeys(self._projects_by_group(reader, uid), Role.MEMBER), **rows}
+            return {**dict.fromkeys(self._by_groups(reader, uid, self._groups_of), Role.MEMBER), **rows}
 
-    def _projects_by_group(self, reader: Reader, uid: int) -> frozenset[int]:
-        now = self._house.clock.now()
+    def _by_groups(self, reader: Reader, uid: int, groups_of: Callable[[int], frozenset[int]]) -> frozenset[int]:
+        now = self._clock.now()
         known = self._by_group.get(uid)
         if known is not None and now - known[0] < FRESH_SECONDS:
             return known[1]

@@ -1,0 +1,40 @@
+"""`python -m benchmarks`: measure what we claim, keep the figures, draw the page. See `make bench`."""
+
+from __future__ import annotations
+
+import argparse
+
+from benchmarks.claims import CLAIMS, drawn
+from benchmarks.measure import to_stderr
+from benchmarks.page import PAGE, amount, met, target
+from benchmarks.results import RESULTS, SHORT, Claim, keep, this_machine
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what we claim, and draw docs/performance.md.")
+    parser.add_argument("--short", action="store_true", help="a few rounds of everything, for CI; the page stays as it is")
+    parser.add_argument("--only", action="append", choices=CLAIMS, metavar="CLAIM", help=f"one of {', '.join(CLAIMS)}; may be repeated")
+    parser.add_argument("--draw", action="store_true", help="measure nothing; draw the page from the results that are kept")
+    asked = parser.parse_args()
+    if not asked.draw:
+        for name in asked.only or CLAIMS:
+            _measure(name, short=asked.short)
+    if not asked.short:
+        PAGE.write_text(drawn(RESULTS))
+        to_stderr(f"drawn: docs/{PAGE.name}")
+
+
+def _measure(name: str, *, short: bool) -> None:
+    to_stderr(f"--- {name}")
+    machine = this_machine()
+    claim = Claim(name, machine, CLAIMS[name](short=short, say=to_stderr))
+    keep(claim, SHORT if short else RESULTS)
+    for table in claim.tables:
+        for each in table.figures:
+            print(f"{table.title}: {each.name}: {amount(each.median, each.unit)}")
+        for promise in table.promises:
+            print(f"{table.title}: {promise.what}: {amount(promise.value, promise.unit)}; promised {target(promise)}: {met(promise)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""The claims, in the order of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from benchmarks import commands, history, http, ledger, replay
+from benchmarks.measure import Say, Table
+from benchmarks.page import page
+from benchmarks.results import kept
+
+
+class Measure(Protocol):
+    def __call__(self, *, short: bool, say: Say) -> list[Table]: ...
+
+
+CLAIMS: Mapping[str, Measure] = {
+    "ledger": ledger.measure,
+    "http": http.measure,
+    "history": history.measure,
+    "replay": replay.measure,
+    "commands": commands.measure,
+}
+REMARKS = {"ledger": ledger.REMARK, "http": http.REMARK, "history": history.REMARK}
+
+
+def drawn(folder: Path) -> str:
+    """The page about the results kept in `folder`."""
+    return page((claim for name in CLAIMS if (claim := kept(name, folder)) is not None), REMARKS)

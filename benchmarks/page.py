@@ -1,0 +1,91 @@
+"""docs/performance.md, drawn from what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from benchmarks.measure import Figure, Promise, Table
+from benchmarks.results import Claim, Machine
+
+PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+
+HEAD = """# Performance
+
+<!-- Drawn by `make bench`; do not edit. -->
+
+Every speed that we claim is measured by `make bench`, beside an alternative in the same run. Rounds go in turn, so that a
+machine whose speed drifts is unfair to nobody. Trust the ratios: the absolute figures are those of one small, shared machine.
+A figure is the median of its rounds, with their range; a ratio is the median of each round's ratio.
+"""
+
+
+def page(claims: Iterable[Claim], remarks: Mapping[str, str]) -> str:
+    """The page. `remarks` say of a claim, by its name, what limits it."""
+    told = list(claims)
+    return "\n".join([HEAD, *_summary(told), *(line for claim in told for line in _claim(claim, remarks.get(claim.name, "")))])
+
+
+def _summary(claims: list[Claim]) -> Iterator[str]:
+    yield "## What we promise\n"
+    yield "| What | Where | Measured | Promised | |\n| --- | --- | ---: | ---: | --- |"
+    for claim in claims:
+        for table in claim.tables:
+            for promise in table.promises:
+                yield f"| {promise.what} | {table.title} | {amount(promise.value, promise.unit)} | {target(promise)} | {met(promise)} |"
+    yield ""
+
+
+def _claim(claim: Claim, remark: str) -> Iterator[str]:
+    for table in claim.tables:
+        yield from _table(table)
+    if remark:
+        yield remark.strip() + "\n"
+    yield f"`make bench ARGS='--only {claim.name}'` on {_machine(claim.machine)}.\n"
+
+
+def _table(table: Table) -> Iterator[str]:
+    yield f"## {table.title}\n\n{table.about}\n"
+    yield "| | Median | Range |\n| --- | ---: | ---: |"
+    yield from map(_figure, table.figures)
+    yield ""
+    if table.promises:
+        yield "| | Median | Range | Promised | |\n| --- | ---: | ---: | ---: | --- |"
+        for each in table.promises:
+            reach = _range(each.low, each.high, each.unit)
+            yield f"| {each.what} | {amount(each.value, each.unit)} | {reach} | {target(each)} | {met(each)} |"
+        yield ""
+
+
+def _figure(figure: Figure) -> str:
+    return f"| {figure.name} | {amount(figure.median, figure.unit)} | {_range(min(figure.rounds), max(figure.rounds), figure.unit)} |"
+
+
+def target(promise: Promise) -> str:
+    return f"{'at most' if promise.at_most else 'at least'} {amount(promise.target, promise.unit)}"
+
+
+def met(promise: Promise) -> str:
+    return "kept" if promise.met else "**missed**"
+
+
+def _range(low: float, high: float, unit: str) -> str:
+    return f"{_number(low, unit)} to {_number(high, unit)}"
+
+
+def amount(value: float, unit: str) -> str:
+    """A number as people read it, with its unit."""
+    return f"{_number(value, unit)}{'' if unit == 'x' else ' '}{unit}"
+
+
+def _number(value: float, unit: str) -> str:
+    if unit == "x":
+        return f"{value:.2f}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _machine(machine: Machine) -> str:
+    return (
+        f"{machine.on}: {machine.cores} cores of {machine.processor}, {machine.memory_gib} GiB, {machine.system}, Python {machine.python}, "
+        f"SQLite {machine.sqlite}, PostgreSQL {machine.postgresql}; load {machine.busy} before it began"
+    )

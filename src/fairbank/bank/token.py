@@ -1,0 +1,20 @@
+"""An opaque token, as far as the bank remembers it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.values.time import Instant
+
+
+class Token(msgspec.Struct, frozen=True, kw_only=True):
+    """Never the secret, only its keyed digest."""
+
+    id: int
+    digest: bytes
+    uid: int
+    label: str
+    scopes: tuple[str, ...]
+    created: Instant
+    expires: Instant
+    revoked: Instant | None = None

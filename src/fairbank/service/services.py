@@ -1,0 +1,81 @@
+"""All use cases of one bank, ready for any door: REST today, the dashboard, Gold and AMIE later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from fairbank.bank.policy import Policy
+from fairbank.cluster.partition import Cluster
+from fairbank.service.allocations import Allocations
+from fairbank.service.askers import Staff
+from fairbank.service.audit import Audit
+from fairbank.service.bank import Bank
+from fairbank.service.counter import Counter
+from fairbank.service.directory import Directory
+from fairbank.service.memberships import Memberships
+from fairbank.service.nonces import Nonces
+from fairbank.service.projects import Projects
+from fairbank.service.quotes import Quotes
+from fairbank.service.runs import Runs
+from fairbank.service.tokens import Tokens
+from fairbank.service.usage import UsageReports
+from fairbank.store.contract import Store
+from fairbank.values.time import Clock
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """One object for each group of use cases, around one store and one counter."""
+
+    store: Store
+    counter: Counter
+    clock: Clock
+    staff: Staff
+    directory: Directory
+    memberships: Memberships
+    projects: Projects
+    allocations: Allocations
+    runs: Runs
+    quotes: Quotes
+    usage: UsageReports
+    tokens: Tokens
+    nonces: Nonces
+    audit: Audit
+
+    def close(self) -> None:
+        """Answer what waits at the counter, then close the store."""
+        self.counter.close()
+        self.store.close()
+
+
+def services(
+    store: Store,
+    *,
+    clock: Clock,
+    staff: Staff,
+    clusters: Mapping[str, Cluster],
+    policy: Policy,
+    key: bytes,
+    waiting_max: int = 10_000,
+    groups_of: Callable[[int], frozenset[int]] | None = None,
+) -> Services:
+    """The services around `store`. `key` is for the digests of tokens; `groups_of` tells Unix groups, where these make members."""
+    counter = Counter(Bank(store, policy), room=waiting_max)
+    directory = Directory(store, clock)
+    return Services(
+        store=store,
+        counter=counter,
+        clock=clock,
+        staff=staff,
+        directory=directory,
+        memberships=Memberships(store, clock, groups_of),
+        projects=Projects(store, counter, directory, clock),
+        allocations=Allocations(store, counter, directory, clock),
+        runs=Runs(store, counter, directory, clusters, clock),
+        quotes=Quotes(store, directory, clusters, clock),
+        usage=UsageReports(store),
+        tokens=Tokens(store, counter, clock, key),
+        nonces=Nonces(store, clock),
+        audit=Audit(store),
+    )

@@ -1,0 +1,51 @@
+"""The journal's chain: every field of an entry and all that was before it go into its link, the same way in every release."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from fairbank.bank.allocation import NO_LINK
+from fairbank.bank.entry import Entry, Kind, link_of
+from fairbank.values.time import Instant
+
+ENTRY = Entry(
+    id=7,
+    book=3,
+    seq=2,
+    at=Instant(1_795_264_212),
+    kind=Kind.CHARGE,
+    amount=2_700,
+    run=5,
+    owner=1001,
+    actor=0,
+    acting_as=None,
+    key="darwin/1@0.0:charge",
+    digest=bytes(16),
+    deposited=6_000,
+    charged=2_700,
+    held=0,
+    credit_limit=0,
+    overrun=0,
+    comment=None,
+    details='{"outcome":"COMPLETED"}',
+)
+
+
+def test_a_link_is_the_same_in_every_release() -> None:
+    """When this fails, books written before cannot be verified any more."""
+    first = link_of(ENTRY, NO_LINK)
+    assert first.hex() == "507d040da157d6516819d0798b0a9b07384051babf1f9e3d424faa5a7cd65894"
+    assert link_of(ENTRY, first).hex() == "551400461949a9a470564da6d502f9bf7a7c05fcb90522e2c7777cf6d91c414a"
+
+
+def test_an_entry_is_linked_to_what_was_before_it_whatever_link_it_carries() -> None:
+    before = bytes(range(32))
+    linked = msgspec.structs.replace(ENTRY, link=link_of(ENTRY, before))
+    assert link_of(linked, before) == linked.link != link_of(linked, NO_LINK)
+
+
+@pytest.mark.parametrize("field", [field for field in ENTRY.__struct_fields__ if field != "link"])
+def test_every_field_goes_into_the_link(field: str) -> None:
+    other = {"kind": Kind.RELEASE, "at": Instant(0), "digest": None, "details": None}.get(field, 99)
+    assert link_of(msgspec.structs.replace(ENTRY, **{field: other}), NO_LINK) != link_of(ENTRY, NO_LINK)

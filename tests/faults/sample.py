@@ -1,0 +1,111 @@
+"""Small books with everything in them: every kind of entry, runs in every state, caps, members, credit limits."""
+
+from __future__ import annotations
+
+from fairbank.bank.allocation import AllocationEvent
+from fairbank.bank.ledger import Done
+from fairbank.bank.policy import Policy
+from fairbank.bank.project import Role
+from fairbank.bank.wish import (
+    Adjust,
+    Amend,
+    Asked,
+    Charge,
+    Deposit,
+    Found,
+    Hold,
+    Lapse,
+    Note,
+    Open,
+    Refund,
+    Release,
+    Request,
+    SetCap,
+    SetMember,
+    Transfer,
+    Withdraw,
+)
+from fairbank.cluster.job import Run
+from fairbank.service.bank import Bank
+from fairbank.values.time import Instant
+from fairbank.values.units import SuMinutes
+from tests.faults.auditing import store_at
+
+BEGIN, HOUR, YEAR = 1_790_000_000, 3_600, 31_536_000
+
+
+def write_sample(url: str) -> None:
+    """Fill the store, wish by wish, a few minutes apart; those with the comment "no" are refused."""
+    with store_at(url) as store:
+        bank = Bank(store, Policy())
+        for number, wish in enumerate(wishes()):
+            (outcome,) = bank.ask([Asked(wish, Instant(BEGIN + 400 * number), 0, 1001 if number % 7 == 3 else None)])
+            assert isinstance(outcome, Done) != (wish.comment == "no"), outcome
+
+
+def wishes() -> list[Request]:
+    return [
+        Found(gname="college", gid=4_000, account="college"),
+        Found(gname="physics", gid=4_001, account="phys", parent=1),
+        SetMember(project=1, uid=1001, role=Role.PI),
+        SetMember(project=2, uid=1002, role=Role.MEMBER),
+        SetMember(project=2, uid=1003, role=Role.MEMBER),
+        SetMember(project=2, uid=1003, role=None),
+        Note(details="somebody acted as user 1002"),
+        _open(1, 6_000),
+        _open(2, 9_000),
+        Deposit(allocation=1, amount=SuMinutes(500), key="deposit", comment="more"),
+        Withdraw(allocation=1, amount=SuMinutes(90), comment="less"),
+        Transfer(source=1, target=2, amount=SuMinutes(700), key="transfer"),
+        Amend(allocation=1, project=1, resource="cpu", credit_limit=SuMinutes(600), shared=True),
+        Amend(allocation=2, project=2, resource="cpu", event=AllocationEvent.FREEZE),
+        Amend(allocation=2, project=2, resource="cpu", event=AllocationEvent.THAW),
+        SetCap(allocation=2, uid=1002, cap=SuMinutes(5_000)),
+        *(_hold(number, 1_200 + number) for number in range(1, 6)),
+        Adjust(run=_run(1), amount=SuMinutes(1_500), until=Instant(BEGIN + 9 * HOUR), key="adjust"),
+        Charge(run=_run(2), amount=SuMinutes(700), ended=Instant(BEGIN + HOUR), outcome="COMPLETED", elapsed_seconds=HOUR),
+        Release(run=_run(3), ended=Instant(BEGIN + HOUR), outcome="NODE_FAIL", elapsed_seconds=60),
+        Refund(run=_run(2), amount=SuMinutes(100), comment="a bad node"),
+        Lapse(run=_run(4)),
+        _hold(9, 10**6, "no"),
+        Deposit(allocation=77, amount=SuMinutes(1), key="nowhere", comment="no"),
+        _late(8),
+    ]
+
+
+def _open(project: int, deposit: int) -> Open:
+    start, end = Instant(BEGIN - YEAR), Instant(BEGIN + YEAR)
+    return Open(project=project, resource="cpu", category="research", start=start, end=end, deposit=SuMinutes(deposit), comment="committee")
+
+
+def _run(number: int) -> Run:
+    return Run("local", number, BEGIN - 100 + number, number % 2)
+
+
+def _hold(number: int, amount: int, comment: str | None = None) -> Hold:
+    return Hold(
+        run=_run(number),
+        line=(2, 1),
+        resource="cpu",
+        owner=1002 + number % 2,
+        amount=SuMinutes(amount),
+        start=Instant(BEGIN),
+        until=Instant(BEGIN + 2 * HOUR),
+        partition="cpu",
+        key=f"hold.{number}",
+        comment=comment,
+    )
+
+
+def _late(number: int) -> Charge:
+    return Charge(
+        run=_run(number),
+        amount=SuMinutes(33),
+        ended=Instant(BEGIN + HOUR),
+        outcome="COMPLETED",
+        elapsed_seconds=120,
+        line=(1,),
+        resource="cpu",
+        owner=1002,
+        start=Instant(BEGIN),
+    )
