@@ -26,6 +26,7 @@ WORLD = """
     cap bob physics/cpu 10
     hold 9 carol physics/cpu 10
     charge 9 5
+    deposit physics/cpu:next 1 key k
     freeze optics/cpu
 """
 
@@ -94,6 +95,7 @@ def refused(line: str) -> Refusal:
         ("lapse 6", "its time has not come.", (), 409, 7),
         ("expire physics/cpu", "its time has not come.", (), 409, 7),
         ("amend optics/gpu limit 4", "more is drawn on the credit limit already.", (), 409, 7),
+        ("deposit physics/cpu 2 key k", "this idempotency key was used for something else.", ("use a new key for a new wish",), 409, 7),
         ("deposit chemistry/cpu 1", "there is no such allocation.", (), 404, 3),
         ("open chemistry/cpu 0..1", "there is no such project.", (), 404, 3),
         ("thaw physics/cpu", "the allocation's state does not allow this.", (), 409, 7),
@@ -190,7 +192,7 @@ def test_the_deposit_advised_can_be_typed_and_is_enough(asked: int, available: i
 
 
 @pytest.mark.parametrize(
-    ("line", "advice"), [("refund 7 26m", "refund at most 25m"), ("withdraw physics/cpu:next 1", "take out at most 20m")]
+    ("line", "advice"), [("refund 7 26m", "refund at most 25m"), ("withdraw physics/cpu:next 2", "take out at most 80m")]
 )
 def test_what_is_left_to_take_is_advised_to_the_minute(line: str, advice: str) -> None:
     told = tell(WORLD + "charge 7 alice physics/cpu 25m\n deposit physics/cpu:next 20m")

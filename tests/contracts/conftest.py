@@ -45,12 +45,13 @@ def template15(postgres15: PostgresServer) -> Iterator[str]:
     yield from _template(postgres15)
 
 
-def _places(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+def places(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[Place]:
+    """One place of a kind, for a fixture of any scope to yield."""
     if kind == "memory":
         with Place("memory:", MemoryStore()) as place:
             yield place
     elif kind == "sqlite":
-        path = tmp_path / "books.sqlite"
+        path = folder / "books.sqlite"
         shutil.copy(request.getfixturevalue("migrated_file"), path)
         with Place(f"sqlite:///{path}") as place:
             yield place
@@ -64,19 +65,19 @@ def _places(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterat
 @pytest.fixture(params=EVERYWHERE)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """Empty books in each kind of store."""
-    yield from _places(request.param, request, tmp_path)
+    yield from places(request.param, request, tmp_path)
 
 
 @pytest.fixture(params=IN_SQL)
 def sql_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """Empty books in each kind of database, where several servers may meet."""
-    yield from _places(request.param, request, tmp_path)
+    yield from places(request.param, request, tmp_path)
 
 
 @pytest.fixture(params=ON_POSTGRES)
 def postgres_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """Empty books on each PostgreSQL."""
-    yield from _places(request.param, request, tmp_path)
+    yield from places(request.param, request, tmp_path)
 
 
 @pytest.fixture

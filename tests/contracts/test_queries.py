@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -32,14 +32,20 @@ from tests.contracts.centre import (
     job,
     project,
 )
+from tests.contracts.conftest import EVERYWHERE, places
 
 NEW_YEAR = 1_767_225_600  # 2026-01-01T00:00:00Z
 PAGE = Page()
 
 
-@pytest.fixture
-def filled(store: Store) -> Store:
-    """Physics (1) with two years of CPU and a year of GPU, chemistry (2) with CPU, biology (3) with none."""
+@pytest.fixture(scope="module", params=EVERYWHERE)
+def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """Physics (1) with two years of CPU and a year of GPU, chemistry (2) with CPU, biology (3) with none. Only to be read."""
+    for place in places(request.param, request, tmp_path_factory.mktemp("queries")):
+        yield _filled(place.open())
+
+
+def _filled(store: Store) -> Store:
     granted(store, project("physics", 100), project("chemistry", 200), project("biology", 300, parent=1))
     granted(store, SetMember(project=1, uid=ALICE, role=Role.PI), SetMember(project=1, uid=BOB, role=Role.MEMBER))
     granted(store, SetMember(project=2, uid=BOB, role=Role.COORDINATOR))
@@ -228,8 +234,11 @@ def test_what_upkeep_asks_for(filled: Store) -> None:
     assert Look(filled).expired(Instant(END - 1), 10) == []
     assert Look(filled).expired(Instant(END), 10) == [1, 3, 4]
     assert Look(filled).expired(Instant(END), 2) == [1, 3]
-    granted(filled, Amend(allocation=3, project=1, resource="gpu", event=AllocationEvent.END), at=END)
-    assert Look(filled).expired(Instant(END), 10) == [1, 4]
+
+
+def test_what_has_ended_need_not_be_ended(store: Store) -> None:
+    granted(_filled(store), Amend(allocation=3, project=1, resource="gpu", event=AllocationEvent.END), at=END)
+    assert Look(store).expired(Instant(END), 10) == [1, 4]
 
 
 def test_the_audit_reads_whole_tables_in_its_order(filled: Store) -> None:

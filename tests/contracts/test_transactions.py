@@ -74,22 +74,27 @@ def test_a_key_is_remembered_by_later_transactions(store: Store) -> None:
     assert contents(store)[2][0].deposited == 1_010
 
 
-def test_keys_keep_whatever_is_printable(store: Store) -> None:
+PRINTABLE = 'a"b\\c\'d{e},f\\\\"g%h$1:i/é日\U0001f9ea'
+CONTROLLED = 'tab\t newline\n bell\x07 delete\x7f backslash\\n quote"'  # the doors let none in; a store loses nothing all the same
+
+
+@pytest.mark.parametrize("others", [0, 400])
+@pytest.mark.parametrize("odd", [PRINTABLE, CONTROLLED, "\\", "NULL", "{}"])
+def test_texts_are_kept_as_they_are(store: Store, odd: str, others: int) -> None:
+    """In small batches and in large ones, which may take another way."""
     fill(store)
-    odd = 'a"b\\c\'d{e},f\\\\"g%h$1:i/é日\U0001f9ea'
-    granted(store, Deposit(allocation=1, amount=SuMinutes(1), key=odd, comment=odd), Deposit(allocation=1, amount=SuMinutes(1), key="\\"))
-    again = granted(store, Deposit(allocation=1, amount=SuMinutes(1), key=odd, comment=odd))
-    entries = contents(store)[5]
+    wish = Deposit(allocation=1, amount=SuMinutes(1), key=odd, comment=odd)
+    granted(store, wish, Deposit(allocation=1, amount=SuMinutes(1), key="\\\\", comment=""), hold(1, 1, partition=odd), *_deposits(others))
+    assert granted(store, wish)[0].again
+    *_, runs, entries, _, _ = contents(store)
     assert [each.comment for each in entries if each.key == odd] == [odd]
-    assert again[0].again
+    assert [each.comment for each in entries if each.key == "\\\\"] == [""]
+    assert [each.partition for each in runs] == [odd]
+    assert Audit(store).verify().findings == ()
 
 
-def test_even_control_characters_are_kept_as_they_are(store: Store) -> None:
-    """The doors let none in; a store is no place to lose something silently all the same."""
-    fill(store)
-    odd = 'tab\t newline\n bell\x07 delete\x7f backslash\\n quote"'
-    granted(store, Deposit(allocation=1, amount=SuMinutes(1), key="odd", comment=odd))
-    assert [each.comment for each in contents(store)[5] if each.key == "odd"] == [odd]
+def _deposits(count: int) -> list[Deposit]:
+    return [Deposit(allocation=2, amount=SuMinutes(1), key=f"other{number}") for number in range(count)]
 
 
 def test_a_run_is_held_and_resolved_once(store: Store) -> None:
@@ -184,16 +189,19 @@ def test_fresh_numbers_suffice_for_a_large_batch(store: Store) -> None:
     assert len(set(numbers)) == len(numbers) == 1_806
 
 
-def test_a_contended_batch_may_be_asked_again(sql_place: Place) -> None:
+@pytest.mark.parametrize("others", [0, 400])
+def test_a_contended_batch_may_be_asked_again(sql_place: Place, others: int) -> None:
     """Two servers judged from the same rows: the second finds the key taken, and on its next try finds the answer."""
     one, two = sql_place.open(), sql_place.open()
     fill(one)
-    deposit = Asked(Deposit(allocation=1, amount=SuMinutes(10), key="d1"), START, 0)
-    stale = Book(allocations=contents(one)[2], entry_ids=[900_001, 900_002])
-    judge(stale, deposit, Policy())
-    granted(two, deposit.wish)
+    wishes = [*_deposits(others), Deposit(allocation=1, amount=SuMinutes(10), key="d1")]
+    batch = [Asked(wish, START, 0) for wish in wishes]
+    stale = Book(allocations=contents(one)[2], entry_ids=range(900_001, 902_000))
+    for asked in batch:
+        judge(stale, asked, Policy())
+    granted(two, wishes[-1])
     with pytest.raises(Contention), one.transaction() as transaction:
-        transaction.book(Needs(allocations={1}))
+        transaction.book(needs_of(batch))
         transaction.write(stale)
-    assert granted(one, deposit.wish)[0].again
+    assert granted(one, *wishes)[-1].again
     assert Audit(one).verify().findings == ()

@@ -6,6 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from fairbank.bank.allocation import NO_LINK
+from fairbank.bank.entry import link_of
+from fairbank.store import schema
+from fairbank.store.rows import entry_of
 from tests.faults.books import Books, Row
 
 KEYS = {
@@ -55,7 +59,7 @@ def nonsense(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
     for row in rows:
         for column in row:
             for other in (b"\xff\x00", "nonsense", -1, 2**62, 1.5):
-                if column != "id" or isinstance(other, int):
+                if (column != "id" or isinstance(other, int)) and column != "shared":  # whatever is not 0 there is a yes
                     yield _altered(table, row, column, other)
 
 
@@ -65,12 +69,14 @@ def deletions(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
             f"{table} {_named(table, row)} deleted",
             _books(table, row),
             lambda books, row=row: _delete(books, table, row),  # type: ignore[misc]
-            lambda books, row=row: _insert(books, table, row),  # type: ignore[misc]
+            lambda books, row=row: insert(books, table, row),  # type: ignore[misc]
         )
 
 
 def additions(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
-    """Copies of rows under numbers and names of their own."""
+    """Copies of rows under numbers and names of their own. The office has but one row, whoever writes."""
+    if table == "office":
+        return
     for row in rows:
         copy = row | {KEYS[table][-1]: row[KEYS[table][-1]] + FAR}
         copy |= {name: other for name in _UNIQUE.get(table, ()) for other in _others(table, name, row[name])[:1] if row[name] is not None}
@@ -83,7 +89,7 @@ def additions(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
         yield Forgery(
             f"{table} {_named(table, copy)} added",
             _books(table, copy),
-            lambda books, copy=copy: _insert(books, table, copy),  # type: ignore[misc]
+            lambda books, copy=copy: insert(books, table, copy),  # type: ignore[misc]
             lambda books, copy=copy: _delete(books, table, copy),  # type: ignore[misc]
         )
 
@@ -138,6 +144,61 @@ def _delete(books: Books, table: str, row: Row) -> None:
     books.change(f"DELETE FROM {table} WHERE {where}", **values)
 
 
-def _insert(books: Books, table: str, row: Row) -> None:
+def insert(books: Books, table: str, row: Row) -> None:
+    """Put a whole row in."""
     places = ", ".join(f":{name}" for name in row)
     books.change(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({places})", **row)
+
+
+# --- forgers who know the code ---
+
+
+def rewrite(books: Books) -> Callable[[], None]:
+    """Book 1 written anew from its first entry, a thousand SU-minutes poorer, every link and row made to fit. The way back."""
+    kept = _snapshot(books)
+    before = NO_LINK
+    for row in books.rows("SELECT * FROM journal WHERE book = 1 ORDER BY seq"):
+        poorer = row | {"amount": row["amount"] - 1_000 if row["seq"] == 2 else row["amount"]}
+        poorer["deposited"] -= 1_000 if row["seq"] >= 2 else 0
+        before = _relinked(books, poorer, before)
+    books.change("UPDATE allocation SET deposited = deposited - 1000, link = :link WHERE id = 1", link=before)
+    return lambda: _put_back(books, kept)
+
+
+def cut_tail(books: Books) -> Callable[[], None]:
+    """The last entry of book 2 is gone, and its rows are those of before. The way back."""
+    kept = _snapshot(books)
+    last, new = books.rows("SELECT * FROM journal WHERE book = 2 ORDER BY seq DESC LIMIT 2")
+    assert last["kind"] == "refusal"  # the one kind that moves nothing else
+    books.change("DELETE FROM journal WHERE id = :id", id=last["id"])
+    books.change("UPDATE allocation SET seq = :seq, link = :link WHERE id = 2", seq=new["seq"], link=new["link"])
+    return lambda: _put_back(books, kept)
+
+
+def cut_office(books: Books) -> Callable[[], None]:
+    """The last entry of the office's book is gone, and its head is that of before. The way back."""
+    kept = _snapshot(books)
+    last, new = books.rows("SELECT * FROM journal WHERE book = 0 ORDER BY seq DESC LIMIT 2")
+    assert last["kind"] == "declined"
+    books.change("DELETE FROM journal WHERE id = :id", id=last["id"])
+    books.change("UPDATE office SET seq = :seq, link = :link", seq=new["seq"], link=new["link"])
+    return lambda: _put_back(books, kept)
+
+
+def _relinked(books: Books, row: Row, before: bytes) -> bytes:
+    entry = entry_of([row[column.name] for column in schema.journal.columns])
+    link = link_of(entry, before)
+    books.change("DELETE FROM journal WHERE id = :id", id=row["id"])
+    insert(books, "journal", row | {"link": link})
+    return link
+
+
+def _snapshot(books: Books) -> dict[str, list[Row]]:
+    return {table: books.rows(f"SELECT * FROM {table}") for table in KEYS}
+
+
+def _put_back(books: Books, kept: dict[str, list[Row]]) -> None:
+    for table, rows in kept.items():
+        books.change(f"DELETE FROM {table}")
+        for row in rows:
+            insert(books, table, row)

@@ -16,7 +16,7 @@ from fairbank.values.trouble import Trouble
 from tests.faults.auditing import findings, heads, restore
 from tests.faults.centre import SU, found
 from tests.faults.nemesis import answers
-from tests.support.server import FairbankServer, banking
+from tests.support.server import FairbankServer, made
 from tests.support.wire import Wire, run
 
 Tell = Callable[[str], None]
@@ -143,7 +143,7 @@ def test_an_init_that_is_killed_can_be_said_again(
     place: str, fresh: Callable[[], str], tmp_path: Path, rounds: Rounds, seed: int, tell: Tell
 ) -> None:
     rng, kills = random.Random(seed), 0
-    with banking() as other:  # only to have its commands
+    with made() as other:
         begun = time.monotonic()
         assert other.command("init", str(tmp_path / "whole")).returncode == 0
         longest = time.monotonic() - begun

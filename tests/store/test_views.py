@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 
 import pytest
 
 from fairbank.bank.wish import Lapse, Refund, Release, Transfer, Withdraw
+from fairbank.store.contract import Store
 from fairbank.values.units import SuMinutes
 from tests.contracts.centre import ALICE, BOB, START, allocation, ask, charge, contents, fill, granted, hold, job, late_charge
+from tests.contracts.conftest import IN_SQL, places
 from tests.contracts.places import Place
 
 COLUMNS = {
@@ -23,10 +26,15 @@ COLUMNS = {
 }
 
 
-@pytest.fixture
-def filled(sql_place: Place) -> Place:
-    """Credits of all kinds; an open hold, charges of two users, a refund, a release, a lapse, refusals."""
-    store = sql_place.open()
+@pytest.fixture(scope="module", params=IN_SQL)
+def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """Credits of all kinds; an open hold, charges of two users, a refund, a release, a lapse, refusals. Only to be read."""
+    for place in places(request.param, request, tmp_path_factory.mktemp("views")):
+        _fill(place.open())
+        yield place
+
+
+def _fill(store: Store) -> None:
     fill(store)
     granted(store, Transfer(source=1, target=2, amount=SuMinutes(100)), Withdraw(allocation=2, amount=SuMinutes(50), comment="too much"))
     granted(store, hold(1, 100), hold(2, 60, owner=BOB, comment="urgent"), hold(3, 10), hold(4, 10, until=START + 1))
@@ -34,7 +42,7 @@ def filled(sql_place: Place) -> Place:
     granted(store, Lapse(run=job(4)), at=START + 1)
     granted(store, Refund(run=job(5), amount=SuMinutes(10)))
     ask(store, hold(7, 5_000), hold(8, 1, project=2, resource="gpu"), hold(9, 7_000, comment="please"))
-    return sql_place
+    granted(store, allocation(2, 0, resource="gpu", credit_limit=SuMinutes(70)))
 
 
 @pytest.mark.parametrize("view", COLUMNS)
@@ -99,7 +107,6 @@ def test_activity_is_all_of_them_each_once(filled: Place) -> None:
 
 
 def test_balances_are_what_the_books_say_and_what_the_activity_sums_up_to(filled: Place) -> None:
-    granted(filled.open(), allocation(2, 0, resource="gpu", credit_limit=SuMinutes(70)))
     balances = filled.run("SELECT * FROM balances ORDER BY allocation_id")
     assert balances == [(1, 900, 60, 65, 775), (2, 550, 0, 0, 550), (3, 0, 0, 0, 0)]
     assert balances == [(each.id, each.deposited, each.held, each.charged, each.own_available) for each in contents(filled.open())[2]]

@@ -120,11 +120,18 @@ class FairbankServer:
 
 
 @contextmanager
-def banking(store: str | None = None, **sections: str) -> Iterator[FairbankServer]:
-    """A running bank, as long as the block lasts."""
+def made(store: str | None = None, **sections: str) -> Iterator[FairbankServer]:
+    """A bank, as long as the block lasts; it need not run for its commands."""
     server = FairbankServer(store, **sections)
     try:
-        server.start()
         yield server
     finally:
         server.close()
+
+
+@contextmanager
+def banking(store: str | None = None, **sections: str) -> Iterator[FairbankServer]:
+    """A running bank, as long as the block lasts."""
+    with made(store, **sections) as server:
+        server.start()
+        yield server

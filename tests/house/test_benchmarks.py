@@ -1,0 +1,125 @@
+"""The benchmarks measure what they say, and the page about them is the one that their results draw."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from benchmarks import ledger
+from benchmarks.books import MEMORY, books
+from benchmarks.claims import CLAIMS, REMARKS, drawn
+from benchmarks.loops import PostgresCopyLoop, PostgresLoop, SqliteLoop
+from benchmarks.measure import Figure, Table, at_least, at_most, ratio
+from benchmarks.page import PAGE, page
+from benchmarks.past import Past, fill
+from benchmarks.pgbench import Pgbench
+from benchmarks.results import RESULTS, Claim, Machine, keep, kept
+from fairbank.service.audit import Audit
+from fairbank.store.opening import open_store
+from tests.support.postgres import PostgresServer, wheel_installation
+
+ALLOCATIONS, PAIRS, BATCH = 3, 12, 6
+MACHINE = Machine("2000-01-01", "abacus", 1, 1, "Linux x86_64", "3.11", "3.53", "18", 0.0)
+
+# What holds and charges leave behind, but for numbers of their own, links and times.
+LEFT_BEHIND = (
+    "SELECT id, deposited, charged, held, overrun, seq FROM allocation ORDER BY id",
+    "SELECT allocation, uid, charged, held, cap FROM user_sum ORDER BY allocation, uid",
+    "SELECT allocation, owner, partition, state, held, charged, written_off, refunded, outcome, elapsed_seconds FROM run "
+    "ORDER BY allocation, id",
+    "SELECT book, seq, kind, amount, owner, actor, deposited, charged, held, credit_limit, overrun, comment FROM journal "
+    "ORDER BY book, seq",
+)
+
+
+def rows(url: str) -> list[list[tuple[Any, ...]]]:
+    """Everything that was left behind at `url`, the office's book aside."""
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        found = [[tuple(row) for row in connection.execute(text(each))] for each in LEFT_BEHIND]
+    engine.dispose()
+    found[-1] = [row for row in found[-1] if row[0]]
+    return found
+
+
+def by_the_bank(url: str) -> list[list[tuple[Any, ...]]]:
+    with books(url, ALLOCATIONS) as to:
+        ledger.Holder(to).work(PAIRS, BATCH)
+    return rows(url)
+
+
+# --- the loops by hand ---
+
+
+def test_the_loop_on_sqlite_writes_what_the_bank_writes(tmp_path: Path) -> None:
+    file = tmp_path / "loop.sqlite"
+    with books(f"sqlite:///{file}", ALLOCATIONS) as to, closing(SqliteLoop(file, to.allocations, ledger.FIRST)) as loop:
+        assert loop.work(PAIRS, BATCH) == 2 * PAIRS
+    assert rows(f"sqlite:///{file}") == by_the_bank(f"sqlite:///{tmp_path}/bank.sqlite")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [PostgresLoop, PostgresCopyLoop])
+def test_the_loops_on_postgresql_write_what_the_bank_writes(postgres18: PostgresServer, kind: type[PostgresLoop]) -> None:
+    with postgres18.fresh_database() as theirs, postgres18.fresh_database() as ours:
+        with (
+            books(postgres18.url(theirs), ALLOCATIONS) as to,
+            closing(kind(postgres18.conninfo(theirs), to.allocations, ledger.FIRST)) as loop,
+        ):
+            loop.work(PAIRS, BATCH)
+        assert rows(postgres18.url(theirs)) == by_the_bank(postgres18.url(ours))
+
+
+@pytest.mark.slow
+def test_pgbench_writes_as_many_rows_as_the_bank(postgres18: PostgresServer) -> None:
+    installation = wheel_installation()
+    assert installation is not None
+    if not Pgbench.there(installation):
+        pytest.skip("this wheel has no pgbench")
+    with postgres18.fresh_database() as name, books(postgres18.url(name), ALLOCATIONS):
+        done = Pgbench(installation, postgres18.conninfo(name), ALLOCATIONS, clients=2).work(PAIRS)
+        allocations, users, runs, entries = rows(postgres18.url(name))
+    assert (len(runs), len(entries)) == (done // 2, done + 2 * ALLOCATIONS)
+    assert sum(row[2] for row in allocations) == sum(row[2] for row in users) == 30 * len(runs)
+
+
+# --- the long past ---
+
+
+def test_the_audit_finds_nothing_in_the_invented_past() -> None:
+    store, past = open_store(MEMORY), Past(allocations=4, jobs_each=25)
+    fill(store, past, say=lambda _: None)
+    verdict = Audit(store).verify()
+    assert (verdict.findings, verdict.entries, verdict.runs) == ((), past.entries + past.allocations, 100)
+
+
+# --- the page ---
+
+
+def test_the_page_is_the_one_that_the_results_draw() -> None:
+    assert PAGE.read_text() == drawn(RESULTS), "make bench draws it; without measuring: python -m benchmarks --draw"
+
+
+def test_every_claim_was_measured_and_every_remark_is_about_one() -> None:
+    assert [name for name in CLAIMS if kept(name, RESULTS) is None] == []
+    assert set(REMARKS) <= set(CLAIMS)
+
+
+def test_what_is_kept_is_read_back_and_drawn(tmp_path: Path) -> None:
+    ours, theirs = (
+        Figure("ours", "operations/s", (2_000.0, 3_000.0, 2_500.0)),
+        Figure("theirs", "operations/s", (1_000.0, 1_500.0, 1_000.0)),
+    )
+    promises = (ratio("ours / theirs", ours, theirs, 2), at_least("ours itself", ours, 10_000), at_most("theirs", theirs, 1_000))
+    claim = Claim("counting", MACHINE, [Table("Counting", "By hand.", (ours, theirs), promises)])
+    keep(claim, tmp_path)
+    assert kept("counting", tmp_path) == claim
+    told = page([claim], {"counting": "It is the fingers."})
+    assert "| ours | 2,500 operations/s | 2,000 to 3,000 |" in told
+    assert "| ours / theirs | 2.00x | 2.00 to 2.50 | at least 2.00x | kept |" in told
+    assert "| ours itself | 2,500 operations/s | 2,000 to 3,000 | at least 10,000 operations/s | **missed** |" in told
+    assert "It is the fingers." in told
