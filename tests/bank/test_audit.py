@@ -251,7 +251,6 @@ def test_details_that_cannot_be_read_are_a_finding_not_an_accident(told: Teller)
 # --- bugs known ---
 
 
-@pytest.mark.xfail(reason="the audit does not hold entries against the table of a run's states")
 @pytest.mark.parametrize("kind", [Kind.CHARGE, Kind.LAPSE, Kind.ADJUST, Kind.RELEASE])
 def test_a_second_resolution_of_a_run_is_found(told: Teller, kind: Kind) -> None:
     lines = books_of(told.book.entries)[told.cast.allocations["physics/cpu"]]

@@ -71,6 +71,19 @@ def test_another_wish_under_the_key_is_a_conflict(line: str) -> None:
     assert (told.said.http, told.said.exit) == (409, 7)
 
 
+def test_usage_that_nobody_could_pay_counts_under_its_key_when_somebody_can() -> None:
+    tell(
+        PHYSICS
+        + """
+        charge 1 alice physics/gpu 1 key k      -> NO_ALLOCATION
+        open physics/gpu 0..1000 with 100
+        charge 1 alice physics/gpu 1 key k
+        charge 1 alice physics/gpu 1 key k      -> again
+        left physics/gpu 99
+        """
+    )
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
@@ -79,7 +92,6 @@ def test_another_wish_under_the_key_is_a_conflict(line: str) -> None:
         ("hold 1 carol physics/cpu 6 billing 3 seconds 7200", "CAPPED"),
         ("hold 1 alice college/cpu 6", "FROZEN"),
         ("adjust 9 120", "OVERDRAWN"),
-        ("charge 1 alice physics/gpu 1", "NO_ALLOCATION"),
     ],
 )
 def test_a_refused_job_gets_the_same_refusal(line: str, reason: str) -> None:
@@ -149,7 +161,6 @@ def test_a_note_is_kept_once() -> None:
         ("project physics", "EXISTS"),
         ("member chemistry bob pi", "UNKNOWN_PROJECT"),
         ("hold 9 carol physics/cpu 10", "RUN_TAKEN"),
-        ("charge 8 11", "RUN_RESOLVED"),
     ],
 )
 def test_whatever_else_is_refused_is_kept_for_its_key_only(line: str, reason: str) -> None:

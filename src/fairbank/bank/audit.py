@@ -12,7 +12,7 @@ import msgspec
 from fairbank.bank.allocation import NO_LINK, Allocation, AllocationState
 from fairbank.bank.entry import OFFICE, Entry, Kind, link_of
 from fairbank.bank.project import Member, Project, Role
-from fairbank.bank.run import RunRecord, RunState, UserSums
+from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState, UserSums
 from fairbank.cluster.job import Run
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
@@ -144,6 +144,8 @@ class Fold:
         if run is None or run.owner != owner:
             self._find(entry, f"its run {number} was never opened in this book for this user")
             return 0
+        if not _may_follow(run, entry):
+            self._find(entry, f"a {entry.kind.value} cannot follow: run {run.run} is {run.state.value} already")
         closed = run.held if effect.closes else 0
         self.runs[number] = _after(run, entry, facts)
         sums = self.users.get(owner, _NOBODY)
@@ -246,6 +248,20 @@ class Fold:
             self._find(
                 None, f"{what} was altered: {', '.join(f'{n} is {getattr(row, n)!r}, due {getattr(expected, n)!r}' for n in fields)}"
             )
+
+
+_EVENTS = {Kind.ADJUST: RunEvent.ADJUST, Kind.CHARGE: RunEvent.CHARGE, Kind.RELEASE: RunEvent.RELEASE, Kind.LAPSE: RunEvent.LAPSE}
+_OPENING = (Kind.HOLD, Kind.CHARGE, Kind.RELEASE)
+
+
+def _may_follow(run: RunRecord, entry: Entry) -> bool:
+    """Whether a run's life has room for the entry: it is born once, resolved once, and refunded only what it was charged."""
+    if run.id == entry.id:
+        return entry.kind in _OPENING
+    if entry.kind is Kind.REFUND:
+        return run.state is RunState.CHARGED and run.refunded + entry.amount <= run.charged
+    event = _EVENTS.get(entry.kind)
+    return event is not None and (run.state, event) in NEXT
 
 
 def _new_run(entry: Entry, facts: dict[str, Any]) -> RunRecord:

@@ -14,6 +14,7 @@ from fairbank.bank.ledger import credit, office, runs, terms
 from fairbank.bank.ledger.outcome import Done, Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason, Refusal
+from fairbank.values.trouble import Malformed
 
 _RULES: Mapping[type, Callable[[Book, wishes.Asked, Any, Policy], Outcome]] = {
     wishes.Hold: runs.hold,
@@ -39,22 +40,27 @@ def judge(book: Book, asked: wishes.Asked, policy: Policy) -> Outcome:
     """Judge one wish and, if it is granted (or its refusal is to be kept), write it into `book`.
 
     Asking the same thing twice under one key is answered twice and counted once. Raises OfficeNeeded when the office's
-    book must be loaded first; the batch is then to be judged again from fresh rows.
+    book must be loaded first; the batch is then to be judged again from fresh rows. Raises Malformed for a negative amount, which no
+    door lets in.
     """
     wish = asked.wish
+    if (getattr(wish, "amount", None) or 0) < 0:
+        raise Malformed(f"{type(wish).__name__} of less than nothing", field="amount", remedy="amounts are not negative")
     if wish.key is not None and (known := book.known.get(wish.key)) is not None:
         return _again(known) if known.digest == wishes.digest(wish) else Refusal(reason=Reason.KEY_TAKEN)
     outcome = _RULES[type(wish)](book, asked, wish, policy)
-    if isinstance(outcome, Refusal) and wish.key is not None and outcome.entry is None and outcome.reason is not Reason.NO_HOLD:
+    if isinstance(outcome, Refusal) and wish.key is not None and outcome.entry is None and not _may_count_later(wish, outcome):
         return _declined(book, asked, outcome)
     return outcome
 
 
-def _declined(book: Book, asked: wishes.Asked, no: Refusal) -> Refusal:
-    """Keep a refusal that is no job's, so that its key gets the same answer again.
+def _may_count_later(wish: wishes.Request, no: Refusal) -> bool:
+    """Usage happened, and what came before its hold may come again after it: their keys stay free until they count."""
+    return no.reason is Reason.NO_HOLD or isinstance(wish, wishes.Charge | wishes.Release)
 
-    NO_HOLD is not: whatever came before its hold is to count when it is said again after it.
-    """
+
+def _declined(book: Book, asked: wishes.Asked, no: Refusal) -> Refusal:
+    """Keep a refusal that is no job's, so that its key gets the same answer again."""
     allocation = book.allocations.get(no.allocation) if no.allocation is not None else None
     entry = book.post(asked, Kind.DECLINED, no.asked, allocation, details=msgspec.json.encode(no).decode())
     return msgspec.structs.replace(no, entry=entry.id)

@@ -167,10 +167,10 @@ def _late(book: Book, asked: Asked, wish: Charge | Release, cost: SuMinutes, pol
     if wish.resource is None or wish.owner is None or wish.start is None or not wish.line:
         return Refusal(reason=Reason.NO_HOLD, run=str(wish.run), asked=cost)
     candidates = book.candidates(wish.line, wish.resource, wish.start, ended=True)
+    # Usage happened: said again after its hold came, or after staff mended things, it is to count. So its key stays free.
     if not candidates:
-        return refuse_late(book, asked, wish, Reason.NO_ALLOCATION, None, cost)
+        return refuse_late(book, without_key(asked), wish, Reason.NO_ALLOCATION, None, cost)
     if not policy.late_charges:
-        # The end may only have come before its hold; said again after it, it is to count. So its key stays free.
         return refuse_late(book, without_key(asked), wish, Reason.NO_HOLD, candidates[0], cost)
     able = [each for each in candidates if each.available >= cost]
     allocation = able[0] if able else candidates[0]
