@@ -86,7 +86,7 @@ def _table(seen: Mapping[str, list[Round]]) -> Table:
     middle, slow = figures(": p50", "ms", lambda each: each.p50_ms), figures(": p99", "ms", lambda each: each.p99_ms)
     about = (
         "Clients on the Unix socket report the start of a job, wait, report its end, wait, and begin again: "
-        f"{CONNECTIONS} of them with one job in each request, {BULK_CONNECTIONS} with {BULK_SIZE}. The waits are those for a whole request. "
+        f"{CONNECTIONS} of them with one job in each request, {BULK_CONNECTIONS} with {BULK_SIZE}. The waits are for a whole request. "
         "Clients, server and database share the machine."
     )
     promises = (

@@ -95,7 +95,7 @@ def _on_sqlite() -> Iterator[dict[str, Contender]]:
         for spread, allocations in SPREADS.items():
             _, ours = fresh(allocations)
             file, theirs = fresh(allocations)
-            contenders[BANK + spread] = Contender(_Bank(ours).work)
+            contenders[BANK + spread] = Contender(Holder(ours).work)
             contenders[LOOP + spread] = _loop(stack, SqliteLoop(file, theirs.allocations, FIRST))
         yield contenders
 
@@ -112,7 +112,7 @@ def _on_postgres() -> Iterator[dict[str, Contender]]:
         contenders = {}
         for spread, allocations in SPREADS.items():
             _, ours = fresh(allocations)
-            contenders[BANK + spread] = Contender(_Bank(ours).work)
+            contenders[BANK + spread] = Contender(Holder(ours).work)
             for name, kind in ((LOOP, PostgresLoop), (COPY, PostgresCopyLoop)):
                 where, theirs = fresh(allocations)
                 contenders[name + spread] = _loop(stack, kind(where, theirs.allocations, FIRST))
@@ -129,7 +129,7 @@ def _loop(stack: ExitStack, loop: Loop) -> Contender:
     return Contender(loop.work)
 
 
-class _Bank:
+class Holder:
     """The bank, asked as the loops work: so many holds, then their charges."""
 
     def __init__(self, to: Books) -> None:

@@ -32,7 +32,7 @@ def _summary(claims: list[Claim]) -> Iterator[str]:
     for claim in claims:
         for table in claim.tables:
             for promise in table.promises:
-                yield f"| {promise.what} | {table.title} | {amount(promise.value, promise.unit)} | {target(promise)} | {met(promise)} |"
+                yield f"| {promise.what} | {table.title} | {amount(promise.value, promise.unit)} | {target(promise)} | {_loud(promise)} |"
     yield ""
 
 
@@ -53,7 +53,7 @@ def _table(table: Table) -> Iterator[str]:
         yield "| | Median | Range | Promised | |\n| --- | ---: | ---: | ---: | --- |"
         for each in table.promises:
             reach = _range(each.low, each.high, each.unit)
-            yield f"| {each.what} | {amount(each.value, each.unit)} | {reach} | {target(each)} | {met(each)} |"
+            yield f"| {each.what} | {amount(each.value, each.unit)} | {reach} | {target(each)} | {_loud(each)} |"
         yield ""
 
 
@@ -62,11 +62,17 @@ def _figure(figure: Figure) -> str:
 
 
 def target(promise: Promise) -> str:
+    """What was promised, in words."""
     return f"{'at most' if promise.at_most else 'at least'} {amount(promise.target, promise.unit)}"
 
 
 def met(promise: Promise) -> str:
-    return "kept" if promise.met else "**missed**"
+    """Whether, in a word."""
+    return "kept" if promise.met else "missed"
+
+
+def _loud(promise: Promise) -> str:
+    return met(promise) if promise.met else f"**{met(promise)}**"
 
 
 def _range(low: float, high: float, unit: str) -> str:

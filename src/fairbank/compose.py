@@ -67,8 +67,8 @@ class Works:
         url = store or f"sqlite:///{folder.resolve()}/books.sqlite"
         migrate(url)
         read_secret(folder / "secret", create=True)
+        settings.touch(mode=0o600)  # a database's URL may hold a password
         settings.write_text(example(folder.resolve(), url))
-        settings.chmod(0o644)
         return [str(settings), str(folder / "secret"), url]
 
     def serve(self, config: str | None, *, port: int | None, ready: Callable[[str], None]) -> int:
@@ -83,7 +83,6 @@ class Works:
         from fairbank.rest.serving import serve
         from fairbank.service.clock import SystemClock
         from fairbank.service.services import services
-        from fairbank.service.upkeep import Upkeep
 
         settings = self._settings(config)
         log_to(sys.stderr)
@@ -100,20 +99,17 @@ class Works:
             key=read_secret(Path(settings.secret_file)),
             waiting_max=settings.server.waiting_max,
             groups_of=groups_of if settings.server.unix_groups else None,
+            actor=os.getuid(),
         )
         house = furnish(bank, munge=munge, name=settings.server.name)
-        upkeep = Upkeep(store, bank.counter, clock, os.getuid())
-        upkeep.start()
-        try:
-            serve(
-                house,
-                socket=Path(settings.server.socket),
-                host=settings.server.host,
-                port=port or settings.server.port,
-                ready=lambda: ready(f"unix:{settings.server.socket}"),
-            )
-        finally:
-            upkeep.stop()
+        bank.upkeep.start()
+        serve(
+            house,
+            socket=Path(settings.server.socket),
+            host=settings.server.host,
+            port=port or settings.server.port,
+            ready=lambda: ready(f"unix:{settings.server.socket}"),
+        )
         return 0
 
     # --- looking after the books ---

@@ -58,7 +58,8 @@ class Model:
             before, word = self.answers[wish.key]
             return "KEY_TAKEN" if before != wish else "again" if word == "ok" else word
         word = str(getattr(self, f"_{type(wish).__name__.lower()}")(wish, at))
-        if wish.key and word not in ("again", "NO_HOLD"):  # what came before its hold may be said again after it
+        usage = isinstance(wish, w.Charge | w.Release) and word != "ok"  # it happened: it may be said again until it counts
+        if wish.key and word not in ("again", "NO_HOLD") and not usage:  # what came before its hold may be said again after it
             self.answers[wish.key] = (wish, word)
         return word
 
@@ -70,7 +71,7 @@ class Model:
             if known["state"] != "held":
                 return "RUN_RESOLVED"
             return "again" if (known["held"], known["owner"]) == (wish.amount, wish.owner) else "RUN_TAKEN"
-        offers = self._offers(wish, ("active", "frozen"))
+        offers = self._offers(wish)
         willing = [where for where in offers if not self._against(where, wish.owner, wish.amount)]
         if not offers:
             return "NO_ALLOCATION"
@@ -79,14 +80,13 @@ class Model:
         self.runs[wish.run] = self._run((willing or offers)[0], wish.owner) | {"held": wish.amount, "until": wish.until}
         return "ok"
 
-    def _offers(self, wish: Any, states: tuple[str, ...]) -> list[int]:
+    def _offers(self, wish: Any) -> list[int]:
         """The run's own project first, then what its parents share."""
         return [
             number
             for place, project in enumerate(wish.line)
             for number, each in self.allocations.items()
             if (each["project"], each["resource"]) == (project, wish.resource)
-            and each["state"] in states
             and each["start"] <= wish.start < each["end"]
             and (place == 0 or each["shared"])
         ]
@@ -127,7 +127,7 @@ class Model:
         if run and run["state"] in ("charged", "released"):
             return "again" if (run["state"], run["charged"] + run["off"]) == (state, cost) else "RUN_RESOLVED"
         if not run:
-            offers = self._offers(wish, ("active", "frozen", "ended"))
+            offers = self._offers(wish)
             if not offers or not self.late:
                 return "NO_HOLD" if offers else "NO_ALLOCATION"
             where = next((number for number in offers if self.left(number) >= cost), offers[0])
@@ -171,6 +171,8 @@ class Model:
             return "SAME_ALLOCATION"
         if all(ends) and len({each["resource"] for each in ends if each}) > 1:
             return "OTHER_RESOURCE"
+        if all(ends) and any(each["state"] != "active" or each["end"] <= at for each in ends if each):
+            return "WRONG_STATE"
         return self._move((wish.source, -wish.amount), (wish.target, wish.amount))
 
     def _move(self, *moves: tuple[int, int]) -> str:

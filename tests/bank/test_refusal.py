@@ -91,18 +91,54 @@ def refused(line: str) -> Refusal:
             402,
             5,
         ),
-        ("transfer 1 physics/cpu => physics/cpu", "credit cannot move from an allocation to itself.", (), 409, 7),
-        ("lapse 6", "its time has not come.", (), 409, 7),
-        ("expire physics/cpu", "its time has not come.", (), 409, 7),
-        ("amend optics/gpu limit 4", "more is drawn on the credit limit already.", (), 409, 7),
+        (
+            "transfer 1 physics/cpu => physics/cpu",
+            "credit cannot move from an allocation to itself.",
+            ("name another allocation to move credit to",),
+            409,
+            7,
+        ),
+        ("lapse 6", "its time has not come.", ("wait until it is due",), 409, 7),
+        ("expire physics/cpu", "its time has not come.", ("wait until it is due",), 409, 7),
+        (
+            "amend optics/gpu limit 4",
+            "more is drawn on the credit limit already.",
+            ("first deposit what is drawn on the limit: fairbank deposit 4 AMOUNT --reason '...'",),
+            409,
+            7,
+        ),
         ("deposit physics/cpu 2 key k", "this idempotency key was used for something else.", ("use a new key for a new wish",), 409, 7),
-        ("deposit chemistry/cpu 1", "there is no such allocation.", (), 404, 3),
-        ("open chemistry/cpu 0..1", "there is no such project.", (), 404, 3),
-        ("thaw physics/cpu", "the allocation's state does not allow this.", (), 409, 7),
-        ("open physics/cpu:x 9..9", "an allocation ends after it starts.", (), 409, 7),
-        ("transfer 1 physics/cpu => optics/gpu", "credit moves only between allocations of one resource.", (), 409, 7),
-        ("project optics under physics", "a project with this group, gid or account exists with other content.", (), 409, 7),
-        ("hold 9 carol physics/cpu 10", "this run is already resolved.", (), 409, 7),
+        ("deposit chemistry/cpu 1", "there is no such allocation.", ("list those there are: fairbank alloc list",), 404, 3),
+        ("open chemistry/cpu 0..1", "there is no such project.", ("list those there are: fairbank project list",), 404, 3),
+        (
+            "thaw physics/cpu",
+            "the allocation's state does not allow this.",
+            ("look at its state and period: fairbank alloc show 1",),
+            409,
+            7,
+        ),
+        ("open physics/cpu:x 9..9", "an allocation ends after it starts.", ("choose an end after the start",), 409, 7),
+        (
+            "transfer 1 physics/cpu => optics/gpu",
+            "credit moves only between allocations of one resource.",
+            ("name two allocations of one resource: fairbank alloc list",),
+            409,
+            7,
+        ),
+        (
+            "project optics under physics",
+            "a project with this group, gid or account exists with other content.",
+            ("look at the project that has it: fairbank project list",),
+            409,
+            7,
+        ),
+        (
+            "hold 9 carol physics/cpu 10",
+            "this run is already resolved.",
+            ("look at what it cost: fairbank jobs; a correction is a refund, by staff",),
+            409,
+            7,
+        ),
     ],
 )
 def test_the_bank_says_no_in_one_sentence_with_what_would_help(
@@ -112,6 +148,10 @@ def test_the_bank_says_no_in_one_sentence_with_what_would_help(
     assert sentence(no) == said
     assert remedies(no) == remedy
     assert (no.http, no.exit) == (http, exit_code)
+
+
+def test_every_reason_has_its_remedy() -> None:
+    assert [reason for reason in Reason if not remedies(Refusal(reason=reason, allocation=1, resource="cpu"))] == []
 
 
 def test_what_an_overdrawn_refusal_knows() -> None:

@@ -122,8 +122,9 @@ def test_the_sweep_ends_only_what_is_over() -> None:
         now 300
         expire physics/cpu
         expire physics/cpu              -> WRONG_STATE
-        hold 1 alice physics/cpu 0 start 199    -> NO_ALLOCATION        # it asks too late
-        charge 1 alice physics/cpu 0 start 199  -> ok                   # it tells what was
+        hold 1 alice physics/cpu 0 start 199    -> ok                   # it started in time; its word comes late
+        hold 2 alice physics/cpu 0 start 200    -> NO_ALLOCATION
+        charge 3 alice physics/cpu 0 start 199  -> ok
         expire chemistry/cpu            -> UNKNOWN_ALLOCATION
         """
     )

@@ -17,18 +17,17 @@ from tests.support.wire import run
 
 Tell = Callable[[str], None]
 
-_FIGURES = pytest.StashKey[list[str]]()
+_FIGURES = pytest.StashKey[dict[str, list[str]]]()
 
 
 @pytest.fixture
 def tell(request: pytest.FixtureRequest) -> Tell:
     """Say a figure: among the output of the test when it fails, and in the summary of all tests."""
-    kept = request.config.stash.setdefault(_FIGURES, [])
-    kept.append(f"{request.node.name}:")
+    kept = request.config.stash.setdefault(_FIGURES, {})
 
     def say(line: str) -> None:
         print(line)
-        kept.append(f"    {line}")
+        kept.setdefault(request.node.name, []).append(line)
 
     return say
 
@@ -81,7 +80,9 @@ def backup(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """All figures, whatever became of the tests."""
-    if figures := config.stash.get(_FIGURES, []):
+    if figures := config.stash.get(_FIGURES, {}):
         terminalreporter.section("figures of the fault campaigns")
-        for line in figures:
-            terminalreporter.line(line)
+        for name, lines in figures.items():
+            terminalreporter.line(name)
+            for line in lines:
+                terminalreporter.line(f"    {line}")

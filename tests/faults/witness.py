@@ -65,10 +65,16 @@ class Witness:
             assert told(answer) == told(before), f"{key} was answered {before.body}, then {answer.body}"
         return answer
 
-    @property
-    def granted(self) -> dict[str, dict[str, Any]]:
-        """By key, what was granted."""
-        return {key: answer.data for key, answer in self.told.items() if answer.status in GOOD}
+    def __or__(self, other: Witness) -> Witness:
+        """What both were told."""
+        return Witness(
+            told=self.told | other.told,
+            asked=self.asked | other.asked,
+            waits=self.waits + other.waits,
+            statuses=self.statuses + other.statuses,
+            left_open=self.left_open | other.left_open,
+            lost=self.lost + other.lost,
+        )
 
     def summary(self) -> str:
         waits = sorted(self.waits)

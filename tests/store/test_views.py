@@ -120,6 +120,6 @@ def test_a_report_written_for_hadm(filled: Place) -> None:
     report = """
         SELECT projects.account, allocations.resource, balances.balance
         FROM projects JOIN allocations USING (project_id) JOIN balances USING (allocation_id)
-        ORDER BY projects.account
+        ORDER BY projects.account, allocations.resource
     """
-    assert filled.run(report) == [("chemistry", "cpu", 550), ("physics", "cpu", 775)]
+    assert filled.run(report) == [("chemistry", "cpu", 550), ("chemistry", "gpu", 0), ("physics", "cpu", 775)]

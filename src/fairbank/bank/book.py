@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from fairbank.bank.allocation import NO_LINK, Allocation, AllocationState
+from fairbank.bank.allocation import NO_LINK, Allocation
 from fairbank.bank.entry import OFFICE, Entry, Kind, link_of
 from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.run import RunRecord, UserSums
@@ -70,16 +70,16 @@ class Book:
         """The project's own allocations of the resource, whatever their period and state."""
         return [self.allocations[number] for number in self._by_fund.get((project, resource), ())]
 
-    def candidates(self, line: tuple[int, ...], resource: str, at: int, *, ended: bool = False) -> list[Allocation]:
+    def candidates(self, line: tuple[int, ...], resource: str, at: int) -> list[Allocation]:
         """The allocations that a run of `line[0]` starting at `at` may draw on: its own, then shared ones of its parents.
 
-        With `ended` also those that have ended since: for a run that started in time and is reported late.
+        The period alone says which: one that has ended since still pays for a run that started in time and is reported late.
         """
         return [
             each
             for depth, project in enumerate(line)
             for each in self.funds(project, resource)
-            if each.covers(at) and (ended or each.state is not AllocationState.ENDED) and (depth == 0 or each.shared)
+            if each.covers(at) and (depth == 0 or each.shared)
         ]
 
     def sums_of(self, allocation: int, uid: int) -> UserSums:

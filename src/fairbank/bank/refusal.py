@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from fractions import Fraction
 
@@ -112,27 +113,37 @@ def remedies(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> tuple[s
     if no.limit_seconds and 0 < fitting < no.limit_seconds:
         advice.append(f"a shorter time limit: -t {show_duration(fitting)}")
     advice += [f"another project: -A {other.account} ({show_su(other.available)} SU available)" for other in alternatives]
-    match no.reason:
-        case Reason.OVERDRAWN:
-            advice.append(f"more credit, by staff: fairbank deposit {no.allocation} {-(-no.shortfall // MINUTES_IN_SU)} --reason '...'")
-        case Reason.CAPPED:
-            advice.append(f"a higher cap, by the PI: fairbank alloc cap {no.allocation} {no.owner} AMOUNT")
-        case Reason.NO_ALLOCATION:
-            advice.append(
-                f"an allocation, by staff: fairbank alloc create --project {no.project} --resource {no.resource} --start ... --end ..."
-            )
-        case Reason.FROZEN:
-            advice.append(f"have it thawed, by staff: fairbank alloc thaw {no.allocation} --reason '...'")
-        case Reason.NO_HOLD:
-            advice.append("send the hold first, or let late charges in: policy.late_charges = true")
-        case Reason.KEY_TAKEN:
-            advice.append("use a new key for a new wish")
-        case Reason.OVERLAP:
-            advice.append(f"end or move allocation {no.allocation}, or choose another period")
-        case Reason.NOT_ENOUGH:
-            advice.append(f"take out at most {type_su(no.available)}")
-        case Reason.TOO_MUCH_BACK:
-            advice.append(f"refund at most {type_su(no.available)}")
-        case _:
-            pass
-    return tuple(advice)
+    said = {
+        "no": no,
+        "more": -(-no.shortfall // MINUTES_IN_SU),
+        "most": type_su(max(0, no.available)),
+        "project": no.project or "ACCOUNT",
+    }
+    return (*advice, _ADVICE[no.reason].format(**said))
+
+
+# What helps against each, with the words to type.
+_ADVICE: Mapping[Reason, str] = {
+    Reason.OVERDRAWN: "more credit, by staff: fairbank deposit {no.allocation} {more} --reason '...'",
+    Reason.CAPPED: "a higher cap, by the PI: fairbank alloc cap {no.allocation} {no.owner} AMOUNT",
+    Reason.NO_ALLOCATION: "an allocation, by staff: "
+    "fairbank alloc create --project {project} --resource {no.resource} --start ... --end ...",
+    Reason.FROZEN: "have it thawed, by staff: fairbank alloc thaw {no.allocation} --reason '...'",
+    Reason.NO_HOLD: "send the hold first, or let late charges in: policy.late_charges = true",
+    Reason.RUN_TAKEN: "send the run's own figures again, or adjust its hold",
+    Reason.RUN_RESOLVED: "look at what it cost: fairbank jobs; a correction is a refund, by staff",
+    Reason.KEY_TAKEN: "use a new key for a new wish",
+    Reason.NOT_ENOUGH: "take out at most {most}",
+    Reason.LIMIT_IN_USE: "first deposit what is drawn on the limit: fairbank deposit {no.allocation} AMOUNT --reason '...'",
+    Reason.SAME_ALLOCATION: "name another allocation to move credit to",
+    Reason.NOT_DUE: "wait until it is due",
+    Reason.TOO_MUCH_BACK: "refund at most {most}",
+    Reason.OTHER_RESOURCE: "name two allocations of one resource: fairbank alloc list",
+    Reason.OVERLAP: "end or move allocation {no.allocation}, or choose another period",
+    Reason.WRONG_STATE: "look at its state and period: fairbank alloc show {no.allocation}",
+    Reason.TOO_LARGE: "give the credit in several allocations",
+    Reason.BAD_PERIOD: "choose an end after the start",
+    Reason.UNKNOWN_ALLOCATION: "list those there are: fairbank alloc list",
+    Reason.UNKNOWN_PROJECT: "list those there are: fairbank project list",
+    Reason.EXISTS: "look at the project that has it: fairbank project list",
+}

@@ -109,7 +109,7 @@ class Withdraw(Wish, frozen=True, kw_only=True, tag="withdraw"):
 
 
 class Transfer(Wish, frozen=True, kw_only=True, tag="transfer"):
-    """Move credit between two allocations of one resource."""
+    """Move credit between two allocations of one resource, both active and not over."""
 
     source: int
     target: int

@@ -63,27 +63,33 @@ class _Walk:
 
     def __init__(self, reader: Reader, heads: Mapping[int, Head], progress: Progress | None) -> None:
         self._reader, self._heads, self._progress = reader, heads, progress
-        self._allocations = _Rows(reader.scan_allocations(), attrgetter("id"))
-        self._runs = _Rows(reader.scan_runs(), attrgetter("allocation"))
-        self._users = _Rows(reader.scan_users(), attrgetter("allocation"))
         self._findings: list[Finding] = []
         self._entries = self._books = self._run_count = 0
         self._of = reader.count_entries() if progress else 0
 
     def verdict(self) -> Verdict:
-        met = set()
         try:
-            for book, entries in groupby(self._reader.scan_entries(), key=attrgetter("book")):
-                self._book(book, entries)
-                met.add(book)
-            self._rows_of(Fold(ID_MAX))
+            self._read()
         except Corrupt as corrupt:
             self._findings.append(Finding(OFFICE, f"a row cannot be read, so the audit ends here: {corrupt.message}"))
-        for book in self._heads.keys() - met:
-            self._findings.append(Finding(book, "the whole book is missing: it was written down before"))
         if self._progress:
             self._progress(self._entries, self._of)
         return Verdict(self._entries, self._books, self._run_count, tuple(self._findings))
+
+    def _read(self) -> None:
+        self._allocations = _Rows(self._reader.scan_allocations(), attrgetter("id"))
+        self._runs = _Rows(self._reader.scan_runs(), attrgetter("allocation"))
+        self._users = _Rows(self._reader.scan_users(), attrgetter("allocation"))
+        met: set[int] = set()
+        for book, entries in groupby(self._reader.scan_entries(), key=attrgetter("book")):
+            self._book(book, entries)
+            met.add(book)
+        self._books = len(met)
+        if OFFICE not in met:  # its rows are there whatever became of its entries
+            self._book(OFFICE, iter(()))
+        self._rows_of(Fold(ID_MAX))
+        for book in self._heads.keys() - met:
+            self._findings.append(Finding(book, "the whole book is missing: it was written down before"))
 
     def _book(self, book: int, entries: Iterator[Entry]) -> None:
         fold = Fold(book, self._heads.get(book))
@@ -93,7 +99,6 @@ class _Walk:
             if self._progress and self._entries % _STEP == 0:
                 self._progress(self._entries, self._of)
         fold.finish()
-        self._books += 1
         if book == OFFICE:
             self._office(fold)
         else:
@@ -115,7 +120,10 @@ class _Walk:
             self._run_count += 1
             fold.check_run(run)
         for user in self._users.of(fold.book):
-            fold.check_user(user.uid, user.sums)
+            if user.allocation == fold.book:
+                fold.check_user(user.uid, user.sums)
+            else:
+                self._findings.append(Finding(user.allocation, f"the sums of user {user.uid} were added: there is no such allocation"))
         if fold.book == ID_MAX:
             self._findings += fold.findings
 
@@ -140,7 +148,13 @@ class _Rows(Generic[T]):
         self._next = next(rows, None)
 
     def of(self, book: int) -> Iterator[T]:
-        """The rows of `book`, and before them those of books that were never asked for."""
-        while self._next is not None and self._book_of(self._next) <= book:
+        """The rows of `book`, and before them those of books that were never asked for. Raises Corrupt."""
+        while self._next is not None and self._number(self._next) <= book:
             yield self._next
             self._next = next(self._rows, None)
+
+    def _number(self, row: T) -> int:
+        number = self._book_of(row)
+        if not isinstance(number, int):  # SQLite keeps anything in any column
+            raise Corrupt(f"{number!r} is the number of no book")
+        return number

@@ -6,6 +6,7 @@ load the batches grow by themselves, without load nobody waits.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -14,7 +15,9 @@ from concurrent.futures import Future
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.wish import Asked
 from fairbank.service.bank import BATCH_MAX, Bank
-from fairbank.values.trouble import Busy, Trouble
+from fairbank.values.trouble import Busy, Unreachable
+
+_log = logging.getLogger(__name__)
 
 Answers = Future[list[Outcome]]
 
@@ -75,7 +78,13 @@ class Counter:
                 self._apart(taken, error)
             else:
                 self._answer(taken, outcomes)
-                self.watch(outcomes)
+                self._tell(outcomes)
+
+    def _tell(self, outcomes: Sequence[Outcome]) -> None:
+        try:
+            self.watch(outcomes)
+        except Exception:  # noqa: BLE001  who only watches must not end the one thread that writes
+            _log.exception("the counter's watcher failed")
 
     def _take(self) -> list[tuple[Sequence[Asked], Answers]]:
         """Whatever waits, up to BATCH_MAX wishes; empty when closed and done."""
@@ -99,7 +108,7 @@ class Counter:
 
     def _apart(self, taken: list[tuple[Sequence[Asked], Answers]], error: Exception) -> None:
         """A batch failed: if that may lie at one wish, ask for each submission by itself, so that the others are served."""
-        if (isinstance(error, Trouble) and error.http == 503) or len(taken) == 1:
+        if isinstance(error, Unreachable) or len(taken) == 1:
             for _, answers in taken:
                 answers.set_exception(error)
             return

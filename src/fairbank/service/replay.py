@@ -127,9 +127,9 @@ class _Player:
         self._bank, self._demand, self._plan, self._progress = bank, demand, plan, progress
         self._projects: dict[int, int] = {}
         self._accounts: dict[int, str] = {}
-        self._refused: set[int] = set()
-        self._holding: dict[int, int] = {}
-        self._batch: list[tuple[Moment, Asked]] = []
+        self._refused: set[Run] = set()
+        self._holding: dict[Run, int] = {}
+        self._batch: list[tuple[Moment, Hold | Charge | Release]] = []
         self._tally: Tally[str] = Tally()
         self._refusals: Tally[str] = Tally()
         self._held = self._peak = self._expected = self._written_off = 0
@@ -183,8 +183,8 @@ class _Player:
         """Every start a hold, every end a charge or a release."""
         total = 2 * (self._demand.jobs - self._demand.never_ran - self._demand.without_size)
         for done, moment in enumerate(moments(trace.header, trace.jobs)):
-            if moment.starts or moment.number not in self._refused:
-                self._batch.append((moment, self._asked(moment, trace.header)))
+            if moment.starts or self._run(moment.job, trace.header) not in self._refused:
+                self._batch.append((moment, (self._hold if moment.starts else self._resolution)(moment, trace.header)))
             if len(self._batch) >= _BATCH:
                 self._flush()
             if self._progress and done % 1_000 == 0:
@@ -192,10 +192,6 @@ class _Player:
         self._flush()
         if self._progress:
             self._progress("replaying", total, total)
-
-    def _asked(self, moment: Moment, header: Header) -> Asked:
-        wish = self._hold(moment, header) if moment.starts else self._resolution(moment, header)
-        return Asked(wish, moment.at, self._plan.actor)
 
     def _hold(self, moment: Moment, header: Header) -> Hold:
         job = moment.job
@@ -223,28 +219,29 @@ class _Player:
         return Run(self._plan.cluster, job.number, (header.unix_start_time or 0) + job.submit_time)
 
     def _flush(self) -> None:
-        outcomes = self._bank.ask([asked for _, asked in self._batch])
-        for (moment, asked), outcome in zip(self._batch, outcomes, strict=True):
-            self._note(moment, asked.wish, outcome)
+        actor = self._plan.actor
+        outcomes = self._bank.ask([Asked(wish, moment.at, actor) for moment, wish in self._batch])
+        for (moment, wish), outcome in zip(self._batch, outcomes, strict=True):
+            self._note(moment, wish, outcome)
         self._batch.clear()
 
-    def _note(self, moment: Moment, wish: Request, outcome: Outcome) -> None:
+    def _note(self, moment: Moment, wish: Hold | Charge | Release, outcome: Outcome) -> None:
         if not isinstance(outcome, Done):
             if moment.starts:
                 self._refusals[outcome.reason.name] += 1
-                self._refused.add(moment.number)
-            elif moment.number not in self._refused:  # the end of a job that was refused in this very batch says NO_HOLD
+                self._refused.add(wish.run)
+            elif wish.run not in self._refused:  # the end of a job that was refused in this very batch says NO_HOLD
                 raise Trouble(f"job {moment.number} could not be settled: {outcome.reason.value}")
             return
         self._tally[type(wish).__name__] += 1
         if isinstance(wish, Hold):
             if outcome.again:
                 raise Malformed(f"job {moment.number} stands twice in the trace", remedy="keep one line for each job")
-            self._holding[moment.number] = outcome.amount
+            self._holding[wish.run] = outcome.amount
             self._held += outcome.amount
             self._peak = max(self._peak, self._held)
         else:
-            self._held -= self._holding.pop(moment.number)
+            self._held -= self._holding.pop(wish.run)
             self._written_off += outcome.written_off
             self._expected += wish.amount if isinstance(wish, Charge) else 0
 

@@ -8,6 +8,7 @@ from typing import TypedDict
 
 import msgspec
 
+from fairbank.bank.allocation import AllocationState
 from fairbank.bank.charge import cost
 from fairbank.bank.entry import Entry, Kind
 from fairbank.bank.ledger import Outcome
@@ -44,7 +45,7 @@ class _Facts(TypedDict):
     outcome: str
     elapsed_seconds: int
     line: tuple[int, ...]
-    resource: str
+    resource: str | None
     owner: int
     start: Instant
     partition: str
@@ -81,9 +82,9 @@ class Runs:
             case Started():
                 return self._hold(report, until)
             case Changed():
-                return Adjust(
-                    run=report.run, amount=self._price(report, report.limit_seconds), until=until, key=report.key, comment=report.comment
-                )
+                _demand_limit(report)
+                amount = self._price(report, report.limit_seconds)
+                return Adjust(run=report.run, amount=amount, until=until, key=report.key, comment=report.comment)
             case Ended():
                 return self._resolution(report)
             case _:
@@ -94,8 +95,7 @@ class Runs:
         if project is None:
             remedy = "enter the project first: fairbank project create"
             raise Unknown(f"there is no project with the account {report.account[:64]!r}", field="account", remedy=remedy)
-        if report.amount is None and not report.limit_seconds:
-            raise Malformed("a hold needs a finite time limit", field="time_limit", remedy="send the limit in seconds, at least 1")
+        _demand_limit(report)
         units = self._units(report)
         return Hold(
             run=report.run,
@@ -116,22 +116,22 @@ class Runs:
         _checked_seconds(report.elapsed_seconds, "elapsed")
         project = self._directory.by_account(report.account)
         line = self._directory.line(project) if project else (_NOBODY,)  # usage of an unknown account is not lost, but kept as refused
-        amount = self._price(report, report.elapsed_seconds)
-        free = report.outcome in self._counter.bank.policy.free_states
+        free = report.outcome in self._counter.bank.policy.free_states or not report.elapsed_seconds
+        amount = SuMinutes(0) if free else self._price(report, report.elapsed_seconds)
         facts: _Facts = {
             "run": report.run,
             "ended": report.ended,
             "outcome": report.outcome,
             "elapsed_seconds": report.elapsed_seconds,
             "line": line,
-            "resource": self._resource(report),
+            "resource": self._resource_if_known(report),
             "owner": report.owner,
             "start": report.start,
             "partition": report.partition,
             "key": report.key,
             "comment": report.comment,
         }
-        return Release(**facts) if free or amount == 0 else Charge(amount=amount, **facts)
+        return Charge(amount=amount, **facts) if amount else Release(**facts)
 
     def _price(self, report: Report, seconds: int) -> SuMinutes:
         """What `seconds` of the run cost. Raises Malformed when nothing says what the run holds."""
@@ -162,6 +162,13 @@ class Runs:
         if report.resource is not None:
             return ids.kind(report.resource)
         return self._cluster(report).partition(report.partition).resource
+
+    def _resource_if_known(self, report: Report) -> str | None:
+        """Only a run whose hold never arrived needs it: a partition renamed since must not keep a run from being settled."""
+        try:
+            return self._resource(report)
+        except Unknown:
+            return None
 
     def _cluster(self, report: Report) -> Cluster:
         found = self._clusters.get(report.run.cluster)
@@ -207,7 +214,7 @@ class Runs:
             return ()
         with self._store.reading() as reader:
             mine = frozenset(each.project for each in reader.memberships(no.owner)) - {no.project}
-            query = AllocationQuery(projects=mine, resource=no.resource, active_at=self._clock.now())
+            query = AllocationQuery(projects=mine, resource=no.resource, state=AllocationState.ACTIVE, active_at=self._clock.now())
             found = reader.allocations(query, Page()) if mine else []
         rich = sorted((each for each in found if each.available >= no.asked > 0), key=lambda each: -each.available)
         return tuple(Alternative(self._directory.by_id(each.project).account, each.available) for each in rich[:2])
@@ -225,6 +232,12 @@ class Runs:
 def refusal_in(entry: Entry) -> Refusal:
     """The refusal that a journal entry keeps."""
     return msgspec.structs.replace(msgspec.json.decode(entry.details or "{}", type=Refusal), entry=entry.id)
+
+
+def _demand_limit(report: Report) -> None:
+    """Raises Malformed: without a finite limit nobody knows what a run may cost at most."""
+    if report.amount is None and not report.limit_seconds:
+        raise Malformed("a hold needs a finite time limit", field="time_limit", remedy="send the limit in seconds, at least 1")
 
 
 def _checked_seconds(seconds: int, field: str) -> None:

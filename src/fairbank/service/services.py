@@ -19,6 +19,7 @@ from fairbank.service.projects import Projects
 from fairbank.service.quotes import Quotes
 from fairbank.service.runs import Runs
 from fairbank.service.tokens import Tokens
+from fairbank.service.upkeep import Upkeep
 from fairbank.service.usage import UsageReports
 from fairbank.store.contract import Store
 from fairbank.values.time import Clock
@@ -42,9 +43,11 @@ class Services:
     tokens: Tokens
     nonces: Nonces
     audit: Audit
+    upkeep: Upkeep
 
     def close(self) -> None:
-        """Answer what waits at the counter, then close the store."""
+        """End the sweep, answer what waits at the counter, then close the store."""
+        self.upkeep.stop()
         self.counter.close()
         self.store.close()
 
@@ -59,8 +62,11 @@ def services(
     key: bytes,
     waiting_max: int = 10_000,
     groups_of: Callable[[int], frozenset[int]] | None = None,
+    actor: int = 0,
 ) -> Services:
-    """The services around `store`. `key` is for the digests of tokens; `groups_of` tells Unix groups, where these make members."""
+    """The services around `store`. `key` is for the digests of tokens; `groups_of` tells Unix groups, where these make members;
+    `actor` is the user in whose name the sweep writes.
+    """
     counter = Counter(Bank(store, policy), room=waiting_max)
     directory = Directory(store, clock)
     return Services(
@@ -78,4 +84,5 @@ def services(
         tokens=Tokens(store, counter, clock, key),
         nonces=Nonces(store, clock),
         audit=Audit(store),
+        upkeep=Upkeep(store, counter, clock, actor),
     )

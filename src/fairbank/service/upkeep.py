@@ -67,3 +67,5 @@ class Upkeep:
                     _log.info("upkeep: %d holds lapsed, %d allocations ended", swept.lapsed, swept.ended)
             except Trouble as trouble:
                 _log.warning("upkeep: %s; next try in %g s", trouble.message, every_seconds)
+            except Exception:  # noqa: BLE001  a fault of ours, told in full: the sweep must go on, or holds would never lapse
+                _log.exception("upkeep failed; next try in %g s", every_seconds)

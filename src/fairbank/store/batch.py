@@ -114,12 +114,15 @@ class SqlTransaction(ABC):
             self._connection.execute(update(schema.office).values(seq=book.office.seq, link=book.office.link))
 
     def _write_terms(self, book: Book) -> None:
-        """New allocations, and those whose terms changed: with their sums, since the database compares them with the credit limit."""
-        if book.opened:
-            self._insert(schema.allocation, [allocation_row(book.allocations[number]) for number in sorted(book.opened)])
+        """Those whose terms changed, with their sums, since the database compares them with the credit limit; then new ones.
+
+        In this order: one that was ended makes room for its successor.
+        """
         amended = [self._named(number, book) for number in sorted(book.touched - book.opened) if self._is_amended(number, book)]
         if amended:
             self._connection.execute(update(schema.allocation).where(schema.allocation.c.id == bindparam("number")), amended)
+        if book.opened:
+            self._insert(schema.allocation, [allocation_row(book.allocations[number]) for number in sorted(book.opened)])
 
     def _is_amended(self, number: int, book: Book) -> bool:
         return _terms(self._loaded[number]) != _terms(book.allocations[number])

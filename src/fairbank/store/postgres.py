@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -56,14 +54,8 @@ class PostgresStore(SqlStore):
     def _filling_over(self, connection: Connection) -> PostgresFilling:
         return PostgresFilling(connection, self._numbers)
 
-    @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        try:
-            with super()._writing() as connection:
-                yield connection
-        except BaseException:
-            self._numbers.forget()
-            raise
+    def _forget_numbers(self) -> None:
+        self._numbers.forget()
 
     def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
         """Remember a nonce until it expires; False when it was spent before. Does not wait for batches."""

@@ -81,7 +81,8 @@ class SqlReader:
         return self._all(selecting.expired(now, limit), lambda row: int(row[0]))
 
     def office(self) -> Office:
-        return self._one(select(schema.office.c.seq, schema.office.c.link), lambda row: Office(*row)) or Office(0, NO_LINK)
+        o = schema.office.c
+        return self._one(select(o.seq, o.link).where(o.id == 0), lambda row: Office(*row)) or Office(0, NO_LINK)
 
     def tokens(self, uid: int | None) -> list[Token]:
         found = select(schema.token).order_by(schema.token.c.id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.bank.allocation import Allocation
+from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Outcome, done
@@ -40,7 +40,7 @@ def withdraw(book: Book, asked: Asked, wish: Withdraw, policy: Policy) -> Outcom
 
 
 def transfer(book: Book, asked: Asked, wish: Transfer, policy: Policy) -> Outcome:
-    """Move unused credit from one allocation to another of the same resource: two entries or none."""
+    """Move unused credit from one active allocation to another of the same resource: two entries or none."""
     source, target = book.allocations.get(wish.source), book.allocations.get(wish.target)
     if source is None or target is None:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.source if source is None else wish.target)
@@ -48,6 +48,10 @@ def transfer(book: Book, asked: Asked, wish: Transfer, policy: Policy) -> Outcom
         return Refusal(reason=Reason.SAME_ALLOCATION, allocation=wish.target)
     if source.resource != target.resource:
         return Refusal(reason=Reason.OTHER_RESOURCE, allocation=wish.target, resource=source.resource)
+    for each in (source, target):
+        if each.state is not AllocationState.ACTIVE or each.end <= asked.at:
+            # What staff froze stays where it is, and credit does not outlive its period; staff have withdraw and deposit.
+            return Refusal(reason=Reason.WRONG_STATE, allocation=each.id, resource=each.resource)
     if wish.amount > source.own_available:
         return _too_little(source, wish.amount)
     richer = _deposited(target, wish.amount)

@@ -166,7 +166,7 @@ def _late(book: Book, asked: Asked, wish: Charge | Release, cost: SuMinutes, pol
     """Resolve a run whose hold never arrived: charged where the hold would have been, if policy says so."""
     if wish.resource is None or wish.owner is None or wish.start is None or not wish.line:
         return Refusal(reason=Reason.NO_HOLD, run=str(wish.run), asked=cost)
-    candidates = book.candidates(wish.line, wish.resource, wish.start, ended=True)
+    candidates = book.candidates(wish.line, wish.resource, wish.start)
     # Usage happened: said again after its hold came, or after staff mended things, it is to count. So its key stays free.
     if not candidates:
         return refuse_late(book, without_key(asked), wish, Reason.NO_ALLOCATION, None, cost)

@@ -1,0 +1,64 @@
+"""A recorded workload ends in the same books on every store: the bundled month always, the shared traces where they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fairbank.compose import Works
+from tests.support.server import FairbankServer, made
+
+Tell = Callable[[str], None]
+
+STARTS = 1_793_491_200  # 2026-11-01
+STORES = ("memory", "sqlite", "postgresql")
+
+
+@pytest.fixture
+def commands() -> Iterator[FairbankServer]:
+    """Only to have commands to say: a replay makes its own books."""
+    with made() as bank:
+        yield bank
+
+
+def replayed(commands: FairbankServer, trace: Path, urls: list[str], tell: Tell, *options: str) -> None:
+    """The same fingerprint on each store, and every invariant held."""
+    fingerprints = set()
+    for url in urls:
+        done = commands.command("replay", str(trace), "--store", url, "--json", *options, timeout=1_800)
+        assert done.returncode == 0, done.stdout + done.stderr
+        told = json.loads(done.stdout)
+        summary = told["summary"]
+        assert all(check["held"] for check in told["checks"])
+        fingerprints.add(summary["fingerprint"])
+        kind, refused = url.partition(":")[0], sum(summary["refusals"].values())
+        facts = f"{summary['jobs']:,} jobs, {refused:,} refusals, {summary['operations']:,} operations"
+        tell(f"{trace.name} on {kind}: {facts}, fingerprint {summary['fingerprint']}")
+    assert len(fingerprints) == 1
+
+
+@pytest.fixture
+def urls(tmp_path: Path, database: str) -> list[str]:
+    return ["memory:", f"sqlite:///{tmp_path}/books.sqlite", database]
+
+
+@pytest.mark.slow
+def test_the_synthetic_month(commands: FairbankServer, tmp_path: Path, urls: list[str], tell: Tell) -> None:
+    month = tmp_path / "month.swf"
+    Works().synthesise(str(month), seed=1, starts=STARTS)
+    replayed(commands, month, urls, tell)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("periods", [1, 4])
+@pytest.mark.parametrize(
+    "name", ["KTH-SP2-1996-2.1-cln", "Lublin-256-synthetic", "MetaCentrum-Zewura-Zegox-2013", "UBCCR-Slurm-medium-week"]
+)
+def test_a_shared_trace(commands: FairbankServer, shared: Path, name: str, periods: int, urls: list[str], tell: Tell) -> None:
+    trace = shared / "data" / "swf" / f"{name}.swf.gz"
+    if not trace.exists():
+        pytest.skip(f"there is no {trace}")
+    replayed(commands, trace, urls, tell, "--periods", str(periods))
