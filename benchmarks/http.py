@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
+import psycopg
 
 from benchmarks.books import books, postgres_server, sqlite_folder
 from benchmarks.load import Order, Round, load
@@ -17,12 +18,21 @@ from benchmarks.measure import Figure, Say, Table, ratio
 from tests.support.account import Account
 from tests.support.keeper import Kept
 from tests.support.keeper import Order as ToKeep
+from tests.support.postgres import PostgresServer
 from tests.support.server import banking
 from tests.support.waiting import wait_until
 
 ALLOCATIONS = 1_000
 SINGLE, BULK, HADM = "Fairbank, one job a request", "Fairbank, 100 jobs a request", "HADM's way, one job a request"
 CONNECTIONS, BULK_CONNECTIONS, BULK_SIZE = 64, 8, 100
+SLOWER_MS = 1
+
+ABOUT = (
+    "Clients on the Unix socket report the start of a job, wait, report its end, wait, and begin again: "
+    f"{CONNECTIONS} of them with one job in each request, {BULK_CONNECTIONS} with {BULK_SIZE}. The waits are for a whole request. "
+    "Clients, server and database share the machine."
+)
+SLOWER = f" Each flush of the log takes {SLOWER_MS} ms longer here (commit_delay), as on a disk that is reached over a network."
 
 REMARK = """"""
 
@@ -45,16 +55,23 @@ def measure(*, short: bool, say: Say) -> list[Table]:
             pass
         bank = str(stack.enter_context(banking(server.url(ours))).socket)
         hadm = stack.enter_context(hadm_way(server.conninfo(theirs)))
-        seen = _rounds(
-            {
-                SINGLE: _Client(bank, CONNECTIONS, scale.seconds, first_job=1),
-                BULK: _Client(bank, BULK_CONNECTIONS, scale.seconds, first_job=1_000_000_000, bulk=BULK_SIZE),
-                HADM: _Client(hadm, CONNECTIONS, scale.seconds, first_job=1),
-            },
-            scale.rounds,
-            say,
-        )
-    return [_table(seen)]
+        clients = {
+            SINGLE: _Client(bank, CONNECTIONS, scale.seconds, first_job=1),
+            BULK: _Client(bank, BULK_CONNECTIONS, scale.seconds, first_job=1_000_000_000, bulk=BULK_SIZE),
+            HADM: _Client(hadm, CONNECTIONS, scale.seconds, first_job=1),
+        }
+        tables = [_table("Over HTTP on PostgreSQL", "", _rounds(clients, scale.rounds, say))]
+        slow_down(server, SLOWER_MS)
+        say(f"the same, each flush {SLOWER_MS} ms slower")
+        return [*tables, _table("Over HTTP on PostgreSQL, on a slower disk", SLOWER, _rounds(clients, scale.rounds, say))]
+
+
+def slow_down(server: PostgresServer, milliseconds: int) -> None:
+    """Let every commit wait before it writes the log out, as it would for a slower disk. Commits that come meanwhile go with it."""
+    with psycopg.connect(server.conninfo("postgres"), autocommit=True) as connection:
+        connection.execute(f"ALTER SYSTEM SET commit_delay = {milliseconds * 1_000}".encode())
+        connection.execute("ALTER SYSTEM SET commit_siblings = 0")
+        connection.execute("SELECT pg_reload_conf()")
 
 
 class _Client:
@@ -78,22 +95,17 @@ def _rounds(clients: Mapping[str, _Client], rounds: int, say: Say) -> dict[str, 
     return seen
 
 
-def _table(seen: Mapping[str, list[Round]]) -> Table:
+def _table(title: str, remark: str, seen: Mapping[str, list[Round]]) -> Table:
     def figures(what: str, unit: str, of: Callable[[Round], float]) -> dict[str, Figure]:
         return {name: Figure(name + what, unit, tuple(map(of, rounds))) for name, rounds in seen.items()}
 
     rates = figures("", "operations/s", lambda each: each.rate)
     middle, slow = figures(": p50", "ms", lambda each: each.p50_ms), figures(": p99", "ms", lambda each: each.p99_ms)
-    about = (
-        "Clients on the Unix socket report the start of a job, wait, report its end, wait, and begin again: "
-        f"{CONNECTIONS} of them with one job in each request, {BULK_CONNECTIONS} with {BULK_SIZE}. The waits are for a whole request. "
-        "Clients, server and database share the machine."
-    )
     promises = (
-        ratio("of HADM's way, one job a request", rates[SINGLE], rates[HADM], 3),
-        ratio("of HADM's way, 100 jobs a request", rates[BULK], rates[HADM], 20),
+        ratio("one job a request / HADM's way", rates[SINGLE], rates[HADM], 3),
+        ratio("100 jobs a request / HADM's way", rates[BULK], rates[HADM], 20),
     )
-    return Table("Over HTTP on PostgreSQL", about, (*rates.values(), *middle.values(), *slow.values()), promises)
+    return Table(title, ABOUT + remark, (*rates.values(), *middle.values(), *slow.values()), promises)
 
 
 @contextmanager

@@ -81,10 +81,22 @@ def test_reports(old_world: World, more: dict[str, Any], field: str) -> None:
     refused(old_world, AGENT, "POST", "/job", status, field, json={**report(5), **more})
 
 
-@pytest.mark.parametrize("state", ["", "completed", "CANCELLED by 5", "A" * 33, "X\n", None], ids=repr)
+@pytest.mark.parametrize("state", ["", "completed", "CANCELLED by", "CANCELLED by root", "A" * 33, "X\n", None], ids=repr)
 def test_final_states(old_world: World, state: object) -> None:
     body = report(6, do="complete", end=NOW, elapsed=60, state=state)
     refused(old_world, AGENT, "POST", "/job", 400, "state", json=body)
+
+
+@pytest.mark.parametrize("state", ["CANCELLED by 5", "CANCELLED+"])
+def test_a_state_as_sacct_says_it(old_world: World, state: str) -> None:
+    answer = old_world.ask("POST", "/job", AGENT, json=report(6, do="complete", end=NOW, elapsed=60, state=state))
+    run = answer.json()["data"]["run"]
+    assert old_world.ask("GET", f"/job/{run}", SUPERUSER).json()["data"]["outcome"] == "CANCELLED"
+
+
+def test_a_run_that_ends_before_it_starts(old_world: World) -> None:
+    body = report(6, do="complete", end=NOW - 3600, elapsed=60, state="COMPLETED")
+    refused(old_world, AGENT, "POST", "/job", 400, "end", json=body)
 
 
 @pytest.mark.parametrize(

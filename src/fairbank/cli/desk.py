@@ -71,7 +71,7 @@ class Desk:
             if not after:
                 return rows
             if limit and len(rows) >= limit:
-                self.later.append(f"There are more; this shows {limit}. See: {self.prog} --limit {10 * limit}")
+                self.later.append(f"There are more; this shows {limit}. To see them, add --limit {10 * limit}")
                 return rows
 
     def one(self, path: str) -> Row:

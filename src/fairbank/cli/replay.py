@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from fairbank.report.columns import Row
 
 BROKEN = 8
+PERIODS_MAX = 1_000
 
 COLUMNS = (
     Column("PROJECT", text("account")),
@@ -36,11 +38,18 @@ def add(parser: Parser) -> None:
     parser.add_argument("trace", metavar="FILE", help="a trace in the Standard Workload Format, compressed or not")
     parser.add_argument("--store", metavar="URL", default="memory:", help="memory: (usual), sqlite:///FILE, postgresql://HOST/DATABASE")
     parser.add_argument("--grant", metavar="PERCENT", type=count, default=90, help="of what each project really used (usual: 90)")
-    parser.add_argument("--periods", metavar="N", type=count, default=1, help="allocations one after the other (usual: 1)")
+    parser.add_argument("--periods", metavar="N", type=_periods, default=1, help="allocations one after the other (usual: 1)")
     parser.add_argument("--days", metavar="N", type=count, help="how long they are together (usual: as the trace)")
     parser.add_argument("--by", choices=("group", "user"), help="who is a project (usual: groups where the trace names any)")
     parser.add_argument("--record-overruns", action="store_true", help="charge usage beyond the credit too, instead of writing it off")
     add_progress(parser)
+
+
+def _periods(text: str) -> int:
+    number = count(text)
+    if not 1 <= number <= PERIODS_MAX:
+        raise ArgumentTypeError(f"{number} is not from 1 to {PERIODS_MAX}")
+    return number
 
 
 def run(desk: Desk, options: Namespace) -> int:
@@ -59,7 +68,7 @@ def replayed(desk: Desk, options: Namespace, trace: str, store: str, *, cluster:
             store,
             cluster=cluster,
             percent=options.grant,
-            periods=max(1, options.periods),
+            periods=options.periods,
             days=options.days,
             payer=options.by,
             record_overruns=options.record_overruns,

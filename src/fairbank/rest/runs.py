@@ -19,7 +19,7 @@ from fairbank.values.time import Instant
 from fairbank.values.tres import parse_counts
 from fairbank.values.trouble import Malformed
 
-_STATE = re.compile(r"[A-Z][A-Z_]{0,31}", re.ASCII)
+_STATE = re.compile(r"([A-Z][A-Z_]{0,31})(?:\+| by \d{1,10})?", re.ASCII)
 _BILLING_MAX, _BILLING_PLACES = 10**12, 30
 
 
@@ -46,9 +46,19 @@ def report_of(body: requests.AnyReport) -> Report:
         case requests.AdjustReport():
             return Changed(**facts)
         case requests.CompleteReport():
-            if not _STATE.fullmatch(body.state):
-                raise Malformed(f"{body.state!r} is not a job state", field="state", remedy="Slurm's word, such as COMPLETED or NODE_FAIL")
-            return Ended(**facts, ended=Instant(body.end), outcome=body.state, elapsed_seconds=body.elapsed)
+            if body.end < body.start:
+                raise Malformed(
+                    "the run ends before it starts", field="end", remedy="send start and end in seconds since 1970, in that order"
+                )
+            return Ended(**facts, ended=Instant(body.end), outcome=_outcome(body.state), elapsed_seconds=body.elapsed)
+
+
+def _outcome(state: str) -> str:
+    """The bare state: sacct also says `CANCELLED by 1000`, and cuts `CANCELLED+`. Raises Malformed."""
+    match = _STATE.fullmatch(state)
+    if match is None:
+        raise Malformed(f"{state[:64]!r} is not a job state", field="state", remedy="Slurm's word, such as COMPLETED or NODE_FAIL")
+    return match[1]
 
 
 def exact(number: Decimal, *, field: str = "billing") -> Fraction:

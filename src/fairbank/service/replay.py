@@ -114,6 +114,10 @@ def replay(bank: Bank, open_trace: OpenTrace, plan: Plan, progress: Progress | N
     """
     with open_trace() as trace:
         demand = demand_of(trace.header, trace.jobs, plan.payer)
+    if not demand.seconds:
+        raise Malformed(
+            "there is no job to replay in this trace", field="FILE", remedy="a job needs a size and a run time; look at the file"
+        )
     player = _Player(bank, demand, plan, progress)
     player.grant()
     begun = time.perf_counter()

@@ -145,7 +145,9 @@ class CompleteReport(Report, frozen=True, kw_only=True, tag="complete"):
     time_limit: Seconds = 0
     end: Epoch
     elapsed: Seconds
-    state: Annotated[str, Meta(max_length=32, extra_json_schema={"pattern": "^[A-Z][A-Z_]*$"}, examples=["COMPLETED"])]
+    state: Annotated[
+        str, Meta(max_length=48, extra_json_schema={"pattern": r"^[A-Z][A-Z_]{0,31}(\+| by [0-9]{1,10})?$"}, examples=["COMPLETED"])
+    ]
 
 
 AnyReport = HoldReport | AdjustReport | CompleteReport
