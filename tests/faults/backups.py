@@ -32,12 +32,12 @@ class Taken:
     asked: frozenset[str]
 
 
-async def taken_in_a_storm(server: FairbankServer, backups: int, seed: int, folder: Path) -> tuple[list[Taken], Witness]:
-    """Backup after backup while clients work."""
+async def taken_in_a_storm(server: FairbankServer, backups: int, seed: int, folder: Path, *, thousands: int) -> tuple[list[Taken], Witness]:
+    """Backup after backup while clients work, of books that have so many thousand runs already."""
     witness, over = Witness(), asyncio.Event()
     storm = Storm(CLIENTS, 0, seed)
     staff = await storm.open([server.socket], witness)
-    await filled(Wire(server.socket), 5 * backups)
+    await filled(Wire(server.socket), thousands)
     taken = []
     async with asyncio.TaskGroup() as tasks:
         for number in range(1, CLIENTS + 1):

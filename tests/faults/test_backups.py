@@ -19,7 +19,7 @@ Rounds = Callable[[int, int], int]
 
 def there_and_back(server: FairbankServer, elsewhere: Callable[[], str], backups: int, seed: int, folder: Path, tell: Tell) -> None:
     """Backups of a storm into the other kind of store; that one works; its own backup comes back into a store of the first kind."""
-    taken, witness = run(taken_in_a_storm(server, backups, seed, folder))
+    taken, witness = run(taken_in_a_storm(server, backups, seed, folder, thousands=5 * backups))
     counts = []
     for each in taken:
         other = elsewhere()

@@ -14,11 +14,10 @@ from tests.faults.books import Books
 from tests.faults.nemesis import until, work_until
 from tests.faults.storm import Storm
 from tests.faults.witness import Witness, check_books
-from tests.support.server import FairbankServer, banking
+from tests.support.server import FairbankServer, banking_twice
 from tests.support.wire import run
 
 Tell = Callable[[str], None]
-Rounds = Callable[[int, int], int]
 
 CLIENTS = 24
 STANDSTILL_SECONDS = 75  # the database ends a transaction that stands still for half a minute; a machine of the tests is slow
@@ -53,11 +52,11 @@ def more(witness: Witness, answers: int) -> Callable[[], bool]:
 
 
 @pytest.mark.campaign
-def test_a_server_that_stands_still_does_not_stop_the_other(database: str, rounds: Rounds, seed: int, tell: Tell) -> None:
-    if not rounds(1, 0):
-        pytest.skip("each standstill may take half a minute")
-    with banking(database) as one, banking(database) as two:
-        witness, seconds = run(frozen(one, two, rounds(20, 0), seed))
+@pytest.mark.usefixtures("at_length")
+def test_a_server_that_stands_still_does_not_stop_the_other(database: str, seed: int, tell: Tell) -> None:
+    """Each standstill may take a minute."""
+    with banking_twice(database) as (one, two):
+        witness, seconds = run(frozen(one, two, 8, seed))
         figures = check_books(witness, Books(database))
         tell(f"{len(seconds)} standstills; the other server needed {max(seconds):.1f} s at most for 200 answers; {witness.summary()}")
         tell(str(figures))

@@ -13,7 +13,7 @@ from tests.faults.nemesis import Nemesis, Victim, work_until
 from tests.faults.storm import Storm, watch
 from tests.faults.witness import Witness, check_books
 from tests.support.postgres import PostgresServer
-from tests.support.server import FairbankServer, banking
+from tests.support.server import FairbankServer, banking, banking_twice
 from tests.support.wire import run
 
 Tell = Callable[[str], None]
@@ -54,7 +54,7 @@ def campaign(banks: Sequence[FairbankServer], victims: dict[str, Victim], kills:
 
 @pytest.mark.campaign
 def test_two_servers_and_postgresql_are_killed_in_any_order(postgres: PostgresServer, rounds: Rounds, seed: int, tell: Tell) -> None:
-    with postgres.fresh_database() as name, banking(postgres.url(name)) as one, banking(postgres.url(name)) as two:
+    with postgres.fresh_database() as name, banking_twice(postgres.url(name)) as (one, two):
         campaign([one, two], {"one": one, "two": two, "postgres": postgres}, rounds(80, 8), seed, tell)
 
 

@@ -16,7 +16,7 @@ from tests.faults.centre import SU, found
 from tests.faults.nemesis import until, work_until
 from tests.faults.storm import Storm
 from tests.faults.witness import PAUSE_SECONDS, Witness
-from tests.support.server import FairbankServer
+from tests.support.server import FairbankServer, banking
 from tests.support.wire import Wire, run
 
 Tell = Callable[[str], None]
@@ -84,9 +84,17 @@ async def replaced_at_work(server: FairbankServer, backups: Sequence[Path], seed
 
 
 @pytest.mark.slow
-def test_a_running_server_tells_of_the_restored_books(serving: FairbankServer, backup: Path) -> None:
-    run(replaced_at_rest(serving, backup))
-    assert findings(serving.store) == ()
+def test_a_running_server_tells_of_the_restored_books(database: str, backup: Path) -> None:
+    with banking(database) as server:
+        run(replaced_at_rest(server, backup))
+    assert findings(database) == ()
+
+
+@pytest.mark.campaign
+def test_so_does_one_on_sqlite(backup: Path) -> None:
+    with banking() as server:
+        run(replaced_at_rest(server, backup))
+        assert findings(server.store) == ()
 
 
 @pytest.mark.campaign

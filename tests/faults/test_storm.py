@@ -8,17 +8,17 @@ import pytest
 
 from tests.faults.books import Books
 from tests.faults.storm import Storm
-from tests.faults.witness import Witness, check_books
+from tests.faults.witness import AWAY, Witness, check_books
 from tests.support.postgres import PostgresServer
-from tests.support.server import FairbankServer, banking
+from tests.support.server import FairbankServer, banking, banking_twice
 from tests.support.wire import run
 
 Tell = Callable[[str], None]
 Rounds = Callable[[int, int], int]
 
 
-def weather(storm: Storm, servers: Sequence[FairbankServer], tell: Tell) -> None:
-    """Let it blow over the servers, then read the books."""
+def weather(storm: Storm, servers: Sequence[FairbankServer], tell: Tell) -> Witness:
+    """Let it blow over the servers, then read the books. What the clients were told."""
     witness, books = Witness(), Books(servers[0].store)
     before = 0 if books.is_sqlite else books.deadlocks()
     run(storm.blow([each.socket for each in servers], witness, tell))
@@ -29,18 +29,20 @@ def weather(storm: Storm, servers: Sequence[FairbankServer], tell: Tell) -> None
     tell(f"{figures}; deadlocks {deadlocks}; {audit.stdout.strip()}")
     assert deadlocks == 0
     assert audit.returncode == 0, audit.stdout
+    return witness
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("count", [1, 2])
 def test_two_hundred_clients_on_postgresql(postgres: PostgresServer, count: int, rounds: Rounds, seed: int, tell: Tell) -> None:
-    with postgres.fresh_database() as name, banking(postgres.url(name)) as one:
-        storm = Storm(clients=200, runs=rounds(60, 8), seed=seed)
+    storm = Storm(clients=200, runs=rounds(60, 8), seed=seed)
+    with postgres.fresh_database() as name:
         if count == 1:
-            weather(storm, [one], tell)
+            with banking(postgres.url(name)) as server:
+                weather(storm, [server], tell)
         else:
-            with banking(postgres.url(name)) as two:
-                weather(storm, [one, two], tell)
+            with banking_twice(postgres.url(name)) as servers:
+                weather(storm, servers, tell)
 
 
 @pytest.mark.campaign
@@ -49,10 +51,17 @@ def test_two_hundred_clients_on_sqlite(rounds: Rounds, seed: int, tell: Tell) ->
         weather(Storm(clients=200, runs=rounds(60, 8), seed=seed), [server], tell)
 
 
+@pytest.mark.campaign
+def test_a_bank_with_little_room_sends_clients_away_and_forgets_nothing(database: str, rounds: Rounds, seed: int, tell: Tell) -> None:
+    with banking(database, server="waiting_max = 20") as server:
+        witness = weather(Storm(clients=200, runs=rounds(20, 3), seed=seed), [server], tell)
+    assert witness.statuses[AWAY] > 100
+
+
 @pytest.mark.slow
 def test_a_small_storm_over_two_servers(database: str, tell: Tell) -> None:
-    with banking(database) as one, banking(database) as two:
-        weather(Storm(clients=60, runs=4, seed=1), [one, two], tell)
+    with banking_twice(database) as servers:
+        weather(Storm(clients=60, runs=4, seed=1), servers, tell)
 
 
 @pytest.mark.slow

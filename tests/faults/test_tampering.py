@@ -91,16 +91,19 @@ def test_a_row_deleted_and_a_row_added(sample: Sample, tell: Tell) -> None:
 
 
 @pytest.mark.campaign
+@pytest.mark.usefixtures("at_length")
 def test_every_column_of_every_row(sample: Sample, tell: Tell) -> None:
     tried(sample, tell, lambda table: alterations(table, sample.rows(table)))
 
 
 @pytest.mark.campaign
+@pytest.mark.usefixtures("at_length")
 def test_every_row_deleted_and_every_row_copied(sample: Sample, tell: Tell) -> None:
     tried(sample, tell, lambda table: [*deletions(table, sample.rows(table)), *additions(table, sample.rows(table))])
 
 
 @pytest.mark.campaign
+@pytest.mark.usefixtures("at_length")
 def test_what_sqlite_takes_though_no_column_is_made_for_it(sample: Sample, tell: Tell) -> None:
     """It is found, though not always named: a row that cannot be read has no book."""
     if not sample.books.is_sqlite:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.faults.books import Books
 from tests.faults.centre import SU, found
 from tests.faults.witness import Witness, check_books
 from tests.support.postgres import PostgresServer
-from tests.support.server import FairbankServer, banking
+from tests.support.server import FairbankServer, banking, banking_twice
 from tests.support.wire import Wire, run
 
 Tell = Callable[[str], None]
@@ -24,7 +24,7 @@ EACH = 100 * SU
 READERS, MOVERS = 4, 40
 
 
-async def move(mover: int, times: int, banks: list[FairbankServer], numbers: list[int], witness: Witness, seed: int) -> None:
+async def move(mover: int, times: int, banks: Sequence[FairbankServer], numbers: list[int], witness: Witness, seed: int) -> None:
     """Transfers between any two, many of them for more than there is."""
     rng = random.Random(f"{seed}:{mover}")
     wires = [Wire(each.socket) for each in banks]
@@ -47,7 +47,7 @@ async def look(bank: FairbankServer, over: asyncio.Event, witness: Witness) -> i
     return looks
 
 
-async def bank_test(banks: list[FairbankServer], times: int, seed: int, tell: Tell) -> Witness:
+async def bank_test(banks: Sequence[FairbankServer], times: int, seed: int, tell: Tell) -> Witness:
     wire, witness, over = Wire(banks[0].socket), Witness(), asyncio.Event()
     numbers = [await found(wire, f"p{each}", 6_000 + each, credit=EACH) for each in range(ALLOCATIONS)]
     begun = time.monotonic()
@@ -63,7 +63,7 @@ async def bank_test(banks: list[FairbankServer], times: int, seed: int, tell: Te
     return witness
 
 
-def campaign(banks: list[FairbankServer], times: int, seed: int, tell: Tell) -> None:
+def campaign(banks: Sequence[FairbankServer], times: int, seed: int, tell: Tell) -> None:
     books = Books(banks[0].store)
     before = 0 if books.is_sqlite else books.deadlocks()
     witness = run(bank_test(banks, times, seed, tell))
@@ -75,8 +75,8 @@ def campaign(banks: list[FairbankServer], times: int, seed: int, tell: Tell) -> 
 
 @pytest.mark.campaign
 def test_the_total_never_changes_on_postgresql(postgres: PostgresServer, rounds: Rounds, seed: int, tell: Tell) -> None:
-    with postgres.fresh_database() as name, banking(postgres.url(name)) as one, banking(postgres.url(name)) as two:
-        campaign([one, two], rounds(500, 60), seed, tell)
+    with postgres.fresh_database() as name, banking_twice(postgres.url(name)) as servers:
+        campaign(servers, rounds(500, 60), seed, tell)
 
 
 @pytest.mark.campaign
@@ -87,5 +87,5 @@ def test_the_total_never_changes_on_sqlite(rounds: Rounds, seed: int, tell: Tell
 
 @pytest.mark.slow
 def test_the_total_never_changes_in_a_short_while(database: str, tell: Tell) -> None:
-    with banking(database) as one, banking(database) as two:
-        campaign([one, two], 12, 1, tell)
+    with banking_twice(database) as servers:
+        campaign(servers, 6, 1, tell)

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -135,3 +136,12 @@ def banking(store: str | None = None, **sections: str) -> Iterator[FairbankServe
     with made(store, **sections) as server:
         server.start()
         yield server
+
+
+@contextmanager
+def banking_twice(store: str) -> Iterator[tuple[FairbankServer, FairbankServer]]:
+    """Two running banks over one database, started side by side."""
+    with made(store) as one, made(store) as two, ThreadPoolExecutor(2) as pool:
+        for started in [pool.submit(each.start) for each in (one, two)]:
+            started.result()
+        yield one, two
