@@ -27,5 +27,7 @@ REMARKS = {"ledger": ledger.REMARK, "http": http.REMARK, "history": history.REMA
 
 
 def drawn(folder: Path) -> str:
-    """The page about the results kept in `folder`."""
-    return page((claim for name in CLAIMS if (claim := kept(name, folder)) is not None), REMARKS)
+    """The page about the results kept in `folder`; what was not measured is said at its end."""
+    text = page((claim for name in CLAIMS if (claim := kept(name, folder)) is not None), REMARKS)
+    missing = [f"`make bench ARGS='--only {name}'`" for name in CLAIMS if kept(name, folder) is None]
+    return f"{text}\n## Not measured yet\n\n{', '.join(missing)}\n" if missing else text

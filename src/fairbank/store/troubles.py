@@ -26,6 +26,7 @@ _BROKEN = frozenset({"23514", "23503", "23502", "23001"})
 # Classes and codes that mean "not now": no connection, no resources, shutting down, cancelled, read-only, not let in.
 _NOT_NOW = ("08", "53", "57", "58", "25006", "25P03", "28", "3D000")
 
+_SQLITE_DAMAGED = ("malformed", "not a database", "Could not decode", "no such column")
 _SQLITE_BROKEN = re.compile(r"(CHECK|NOT NULL|FOREIGN KEY) constraint failed(?:: (.*))?|(.* never (?:changed|deleted).*)")
 
 
@@ -40,6 +41,8 @@ def as_troubles() -> Iterator[None]:
         _raise(error.orig, error)
     except (psycopg.Error, sqlite.Error) as error:
         _raise(error, error)
+    except UnicodeDecodeError as error:  # what SQLite says of a damaged schema repeats the damage
+        raise _damaged(error) from error
 
 
 def _raise(complaint: BaseException | None, error: Exception) -> None:
@@ -65,12 +68,12 @@ def _of_postgres(complaint: psycopg.Error) -> Exception | None:
 def _of_sqlite(complaint: BaseException | None) -> Exception | None:
     """SQLite tells by words; its extended codes are not handed on by every driver."""
     text = str(complaint)
+    if any(words in text for words in _SQLITE_DAMAGED):  # first: it may quote any rule of ours
+        return _damaged(complaint)
     if "locked" in text or "UNIQUE constraint failed" in text or "allocations overlap" in text:
         return Contention(text)
     if broken := _SQLITE_BROKEN.fullmatch(text):
         return _corrupt(broken[2] or broken[1] or broken[3], complaint)
-    if any(words in text for words in ("malformed", "not a database", "Could not decode")):
-        return Corrupt(f"the database file is damaged: {text}", remedy="restore a backup: fairbank restore FILE --replace")
     if isinstance(complaint, sqlite.OperationalError):
         return _unreachable(complaint)
     return None
@@ -78,6 +81,13 @@ def _of_sqlite(complaint: BaseException | None) -> Exception | None:
 
 def _unreachable(complaint: BaseException | None) -> Unreachable:
     return Unreachable(f"the database does not answer: {_first_line(complaint)}", remedy="try again; if it stays so: fairbank doctor")
+
+
+def _damaged(complaint: BaseException | None) -> Corrupt:
+    return Corrupt(
+        f"the database file is damaged: {_first_line(complaint)}",
+        remedy="move the file away, make a new one with: fairbank init, and fill it from a backup: fairbank restore FILE",
+    )
 
 
 def _corrupt(constraint: str | None, complaint: BaseException | None) -> Corrupt:
