@@ -22,6 +22,11 @@ class Books:
         self.url = url
         self.is_sqlite = url.startswith("sqlite")
 
+    @property
+    def conninfo(self) -> str:
+        """For psycopg."""
+        return self.url.replace("+psycopg", "", 1)
+
     def rows(self, statement: str, **values: Any) -> list[Row]:
         with self._connected() as execute:
             return execute(statement, values)
@@ -68,7 +73,7 @@ class Books:
 
     @contextmanager
     def _postgres(self) -> Iterator[Callable[[str, Row], list[Row]]]:
-        with psycopg.connect(self.url.replace("+psycopg", "", 1), autocommit=True, row_factory=dict_row) as connection:
+        with psycopg.connect(self.conninfo, autocommit=True, row_factory=dict_row) as connection:
 
             def execute(statement: str, values: Row) -> list[Row]:
                 cursor = connection.execute(_pyformat(statement, values), values)

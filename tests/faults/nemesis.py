@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -91,9 +91,8 @@ async def answers(bank: FairbankServer) -> None:
         await asyncio.sleep(PAUSE_SECONDS)
 
 
-async def until(condition: object, what: str) -> None:
+async def until(condition: Callable[[], object], what: str) -> None:
     """As wait_until, but lets others work."""
-    assert callable(condition)
     deadline = time.monotonic() + WAIT_SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"waited in vain for {what}"

@@ -35,12 +35,12 @@ class Witness:
 
     async def hear(self, wires: Sequence[Wire], rng: random.Random, path: str, body: dict[str, Any], key: str) -> Answer:
         """Ask until there is an answer, always under the same key, each time at whichever server chance says."""
-        again = path == "/job"
-        sent = {**body, "key": key} if again else body
+        report = path == "/job"  # reports carry their key, everything else has it in a header
+        sent = {**body, "key": key} if report else body
         self.asked[key] = body
         while True:
             try:
-                answer = await rng.choice(wires).ask("POST", path, sent, key=None if again else key)
+                answer = await rng.choice(wires).ask("POST", path, sent, key=None if report else key)
             except Lost:
                 self.lost += 1
                 await asyncio.sleep(PAUSE_SECONDS)
