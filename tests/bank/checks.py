@@ -115,9 +115,9 @@ def _found_in(number: int, book: Book, lines: list[Entry]) -> list[Finding]:
     fold.finish()
     if number == OFFICE:
         for project in book.projects.values():
-            fold.check_project(project)
+            fold.office.check_project(project)
         for member in book.members.values():
-            fold.check_member(member)
+            fold.office.check_member(member)
         if book.office != Office(fold.seq, fold.link):  # the store's audit compares the head of the office's book
             fold.findings.append(Finding(OFFICE, "its head was altered"))
     else:

@@ -129,9 +129,9 @@ class _Walk:
 
     def _office(self, fold: Fold) -> None:
         for project in self._reader.scan_projects():
-            fold.check_project(project)
+            fold.office.check_project(project)
         for member in self._reader.scan_members():
-            fold.check_member(member)
+            fold.office.check_member(member)
         head = self._reader.office()
         if (head.seq, head.link) != (fold.seq, fold.link):
             self._findings.append(Finding(OFFICE, f"its head says entry number {head.seq}, the journal ends at {fold.seq}"))

@@ -1,0 +1,172 @@
+"""One book, read entry by entry: what its rows must be, and what is wrong with the entries themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from fairbank.bank.allocation import Allocation, AllocationState
+from fairbank.bank.audit.chain import Chain
+from fairbank.bank.audit.effects import NONE, OF_CREDIT, OF_RUNS, Effect
+from fairbank.bank.audit.finding import Finding, Findings, Head
+from fairbank.bank.audit.office import OfficeRows
+from fairbank.bank.audit.runs import after, may_follow, new_run
+from fairbank.bank.entry import OFFICE, Entry, Kind
+from fairbank.bank.run import RunRecord, UserSums
+from fairbank.values.units import SuMinutes
+
+_facts = msgspec.json.Decoder(dict[str, Any]).decode
+_TERMS = (Kind.OPEN, Kind.TERMS)
+_NOBODY = UserSums()
+
+
+class Fold:
+    """A book as far as it was read: `add` each entry, `finish`, show it the rows, `check_left_over`; then ask for the findings."""
+
+    def __init__(self, book: int, head: Head | None = None) -> None:
+        self.book = book
+        self.allocation: Allocation | None = None
+        self.runs: dict[int, RunRecord] = {}
+        self.users: dict[int, UserSums] = {}
+        self._findings = Findings(book)
+        self.office = OfficeRows(self._findings)
+        self._chain = Chain(self._findings, head)
+        self._sums = (0, 0, 0)
+        self._limit = self._overrun = 0
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was found so far."""
+        return self._findings.list
+
+    @property
+    def seq(self) -> int:
+        """The number of the last entry read."""
+        return self._chain.seq
+
+    @property
+    def link(self) -> bytes:
+        """The link of the last entry read."""
+        return self._chain.link
+
+    def add(self, entry: Entry) -> None:
+        """Read the next entry."""
+        self._chain.add(entry)
+        effect, closed = OF_RUNS.get(entry.kind), 0
+        try:
+            if effect is None:
+                self._apply(entry)
+            else:
+                closed = self._settle(entry, effect)
+        except (KeyError, TypeError, ValueError) as bad:  # ValueError is also what unreadable JSON raises
+            self._findings.add(f"its details cannot be read: {bad!r}", entry)
+        self._check_sums(entry, effect or OF_CREDIT.get(entry.kind, NONE), closed)
+
+    def finish(self) -> None:
+        """No more entries: the book must have come at least as far as the head that was written down."""
+        self._chain.finish()
+
+    def _apply(self, entry: Entry) -> None:
+        """What an entry that is no run's does to the rows."""
+        if entry.kind in _TERMS:
+            self._terms(entry)
+        elif entry.kind is Kind.CAP:
+            self._cap(entry)
+        elif self.book == OFFICE:
+            self.office.apply(entry.kind, _facts(entry.details or "{}"))
+
+    def _check_sums(self, entry: Entry, effect: Effect, closed: int) -> None:
+        """`closed` is what the entry takes off the held sum beside its effect."""
+        deposited, charged, held = self._sums
+        amount = entry.amount
+        expected = (deposited + effect.deposits * amount, charged + effect.charges * amount, held + effect.holds * amount - closed)
+        found = (entry.deposited, entry.charged, entry.held)
+        if found != expected:
+            self._findings.add(f"its sums {found} do not follow from {self._sums}: {expected} was due", entry)
+        if entry.credit_limit != self._limit and entry.kind not in _TERMS:
+            self._findings.add("the credit limit changes without a word", entry)
+        below = entry.charged + entry.held - entry.deposited - entry.credit_limit
+        if below > entry.overrun or (entry.overrun != self._overrun and entry.overrun != below):
+            self._findings.add(f"{below} SU-minutes are drawn beyond what there is, {entry.overrun} were allowed", entry)
+        self._sums, self._limit, self._overrun = found, entry.credit_limit, entry.overrun
+
+    # --- what entries do ---
+
+    def _settle(self, entry: Entry, effect: Effect) -> int:
+        """Apply an entry to its run and its owner; what it takes off the held sum."""
+        facts = _facts(entry.details) if entry.details else {}
+        number, owner = entry.run, entry.owner
+        if number is None or owner is None:
+            self._findings.add("it names no run", entry)
+            return 0
+        run = new_run(entry, facts) if number == entry.id else self.runs.get(number)
+        if run is None or run.owner != owner:
+            self._findings.add(f"its run {number} was never opened in this book for this user", entry)
+            return 0
+        if not may_follow(run, entry):
+            self._findings.add(f"a {entry.kind.value} cannot follow: run {run.run} is {run.state.value} already", entry)
+        closed = run.held if effect.closes else 0
+        self.runs[number] = after(run, entry, facts)
+        sums = self.users.get(owner, _NOBODY)
+        charged, held = sums.charged + effect.charges * entry.amount, sums.held + effect.holds * entry.amount - closed
+        self.users[owner] = UserSums(SuMinutes(charged), SuMinutes(held), sums.cap)
+        return closed
+
+    def _cap(self, entry: Entry) -> None:
+        facts = _facts(entry.details or "{}")
+        uid = entry.owner or 0
+        sums = self.users.get(uid, _NOBODY)
+        self.users[uid] = UserSums(sums.charged, sums.held, facts.get("cap"))
+
+    def _terms(self, entry: Entry) -> None:
+        facts = _facts(entry.details or "{}")
+        self._limit = entry.credit_limit
+        self.allocation = Allocation(
+            id=self.book,
+            project=facts["project"],
+            resource=facts["resource"],
+            category=facts["category"],
+            start=facts["start"],
+            end=facts["end"],
+            shared=facts["shared"],
+            state=AllocationState(facts["state"]),
+        )
+
+    # --- rows ---
+
+    def check_allocation(self, row: Allocation | None) -> None:
+        """Compare with the allocation's row."""
+        if self.allocation is None or row is None:
+            self._findings.add("its row is missing" if row is None else "no entry opens it")
+            return
+        expected = msgspec.structs.replace(
+            self.allocation,
+            deposited=self._sums[0],
+            charged=self._sums[1],
+            held=self._sums[2],
+            credit_limit=self._limit,
+            overrun=self._overrun,
+            seq=self.seq,
+            link=self.link,
+        )
+        self._findings.compare("its row", row, expected)
+
+    def check_run(self, row: RunRecord) -> None:
+        """Compare with a run's row; the run is then done with."""
+        expected = self.runs.pop(row.id, None)
+        if row != expected:  # asked here already: naming a run costs more than comparing it
+            self._findings.compare(f"the row of run {row.run}", row, expected)
+
+    def check_user(self, uid: int, row: UserSums) -> None:
+        """Compare with a user's row; the user is then done with."""
+        self._findings.compare(f"the sums of user {uid}", row, self.users.pop(uid, None))
+
+    def check_left_over(self) -> None:
+        """What the journal speaks of and no row was shown for is missing."""
+        for run in self.runs.values():
+            self._findings.add(f"the row of run {run.run} is missing")
+        for uid, sums in self.users.items():
+            if sums != UserSums():
+                self._findings.add(f"the sums of user {uid} are missing")
+        self.office.check_left_over()

@@ -1,0 +1,73 @@
+"""What the entries of a run leave in its row, and which may follow which."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from fairbank.bank.entry import Entry, Kind
+from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState
+from fairbank.cluster.job import Run
+from fairbank.values.time import Instant
+from fairbank.values.units import SuMinutes
+
+_replace = msgspec.structs.replace
+_NOTHING = SuMinutes(0)
+_EVENTS = {Kind.ADJUST: RunEvent.ADJUST, Kind.CHARGE: RunEvent.CHARGE, Kind.RELEASE: RunEvent.RELEASE, Kind.LAPSE: RunEvent.LAPSE}
+_OPENING = (Kind.HOLD, Kind.CHARGE, Kind.RELEASE)
+
+
+def may_follow(run: RunRecord, entry: Entry) -> bool:
+    """Whether a run's life has room for the entry: it is born once, resolved once, and refunded only what it was charged."""
+    if run.id == entry.id:
+        return entry.kind in _OPENING
+    if entry.kind is Kind.REFUND:
+        return run.state is RunState.CHARGED and run.refunded + entry.amount <= run.charged
+    event = _EVENTS.get(entry.kind)
+    return event is not None and (run.state, event) in NEXT
+
+
+def new_run(entry: Entry, facts: dict[str, Any]) -> RunRecord:
+    """The row of a run that `entry` opens. Raises KeyError, TypeError or ValueError when its details lack something."""
+    return RunRecord(
+        id=entry.id,
+        run=Run(*facts["run"]),
+        allocation=entry.book,
+        owner=entry.owner or 0,
+        partition=facts["partition"],
+        state=RunState.HELD,
+        held=SuMinutes(entry.amount if entry.kind is Kind.HOLD else 0),
+        start=facts["start"],
+        until=facts["until"],
+    )
+
+
+def after(run: RunRecord, entry: Entry, facts: dict[str, Any]) -> RunRecord:
+    """The row after an entry of the run's. Raises like `new_run`."""
+    match entry.kind:
+        case Kind.HOLD:
+            return run if run.id == entry.id else _replace(run, held=SuMinutes(entry.amount))
+        case Kind.CHARGE:
+            return _resolved(run, facts, RunState.CHARGED, SuMinutes(entry.amount))
+        case Kind.RELEASE:
+            return _resolved(run, facts, RunState.RELEASED, _NOTHING)
+        case Kind.LAPSE:
+            return _replace(run, held=_NOTHING, state=RunState.LAPSED)
+        case Kind.ADJUST:
+            return _replace(run, held=SuMinutes(run.held + entry.amount), until=Instant(facts["until"]))
+        case _:
+            return _replace(run, refunded=SuMinutes(run.refunded + entry.amount))
+
+
+def _resolved(run: RunRecord, facts: dict[str, Any], state: RunState, charged: SuMinutes) -> RunRecord:
+    return _replace(
+        run,
+        state=state,
+        held=_NOTHING,
+        charged=charged,
+        written_off=facts["written_off"],
+        ended=facts["ended"],
+        outcome=facts["outcome"],
+        elapsed_seconds=facts["elapsed_seconds"],
+    )
