@@ -95,7 +95,7 @@ class Works:
             clock=clock,
             staff=settings.the_staff(),
             clusters=settings.the_clusters(),
-            policy=settings.the_policy(),
+            policy=settings.policy,
             key=read_secret(Path(settings.secret_file)),
             waiting_max=settings.server.waiting_max,
             groups_of=groups_of if settings.server.unix_groups else None,

@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.bank.charge import Bill
+from fairbank.bank.charge import Bill, cost, longest_paid
 from fairbank.bank.ledger import Done
-from fairbank.bank.quote import Quote, quote
+from fairbank.bank.quote import Quote, quote, remarks
+from fairbank.cluster.job import JobRequest
+from fairbank.cluster.partition import Cluster, Partition
+from fairbank.values.tres import parse_counts, parse_weights
 from fairbank.values.units import SuMinutes
 from tests.bank.cast import USERS
 from tests.bank.story import Teller, tell
@@ -62,6 +65,43 @@ def test_without_an_allocation_nothing_fits() -> None:
 def test_a_frozen_allocation_offers_nothing() -> None:
     told = tell(FAMILY + "freeze physics/cpu\n freeze college/cpu")
     assert [(offer.available, offer.fits) for offer in (quoted(told, minutes, "alice") for minutes in (0, 1))] == [(0, False)] * 2
+
+
+CLUSTER = Cluster(
+    "darwin",
+    {"gpu": Partition("gpu", "gpu", parse_weights("CPU=0.0625,GRES/gpu=1.0,GRES/disk:ssd=1")), "cpu": Partition("cpu", "cpu")},
+    {"high": Fraction(2), "low": Fraction(1, 2)},
+)
+
+
+@pytest.mark.parametrize(
+    ("tres", "partition", "qos", "told"),
+    [
+        ("cpu=8,node=1,gres/gpu=1", "gpu", None, []),
+        ("cpu=8,gres/gpu=2,gres/gpu:v100=2", "gpu", "low", []),
+        ("cpu=8,gres/gpu:v100=2", "gpu", None, ["gres/gpu:v100: no price in partition gpu, which bills cpu, gres/disk:ssd, gres/gpu"]),
+        ("cpu=8,gres/disk=2,gres/disk:ssd=2", "gpu", None, []),
+        ("cpu=8,mem=4G,license/x=1", "cpu", None, ["license/x, mem: no price in partition cpu, which bills cpu"]),
+        (
+            "cpu=8,mem=0",
+            "cpu",
+            "hihg",
+            ["QOS hihg has no price factor on cluster darwin, so it counts as 1; those with one: high, low"],
+        ),
+    ],
+)
+def test_a_quote_says_what_its_price_leaves_out(tres: str, partition: str, qos: str | None, told: list[str]) -> None:
+    request = JobRequest(cluster="darwin", partition=partition, counts=parse_counts(tres), limit_seconds=60, qos=qos)
+    assert list(remarks(request, CLUSTER)) == told
+
+
+@given(st.fractions(0, 100), st.integers(-100, 10_000))
+def test_the_longest_time_limit_is_paid_and_a_minute_more_is_not(per_hour: Fraction, available: int) -> None:
+    longest = longest_paid(per_hour, available)
+    if longest:
+        assert cost(per_hour, Fraction(1), longest) <= available < cost(per_hour, Fraction(1), longest + 60)
+    else:
+        assert available <= 0 or per_hour == 0 or cost(per_hour, Fraction(1), 60) > available
 
 
 deeds = st.sampled_from(

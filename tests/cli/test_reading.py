@@ -156,6 +156,20 @@ def test_a_quote_says_what_it_misses(fairbank: Run, words: list[str], named: str
     assert named in said.err
 
 
+def test_the_banks_only_cluster_need_not_be_named(fairbank: Run, surroundings: pytest.MonkeyPatch) -> None:
+    surroundings.delenv("FAIRBANK_CLUSTER")
+    said = fairbank("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60", "--as", AYLA)
+    assert (said.code, "darwin/idle-std" in said.out) == (0, True)
+
+
+def test_a_quote_says_what_it_does_not_price(fairbank: Run) -> None:
+    job = ("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60", "--as", AYLA, "-q", "hihg", "--tres", "cpu=1,gres/gpu:v100=4")
+    said = fairbank(*job).err
+    assert "note: QOS hihg has no price factor" in said
+    assert "note: gres/gpu:v100: no price in partition idle-std" in said
+    assert len(json.loads(fairbank(*job, "--json").out)["warnings"]) == 2
+
+
 def test_who_pays_is_guessed_only_when_it_is_sure(fairbank: Run, surroundings: pytest.MonkeyPatch) -> None:
     job = ("quote", "-p", "idle-std", "-t", "60")
     assert "chem_qmc/cpu" in fairbank(*job, "--as", AYLA).out

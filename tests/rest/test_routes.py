@@ -289,6 +289,7 @@ def test_a_quote_says_why(old_world: World) -> None:
     assert [(each["what"], each["weighted"], each["counts"]) for each in told["lines"]] == [("cpu", "8", False), ("mem", "32", True)]
     assert (told["allocation"], told["fits"]) == (old_world.own["allocation"], True)
     assert told["after"] == told["available"] - told["amount"]
+    assert (told["cluster"], told["longest_seconds"], told["notes"]) == ("alpha", told["available"] // 32 * 60, [])
     before = old_world.entries()
     old_world.ask("POST", "/quote", MEMBER, json=body)
     assert old_world.entries() == before

@@ -33,7 +33,7 @@ def settings_page() -> str:
         ("[store]", settings.StoreSettings),
         ("[server]", settings.ServerSettings),
         ("[staff]", settings.StaffSettings),
-        ("[policy]", settings.PolicySettings),
+        ("[policy]", Policy),
         ("[clusters.NAME]", settings.ClusterSettings),
         ("[clusters.NAME.partitions.NAME]", settings.PartitionSettings),
     )
@@ -41,8 +41,7 @@ def settings_page() -> str:
         lines += [f"## {title}", "", cleandoc(struct.__doc__ or ""), "", "| Key | Type | Default |", "| --- | --- | --- |"]
         lines += [f"| `{key}` | {kind} | {default} |" for key, kind, default in _keys(struct)]
         lines.append("")
-    lines += ["What the policy's keys mean:", "", cleandoc(Policy.__doc__ or "")]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def _keys(struct: type[msgspec.Struct]) -> Iterator[tuple[str, str, str]]:

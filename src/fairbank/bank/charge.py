@@ -38,6 +38,11 @@ def cost(units: Fraction, factor: Fraction, seconds: int) -> SuMinutes:
     return round_up(units * factor * seconds / 60)
 
 
+def longest_paid(per_hour: Fraction, available: int) -> int:
+    """The longest time limit, in whole minutes as seconds, that `available` SU-minutes pay at `per_hour` SU; 0 if none does."""
+    return int(available / per_hour) * 60 if per_hour > 0 and available > 0 else 0
+
+
 def bill(request: JobRequest, cluster: Cluster) -> Bill:
     """The price of `request` if it uses its whole time limit. Raises Unknown when the partition is."""
     partition = cluster.partition(request.partition)

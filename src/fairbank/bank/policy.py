@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Annotated
 
 import msgspec
 
@@ -30,7 +31,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     overrun: Overrun = Overrun.WRITE_OFF
     late_charges: bool = True
     free_states: frozenset[str] = frozenset({"NODE_FAIL", "BOOT_FAIL"})
-    hold_grace_seconds: int = 86_400
+    hold_grace_seconds: Annotated[int, msgspec.Meta(ge=1)] = 86_400
 
     def split(self, cost: int, room: int) -> Split:
         """Divide a run's `cost` where only `room` is left for it."""

@@ -5,22 +5,31 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.charge import Bill
+from fairbank.bank.charge import Bill, longest_paid
 from fairbank.bank.run import UserSums
+from fairbank.cluster.job import JobRequest
+from fairbank.cluster.partition import Cluster
+from fairbank.values.tres import unpriced
 
 
 class Quote(msgspec.Struct, frozen=True):
-    """A bill beside the allocation that would carry it. `fits` is what the ledger would say now."""
+    """A bill beside the allocation that would carry it. `fits` is what the ledger would say now; `notes` what the price leaves out."""
 
     bill: Bill
     allocation: int | None
     available: int
     fits: bool
+    notes: tuple[str, ...] = ()
 
     @property
     def after(self) -> int:
         """What would be left while the job holds its highest cost."""
         return self.available - self.bill.amount
+
+    @property
+    def longest_seconds(self) -> int:
+        """The longest time limit that would fit now, in whole minutes; 0 if none does."""
+        return longest_paid(self.bill.billing * self.bill.factor, self.available)
 
 
 def quote(bill: Bill, candidates: list[tuple[Allocation, UserSums]]) -> Quote:
@@ -32,6 +41,24 @@ def quote(bill: Bill, candidates: list[tuple[Allocation, UserSums]]) -> Quote:
     if offers:
         return Quote(bill, offers[0][0].id, offers[0][1], fits=False)
     return Quote(bill, None, 0, fits=False)
+
+
+def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
+    """What the asker may think is in the price, and is not: a QOS and TRES that the settings do not price.
+
+    They are no error, since the job is charged by the same rules: what costs nothing here costs nothing there.
+    Raises Unknown when the partition is.
+    """
+    notes = []
+    if request.qos is not None and request.qos not in cluster.qos_factors:
+        known = ", ".join(sorted(cluster.qos_factors)) or "none"
+        notes.append(f"QOS {request.qos} has no price factor on cluster {cluster.name}, so it counts as 1; those with one: {known}")
+    weights = cluster.partition(request.partition).weights
+    free = unpriced(request.counts, weights)
+    if free:
+        priced = ", ".join(sorted(weights or ("cpu",)))
+        notes.append(f"{', '.join(free)}: no price in partition {request.partition}, which bills {priced}")
+    return tuple(notes)
 
 
 def _usable(allocation: Allocation, sums: UserSums) -> int:

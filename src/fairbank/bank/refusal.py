@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import msgspec
 
+from fairbank.bank.charge import longest_paid
 from fairbank.values.time import show_duration
 from fairbank.values.units import MINUTES_IN_SU, show_su, type_su
 
@@ -100,10 +101,7 @@ def sentence(no: Refusal) -> str:
 
 def longest_that_fits(no: Refusal) -> int:
     """The longest time limit, in whole minutes as seconds, that what is available would pay; 0 if none does."""
-    if not no.billing or no.available <= 0:
-        return 0
-    billing = Fraction(no.billing)
-    return int(no.available / billing) * 60 if billing > 0 else 0
+    return longest_paid(Fraction(no.billing), no.available) if no.billing else 0
 
 
 def remedies(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> tuple[str, ...]:

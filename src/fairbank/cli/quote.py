@@ -59,7 +59,7 @@ def run(desk: Desk, options: Namespace) -> int:
         _tell(desk, request, card, job, unread)
     else:
         more = {"quote": {key: value for key, value in card.items() if key != "lines"}, "not_read": unread}
-        show(desk, Listing("fairbank.quote/1", COLUMNS, card["lines"], more=more))
+        show(desk, Listing("fairbank.quote/1", COLUMNS, card["lines"], warnings=card["notes"], more=more))
     return 0 if card["fits"] else TOO_LITTLE
 
 
@@ -102,13 +102,14 @@ def _account(desk: Desk, options: Namespace) -> str:
     raise Malformed(f"which project pays? {there}", field="--account", remedy="add -A PROJECT")
 
 
-def _cluster(desk: Desk, options: Namespace) -> str:
-    return _needed(options.cluster or os.environ.get("SLURM_CLUSTER_NAME") or desk.settings.cluster, "--clusters", "-M CLUSTER")
+def _cluster(desk: Desk, options: Namespace) -> str | None:
+    """Where, if somebody says so; else the bank takes its only cluster."""
+    return options.cluster or os.environ.get("SLURM_CLUSTER_NAME") or desk.settings.cluster
 
 
 def _tell(desk: Desk, request: Row, card: Row, job: Described, unread: list[str]) -> None:
     look, limit = desk.look, show_duration(card["seconds"])
-    where = f"{request['cluster']}/{request['partition']}"
+    where = f"{card['cluster']}/{request['partition']}"
     words = request["tres"] if desk.options.tres else job.words
     name = desk.options.script or "job"
     for line in folded(plain(f"{name}: {where}, {words}, {limit}  ->  {card['account']}/{card['resource']}{_by(card)}"), desk.room):
@@ -156,11 +157,9 @@ def _short(number: Fraction) -> str:
 
 
 def _advice(card: Row, job: Described, unread: list[str], *, tres: bool) -> list[str]:
-    lines = [f"  note: {doubt}" for doubt in job.doubts if not tres]
-    per_minute = Fraction(card["billing"]) * Fraction(card["factor"])
-    longest = int(card["available"] / per_minute) if per_minute > 0 and card["available"] > 0 else 0
-    if not card["fits"] and 0 < longest * 60 < card["seconds"]:
-        lines.append(f"  try: -t {show_duration(longest * 60)}, the longest that fits")
+    lines = [f"  note: {doubt}" for doubt in ([] if tres else job.doubts) + card["notes"]]
+    if not card["fits"] and 0 < card["longest_seconds"] < card["seconds"]:
+        lines.append(f"  try: -t {show_duration(card['longest_seconds'])}, the longest that fits")
     if unread:
         lines.append(f"  not read: {', '.join(sorted(set(unread)))}; if they change what the job holds, they change the price")
     return lines

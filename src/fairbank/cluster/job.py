@@ -11,6 +11,9 @@ import msgspec
 from fairbank.values import ids
 from fairbank.values.trouble import Malformed
 
+COMPLETED = "COMPLETED"
+"""The final state of a run that ended well, in Slurm's words; every other one counts as failed."""
+
 
 class Run(NamedTuple):
     """One execution of a job. Never the job id alone: ids wrap, and a requeued job keeps its own."""

@@ -28,6 +28,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from fairbank.rest.munge import Decoded, Munge
+from fairbank.values import ids
 from fairbank.values.time import Clock, Instant
 from fairbank.values.trouble import Corrupt, Forbidden, Malformed, Unauthenticated, Unknown
 
@@ -199,7 +200,7 @@ def read_token(header: str) -> str:
     """The token in `Authorization: Bearer fbk_...`. Raises Unauthenticated; never repeats the token."""
     token = _after(BEARER, header)
     if not _TOKEN.fullmatch(token):
-        raise Unauthenticated("this is not a token of Fairbank", remedy=f"a token starts with {_MARK} and is sent whole")
+        raise Unauthenticated("this is not a token of Fairbank", remedy=f"a token starts with {ids.BEARER_MARK} and is sent whole")
     return token
 
 
@@ -211,8 +212,7 @@ def _after(scheme: str, header: str) -> str:
 
 # What a token looks like. What it is worth is for `service.tokens` to say, which makes and keeps them.
 
-_MARK = "fbk_"
-_TOKEN = re.compile(_MARK + "[A-Za-z0-9_-]{43}")
+_TOKEN = re.compile(ids.BEARER_MARK + "[A-Za-z0-9_-]{43}")
 
 
 # The key of the digests.

@@ -197,10 +197,11 @@ def usage_row(usage: Usage) -> answers.UsageRow:
     return answers.UsageRow(group=usage.group, runs=usage.runs, failed=usage.failed, charged=usage.charged, elapsed=usage.elapsed_seconds)
 
 
-def quote_card(quote: Quote, account: str) -> answers.QuoteCard:
+def quote_card(quote: Quote, account: str, cluster: str) -> answers.QuoteCard:
     bill = quote.bill
     return answers.QuoteCard(
         account=account,
+        cluster=cluster,
         resource=bill.resource,
         lines=[
             answers.QuoteLine(
@@ -216,6 +217,8 @@ def quote_card(quote: Quote, account: str) -> answers.QuoteCard:
         available=quote.available,
         after=quote.after,
         fits=quote.fits,
+        longest_seconds=quote.longest_seconds,
+        notes=list(quote.notes),
     )
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from fairbank.bank.book import Book
 from fairbank.bank.charge import bill
 from fairbank.bank.query import AllocationQuery, Page
-from fairbank.bank.quote import Quote, quote
+from fairbank.bank.quote import Quote, quote, remarks
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster
 from fairbank.service.askers import Asker
 from fairbank.service.directory import Directory
 from fairbank.store.contract import Store
 from fairbank.values.time import Clock
-from fairbank.values.trouble import Unknown
+from fairbank.values.trouble import Malformed, Unknown
 
 
 class Quotes:
@@ -25,8 +27,7 @@ class Quotes:
         """The price with its lines, and the allocation that would carry it now. Raises Unknown, Malformed."""
         cluster = self._clusters.get(request.cluster)
         if cluster is None:
-            there = ", ".join(sorted(self._clusters)) or "none"
-            raise Unknown(f"there is no cluster {request.cluster!r}", field="cluster", remedy=f"the settings know: {there}")
+            raise Unknown(f"there is no cluster {request.cluster!r}", field="cluster", remedy=f"the settings know: {self._known()}")
         project = self._directory.by_account(account)
         if project is None or not (asker.sight.everything or project.id in asker.sight.projects):
             raise Unknown(
@@ -39,4 +40,14 @@ class Quotes:
             found = reader.allocations(query, Page())
             users = {row.allocation: row.sums for row in reader.users(frozenset(each.id for each in found)) if row.uid == asker.uid}
         book = Book(allocations=found, users=((number, asker.uid, sums) for number, sums in users.items()))
-        return quote(priced, [(each, book.sums_of(each.id, asker.uid)) for each in book.candidates(line, priced.resource, now)])
+        offers = [(each, book.sums_of(each.id, asker.uid)) for each in book.candidates(line, priced.resource, now)]
+        return msgspec.structs.replace(quote(priced, offers), notes=remarks(request, cluster))
+
+    def only_cluster(self) -> str:
+        """The cluster that is meant when none is named: the only one there is. Raises Malformed when there are others."""
+        if len(self._clusters) == 1:
+            return next(iter(self._clusters))
+        raise Malformed("which cluster?", field="cluster", remedy=f"name one; the settings know: {self._known()}")
+
+    def _known(self) -> str:
+        return ", ".join(sorted(self._clusters)) or "none"

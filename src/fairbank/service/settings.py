@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from fairbank.bank.policy import Overrun, Policy
+from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.service.askers import Staff
 from fairbank.values import ids
@@ -68,16 +68,6 @@ class ClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     agents: frozenset[Uid] = frozenset()
 
 
-class PolicySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """See bank.policy.Policy."""
-
-    enforce: bool = True
-    overrun: Overrun = Overrun.WRITE_OFF
-    late_charges: bool = True
-    free_states: frozenset[str] = frozenset({"NODE_FAIL", "BOOT_FAIL"})
-    hold_grace_seconds: Positive = 86_400
-
-
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of it. `secret_file` holds the key under which tokens are digested."""
 
@@ -85,11 +75,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     server: ServerSettings
     secret_file: str
     staff: StaffSettings = StaffSettings()
-    policy: PolicySettings = PolicySettings()
+    policy: Policy = Policy()
     clusters: dict[str, ClusterSettings] = {}
-
-    def the_policy(self) -> Policy:
-        return Policy(**msgspec.structs.asdict(self.policy))
 
     def the_staff(self) -> Staff:
         """The people and agents, with whoever runs the server among the superusers."""

@@ -22,9 +22,6 @@ from fairbank.values import ids
 from fairbank.values.time import DAY, LAST_INSTANT, Clock, Instant, iso
 from fairbank.values.trouble import Forbidden, Malformed, Unauthenticated, Unknown
 
-MARK = "fbk_"
-"""What a token starts with lets people and scanners know it when they see one."""
-
 AGENT = "agent:"
 DAYS_MAX = 731
 LABEL_MAX = 64
@@ -103,7 +100,7 @@ class Tokens:
 
 def new_secret() -> str:
     """A token of 256 random bits."""
-    return MARK + base64.urlsafe_b64encode(secrets.token_bytes(32)).rstrip(b"=").decode("ascii")
+    return ids.BEARER_MARK + base64.urlsafe_b64encode(secrets.token_bytes(32)).rstrip(b"=").decode("ascii")
 
 
 def digest(secret: str, key: bytes) -> bytes:

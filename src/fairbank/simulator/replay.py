@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from fairbank.cluster.job import COMPLETED
 from fairbank.simulator.header import Header
 from fairbank.simulator.job_line import Status, SwfJob
 from fairbank.values.time import LAST_INSTANT, Instant
@@ -122,8 +123,6 @@ def outcome_of(job: SwfJob, header: Header) -> str:
         return "NODE_FAIL"
     if job.time_limit is not None and job.run_time > job.time_limit:
         return "TIMEOUT"
-    return (
-        {Status.FAILED: "FAILED", Status.CANCELLED: "CANCELLED"}.get(Status(job.status), "COMPLETED")
-        if -1 <= job.status <= 5
-        else "COMPLETED"
-    )
+    if not -1 <= job.status <= 5:
+        return COMPLETED
+    return {Status.FAILED: "FAILED", Status.CANCELLED: "CANCELLED"}.get(Status(job.status), COMPLETED)

@@ -13,7 +13,7 @@ from fairbank.bank.project import Member, Project
 from fairbank.bank.query import AllocationQuery, EntryQuery, Page, ProjectQuery, RunQuery, Sight, Usage, UsageBy, UsageQuery, UserRow
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.token import Token
-from fairbank.cluster.job import Run
+from fairbank.cluster.job import COMPLETED, Run
 from fairbank.store.memory_tables import Tables
 from fairbank.store.usage import named
 from fairbank.values.time import DAY, Instant
@@ -201,7 +201,7 @@ def _usage(group: str | int, runs: list[RunRecord]) -> Usage:
     return Usage(
         group,
         runs=len(runs),
-        failed=sum(run.outcome != "COMPLETED" for run in runs),
+        failed=sum(run.outcome != COMPLETED for run in runs),
         charged=sum(run.charged - run.refunded for run in runs),
         elapsed_seconds=sum(run.elapsed_seconds or 0 for run in runs),
     )

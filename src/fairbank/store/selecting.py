@@ -11,11 +11,11 @@ from fairbank.bank.allocation import AllocationState
 from fairbank.bank.entry import OFFICE, Kind
 from fairbank.bank.query import AllocationQuery, EntryQuery, Page, ProjectQuery, RunQuery, Sight, UsageBy, UsageQuery
 from fairbank.bank.run import RunState
+from fairbank.cluster.job import COMPLETED
 from fairbank.store.schema import allocation, journal, project, run
 from fairbank.values.time import DAY, Instant
 
 Condition = ColumnElement[bool]
-COMPLETED = "COMPLETED"
 
 
 def projects(query: ProjectQuery, page: Page) -> Select[Any]:

@@ -10,6 +10,8 @@ UID_MAX = 2**32 - 2  # the last uid a kernel hands out; 2**32 - 1 means "no user
 JOB_ID_MAX = 2**32 - 1
 ID_MAX = 2**53 - 1
 COMMENT_MAX = 500
+BEARER_MARK = "fbk_"
+"""What a token starts with lets people and scanners know it when they see one."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)

@@ -106,6 +106,18 @@ def billing(counts: Counts, weights: Weights | None, adding: Adding) -> Fraction
     return sum((value for name, value in weighted.items() if name in chosen), Fraction(0))
 
 
+def unpriced(counts: Counts, weights: Weights | None) -> list[str]:
+    """What of `counts` has no weight and so costs nothing, in alphabetical order: nodes aside, which every job has.
+
+    As in Slurm a type has a weight of its own: GRES/gpu prices no gres/gpu:v100, nor the other way round. A job that holds
+    both, as Slurm counts them, is priced by either.
+    """
+    priced = set(weights or ("cpu",))
+    free = {name for name, count in counts.items() if count > 0} - priced - {"node", "billing"}
+    told = {name.partition(":")[0] for name in priced & set(counts)}
+    return sorted(name for name in free if name.partition(":")[0] not in told)
+
+
 def setters(weighted: Mapping[str, Fraction], adding: Adding) -> frozenset[str]:
     """Which of the weighted TRES make the price: under a MAX rule only the dearest of the competing ones.
 

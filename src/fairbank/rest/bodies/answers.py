@@ -303,9 +303,11 @@ class QuoteLine(Struct, frozen=True, kw_only=True):
 
 
 class QuoteCard(Struct, frozen=True, kw_only=True):
-    """A price with its reasons: amount = billing x factor x seconds / 60, rounded up once."""
+    """A price with its reasons: amount = billing x factor x seconds / 60, rounded up once. `longest_seconds` is the longest
+    time limit that would fit, `notes` say what the price leaves out."""
 
     account: str
+    cluster: str
     resource: str
     lines: list[QuoteLine]
     billing: str
@@ -316,6 +318,8 @@ class QuoteCard(Struct, frozen=True, kw_only=True):
     available: int
     after: int
     fits: bool
+    longest_seconds: int
+    notes: list[str]
 
 
 class TokenRow(Struct, frozen=True, kw_only=True):

@@ -160,10 +160,11 @@ class Reports(Body, frozen=True, kw_only=True):
 
 
 class DescribedJob(Body, frozen=True, kw_only=True):
-    """A job before it is submitted. `time_limit` is seconds as a number, or Slurm's form as text ("12:00:00")."""
+    """A job before it is submitted. `time_limit` is seconds as a number, or Slurm's form as text ("12:00:00"); without `cluster`
+    the bank's only one is meant."""
 
     account: Name
-    cluster: Name
+    cluster: Name | None = None
     partition: Name
     tres: Tres
     time_limit: Seconds | Annotated[str, Meta(max_length=32)]

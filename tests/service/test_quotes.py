@@ -1,0 +1,29 @@
+"""Which cluster is meant when a quote names none."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.cluster.partition import Cluster
+from fairbank.service.directory import Directory
+from fairbank.service.quotes import Quotes
+from fairbank.store.memory import MemoryStore
+from fairbank.values.time import Instant, StoppedClock
+from fairbank.values.trouble import Malformed
+
+
+def quotes(*clusters: str) -> Quotes:
+    store, clock = MemoryStore(), StoppedClock(Instant(0))
+    return Quotes(store, Directory(store, clock), {name: Cluster(name, {}) for name in clusters}, clock)
+
+
+def test_the_only_cluster_is_meant() -> None:
+    assert quotes("darwin").only_cluster() == "darwin"
+
+
+@pytest.mark.parametrize(("clusters", "known"), [((), "none"), (("darwin", "caviness"), "caviness, darwin")])
+def test_of_none_or_several_none_is_meant(clusters: tuple[str, ...], known: str) -> None:
+    with pytest.raises(Malformed) as no:
+        quotes(*clusters).only_cluster()
+    assert no.value.field == "cluster"
+    assert known in str(no.value.remedy)
