@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from fairbank.cli import main as commands
-from fairbank.values.trouble import Conflict
+from fairbank.values.trouble import Conflict, Forbidden
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -55,20 +55,24 @@ class Works:
         from fairbank.store.migrating import migrate
 
         folder = Path(directory) if directory else usual_folder()
-        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        try:
+            folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        except OSError as bad:
+            raise Forbidden(f"cannot make the folder {folder}: {bad.strerror}", field="FOLDER", remedy="name another") from bad
         settings = folder / "fairbank.toml"
         if settings.exists():
             known = read_settings(settings)
             if store is not None and store != known.store.url:
-                raise Conflict(f"{settings} names another store: {known.store.url}", field="store", remedy="name another --directory")
+                raise Conflict(f"{settings} names another store: {known.store.url}", field="--store", remedy="name another FOLDER")
             if not migrate(known.store.url, journal=known.store.journal):
-                raise Conflict(f"there is a bank in {folder} already", field="directory", remedy="run it with: fairbank serve")
+                raise Conflict(f"there is a bank in {folder} already", field="FOLDER", remedy="run it with: fairbank serve")
             return [known.store.url]
         url = store or f"sqlite:///{folder.resolve()}/books.sqlite"
+        text = example(folder.resolve(), url)
         migrate(url)
         read_secret(folder / "secret", create=True)
         settings.touch(mode=0o600)  # a database's URL may hold a password
-        settings.write_text(example(folder.resolve(), url))
+        settings.write_text(text, encoding="utf-8")
         return [str(settings), str(folder / "secret"), url]
 
     def serve(self, config: str | None, *, port: int | None, ready: Callable[[str], None]) -> int:
@@ -130,7 +134,7 @@ class Works:
         with self._store(config) as store:
             return Audit(store).verify(written_down, progress)
 
-    def backup(self, config: str | None, path: str, progress: Progress | None) -> int:
+    def backup(self, config: str | None, path: str, *, replace: bool, progress: Progress | None) -> int:
         """Write a backup while the bank works. Returns the number of rows."""
         from pathlib import Path
 
@@ -138,7 +142,7 @@ class Works:
         from fairbank.service.clock import SystemClock
 
         with self._store(config) as store:
-            return Backups(store, SystemClock()).create(Path(path), progress)
+            return Backups(store, SystemClock()).create(Path(path), progress, replace=replace)
 
     def check_backup(self, path: str, progress: Progress | None) -> int:
         """Read a backup to its end. Returns the number of rows."""

@@ -48,8 +48,8 @@ class PaperHouse:
                 progress(done, 1_000)
         return Verdict(1_000, 4, 300, self.findings)
 
-    def backup(self, config: str | None, path: str, progress: Progress | None) -> int:
-        self._note("backup", config, path)
+    def backup(self, config: str | None, path: str, *, replace: bool, progress: Progress | None) -> int:
+        self._note("backup", config, path, replace)
         return 42
 
     def check_backup(self, path: str, progress: Progress | None) -> int:

@@ -69,12 +69,13 @@ def test_heads_that_are_none_are_told_with_their_line(fairbank: Run, tmp_path: P
 def test_backups_and_their_way_back(fairbank: Run) -> None:
     house = PaperHouse()
     assert fairbank("backup", "create", "a.fbk", "--config", "/c", house=house).out == "a.fbk: 42 rows\n"
+    assert fairbank("backup", "create", "a.fbk", "--force", house=house).code == 0
     assert fairbank("backup", "verify", "a.fbk", house=house).out == "a.fbk: whole, 42 rows\n"
     assert fairbank("restore", "a.fbk", house=house).out == "a.fbk: 42 rows restored\n"
     assert fairbank("restore", "a.fbk", "--replace", house=house).code == 0
     assert fairbank("restore", "a.fbk", "--check", house=house).out == "a.fbk: whole, 42 rows\n"
-    assert [each[0] for each in house.asked] == ["backup", "check_backup", "restore", "restore", "check_backup"]
-    assert [each[-1] for each in house.asked if each[0] == "restore"] == [False, True]
+    assert [each[0] for each in house.asked] == ["backup", "backup", "check_backup", "restore", "restore", "check_backup"]
+    assert [each[-1] for each in house.asked if each[0] in ("backup", "restore")] == [False, True, False, True]
 
 
 def test_the_doctor(fairbank: Run) -> None:

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
 def _add_create(parser: Parser) -> None:
     parser.add_argument("file", metavar="FILE", help="the file to write; whole, or not at all")
+    parser.add_argument("--force", action="store_true", help="put it in the place of a file that is there already")
     add_config(parser)
     add_progress(parser)
 
 
 def _create(desk: Desk, options: Namespace) -> int:
     with Progress("backup", options) as progress:
-        rows = desk.house.backup(options.config, options.file, progress)
+        rows = desk.house.backup(options.config, options.file, replace=options.force, progress=progress)
     desk.say(f"{plain(options.file)}: {rows} rows")
     return 0
 

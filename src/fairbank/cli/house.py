@@ -149,8 +149,8 @@ class House(Protocol):
         """Read all books again. `heads` are those written down earlier: book to (seq, link)."""
         ...
 
-    def backup(self, config: str | None, path: str, progress: Progress | None) -> int:
-        """Write a backup while the bank works. Returns the number of rows."""
+    def backup(self, config: str | None, path: str, *, replace: bool, progress: Progress | None) -> int:
+        """Write a backup while the bank works. Raises Conflict when there is a file and `replace` is false. Returns the number of rows."""
         ...
 
     def check_backup(self, path: str, progress: Progress | None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
@@ -24,7 +25,7 @@ def add(parser: Parser) -> None:
 def run(desk: Desk, options: Namespace) -> int:
     for path in desk.house.init(options.directory, options.store):
         desk.say(f"made {plain(path)}")
-    where = f" --config {options.directory}/fairbank.toml" if options.directory else ""
+    where = f" --config {quote(f'{options.directory}/fairbank.toml')}" if options.directory else ""
     desk.note(f"Look through the settings, then start the bank with: fairbank serve{where}")
     return 0
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import shlex
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +29,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.store.contract import Filling, Reader, Store
 from fairbank.values.time import Clock, iso
-from fairbank.values.trouble import Malformed, Unknown
+from fairbank.values.trouble import Conflict, Forbidden, Malformed, Trouble, Unknown
 
 FORMAT = "fairbank.backup/1"
 _ROWS_AT_ONCE = 5_000
@@ -55,8 +56,23 @@ class Backups:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
-    def create(self, path: Path, progress: Progress | None = None) -> int:
-        """Write a backup to `path`, whole or not at all, readable by its owner only. Returns the number of rows."""
+    def create(self, path: Path, progress: Progress | None = None, *, replace: bool = False) -> int:
+        """Write a backup to `path`, whole or not at all, readable by its owner only. Returns the number of rows.
+
+        Once it returns, the file is there even after a loss of power. Raises Conflict when there is a file already and `replace`
+        is false, Unknown without the folder, Forbidden, Malformed.
+        """
+        _check_place(path, replace)
+        try:
+            rows = self._create(path, progress)
+            _keep_name(path.parent)
+        except PermissionError as error:
+            raise Forbidden(f"you may not write in {path.parent}", field="FILE", remedy="name a file in another folder") from error
+        except OSError as error:
+            raise Trouble(f"cannot write {path}: {error.strerror}", field="FILE", remedy="make room, or name a file elsewhere") from error
+        return rows
+
+    def _create(self, path: Path, progress: Progress | None) -> int:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=3, mtime=0) as out:
@@ -102,6 +118,25 @@ class Backups:
                     if progress:
                         progress(rows, of)
         return rows
+
+
+def _check_place(path: Path, replace: bool) -> None:
+    """Before an hour's work: whether the backup may come to stand at `path`."""
+    if not path.parent.is_dir():
+        raise Unknown(f"there is no folder {path.parent}", field="FILE", remedy=f"make it first: mkdir -p {shlex.quote(str(path.parent))}")
+    if path.is_dir():
+        raise Malformed(f"{path} is a folder", field="FILE", remedy="name a file in it")
+    if not replace and os.path.lexists(path):
+        raise Conflict(f"there is a file {path} already", field="FILE", remedy="name another, or put this in its place with --force")
+
+
+def _keep_name(folder: Path) -> None:
+    """Have the disk keep which file bears which name: a rename alone may be lost with the power."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def check(path: Path) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from fractions import Fraction
@@ -134,16 +135,19 @@ def read_settings(path: Path) -> Settings:
 
 
 def example(directory: Path, url: str) -> str:
-    """The settings file that `fairbank init` writes: what must be there, and one cluster to begin with."""
+    """The settings file that `fairbank init` writes: what must be there, and one cluster to begin with.
+
+    Raises Malformed when a name cannot stand in TOML, which is UTF-8.
+    """
     return f"""\
 # The settings of this Fairbank; docs/reference/settings.md explains every key.
-secret_file = "{directory}/secret"
+secret_file = {_text(f"{directory}/secret", "FOLDER")}
 
 [store]
-url = "{url}"
+url = {_text(url, "--store")}
 
 [server]
-socket = "{directory}/fairbank.sock"
+socket = {_text(f"{directory}/fairbank.sock", "FOLDER")}
 
 [policy]
 enforce = true            # false: hold for every job, only record what would have been refused
@@ -161,3 +165,12 @@ weights = "CPU=1.0,Mem=0.5G"
 resource = "gpu"
 weights = "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0"
 """
+
+
+def _text(said: str, field: str) -> str:
+    """`said` as a text of TOML, whatever is in it: quotes, backslashes, line ends. JSON spells such a text the same way, but for DEL."""
+    try:
+        said.encode()
+    except UnicodeEncodeError as bad:
+        raise Malformed(f"{said!a} is not UTF-8", field=field, remedy="give it a name in UTF-8") from bad
+    return json.dumps(said, ensure_ascii=False).replace("\x7f", "\\u007f")

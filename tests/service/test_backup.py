@@ -1,0 +1,59 @@
+"""Where a backup may come to stand, and what is said where it may not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fairbank.service.backup import Backups, check
+from fairbank.store.memory import MemoryStore
+from fairbank.values.time import Instant, StoppedClock
+from fairbank.values.trouble import Conflict, Malformed, Trouble, Unknown
+
+
+@pytest.fixture
+def backups() -> Backups:
+    return Backups(MemoryStore(), StoppedClock(Instant(0)))
+
+
+def test_a_file_that_is_there_is_replaced_only_when_wanted(backups: Backups, tmp_path: Path) -> None:
+    file = tmp_path / "monday.fbk"
+    file.write_text("of last week")
+    with pytest.raises(Conflict, match="already") as no:
+        backups.create(file)
+    assert (no.value.field, "--force" in str(no.value.remedy)) == ("FILE", True)
+    assert file.read_text() == "of last week"
+    assert backups.create(file, replace=True) == check(file)
+    assert [*tmp_path.iterdir()] == [file]
+
+
+def test_a_missing_folder_is_told_with_what_makes_it(backups: Backups, tmp_path: Path) -> None:
+    with pytest.raises(Unknown) as no:
+        backups.create(tmp_path / "no such" / "monday.fbk")
+    assert (no.value.field, no.value.remedy) == ("FILE", f"make it first: mkdir -p '{tmp_path}/no such'")
+
+
+def test_a_folder_is_no_file(backups: Backups, tmp_path: Path) -> None:
+    with pytest.raises(Malformed, match="is a folder"):
+        backups.create(tmp_path, replace=True)
+
+
+def test_what_the_disk_says_is_told_with_the_file(backups: Backups, tmp_path: Path) -> None:
+    with pytest.raises(Trouble, match="File name too long") as no:
+        backups.create(tmp_path / ("x" * 250))
+    assert no.value.field == "FILE"
+
+
+def test_the_name_is_on_the_disk_when_the_backup_is_told(backups: Backups, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[tuple[int, bool]] = []
+    flush = os.fsync
+
+    def noting(file: int) -> None:
+        kept.append((os.fstat(file).st_ino, (tmp_path / "a.fbk").exists()))
+        flush(file)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    backups.create(tmp_path / "a.fbk")
+    assert kept == [((tmp_path / "a.fbk").stat().st_ino, False), (tmp_path.stat().st_ino, True)]

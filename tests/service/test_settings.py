@@ -1,0 +1,38 @@
+"""The settings that `fairbank init` writes are read again, whatever is in the names; and mistakes name their place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.service.settings import example, read_settings
+from fairbank.values.trouble import Malformed
+
+names = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("settings") / "fairbank.toml"
+
+
+@given(names, names)
+def test_what_init_writes_is_read_again(file: Path, folder: str, url: str) -> None:
+    file.write_text(example(Path("/") / folder, url), encoding="utf-8", newline="")
+    settings = read_settings(file)
+    assert (settings.store.url, settings.secret_file) == (url, f"{Path('/') / folder}/secret")
+
+
+def test_a_name_that_is_not_utf8_is_told() -> None:
+    with pytest.raises(Malformed) as no:
+        example(Path("/srv/\udcff"), "memory:")
+    assert no.value.field == "FOLDER"
+
+
+def test_a_rule_out_of_range_is_told_with_its_place(file: Path) -> None:
+    file.write_text(example(Path("/srv"), "memory:").replace("[policy]", "[policy]\nhold_grace_seconds = 0"))
+    with pytest.raises(Malformed, match=r"\$\.policy\.hold_grace_seconds"):
+        read_settings(file)
