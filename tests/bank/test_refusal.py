@@ -112,12 +112,18 @@ def refused(line: str) -> Refusal:
         ("open chemistry/cpu 0..1", "there is no such project.", ("list those there are: fairbank project list",), 404, 3),
         (
             "thaw physics/cpu",
-            "the allocation's state does not allow this.",
-            ("look at its state and period: fairbank alloc show 1",),
+            "its state does not allow this: allocation 1 is active, and only frozen allows thaw.",
+            ("look at its state: fairbank alloc show 1",),
             409,
             7,
         ),
-        ("open physics/cpu:x 9..9", "an allocation ends after it starts.", ("choose an end after the start",), 409, 7),
+        (
+            "open physics/cpu:x 9..9",
+            "an allocation ends after it starts: start 1970-01-01T00:00:09Z, end 1970-01-01T00:00:09Z.",
+            ("choose an end after the start",),
+            409,
+            7,
+        ),
         (
             "transfer 1 physics/cpu => optics/gpu",
             "credit moves only between allocations of one resource.",
@@ -127,7 +133,8 @@ def refused(line: str) -> Refusal:
         ),
         (
             "project optics under physics",
-            "a project with this group, gid or account exists with other content.",
+            "a project with this group, gid or account exists with other content: "
+            "project 2 has gname optics, gid 5658, account optics, but another parent.",
             ("look at the project that has it: fairbank project list",),
             409,
             7,

@@ -237,6 +237,26 @@ def test_no_two_projects_share_a_group_a_gid_or_an_account(shared: dict[str, obj
     outcome = judge(book, Asked(msgspec.structs.replace(physics, **shared), Instant(0), 0), Policy())
     found = outcome.reason.name if isinstance(outcome, Refusal) else "again" if outcome.again else "ok"
     assert found == answer
+    if isinstance(outcome, Refusal):  # which of them it was
+        same = [f"{name} {value}" for name, value in (("gname", "physics"), ("gid", 5), ("account", "phys")) if name not in shared]
+        assert outcome.about == f"project 1 has {', '.join(same)}" + (", but another parent" if "parent" in shared else "")
+
+
+@pytest.mark.parametrize(
+    ("road", "about"),
+    [
+        ("end physics/cpu\n freeze physics/cpu", "allocation 1 is ended, and only active allows freeze"),
+        ("reopen physics/cpu", "allocation 1 is active, and only ended allows reopen"),
+        ("amend physics/cpu period 150..149", "start 1970-01-01T00:02:30Z, end 1970-01-01T00:02:29Z"),
+        ("open physics/gpu 100..99", "start 1970-01-01T00:01:40Z, end 1970-01-01T00:01:39Z"),
+    ],
+)
+def test_a_no_names_the_state_or_the_period(road: str, about: str) -> None:
+    told = tell(PHYSICS)
+    for line in road.split("\n"):
+        told.hear(line)
+    assert isinstance(told.said, Refusal)
+    assert told.said.about == about
 
 
 @given(st.dictionaries(st.integers(0, 9), st.none() | st.integers(0, 9)), st.integers(0, 9))

@@ -50,6 +50,38 @@ def test_deposits_withdrawals_and_transfers_move_what_they_say(changing: Run) ->
     assert available(changing, GPU) == before
 
 
+def test_credit_that_nobody_can_draw_on_is_deposited_with_a_warning(changing: Run) -> None:
+    told(changing("project", "create", "lab8", "--gid", 50_008))
+    period = ("--start", "2025-11-01", "--end", "2025-12-01")
+    number = json.loads(told(changing("alloc", "create", "-A", "lab8", "-r", "cpu", *period, "--reason", "x", "--json")))["data"]["id"]
+    late = changing("deposit", number, 5, "--reason", "late charge")
+    assert (late.code, f"! allocation {number} ended 2025-12-01" in late.err) == (0, True)
+    told(changing("alloc", "end", number, "--reason", "over"))
+    said = changing("deposit", number, 5, "--reason", "late charge", "--json")
+    (warning,) = json.loads(told(said))["warnings"]
+    assert f"fairbank alloc reopen {number}, fairbank alloc set {number} --end" in warning
+    told(changing("alloc", "freeze", FOLD, "--reason", "x"))
+    assert "is frozen" in changing("deposit", FOLD, 5, "--reason", "x", "--dry-run").err
+    assert changing("withdraw", FOLD, 5, "--reason", "x", "--dry-run").err == ""
+    told(changing("alloc", "thaw", FOLD, "--reason", "x"))
+    assert changing("deposit", FOLD, 5, "--reason", "x", "--dry-run").err == ""
+
+
+def test_a_no_says_which_name_or_state_it_was(changing: Run) -> None:
+    told(changing("project", "create", "lab9", "--gid", 50_009))
+    taken = told(changing("project", "create", "lab9b", "--gid", 50_009), 7)
+    assert "has gid 50009" in " ".join(taken.split())
+    thaw = told(changing("alloc", "thaw", CPU, "--reason", "x"), 7)
+    assert f"allocation {CPU} is active, and only frozen allows thaw" in " ".join(thaw.split())
+
+
+@pytest.mark.parametrize("words", [("withdraw", CPU, "--reason", "x", "--", "-5"), ("alloc", "cap", CPU, AYLA, "--", "-5")])
+def test_less_than_nothing_gets_the_rule_and_no_foreign_advice(changing: Run, words: tuple[object, ...]) -> None:
+    said = told(changing(*words), 2)
+    assert "-5 SU is too small an amount" in said
+    assert "withdraw" not in said
+
+
 def test_a_dry_run_changes_nothing(changing: Run) -> None:
     before = available(changing, CPU)
     for words in (

@@ -78,3 +78,9 @@ def test_who_uses_more_runs_out_no_later(granted: int, used: int, past: int) -> 
         assert more.at is not None
         assert less.at is not None
         assert more.at <= less.at
+
+
+def test_what_is_all_held_is_not_called_unused() -> None:
+    now = JULY + 300 * DAY
+    assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=11_689).course is Course.UNUSED
+    assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=11_690).course is Course.LASTS

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta, timezone
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.report.cells import width
-from fairbank.report.columns import Column, Look, Row, about_su, day, duration, moment, percent, su, text
+from fairbank.report.columns import Column, Look, Row, day, duration, left, moment, percent, su, text
 from fairbank.report.tables import choose, csv, separated, table
 from fairbank.values.trouble import Malformed
 
@@ -73,11 +74,32 @@ def test_wide_characters_keep_the_columns_straight() -> None:
     ]
 
 
-def test_in_short_amounts_may_lose_what_is_less_than_one() -> None:
-    column = Column("USED", about_su("used"), right=True)
-    assert column.cell({"used": 6_061}, Look(short=True)) == "101"
-    assert column.cell({"used": 5_995}, Look(short=True)) == "99.92"
-    assert column.cell({"used": 6_061}, Look()) == "101.02"
+@pytest.mark.parametrize(
+    ("minutes", "short", "told"),
+    [
+        ([60, 120], False, ["1", "2"]),
+        ([60, 25], False, ["1.00", "0.42"]),
+        ([60, 25], True, ["1.00", "0.42"]),
+        ([6_061, 25], False, ["101.02", "0.42"]),
+        ([6_061, 25], True, ["101", "0"]),
+        ([-6_061, 45], True, ["-101", "1"]),
+    ],
+)
+def test_amounts_below_each_other_have_the_same_decimals(minutes: list[int], short: bool, told: list[str]) -> None:
+    column = Column("USED", su("used"), right=True, brief=True)
+    assert column.cells([{"used": each} for each in minutes], Look(short=short)) == told
+
+
+def test_only_a_brief_column_loses_what_is_less_than_one() -> None:
+    assert Column("USED", su("used"), right=True).cells([{"used": 6_061}], Look(short=True)) == ["101.02"]
+
+
+@given(st.lists(st.integers(-(2**53), 2**53), min_size=1), st.booleans())
+def test_what_is_left_is_never_shown_as_more_than_it_is(minutes: list[int], short: bool) -> None:
+    cells = Column("LEFT", left("left"), right=True, brief=True).cells([{"left": each} for each in minutes], Look(short=short))
+    assert len({len(each.partition(".")[2]) for each in cells}) == 1
+    for each, cell in zip(minutes, cells, strict=True):
+        assert Fraction(each, 60) - 1 < Fraction(cell) <= Fraction(each, 60)
 
 
 names = st.text(max_size=30)
@@ -96,8 +118,9 @@ def test_every_table_fits(some: list[Row], room: int) -> None:
 def test_figures_are_never_cut(some: list[Row], room: int) -> None:
     look = Look(zone=EAST)
     lines = table(COLUMNS, some, look, room, heads=False).lines
-    for each, line in zip(some, lines, strict=True):
-        assert look.su(each["available"]) in line
+    figures = next(each for each in COLUMNS if each.head == "AVAILABLE").cells(some, look)
+    for figure, line in zip(figures, lines, strict=True):
+        assert figure in line
 
 
 def test_what_is_asked_for_by_name_stays_whatever_the_room() -> None:
@@ -151,5 +174,5 @@ def test_times_are_shown_in_the_readers_zone() -> None:
     assert Column("X", duration("ran")).cell(some, LOOK) == "1-01:01:01"
     assert Column("X", percent("share")).cell(some, LOOK) == "36%"
     assert LOOK.as_of(1_795_264_212) == "2026-11-21 07:30:12 -05:00"
-    for show in (moment, day, duration, percent, su, about_su, text):
+    for show in (moment, day, duration, percent, su, left, text):
         assert Column("X", show("none")).cell(some, LOOK) == ""

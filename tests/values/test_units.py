@@ -99,9 +99,21 @@ def test_a_long_text_is_not_repeated_in_full() -> None:
 
 @pytest.mark.parametrize("text", ["0", "0.0", "0m", "-1", "-0", "-0.5", "-20k", "-90m"])
 def test_nothing_and_less_than_nothing_cannot_be_moved(text: str) -> None:
-    with pytest.raises(Malformed, match="cannot be moved") as no:
+    with pytest.raises(Malformed, match="too small an amount") as no:
         parse_su(text)
-    assert "withdraw" in str(no.value.remedy)
+    assert "at least one SU-minute" in str(no.value.remedy)
+
+
+@pytest.mark.parametrize(("text", "minutes"), [("0", 0), ("0.0", 0), ("0m", 0), ("-0", 0), ("0k", 0), ("1m", 1)])
+def test_a_limit_may_be_nothing(text: str, minutes: int) -> None:
+    assert parse_su(text, least=0) == minutes
+
+
+@pytest.mark.parametrize("text", ["-1", "-1m"])
+def test_a_limit_is_not_less_than_nothing(text: str) -> None:
+    with pytest.raises(Malformed, match="too small an amount") as no:
+        parse_su(text, field="--credit-limit", least=0)
+    assert (no.value.field, no.value.remedy) == ("--credit-limit", "an amount is 0 or more")
 
 
 @pytest.mark.parametrize("text", ["0.001", "1.99", "0.5m", "0.00001k", "33.333"])
@@ -189,6 +201,17 @@ def test_what_is_shown_is_within_half_a_hundredth(minutes: int, units: str) -> N
     shown = Fraction(show_su(minutes, units=units))
     assert abs(shown - Fraction(minutes, WORTH[units])) <= Fraction(1, 200)
     assert show_su(minutes, units=units, separators=True).replace(",", "") == show_su(minutes, units=units)
+
+
+@given(st.integers(-AMOUNT_MAX, AMOUNT_MAX), st.sampled_from(sorted(WORTH)), st.sampled_from([None, 0, 2, 5]))
+def test_what_is_rounded_down_is_never_more_than_it_is(minutes: int, units: str, decimals: int | None) -> None:
+    exact, step = Fraction(minutes, WORTH[units]), Fraction(1, 10 ** (2 if decimals is None else decimals))
+    shown = show_su(minutes, units=units, decimals=decimals, down=True)
+    assert exact - step < Fraction(shown) <= exact
+    near = show_su(minutes, units=units, decimals=decimals)
+    assert abs(Fraction(near) - exact) <= step / 2
+    if decimals is not None:
+        assert [len(text.partition(".")[2]) for text in (shown, near)] == [decimals] * 2
 
 
 @given(amounts)

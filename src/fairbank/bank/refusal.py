@@ -31,7 +31,7 @@ class Reason(Enum):
     TOO_MUCH_BACK = "that is more than the run was charged"
     OTHER_RESOURCE = "credit moves only between allocations of one resource"
     OVERLAP = "the project has an allocation of this resource that overlaps in time"
-    WRONG_STATE = "the allocation's state does not allow this"
+    WRONG_STATE = "its state does not allow this"
     TOO_LARGE = "the sum would be more than the bank can count"
     BAD_PERIOD = "an allocation ends after it starts"
     UNKNOWN_ALLOCATION = "there is no such allocation"
@@ -57,7 +57,8 @@ _EXIT = {_PAYMENT: 5, _MISSING: 3, _CONFLICT: 7}
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     """A no with its figures, in SU-minutes. `entry` is where it is kept, if it is.
 
-    `billing` is the price of one hour in SU, exact, and `limit_seconds` the time limit of the job concerned.
+    `billing` is the price of one hour in SU, exact, and `limit_seconds` the time limit of the job concerned. `about` says which
+    name, state or period it was, where that is the reason.
     """
 
     reason: Reason
@@ -71,6 +72,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     billing: str | None = None
     limit_seconds: int | None = None
     entry: int | None = None
+    about: str | None = None
 
     @property
     def shortfall(self) -> int:
@@ -95,8 +97,9 @@ class Alternative(msgspec.Struct, frozen=True):
 def sentence(no: Refusal) -> str:
     """The refusal in one sentence with its figures."""
     if no.reason not in (Reason.OVERDRAWN, Reason.CAPPED, Reason.NOT_ENOUGH):
-        return f"{no.reason.value}."
-    return f"{no.reason.value}: asked {show_su(no.asked)} SU, available {show_su(no.available)} SU, short by {show_su(no.shortfall)} SU."
+        return f"{no.reason.value}: {no.about}." if no.about else f"{no.reason.value}."
+    available = show_su(no.available, down=True)
+    return f"{no.reason.value}: asked {show_su(no.asked)} SU, available {available} SU, short by {show_su(no.shortfall)} SU."
 
 
 def longest_that_fits(no: Refusal) -> int:
@@ -110,12 +113,13 @@ def remedies(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> tuple[s
     fitting = longest_that_fits(no)
     if no.limit_seconds and 0 < fitting < no.limit_seconds:
         advice.append(f"a shorter time limit: -t {show_duration(fitting)}")
-    advice += [f"another project: -A {other.account} ({show_su(other.available)} SU available)" for other in alternatives]
+    advice += [f"another project: -A {other.account} ({show_su(other.available, down=True)} SU available)" for other in alternatives]
     said = {
         "no": no,
         "more": -(-no.shortfall // MINUTES_IN_SU),
         "most": type_su(max(0, no.available)),
         "project": no.project or "ACCOUNT",
+        "show": "fairbank jobs -a -l" if no.allocation is None else f"fairbank alloc show {no.allocation}",
     }
     return (*advice, _ADVICE[no.reason].format(**said))
 
@@ -138,7 +142,7 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.TOO_MUCH_BACK: "refund at most {most}",
     Reason.OTHER_RESOURCE: "name two allocations of one resource: fairbank alloc list",
     Reason.OVERLAP: "end or move allocation {no.allocation}, or choose another period",
-    Reason.WRONG_STATE: "look at its state and period: fairbank alloc show {no.allocation}",
+    Reason.WRONG_STATE: "look at its state: {show}",
     Reason.TOO_LARGE: "give the credit in several allocations",
     Reason.BAD_PERIOD: "choose an end after the start",
     Reason.UNKNOWN_ALLOCATION: "list those there are: fairbank alloc list",

@@ -9,7 +9,7 @@ from fairbank.cli.choosing import group_query
 from fairbank.cli.command import Command, Noun
 from fairbank.cli.options import add_account, number, printable
 from fairbank.cli.output import Listing, caption, show, shown_columns
-from fairbank.report.columns import Column, day, su, text
+from fairbank.report.columns import Column, day, left, su, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -26,7 +26,7 @@ COLUMNS = (
     Column("END", day("end"), drop=1),
     Column("STATE", text("state"), drop=2),
     Column("GRANTED", su("deposited"), right=True, drop=1),
-    Column("AVAILABLE", su("available"), right=True),
+    Column("AVAILABLE", left("available"), right=True),
     Column("USED", su("charged"), right=True, extra=True),
     Column("HELD", su("held"), right=True, extra=True),
     Column("LIMIT", su("credit_limit"), right=True, extra=True),
@@ -39,7 +39,7 @@ USER_COLUMNS = (
     Column("USED", su("charged"), right=True),
     Column("HELD", su("held"), right=True),
     Column("CAP", lambda row, look: "none" if row["cap"] is None else look.su(row["cap"]), right=True),
-    Column("LEFT", lambda row, look: "" if row["left"] is None else look.su(row["left"]), right=True),
+    Column("LEFT", lambda row, look: "" if row["left"] is None else look.left(row["left"]), right=True),
 )
 
 

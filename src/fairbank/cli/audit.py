@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command, Noun
 from fairbank.cli.init import add_config
 from fairbank.cli.progress import Progress, add_progress
-from fairbank.report.cells import plain
+from fairbank.report.cells import counted, plain
 from fairbank.values.trouble import Malformed, Unknown
 
 if TYPE_CHECKING:
@@ -38,8 +38,9 @@ def _verify(desk: Desk, options: Namespace) -> int:
         desk.say(plain(f"x {book}{where}: {found.what}"))
     if len(verdict.findings) > SHOWN:
         desk.say(f"... and {len(verdict.findings) - SHOWN} more")
-    judged = f"{len(verdict.findings)} things are wrong" if verdict.findings else "every row is as the journal says"
-    desk.say(f"read {verdict.entries} entries of {verdict.books} books and {verdict.runs} runs: {judged}")
+    judged = f"{counted(len(verdict.findings), 'thing is', 'things are')} wrong" if verdict.findings else "every row is as the journal says"
+    read = f"{counted(verdict.entries, 'entry', 'entries')} of {counted(verdict.books, 'book')} and {counted(verdict.runs, 'run')}"
+    desk.say(f"read {read}: {judged}")
     return FOUND if verdict.findings else 0
 
 

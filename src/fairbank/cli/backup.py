@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command, Noun
 from fairbank.cli.init import add_config
 from fairbank.cli.progress import Progress, add_progress
-from fairbank.report.cells import plain
+from fairbank.report.cells import counted, plain
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -26,7 +26,7 @@ def _add_create(parser: Parser) -> None:
 def _create(desk: Desk, options: Namespace) -> int:
     with Progress("backup", options) as progress:
         rows = desk.house.backup(options.config, options.file, replace=options.force, progress=progress)
-    desk.say(f"{plain(options.file)}: {rows} rows")
+    desk.say(f"{plain(options.file)}: {counted(rows, 'row')}")
     return 0
 
 
@@ -38,7 +38,7 @@ def _add_verify(parser: Parser) -> None:
 def _verify(desk: Desk, options: Namespace) -> int:
     with Progress("backup", options) as progress:
         rows = desk.house.check_backup(options.file, progress)
-    desk.say(f"{plain(options.file)}: whole, {rows} rows")
+    desk.say(f"{plain(options.file)}: whole, {counted(rows, 'row')}")
     return 0
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_account
 from fairbank.cli.output import Listing, caption, show, shown_columns, watched
-from fairbank.report.columns import Column, Look, Row, about_su, day, instant_of, percent, su, text
+from fairbank.report.cells import counted
+from fairbank.report.columns import Column, Look, Row, day, instant_of, left, percent, su, text
 from fairbank.report.pace import Course, Outlook, outlook, say
 from fairbank.values.time import DAY, iso
 from fairbank.values.units import parse_su, show_su
@@ -35,17 +36,17 @@ def _runs_out(row: Row, look: Look) -> str:
 COLUMNS = (
     Column("PROJECT", text("account")),
     Column("RESOURCE", text("resource")),
-    Column("GRANTED", about_su("deposited"), right=True, drop=4),
-    Column("USED", about_su("charged"), right=True, drop=2),
-    Column("HELD", about_su("held"), right=True, drop=1),
-    Column("AVAILABLE", about_su("available"), right=True),
+    Column("GRANTED", su("deposited"), right=True, drop=4, brief=True),
+    Column("USED", su("charged"), right=True, drop=2, brief=True),
+    Column("HELD", su("held"), right=True, drop=1, brief=True),
+    Column("AVAILABLE", left("available"), right=True, brief=True),
     Column("USED%", percent("used_percent"), right=True, drop=5),
     Column("EXPIRES", day("end"), drop=3),
     Column("RUNS-OUT", _runs_out, drop=1),
     Column("ALLOC", text("id"), right=True, extra=True),
     Column("CATEGORY", text("category"), extra=True),
     Column("LEFT", lambda row, look: f"{row['days_left']} d", right=True, extra=True),
-    Column("PACE", lambda row, look: f"{look.brief_su(row['pace'])}/d", right=True, extra=True),
+    Column("PACE", lambda row, look: f"{look.su(row['pace'])}/d", right=True, extra=True, brief=True),
     Column("STATE", text("state"), extra=True),
     Column("LIMIT", su("credit_limit"), right=True, extra=True),
 )
@@ -71,7 +72,7 @@ def _show(desk: Desk, wanted: int | None) -> int:
         desk.check_account(options.account)
     short = [row for row in rows if wanted is not None and row["available"] < wanted]
     warnings = [line for row in rows if (line := _warning(row, desk.bank_time))]
-    warnings += [f"{_name(row)} has {show_su(row['available'])} SU left, less than {show_su(wanted or 0)}" for row in short]
+    warnings += [f"{_name(row)} has {show_su(row['available'], down=True)} SU left, less than {show_su(wanted or 0)}" for row in short]
     notes = ["HELD is set aside for running jobs; what they do not use comes back."] if any(r["held"] for r in rows) else []
     show(
         desk,
@@ -96,7 +97,7 @@ def balances(desk: Desk, query: Mapping[str, object]) -> Sequence[Row]:
 
 def _seen(row: Row, now: int) -> dict[str, object]:
     start, end = instant_of(row["start"]), instant_of(row["end"])
-    seen = outlook(row["deposited"] + row["credit_limit"], row["charged"], start, end, now)
+    seen = outlook(row["deposited"] + row["credit_limit"], row["charged"], start, end, now, held=row["held"])
     return {
         "course": seen.course.value,
         "runs_out": None if seen.at is None else iso(seen.at),
@@ -115,11 +116,11 @@ def _warning(row: Row, now: int) -> str | None:
     which = f"-A {row['account']} -r {row['resource']}"
     match outlook_of(row):
         case Outlook(Course.RUNS_OUT, int(at)) if at - now < SOON_DAYS * DAY:
-            return f"! {_name(row)}: at this pace empty in {(at - now) // DAY} days.  See: fairbank usage {which}"
+            return f"! {_name(row)}: at this pace empty in {counted((at - now) // DAY, 'day')}.  See: fairbank usage {which}"
         case Outlook(Course.EMPTY) if row["charged"]:
             return f"!! {_name(row)}: empty; new jobs are refused.  See: fairbank statement {which}"
         case Outlook(Course.UNUSED):
-            return f"! {_name(row)}: under-used, {row['days_left']} days left.  See: fairbank usage {which} --by month"
+            return f"! {_name(row)}: under-used, {counted(row['days_left'], 'day')} left.  See: fairbank usage {which} --by month"
         case _:
             return None
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_writing, number
 from fairbank.cli.posting import Posting, entry, moved, post, tell
+from fairbank.report.columns import instant_of
 from fairbank.values.units import parse_su
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
+    from fairbank.report.columns import Row
 
 
 def add(parser: Parser) -> None:
@@ -38,10 +40,24 @@ def change(desk: Desk, options: Namespace, verb: str, direction: str, sign: int)
             f"/alloc/{row['id']}/{verb}",
             {"amount": amount, "comment": options.reason},
             [entry(verb, options.reason, allocation=row, amount=sign * amount)],
-            f"{what}: available {desk.look.su(row['available'])} -> {desk.look.su(row['available'] + sign * amount)}. Go on?",
+            f"{what}: available {desk.look.left(row['available'])} -> {desk.look.left(row['available'] + sign * amount)}. Go on?",
         ),
     )
-    return tell(desk, f"fairbank.{verb}/1", answer, moved(desk, answer, what))
+    warnings = [line for line in [_asleep(desk, row)] if line and sign > 0 and (answer or options.dry_run)]
+    return tell(desk, f"fairbank.{verb}/1", answer, moved(desk, answer, what), warnings)
+
+
+def _asleep(desk: Desk, row: Row) -> str | None:
+    """That nothing can be drawn on an allocation, and what would change it. Staff may put credit there all the same: to cover a late
+    charge, or before they reopen it."""
+    name = f"! allocation {row['id']}"
+    if row["state"] == "frozen":
+        return f"{name} is frozen: nobody can draw on this credit before fairbank alloc thaw {row['id']}"
+    if row["state"] == "ended" or instant_of(row["end"]) <= desk.bank_time:
+        steps = [f"fairbank alloc reopen {row['id']}"] if row["state"] == "ended" else []
+        steps += [f"fairbank alloc set {row['id']} --end"]
+        return f"{name} ended {desk.look.day(instant_of(row['end']))}: nobody can draw on this credit before {', '.join(steps)}"
+    return None
 
 
 COMMAND = Command(

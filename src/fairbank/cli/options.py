@@ -89,14 +89,14 @@ def count(said: str) -> int:
     """A whole number from 0 on."""
     if said.isascii() and said.isdigit() and len(said) <= 9:
         return int(said)
-    raise ArgumentTypeError(f"{said[:40]!r} is not a whole number")
+    raise ArgumentTypeError(f"{said[:40]!r} is not a whole number from 0 on")
 
 
 def number(said: str) -> int:
     """The number of an allocation, a job record, a token."""
     if said.isascii() and said.isdigit() and len(said) <= 16 and 0 < int(said) <= ids.ID_MAX:
         return int(said)
-    raise ArgumentTypeError(f"{said[:40]!r} is not a number of the bank")
+    raise ArgumentTypeError(f"{said[:40]!r} is not a number of the bank: whole, and from 1 on")
 
 
 def _watch(said: str) -> int:

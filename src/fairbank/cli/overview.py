@@ -34,12 +34,12 @@ def add(parser: Parser) -> None:
 
 def run(desk: Desk, options: Namespace) -> int:
     me = desk.one("/whoami")
-    left = balances(desk, {})
+    rows = balances(desk, {})
     running = jobs(desk, {"owner_uid": me["uid"], "state": "held"}, 0)
     refused = refusals(desk, {"owner_uid": me["uid"], "since": desk.bank_time - REFUSED_DAYS * DAY}, 0)
     name = plain(str(me["user"] or me["uid"]))
     desk.say(f"{caption(desk)}   user {name}")
-    _part(desk, "What is left", BALANCE, left, PROJECTS, "you are in no project with an active allocation", "fairbank balance")
+    _part(desk, "What is left", BALANCE, rows, PROJECTS, "you are in no project with an active allocation", "fairbank balance")
     held = f", {desk.look.su(sum(row['held'] for row in running))} held"
     _part(desk, f"Running jobs{held if running else ''}", JOBS, running, RUNNING, "none", "fairbank jobs --running")
     _part(desk, f"Refused in the last {REFUSED_DAYS} days", REFUSALS, refused, REFUSED, "none", "fairbank jobs --refused")

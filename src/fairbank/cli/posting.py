@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.cli.output import Listing, show
 from fairbank.report.cells import plain
-from fairbank.report.columns import Column, Look, Row, su, text
+from fairbank.report.columns import Column, Look, Row, left, su, text
 from fairbank.report.envelope import as_json, as_yaml
 from fairbank.values.trouble import Unreachable
 
@@ -30,7 +30,7 @@ ENTRY_COLUMNS = (
     Column("PROJECT", text("account")),
     Column("RESOURCE", text("resource"), drop=2),
     Column("AMOUNT", su("amount"), right=True),
-    Column("AVAILABLE", su("available"), right=True),
+    Column("AVAILABLE", left("available"), right=True),
     Column("DETAILS", _what),
     Column("REASON", text("comment"), drop=1),
 )
@@ -98,11 +98,12 @@ def _send(desk: Desk, posting: Posting, key: str) -> dict[str, Any]:
             return client.delete(posting.path)
 
 
-def tell(desk: Desk, schema: str, answer: Row | None, sentence: str) -> int:
+def tell(desk: Desk, schema: str, answer: Row | None, sentence: str, warnings: Sequence[str] = ()) -> int:
     """Say what was done, as a sentence or as the bank's own answer. Returns the exit code."""
     if answer is None:
+        _warn(desk, warnings)
         return 0 if desk.options.dry_run else NOT_DONE
-    document: dict[str, Any] = {"schema": schema, "as_of": desk.as_of, "cluster": desk.cluster, "data": answer, "warnings": []}
+    document: dict[str, Any] = {"schema": schema, "as_of": desk.as_of, "cluster": desk.cluster, "data": answer, "warnings": list(warnings)}
     match desk.options.form:
         case "json":
             desk.say(as_json(document))
@@ -112,9 +113,15 @@ def tell(desk: Desk, schema: str, answer: Row | None, sentence: str) -> int:
             desk.say(plain(sentence))
             if answer.get("again"):
                 desk.note("This was carried out before; nothing more was done.")
+            _warn(desk, warnings)
     return 0
+
+
+def _warn(desk: Desk, warnings: Sequence[str]) -> None:
+    for line in warnings:
+        desk.note(line)
 
 
 def moved(desk: Desk, answer: Row | None, what: str) -> str:
     """`entry 9913533: deposit of 400 SU into allocation 1043 (chem_qmc/gpu); available 662 SU`."""
-    return "" if answer is None else f"entry {answer['entry']}: {what}; available {desk.look.su(answer['available'])} SU"
+    return "" if answer is None else f"entry {answer['entry']}: {what}; available {desk.look.left(answer['available'])} SU"

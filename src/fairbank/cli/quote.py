@@ -118,8 +118,8 @@ def _tell(desk: Desk, request: Row, card: Row, job: Described, unread: list[str]
         desk.say(f"  {padded(label, 18)}{plain(said)}")
     desk.say(f"  {padded('hold at start', 18)}{look.su(card['amount'])} SU")
     fits = "fits" if card["fits"] else f"does not fit: short by {look.su(card['amount'] - card['available'])} SU"
-    after = f" -> {look.su(card['after'])}" if card["fits"] else ""
-    desk.say(f"  {padded('available', 18)}{look.su(card['available'])}{after} SU   {fits}")
+    after = f" -> {look.left(card['after'])}" if card["fits"] else ""
+    desk.say(f"  {padded('available', 18)}{look.left(card['available'])}{after} SU   {fits}")
     if card["fits"]:
         desk.say(f"  {padded('if it ends early', 18)}charged by the minute, the rest comes back")
     for line in _advice(card, job, unread, tres=bool(desk.options.tres)):

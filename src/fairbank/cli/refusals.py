@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.output import Listing, caption, show
-from fairbank.report.columns import Column, Look, Row, moment, su, text
+from fairbank.report.columns import Column, Look, Row, left, moment, su, text
 from fairbank.values.trouble import Malformed
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ COLUMNS = (
     Column("PROJECT", text("account")),
     Column("RESOURCE", text("resource"), drop=2),
     Column("ASKED", su("asked"), right=True),
-    Column("AVAILABLE", su("available"), right=True, drop=1),
+    Column("AVAILABLE", left("available"), right=True, drop=1),
     Column("SHORT", su("shortfall"), right=True),
     Column("REASON", _reason, drop=3),
     Column("USER", text("user"), extra=True),

@@ -9,7 +9,7 @@ from fairbank.cli.command import Command
 from fairbank.cli.options import count
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Progress, add_progress
-from fairbank.report.columns import UNITS, Column, day, su, text
+from fairbank.report.columns import UNITS, Column, day, left, su, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -30,7 +30,7 @@ COLUMNS = (
     Column("GRANTED", su("granted"), right=True),
     Column("USED", su("used"), right=True),
     Column("HELD", su("held"), right=True, drop=1),
-    Column("AVAILABLE", su("available"), right=True),
+    Column("AVAILABLE", left("available"), right=True),
 )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command
 from fairbank.cli.init import add_config
 from fairbank.cli.progress import Progress, add_progress
-from fairbank.report.cells import plain
+from fairbank.report.cells import counted, plain
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -29,13 +29,13 @@ def run(desk: Desk, options: Namespace) -> int:
     name = plain(options.file)
     with Progress("restore", options) as progress:
         if options.check:
-            desk.say(f"{name}: whole, {desk.house.check_backup(options.file, progress)} rows")
+            desk.say(f"{name}: whole, {counted(desk.house.check_backup(options.file, progress), 'row')}")
             return 0
         if options.replace and not desk.agreed(f"Drop everything in the store, and put {name} in its place?"):
             desk.note("Nothing was changed.")
             return 1
         rows = desk.house.restore(options.config, options.file, replace=options.replace, progress=progress)
-    desk.say(f"{name}: {rows} rows restored")
+    desk.say(f"{name}: {counted(rows, 'row')} restored")
     desk.note("Check the books with: fairbank audit verify")
     return 0
 

@@ -14,7 +14,7 @@ from fairbank.cli.options import printable
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.parser import Shown
 from fairbank.cli.refusals import refusals
-from fairbank.report.columns import Column, Row, day, moment, su, text
+from fairbank.report.columns import Column, Row, day, left, moment, su, text
 from fairbank.report.sorting import sort_rows
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ DETAIL = (
     Column("CREDIT", su("deposited"), right=True),
     Column("RUN+CMPLT", su("held"), right=True),
     Column("DEBIT", su("charged"), right=True),
-    Column("BALANCE", su("available"), right=True),
+    Column("BALANCE", left("available"), right=True),
 )
 JOBS = (
     Column("ALLOC-ID", text("allocation"), right=True, drop=2),
@@ -67,7 +67,7 @@ FAILURES = (
     Column("JOB-ID", text("job_id"), right=True),
     Column("OWNER", text("user")),
     Column("AMOUNT", su("asked"), right=True),
-    Column("BALANCE", su("available"), right=True),
+    Column("BALANCE", left("available"), right=True),
     Column("TIME", moment("at"), drop=1),
     Column("MESSAGE", text("detail"), drop=3, least=16),
 )

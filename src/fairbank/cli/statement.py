@@ -9,11 +9,12 @@ from fairbank.cli.command import Command
 from fairbank.cli.options import add_account, add_limit, add_period, number
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.report.cells import plain
-from fairbank.report.columns import Column, Look, Row, instant_of, moment, su, text
+from fairbank.report.columns import UNITS, Column, Look, Row, instant_of, left, moment, su, text
+from fairbank.values.units import WORTH
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 PAGE = 1_000
 _ADDS, _TAKES = ("deposit", "transfer-in", "hold", "adjust", "charge"), ("withdraw", "transfer-out", "refund")
 _SIGNS = {**dict.fromkeys(_ADDS, "+"), **dict.fromkeys(_TAKES, "-")}
-_TELLS_ONLY = frozenset({"open", "terms", "cap", "refusal", "project", "member", "note"})
+_SAYS_NO = ("refusal", "declined")
+_TELLS_ONLY = frozenset({"open", "terms", "cap", *_SAYS_NO, "project", "member", "note"})
 
 
 def _amount(row: Row, look: Look) -> str:
@@ -33,6 +35,8 @@ def _amount(row: Row, look: Look) -> str:
 
 def _reason(row: Row, look: Look) -> str:
     said = [row["comment"]] if row.get("comment") else []
+    if row.get("kind") in _SAYS_NO and row["details"]:
+        said += [": ".join(filter(None, (row["details"]["reason"], row["details"].get("about"))))]
     if row.get("returned"):
         back = "back" if look.short else "returned"
         said.append(f"{look.su(row['returned'])} of {look.su(row['returned'] + row['amount'])} {back}")
@@ -47,7 +51,7 @@ COLUMNS = (
     Column("AMOUNT", _amount, right=True),
     Column("USED", su("charged"), right=True, drop=1),
     Column("HELD", su("held"), right=True, drop=2),
-    Column("AVAILABLE", su("available"), right=True),
+    Column("AVAILABLE", left("available"), right=True),
     Column("GRANTED", su("deposited"), right=True, extra=True),
     Column("OWNER", text("owner"), extra=True),
     Column("WHO", text("who"), extra=True),
@@ -71,10 +75,11 @@ def run(desk: Desk, options: Namespace) -> int:
         "since": desk.moment(options.starttime, "--starttime", "now-30days"),
         "until": desk.moment(options.endtime, "--endtime"),
     }
-    page = read_statement(desk, allocation, options.limit, period)
-    entries = _told(desk, page)
-    is_table = options.form is None
-    rows = [{**page["opening"], "label": "(opening)"}, *entries, {**page["closing"], "label": "(closing)"}] if is_table else entries
+    page, whole = read_statement(desk, allocation, options.limit, period)
+    entries = rows = _told(desk, page)
+    if options.form is None:
+        last = "(closing)" if whole else "(so far)"
+        rows = [{**page["opening"], "label": "(opening)"}, *entries, {**page["closing"], "label": last}]
     show(
         desk,
         Listing(
@@ -82,25 +87,34 @@ def run(desk: Desk, options: Namespace) -> int:
             COLUMNS,
             rows,
             _caption(desk, page["allocation"]),
-            notes=[_proof(desk, page["closing"])],
-            more={part: page[part] for part in ("allocation", "opening", "closing")},
+            notes=[_of_when(desk, period, entries, whole), _proof(desk, page["closing"])],
+            more={**{part: page[part] for part in ("allocation", "opening", "closing")}, "whole": whole},
         ),
     )
     return 0
 
 
-def read_statement(desk: Desk, allocation: int, limit: int, period: Mapping[str, object]) -> dict[str, Any]:
-    """The entries of a period, page after page, at most `limit` (0: all), with the sums before and after them."""
+def read_statement(desk: Desk, allocation: int, limit: int, period: Mapping[str, object]) -> tuple[dict[str, Any], bool]:
+    """The entries of a period, page after page, at most `limit` (0: all), with the sums before and after them; and whether that is
+    the whole period."""
     answer = desk.get(f"/alloc/{allocation}/statement", {**period, "limit": min(limit or PAGE, PAGE)})
     page: dict[str, Any] = answer["data"]
     while answer["next"]:
         if limit and len(page["entries"]) >= limit:
             desk.later.append(f"There are more; these are the first {limit}. See: {desk.prog} {allocation} --limit {10 * limit}, -S and -E")
-            break
+            return page, False
         answer = desk.get(f"/alloc/{allocation}/statement", {**period, "limit": PAGE, "after": answer["next"]})
         page["entries"] += answer["data"]["entries"]
         page["closing"] = answer["data"]["closing"] if answer["data"]["entries"] else page["closing"]
-    return page
+    return page, True
+
+
+def _of_when(desk: Desk, period: Mapping[str, str | None], entries: Sequence[Row], whole: bool) -> str:
+    """Which moments the sums at the top and at the bottom belong to."""
+    since, until = ((each and desk.look.moment(int(each))) for each in (period["since"], period["until"]))
+    if not whole:
+        return f"(opening): the sums before {since}.  (so far): those after entry {entries[-1]['id']}; more entries follow."
+    return f"(opening): the sums before {since}.  (closing): those {f'before {until}' if until else 'of now'}."
 
 
 def _told(desk: Desk, page: Row) -> list[Row]:
@@ -119,9 +133,12 @@ def _told(desk: Desk, page: Row) -> list[Row]:
 def _proof(desk: Desk, sums: Row) -> str:
     """That the figures add up, for everybody to see."""
     parts = (sums["charged"], sums["held"], sums["available"], sums["deposited"] + sums["credit_limit"])
-    used, held, available, granted = (desk.look.su(each) for each in parts)
+    rounded = any(each * 100 % WORTH[desk.look.units] for each in parts)  # rounded figures would not add up
+    look = desk.look._replace(units="m") if rounded else desk.look
+    used, held, available, granted = (look.su(each) for each in parts)
     mark = "ok" if sum(parts[:3]) == parts[3] else "!! does not add up:"
-    return f"{mark}  used {used} + held {held} + available {available} = granted {granted}"
+    unit = f" {UNITS['m']}" if rounded else ""
+    return f"{mark}  used {used} + held {held} + available {available} = granted {granted}{unit}"
 
 
 def _caption(desk: Desk, row: Row) -> str:

@@ -62,7 +62,7 @@ def _limit(said: str | None, field: str) -> int | None:
     """An amount that may be 0."""
     if said is None:
         return None
-    return 0 if said.strip("0.") in ("", *"mhkM") and said[:1] == "0" else parse_su(said, field=field)
+    return parse_su(said, field=field, least=0)
 
 
 def _sentence(desk: Desk, row: Row | None) -> str:
@@ -72,7 +72,7 @@ def _sentence(desk: Desk, row: Row | None) -> str:
     period = f"{look.day(instant_of(row['start']))} .. {look.day(instant_of(row['end']))}"
     limit = f", credit limit {look.su(row['credit_limit'])} SU" if row["credit_limit"] else ""
     name = f"allocation {row['id']}: {row['account']}/{row['resource']}"
-    return f"{name}, {period}, {row['state']}{limit}, {look.su(row['available'])} SU available"
+    return f"{name}, {period}, {row['state']}{limit}, {look.left(row['available'])} SU available"
 
 
 def _add_set(parser: Parser) -> None:

@@ -62,6 +62,11 @@ def for_spreadsheet(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if any(each in text for each in '",;\n\r\t') else text
 
 
+def counted(number: int, thing: str, things: str | None = None) -> str:
+    """`1 row`, `2 rows`; `things` where the plural has no plain s."""
+    return f"{number} {thing if number == 1 else things or f'{thing}s'}"
+
+
 def folded(line: str, columns: int) -> list[str]:
     """`line` in lines of at most `columns`, the later ones set in; words are not broken."""
     if len(line) <= columns:

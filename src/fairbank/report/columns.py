@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any, NamedTuple
 
 from fairbank.report.cells import plain
 from fairbank.values.time import parse_instant, show_duration
-from fairbank.values.units import WORTH, show_su
+from fairbank.values.units import show_su
 
 Row = Mapping[str, Any]
 """One object of an answer of the bank."""
@@ -25,14 +25,16 @@ class Look(NamedTuple):
     zone: tzinfo = UTC
     short: bool = False
     exact: bool = False
+    decimals: int | None = None
+    """As many for each amount; None: two where it is not whole."""
 
     def su(self, minutes: int) -> str:
-        return show_su(minutes, units=self.units, separators=self.separators)
+        """An amount that was granted, used, held, moved: to the nearest."""
+        return show_su(minutes, units=self.units, separators=self.separators, decimals=self.decimals)
 
-    def brief_su(self, minutes: int) -> str:
-        """In short, from 100 units on without what is less than one."""
-        worth = WORTH[self.units]
-        return self.su(minutes // worth * worth if self.short and minutes >= 100 * worth else minutes)
+    def left(self, minutes: int) -> str:
+        """An amount that may still be drawn: never shown as more than it is."""
+        return show_su(minutes, units=self.units, separators=self.separators, decimals=self.decimals, down=True)
 
     def day(self, instant: int) -> str:
         return datetime.fromtimestamp(instant, self.zone).strftime("%Y-%m-%d")
@@ -55,7 +57,7 @@ Show = Callable[[Row, Look], str]
 class Column(NamedTuple):
     """`drop` says which column goes first where there is too little room: the higher, the earlier; 0 stays.
     Before any goes, those with a `least` width are cut down to it. An `extra` column is shown where there is much room, or when
-    asked for. `wide` is a width asked for.
+    asked for. `wide` is a width asked for. What `brief` does, `cells` says.
     """
 
     head: str
@@ -65,10 +67,28 @@ class Column(NamedTuple):
     extra: bool = False
     wide: int | None = None
     least: int | None = None
+    brief: bool = False
 
     def cell(self, row: Row, look: Look) -> str:
         """What stands in the row, harmless for a terminal."""
         return plain(self.show(row, look))
+
+    def cells(self, rows: Sequence[Row], look: Look) -> list[str]:
+        """What stands in a table's rows. Amounts below each other have the same number of decimals: none where all are whole, else two.
+
+        A `brief` column has none either where there is little room and it reaches 100 units: what it then leaves out is less
+        than a hundredth of its largest figure. Amounts are rounded to the nearest, but what is left is rounded down (`Look.left`),
+        so that nobody counts on credit that is not there.
+        """
+        told = [self.cell(row, look) for row in rows]
+        if not self.right or not any("." in each for each in told):
+            return told
+        whole = self.brief and look.short and any(_reaches_100(each) for each in told)
+        return [self.cell(row, look._replace(decimals=0 if whole else 2)) for row in rows]
+
+
+def _reaches_100(figure: str) -> bool:
+    return len(figure.partition(".")[0].lstrip("-")) >= 3
 
 
 def text(key: str) -> Show:
@@ -77,13 +97,13 @@ def text(key: str) -> Show:
 
 
 def su(key: str) -> Show:
-    """The field as an amount, to the minute."""
+    """The field as an amount, to the nearest hundredth."""
     return lambda row, look: "" if row.get(key) is None else look.su(int(row[key]))
 
 
-def about_su(key: str) -> Show:
-    """The field as an amount that may be cut to whole units where there is little room."""
-    return lambda row, look: "" if row.get(key) is None else look.brief_su(int(row[key]))
+def left(key: str) -> Show:
+    """The field as an amount that may still be drawn: rounded down."""
+    return lambda row, look: "" if row.get(key) is None else look.left(int(row[key]))
 
 
 def percent(key: str) -> Show:

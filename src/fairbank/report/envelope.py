@@ -13,6 +13,8 @@ AMOUNTS = frozenset(
     "written_off".split()
 )
 """The fields that are amounts, wherever they stand."""
+LEFT = frozenset({"available", "left"})
+"""Those of them that may still be drawn, which are rounded down."""
 
 
 def envelope(
@@ -31,7 +33,8 @@ def envelope(
 
 
 def _with_display(row: Row, look: Look) -> dict[str, Any]:
-    display = {name: look.su(value) for name, value in row.items() if name in AMOUNTS and isinstance(value, int)}
+    amounts = {name: value for name, value in row.items() if name in AMOUNTS and isinstance(value, int)}
+    display = {name: look.left(value) if name in LEFT else look.su(value) for name, value in amounts.items()}
     return {**row, "display": display} if display else dict(row)
 
 

@@ -30,11 +30,11 @@ class Outlook(NamedTuple):
     left_over: int | None = None
 
 
-def outlook(granted: int, used: int, start: int, end: int, now: int) -> Outlook:
+def outlook(granted: int, used: int, start: int, end: int, now: int, *, held: int = 0) -> Outlook:
     """Where an allocation of `granted` (with its credit limit) is heading, `used` of which is charged at `now`.
 
-    What is held counts as not yet used. In the first day there is no pace to speak of. UNUSED is said from half of the
-    term on, when more than a quarter of the grant would be left.
+    What is `held` counts as not yet used. In the first day there is no pace to speak of. UNUSED is said from half of the
+    term on, when more than a quarter of the grant would be left, and something is available that could be used.
     """
     left, past, ahead = granted - used, now - start, end - now
     if past < 0:
@@ -48,7 +48,7 @@ def outlook(granted: int, used: int, start: int, end: int, now: int) -> Outlook:
     if used > 0 and left * past < used * ahead:
         return Outlook(Course.RUNS_OUT, at=now + left * past // used)
     left_over = left - used * ahead // past
-    wasting = past > ahead and 4 * left_over > granted
+    wasting = past > ahead and 4 * left_over > granted and left > held
     return Outlook(Course.UNUSED if wasting else Course.LASTS, left_over=left_over)
 
 

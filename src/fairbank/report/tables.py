@@ -67,7 +67,7 @@ def _fitting(columns: Sequence[Column], rows: Sequence[Row], look: Look, room: i
 
 def _grid(columns: Sequence[Column], rows: Sequence[Row], look: Look, gap: int, heads: bool) -> _Grid:
     cells = [[column.head for column in columns]] if heads else []
-    cells += [[column.cell(row, look) for column in columns] for row in rows]
+    cells += map(list, zip(*(column.cells(rows, look) for column in columns), strict=True))
     return _Grid(columns, cells, gap)
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.entry import Entry
+from fairbank.bank.entry import Entry, Kind
 from fairbank.bank.ledger import Done
 from fairbank.bank.project import Member, Project
 from fairbank.bank.query import Page, Usage
@@ -96,6 +96,11 @@ def sums(entry: Entry) -> answers.Sums:
 
 
 def entry_row(entry: Entry, run: RunRecord | None) -> answers.EntryRow:
+    """An entry with the job that it is about; a job that was refused has no record, so the refusal itself tells which."""
+    details = msgspec.json.decode(entry.details) if entry.details else None
+    cluster, job_id = (run.run.cluster, run.run.job_id) if run else (None, None)
+    if details and entry.kind in (Kind.REFUSAL, Kind.DECLINED):
+        cluster, job_id = run_of(msgspec.convert(details, Refusal))
     return answers.EntryRow(
         id=entry.id,
         seq=entry.seq,
@@ -103,13 +108,13 @@ def entry_row(entry: Entry, run: RunRecord | None) -> answers.EntryRow:
         kind=entry.kind.value,
         amount=entry.amount,
         run=entry.run,
-        cluster=run.run.cluster if run else None,
-        job_id=run.run.job_id if run else None,
+        cluster=cluster,
+        job_id=job_id,
         owner_uid=entry.owner,
         actor=entry.actor,
         acting_as=entry.acting_as,
         comment=entry.comment,
-        details=msgspec.json.decode(entry.details) if entry.details else None,
+        details=details,
         deposited=entry.deposited,
         charged=entry.charged,
         held=entry.held,

@@ -85,5 +85,5 @@ def _books(store: Store, clock: Clock) -> Iterator[Check]:
     since = Instant(clock.now() - _LATE_SECONDS)
     with store.reading() as reader:
         overdue, expired = len(reader.overdue(since, 1_000)), len(reader.expired(since, 1_000))
-    what = f"{overdue} holds are long past their deadline, {expired} allocations long past their end"
+    what = f"long past their time: {overdue} of the holds, {expired} of the allocations"
     yield Check(what, not overdue and not expired, "run the server: it sweeps every minute")

@@ -29,10 +29,10 @@ def round_up(exact: Fraction) -> SuMinutes:
     return SuMinutes(-(-exact.numerator // exact.denominator))
 
 
-def parse_su(text: str, *, field: str = "amount", default: str = "h") -> SuMinutes:
+def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int = 1) -> SuMinutes:
     """Read `100`, `12.5`, `1,200`, `90m`, `20k`, `1.5M` as SU-minutes; no suffix means SU (hours).
 
-    Raises Malformed, naming `field`, for anything else, for amounts finer than a minute, below 1, or above AMOUNT_MAX.
+    Raises Malformed, naming `field`, for anything else, for amounts finer than a minute, below `least` minutes, or above AMOUNT_MAX.
     """
     match = _AMOUNT.fullmatch(text)
     if match is None:
@@ -46,32 +46,35 @@ def parse_su(text: str, *, field: str = "amount", default: str = "h") -> SuMinut
         raise Malformed(
             f"{text[:40]!r} is finer than one SU-minute", field=field, remedy="the bank counts whole minutes; write for example 0.25 or 15m"
         )
-    return amount(-minutes if sign == "-" else minutes, field=field)
+    return amount(-minutes if sign == "-" else minutes, field=field, least=least)
 
 
-def amount(minutes: int, *, field: str = "amount") -> SuMinutes:
-    """`minutes` as an amount that may be moved: at least 1, at most AMOUNT_MAX. Raises Malformed, naming `field`."""
-    if minutes < 1:
-        raise Malformed(
-            f"{minutes} SU-minutes cannot be moved", field=field, remedy="an amount is at least 1 minute; to take credit away use withdraw"
-        )
+def amount(minutes: int, *, field: str = "amount", least: int = 1) -> SuMinutes:
+    """`minutes` as an amount: at least 1 (or `least`), at most AMOUNT_MAX. Raises Malformed, naming `field`."""
+    if minutes < least:
+        rule = "an amount is at least one SU-minute: 1m" if least else "an amount is 0 or more"
+        raise Malformed(f"{show_su(minutes)} SU is too small an amount", field=field, remedy=rule)
     if minutes > AMOUNT_MAX:
         raise Malformed(f"{minutes} SU-minutes is more than the bank counts in one entry", field=field, remedy=f"at most {AMOUNT_MAX}")
     return SuMinutes(minutes)
 
 
-def show_su(minutes: int, *, units: str = "h", separators: bool = False) -> str:
-    """An amount for people, in SU unless `units` says otherwise; two decimals only where it is not whole.
+def show_su(minutes: int, *, units: str = "h", separators: bool = False, decimals: int | None = None, down: bool = False) -> str:
+    """An amount for people, in SU unless `units` says otherwise; two decimals only where it is not whole, or as many as `decimals` says.
+
+    To the nearest, a half away from zero; with `down` never more than it is, for what somebody may still draw.
 
     >>> show_su(3600), show_su(25), show_su(-90), show_su(7_200_000, separators=True)
     ('60', '0.42', '-1.50', '120,000')
+    >>> show_su(25, down=True), show_su(-25, down=True), show_su(3600, decimals=2), show_su(90, decimals=0)
+    ('0.41', '-0.42', '60.00', '2')
     """
-    hundredths, rest = divmod(abs(minutes) * 100, WORTH[units])
-    hundredths += 2 * rest >= WORTH[units]
-    sign = "-" if minutes < 0 and hundredths else ""
-    whole, decimals = divmod(hundredths, 100)
-    text = f"{whole:,}" if separators else str(whole)
-    return f"{sign}{text}.{decimals:02}" if decimals else f"{sign}{text}"
+    places = 2 if decimals is None else decimals
+    parts, worth = minutes * 10**places, WORTH[units]
+    shown = parts // worth if down else (2 * abs(parts) + worth) // (2 * worth) * (1 if minutes >= 0 else -1)
+    whole, rest = divmod(abs(shown), 10**places)
+    text = f"{'-' if shown < 0 else ''}{whole:{',' if separators else ''}}"
+    return f"{text}.{rest:0{places}}" if places and (rest or decimals) else text
 
 
 def type_su(minutes: int) -> str:

@@ -51,7 +51,8 @@ def transfer(book: Book, asked: Asked, wish: Transfer, policy: Policy) -> Outcom
     for each in (source, target):
         if each.state is not AllocationState.ACTIVE or each.end <= asked.at:
             # What staff froze stays where it is, and credit does not outlive its period; staff have withdraw and deposit.
-            return Refusal(reason=Reason.WRONG_STATE, allocation=each.id, resource=each.resource)
+            over = "its period is over" if each.state is AllocationState.ACTIVE else f"it is {each.state.value}"
+            return Refusal(reason=Reason.WRONG_STATE, allocation=each.id, resource=each.resource, about=f"allocation {each.id}: {over}")
     if wish.amount > source.own_available:
         return _too_little(source, wish.amount)
     richer = _deposited(target, wish.amount)
@@ -66,8 +67,11 @@ def transfer(book: Book, asked: Asked, wish: Transfer, policy: Policy) -> Outcom
 def refund(book: Book, asked: Asked, wish: Refund, policy: Policy) -> Outcome:
     """Give back part or all of a run's charge, to the allocation and the user that carried it."""
     known = book.runs.get(wish.run)
-    if known is None or known.state is not RunState.CHARGED:
-        return Refusal(reason=Reason.NO_HOLD if known is None else Reason.WRONG_STATE, run=str(wish.run))
+    if known is None:
+        return Refusal(reason=Reason.NO_HOLD, run=str(wish.run))
+    if known.state is not RunState.CHARGED:
+        about = f"the run is {known.state.value}, and only what was charged is refunded"
+        return Refusal(reason=Reason.WRONG_STATE, run=str(wish.run), about=about)
     left = known.charged - known.refunded
     amount = left if wish.amount is None else wish.amount
     if amount > left or amount == 0:

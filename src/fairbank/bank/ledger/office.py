@@ -20,8 +20,10 @@ def found(book: Book, asked: Asked, wish: Found, policy: Policy) -> Outcome:
     for each in book.projects.values():
         if (each.gname, each.gid, each.account, each.parent) == (wish.gname, wish.gid, wish.account, wish.parent):
             return Done(entry=0, project=each.id, again=True)
-        if each.gname == wish.gname or each.gid == wish.gid or each.account == wish.account:
-            return Refusal(reason=Reason.EXISTS, project=each.id)
+        same = [f"{name} {getattr(each, name)}" for name in ("gname", "gid", "account") if getattr(each, name) == getattr(wish, name)]
+        if same:
+            differs = ", but another parent" if len(same) == 3 else ""
+            return Refusal(reason=Reason.EXISTS, project=each.id, about=f"project {each.id} has {', '.join(same)}{differs}")
     if wish.parent is not None and wish.parent not in book.projects:
         return Refusal(reason=Reason.UNKNOWN_PROJECT, project=wish.parent)
     project = Project(id=next(book.project_ids), gname=wish.gname, gid=wish.gid, account=wish.account, parent=wish.parent)

@@ -12,7 +12,7 @@ from fairbank.bank.policy import Policy, fits
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import UserSums
 from fairbank.bank.wish import Amend, Asked, Expire, Open, SetCap
-from fairbank.values.time import Instant
+from fairbank.values.time import Instant, iso
 
 _replace = msgspec.structs.replace
 _encode = msgspec.json.Encoder().encode
@@ -23,7 +23,7 @@ def open_allocation(book: Book, asked: Asked, wish: Open, policy: Policy) -> Out
     if wish.project not in book.projects:
         return Refusal(reason=Reason.UNKNOWN_PROJECT, project=wish.project)
     if wish.end <= wish.start:
-        return Refusal(reason=Reason.BAD_PERIOD, project=wish.project, resource=wish.resource)
+        return Refusal(reason=Reason.BAD_PERIOD, project=wish.project, resource=wish.resource, about=_period(wish))
     if not fits(wish.credit_limit + wish.deposit):
         return Refusal(reason=Reason.TOO_LARGE, asked=wish.deposit, project=wish.project)
     other = overlapping(wish.start, wish.end, book.funds(wish.project, wish.resource))
@@ -71,7 +71,8 @@ def amend(book: Book, asked: Asked, wish: Amend, policy: Policy) -> Outcome:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
     state = old.state if wish.event is None else NEXT.get((old.state, wish.event))
     if state is None:
-        return Refusal(reason=Reason.WRONG_STATE, allocation=old.id, project=old.project, resource=old.resource)
+        about = f"allocation {old.id} is {old.state.value}, and {_states_for(wish.event)} allows {wish.event.value}" if wish.event else None
+        return Refusal(reason=Reason.WRONG_STATE, allocation=old.id, project=old.project, resource=old.resource, about=about)
     end = old.end if wish.end is None else wish.end
     if wish.event is AllocationEvent.END:
         end = Instant(min(end, max(asked.at, old.start + 1)))  # so that another may follow
@@ -95,15 +96,25 @@ def expire(book: Book, asked: Asked, wish: Expire, policy: Policy) -> Outcome:
     if old is None:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
     state = NEXT.get((old.state, AllocationEvent.END))
-    if state is None or asked.at < old.end:
-        return Refusal(reason=Reason.WRONG_STATE if state is None else Reason.NOT_DUE, allocation=old.id)
+    if state is None:
+        return Refusal(reason=Reason.WRONG_STATE, allocation=old.id, about=f"allocation {old.id} is {old.state.value}")
+    if asked.at < old.end:
+        return Refusal(reason=Reason.NOT_DUE, allocation=old.id)
     new = _replace(old, state=state)
     return done(book.post(asked, Kind.TERMS, 0, new, details=terms_of(new)), new)
 
 
+def _states_for(event: AllocationEvent) -> str:
+    return "only " + " or ".join(before.value for before, each in NEXT if each is event)
+
+
+def _period(terms: Open | Allocation) -> str:
+    return f"start {iso(terms.start)}, end {iso(terms.end)}"
+
+
 def _objection(book: Book, old: Allocation, new: Allocation) -> Refusal | None:
     if new.end <= new.start:
-        return Refusal(reason=Reason.BAD_PERIOD, allocation=old.id, project=old.project, resource=old.resource)
+        return Refusal(reason=Reason.BAD_PERIOD, allocation=old.id, project=old.project, resource=old.resource, about=_period(new))
     other = overlapping(new.start, new.end, (each for each in book.funds(old.project, old.resource) if each.id != old.id))
     if other is not None:
         return Refusal(reason=Reason.OVERLAP, allocation=other.id, project=old.project, resource=old.resource)
