@@ -16,11 +16,13 @@ from fairbank.bank.wish import (
     Expire,
     Found,
     Hold,
+    IssueToken,
     Lapse,
     Open,
     Refund,
     Release,
     Request,
+    RevokeToken,
     SetCap,
     SetMember,
     Transfer,
@@ -32,7 +34,24 @@ from fairbank.values.units import SuMinutes, parse_su
 
 USERS = {"alice": 1001, "bob": 1002, "carol": 1003}
 NOBODY_KNOWS = 999
-OPTIONS = {"key", "note", "under", "with", "limit", "shared", "period", "from", "to", "until", "start", "ended", "billing", "seconds"}
+OPTIONS = {
+    "key",
+    "note",
+    "under",
+    "with",
+    "limit",
+    "shared",
+    "period",
+    "from",
+    "to",
+    "until",
+    "start",
+    "ended",
+    "billing",
+    "seconds",
+    "by",
+    "scope",
+}
 
 Options = dict[str, str]
 
@@ -77,11 +96,17 @@ class Cast:
         self.projects: dict[str, int] = {}
         self.parents: dict[int, int | None] = {}
         self.allocations: dict[str, int] = {}
+        self.tokens: dict[str, int] = {}
 
     def wish(self, line: str, now: Instant) -> Request:
         """The wish that a line tells. Raises AssertionError for a line that tells none."""
         words, options = options_of(line)
-        wish = self._of_run(words, options, now) or self._of_credit(words) or self._of_terms(words, options)
+        wish = (
+            self._of_run(words, options, now)
+            or self._of_credit(words)
+            or self._of_the_office(words, options)
+            or self._of_terms(words, options)
+        )
         if wish is None:
             raise AssertionError(f"cannot read {line!r}")
         return msgspec.structs.replace(wish, key=options.get("key"), comment=options.get("note"))
@@ -125,14 +150,25 @@ class Cast:
                 return SetCap(allocation=self._number(name), uid=USERS[user], cap=None if cap == "none" else su(cap))
         return None
 
-    def _of_terms(self, words: list[str], options: Options) -> Request | None:
+    def _of_the_office(self, words: list[str], options: Options) -> Request | None:
+        by = USERS[options["by"]] if "by" in options else None
         match words:
             case ["project", name]:
                 gid, under = 5_000 + sum(map(ord, name)), options.get("under")
                 return Found(gname=name, gid=gid, account=name, parent=self.projects.get(under, NOBODY_KNOWS) if under else None)
             case ["member", name, user, role]:
                 where = self.projects.get(name, NOBODY_KNOWS)
-                return SetMember(project=where, uid=USERS[user], role=None if role == "none" else Role(role))
+                return SetMember(project=where, uid=USERS[user], role=None if role == "none" else Role(role), by=by)
+            case ["token", label, user]:
+                scopes = tuple(options.get("scope", "read").split(","))
+                until = Instant(int(options.get("until", 1_000)))
+                return IssueToken(digest=label.encode(), uid=USERS[user], label=label, scopes=scopes, expires=until)
+            case ["revoke", label]:
+                return RevokeToken(token=self.tokens.get(label, NOBODY_KNOWS), uid=by)
+        return None
+
+    def _of_terms(self, words: list[str], options: Options) -> Request | None:
+        match words:
             case ["open", name, when]:
                 project, resource = self._fund(name)
                 start, end = period(when)

@@ -118,6 +118,8 @@ def _found_in(number: int, book: Book, lines: list[Entry]) -> list[Finding]:
             fold.office.check_project(project)
         for member in book.members.values():
             fold.office.check_member(member)
+        for token in book.tokens.values():
+            fold.office.check_token(token)
         if book.office != Office(fold.seq, fold.link):  # the store's audit compares the head of the office's book
             fold.findings.append(Finding(OFFICE, "its head was altered"))
     else:

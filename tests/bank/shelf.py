@@ -46,7 +46,7 @@ class Shelf:
         for each in allocations:
             drawn |= {(each.id, uid) for uid in needs.owners.get((each.project, each.resource), ())}
         taken = {(what, getattr(each, what)) for each in needs.founding for what in ("gname", "gid", "account")}
-        entries, opened, founded = len(self.journal) + 1, len(rows.allocations) + 1, len(rows.projects) + 1
+        entries, opened, founded, issued = len(self.journal) + 1, len(rows.allocations) + 1, len(rows.projects) + 1, len(rows.tokens) + 1
         return Book(
             allocations=allocations,
             runs=runs,
@@ -58,10 +58,12 @@ class Shelf:
                 if each.id in needs.projects or taken & {("gname", each.gname), ("gid", each.gid), ("account", each.account)}
             ],
             members=[rows.members[pair] for pair in needs.members if pair in rows.members],
+            tokens=[each for each in rows.tokens.values() if each.id in needs.tokens or each.digest in needs.digests],
             office=rows.office if needs.office else None,
             entry_ids=range(entries, entries + needs.entries),
             allocation_ids=range(opened, opened + needs.opens),
             project_ids=range(founded, founded + needs.founds),
+            token_ids=range(issued, issued + needs.issues),
         )
 
     def _put(self, book: Book) -> None:
@@ -75,5 +77,6 @@ class Shelf:
             rows.members.pop(pair, None)
             if pair in book.members:
                 rows.members[pair] = book.members[pair]
+        rows.tokens |= {number: book.tokens[number] for number in book.new_tokens | book.changed_tokens}
         rows.office = book.office or rows.office
         self.journal += book.entries

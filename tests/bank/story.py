@@ -48,7 +48,7 @@ LOOKS = {"left": "available", "held": "held", "charged": "charged", "limit": "cr
 
 def empty_book() -> Book:
     """A book with nothing in it and fresh numbers for everything."""
-    return Book(office=Office(), entry_ids=count(1), allocation_ids=count(1), project_ids=count(1))
+    return Book(office=Office(), entry_ids=count(1), allocation_ids=count(1), project_ids=count(1), token_ids=count(1))
 
 
 class Teller:
@@ -121,6 +121,8 @@ class Teller:
             self.cast.parents[yes.project] = self.book.projects[yes.project].parent
         if words[0] == "open" and yes.allocation is not None:
             self.cast.allocations[words[1]] = yes.allocation
+        if words[0] == "token" and yes.token is not None:
+            self.cast.tokens[words[1]] = yes.token
 
     def _compare(self, expected: list[str]) -> None:
         assert self.said is not None

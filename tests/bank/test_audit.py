@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from fairbank.bank.audit import Fold, Head
 from fairbank.bank.entry import Entry, Kind, link_of
 from fairbank.bank.run import UserSums
+from fairbank.cluster.job import Run
 from fairbank.values.units import SuMinutes
 from tests.bank.checks import books_of, findings
 from tests.bank.story import Teller, tell
@@ -22,6 +23,9 @@ EVERYTHING = """
     member physics alice pi
     member physics bob member
     member physics bob none
+    token laptop alice
+    token phone bob until 900 scope agent:darwin,write
+    revoke laptop
     open college/cpu 0..1000 with 20 shared yes
     open physics/cpu 0..500 with 100 limit 10 note annual-grant
     open physics/cpu:next 500..1000
@@ -125,7 +129,7 @@ def test_an_entry_added_with_a_fitting_link_is_found_by_the_row(told: Teller) ->
     assert "its row was altered" in found[0]
 
 
-ROWS = ["allocations", "runs", "users", "projects", "members"]
+ROWS = ["allocations", "runs", "users", "projects", "members", "tokens"]
 
 
 def field_values(row: Any) -> list[tuple[str, Any]]:
@@ -142,8 +146,10 @@ def field_values(row: Any) -> list[tuple[str, Any]]:
                 values.append((field, "other"))
             case bytes():
                 values.append((field, b"\2" * 32))
+            case Run():
+                values.append((field, value._replace(job_id=99)))
             case tuple():
-                values.append((field, value._replace(job_id=99)))  # type: ignore[attr-defined]
+                values.append((field, (*value, "write")))
             case _:
                 values.append((field, next(each for each in type(value) if each is not value)))
     return values
@@ -179,6 +185,7 @@ def test_an_added_row_is_found(told: Teller) -> None:
         (book.runs, run.run._replace(job_id=99), msgspec.structs.replace(run, id=9_999)),
         (book.users, (1, 4_321), UserSums(SuMinutes(0), SuMinutes(0), SuMinutes(600))),
         (book.projects, 99, msgspec.structs.replace(project, id=99)),
+        (book.tokens, 99, msgspec.structs.replace(book.tokens[1], id=99, digest=b"\3" * 32)),
         (book.members, (1, 4_321), msgspec.structs.replace(member, uid=4_321)),
     ]
     for rows, where, row in added:
@@ -261,3 +268,44 @@ def test_a_second_resolution_of_a_run_is_found(told: Teller, kind: Kind) -> None
     sums = {"deposited": last.deposited, "charged": last.charged + amount, "held": last.held, "overrun": last.overrun + amount}
     again = msgspec.structs.replace(charge, id=9_999, seq=last.seq + 1, kind=kind, amount=amount, key=None, details=details, **sums)
     assert heard(rewritten([*lines, again]), Head(last.book, 0, bytes(32)))
+
+
+# --- tokens ---
+
+
+def test_a_revocation_that_was_taken_out_of_the_row_is_found(told: Teller) -> None:
+    laptop = told.book.tokens[1]
+    assert laptop.revoked is not None
+    told.book.tokens[1] = msgspec.structs.replace(laptop, revoked=None)
+    assert altered(told, told.book.entries) == ["the row of token 1 was altered: revoked is None, due 0"]
+    told.book.tokens[1] = laptop
+
+
+@pytest.mark.parametrize("made_to_say", [{"revoked": None}, {"revoked": 5}, {"revoked": 5, "expires": 9_999}, {"revoked": 5, "uid": 7}])
+@pytest.mark.parametrize("of", ["laptop", "phone"])
+def test_an_entry_that_makes_another_token_of_one_that_is_there(told: Teller, of: str, made_to_say: dict[str, Any]) -> None:
+    """It is chained as it should be, and yet no entry of the bank's: only a token in use is revoked, and nothing else happens to it."""
+    office = books_of(told.book.entries)[0]
+    first = next(entry for entry in office if entry.kind is Kind.TOKEN and f'"{of}"' in (entry.details or ""))
+    facts = msgspec.json.decode(first.details or "") | made_to_say
+    again = msgspec.structs.replace(first, id=9_999, seq=len(office) + 1, details=msgspec.json.encode(facts).decode())
+    found = heard(rewritten([*office, again]), Head(0, 0, bytes(32)))
+    good = of == "phone" and made_to_say == {"revoked": 5}
+    assert [each for each in found if "this cannot follow" in each] == ([] if good else found)
+    assert bool(found) is not good
+
+
+def test_the_journal_holds_the_digest_of_a_secret() -> None:
+    told = tell("token laptop alice")
+    (entry,) = told.book.entries
+    assert (entry.kind, entry.book, entry.owner) == (Kind.TOKEN, 0, 1001)
+    assert msgspec.json.decode(entry.details or "") == {
+        "token": 1,
+        "digest": b"laptop".hex(),
+        "uid": 1001,
+        "label": "laptop",
+        "scopes": ["read"],
+        "created": 0,
+        "expires": 1000,
+        "revoked": None,
+    }

@@ -117,6 +117,10 @@ class Bank(RuleBasedStateMachine):
             for run, each in model.runs.items()
         }
         assert {pair: member.role.value for pair, member in rows.members.items()} == model.members
+        assert {
+            number: {what: getattr(token, what) for what in ("digest", "uid", "label", "scopes", "created", "expires", "revoked")}
+            for number, token in rows.tokens.items()
+        } == model.tokens
         assert len(rows.allocations) == len(model.allocations)
         assert len(rows.projects) == len(model.projects)
         overdraft = not self.policy.enforce or self.policy.overrun is Overrun.RECORD

@@ -10,7 +10,23 @@ from fairbank.bank.ledger import judge
 from fairbank.bank.needs import needs_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import Adjust, Amend, Asked, Charge, Deposit, Found, Hold, Note, Open, Request, SetCap, SetMember, Transfer
+from fairbank.bank.wish import (
+    Adjust,
+    Amend,
+    Asked,
+    Charge,
+    Deposit,
+    Found,
+    Hold,
+    IssueToken,
+    Note,
+    Open,
+    Request,
+    RevokeToken,
+    SetCap,
+    SetMember,
+    Transfer,
+)
 from fairbank.cluster.job import Run
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
@@ -91,3 +107,14 @@ def test_an_amendment_under_a_wrong_fund_does_not_overlap_unseen() -> None:
     assert isinstance(seen, Refusal)
     assert isinstance(unseen, Refusal)
     assert (seen.reason, unseen.reason) == (Reason.OVERLAP, Reason.UNKNOWN_ALLOCATION)
+
+
+def test_a_role_needs_the_roles_of_both() -> None:
+    needs = needs_of(asked(SetMember(project=3, uid=7, role=None, by=8), SetMember(project=4, uid=9, role=None)))
+    assert needs.members == {(3, 7), (3, 8), (4, 9)}
+
+
+def test_a_token_needs_those_of_its_secret_and_its_number() -> None:
+    issue = IssueToken(digest=b"d", uid=7, label="laptop", scopes=("read",), expires=Instant(9))
+    needs = needs_of(asked(issue, RevokeToken(token=4)))
+    assert (needs.digests, needs.tokens, needs.issues, needs.office) == ({b"d"}, {4}, 1, True)

@@ -28,6 +28,9 @@ WORLD = """
     charge 9 5
     deposit physics/cpu:next 1 key k
     freeze optics/cpu
+    member physics alice pi
+    member physics bob coordinator
+    token laptop alice
 """
 
 
@@ -124,6 +127,15 @@ def refused(line: str) -> Refusal:
             409,
             7,
         ),
+        ("revoke laptop by bob", "there is no such token, or it is valid no more.", ("list those there are: fairbank token list",), 404, 3),
+        ("token laptop bob", "this secret belongs to another token.", ("make a new secret",), 409, 7),
+        (
+            "member physics alice none by bob",
+            "nobody gives or takes a role at or above their own.",
+            ("ask a superuser",),
+            403,
+            4,
+        ),
         (
             "transfer 1 physics/cpu => optics/gpu",
             "credit moves only between allocations of one resource.",
@@ -193,7 +205,7 @@ def test_every_reason_has_a_sentence_a_status_and_an_exit_code() -> None:
     for reason in Reason:
         no = Refusal(reason=reason)
         assert sentence(no).startswith(reason.value)
-        assert (no.http, no.exit) in {(402, 5), (404, 3), (409, 7)}
+        assert (no.http, no.exit) in {(402, 5), (403, 4), (404, 3), (409, 7)}
 
 
 def test_an_overdrawn_allocation_is_shown_as_such() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Asked, Charge, Found, Hold, Open, Request
+from fairbank.bank.wish import Asked, Charge, Found, Hold, IssueToken, Open, Request
 from fairbank.cluster.job import Run
 from fairbank.service.bank import Bank
 from fairbank.store.contract import Reader, Store
@@ -79,6 +79,10 @@ def charge(number: int, amount: int, **more: Any) -> Charge:
 def late_charge(number: int, amount: int, *, project: int = 1, owner: int = ALICE, **more: Any) -> Charge:
     """A charge of a run whose hold never arrived."""
     return charge(number, amount, line=(project,), resource="cpu", owner=owner, start=START, partition="standard", **more)
+
+
+def token(label: str = "laptop", uid: int = ALICE, scopes: tuple[str, ...] = ("agent:darwin", "read"), expires: int = END) -> IssueToken:
+    return IssueToken(digest=b"\x00\xff'\\" + label.encode(), uid=uid, label=label, scopes=scopes, expires=Instant(expires))
 
 
 def fill(store: Store) -> None:

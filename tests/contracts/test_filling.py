@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.bank.token import Token
-from fairbank.bank.wish import Deposit
+from fairbank.bank.wish import Deposit, RevokeToken
 from fairbank.service.audit import Audit
 from fairbank.store.contract import Store
 from fairbank.store.memory import MemoryStore
-from fairbank.values.time import Instant
 from fairbank.values.trouble import Conflict
 from fairbank.values.units import SuMinutes
-from tests.contracts.centre import START, allocation, charge, contents, copied, fill, granted, hold, late_charge, project
+from tests.contracts.centre import START, allocation, charge, contents, copied, fill, granted, hold, late_charge, project, token
 from tests.contracts.places import Place
-
-TOKEN = Token(id=0, digest=b"d" * 32, uid=1001, label="laptop", scopes=("read", "agent:darwin"), created=Instant(1), expires=Instant(9))
 
 
 @pytest.fixture
@@ -25,7 +21,7 @@ def backup() -> Store:
     fill(store)
     granted(store, project("optics", 101, parent=1), hold(1, 100), hold(2, 50, key='odd\\"key', comment='a\\"b'), late_charge(3, 7))
     granted(store, charge(1, 55))
-    store.add_token(TOKEN)
+    granted(store, token(), token("phone"), RevokeToken(token=2))
     return store
 
 
@@ -52,7 +48,7 @@ def test_numbers_go_on_behind_the_backup(place: Place, backup: Store) -> None:
     copied(backup, one)
     granted(two, project("biology", 300), allocation(1, 5, resource="gpu"), hold(9, 1))
     granted(one, project("geology", 400), allocation(2, 5, resource="gpu"), late_charge(10, 1))
-    assert two.add_token(Token(**{name: getattr(TOKEN, name) for name in TOKEN.__struct_fields__} | {"digest": b"e"})) > 1
+    assert [each.token for each in granted(two, token("tablet"))] == [3]
     projects, _, allocations, _, runs, entries, *_ = contents(one)
     for rows, before in ((projects, 3), (allocations, 2), (runs, 3)):
         assert len({row.id for row in rows}) == len(rows) == before + 2
@@ -69,7 +65,7 @@ def test_a_store_that_is_not_empty_is_left_alone(store: Store, backup: Store) ->
 
 
 def test_a_token_alone_is_not_empty_either(store: Store) -> None:
-    store.add_token(TOKEN)
+    granted(store, token())
     with pytest.raises(Conflict), store.filling(replace=False):
         pytest.fail("there is nothing to be filled here")
 
@@ -92,6 +88,14 @@ def test_a_restore_that_fails_has_changed_nothing(store: Store, backup: Store, r
         _ = 1 / 0
     assert contents(store) == before
     granted(store, project("biology", 300), at=START + 1)
+
+
+def test_whoever_fills_is_told_what_was_revoked(store: Store) -> None:
+    granted(store, token(), token("phone"), RevokeToken(token=2), at=START)
+    with store.filling(replace=True) as filling:
+        assert filling.revoked() == {token("phone").digest: START}
+    with store.filling(replace=False) as filling:
+        assert filling.revoked() == {}
 
 
 def test_a_restore_may_run_while_others_read_and_write(sql_place: Place, backup: Store) -> None:

@@ -7,45 +7,109 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import pytest
 
+from fairbank.bank.entry import Kind
+from fairbank.bank.ledger import Done, Outcome, judge
+from fairbank.bank.needs import needs_of
+from fairbank.bank.policy import Policy
+from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.token import Token
-from fairbank.store.contract import Contention, Store
+from fairbank.bank.wish import Asked, IssueToken, RevokeToken
+from fairbank.service.audit import Audit
+from fairbank.store.contract import Store
 from fairbank.values.time import Instant
-from tests.contracts.centre import Look
+from tests.contracts.centre import ALICE, BOB, CAROL, Look, ask, contents, granted, token
 from tests.contracts.places import Place
 
 NOW, LATER = Instant(1_000), Instant(2_000)
-LAPTOP = Token(id=0, digest=b"\x00\xff'\\laptop", uid=1001, label="laptop", scopes=("read", "agent:darwin"), created=NOW, expires=LATER)
-PHONE = msgspec.structs.replace(LAPTOP, digest=b"phone", uid=1002, scopes=())
+LAPTOP, PHONE = token("laptop", expires=LATER), token("phone", BOB, (), LATER)
+
+
+def issued(store: Store, *wishes: IssueToken) -> list[int]:
+    """The numbers of new tokens."""
+    return [each.token or 0 for each in granted(store, *wishes, at=NOW)]
+
+
+def reason(outcomes: list[Outcome]) -> Reason:
+    (no,) = outcomes
+    assert isinstance(no, Refusal)
+    return no.reason
 
 
 def test_tokens_are_found_by_their_digest_and_by_their_owner(store: Store) -> None:
-    laptop, phone = store.add_token(LAPTOP), store.add_token(PHONE)
+    laptop, phone = issued(store, LAPTOP, PHONE)
     look = Look(store)
-    assert look.token(LAPTOP.digest) == msgspec.structs.replace(LAPTOP, id=laptop)
+    kept = Token(id=laptop, digest=LAPTOP.digest, uid=ALICE, label="laptop", scopes=("agent:darwin", "read"), created=NOW, expires=LATER)
+    assert look.token(LAPTOP.digest) == kept
     assert look.token(b"other") is None
     assert [each.id for each in look.tokens(None)] == [laptop, phone]
-    assert [each.id for each in look.tokens(1002)] == [phone]
-    assert look.tokens(1003) == []
+    assert [each.scopes for each in look.tokens(BOB)] == [()]
+    assert look.tokens(CAROL) == []
 
 
 def test_a_revoked_token_stays_revoked(store: Store) -> None:
-    number = store.add_token(LAPTOP)
-    assert store.revoke_token(number, NOW)
-    assert not store.revoke_token(number, LATER)
+    (number,) = issued(store, LAPTOP)
+    granted(store, RevokeToken(token=number), at=NOW)
+    assert reason(ask(store, RevokeToken(token=number), at=LATER)) is Reason.UNKNOWN_TOKEN
     assert Look(store).token(LAPTOP.digest).revoked == NOW
 
 
-def test_there_is_nothing_to_revoke_of_a_token_that_is_unknown_or_expired(store: Store) -> None:
-    number = store.add_token(LAPTOP)
-    assert not store.revoke_token(number + 1, NOW)
-    assert not store.revoke_token(number, LATER)
+def test_there_is_nothing_to_revoke_of_a_token_that_is_unknown_or_expired_or_not_ones_own(store: Store) -> None:
+    (number,) = issued(store, LAPTOP)
+    for wish, at in (
+        (RevokeToken(token=number + 1), NOW),
+        (RevokeToken(token=number), LATER),
+        (RevokeToken(token=number, uid=BOB), NOW),
+    ):
+        assert reason(ask(store, wish, at=at)) is Reason.UNKNOWN_TOKEN
+    granted(store, RevokeToken(token=number, uid=ALICE), at=NOW)
 
 
-def test_one_digest_is_one_token(sql_place: Place) -> None:
+def test_one_digest_is_one_token(store: Store) -> None:
+    (number,) = issued(store, LAPTOP)
+    (again,) = granted(store, LAPTOP, at=NOW)
+    assert (again.token, again.again) == (number, True)
+    assert reason(ask(store, msgspec.structs.replace(LAPTOP, uid=BOB), at=NOW)) is Reason.TOKEN_TAKEN
+    assert len(Look(store).tokens(None)) == 1
+
+
+def test_a_token_made_and_revoked_in_one_batch(store: Store) -> None:
+    done = granted(store, LAPTOP, RevokeToken(token=1), PHONE, at=NOW)
+    assert [each.token for each in done] == [1, 1, 2]
+    assert [each.revoked for each in Look(store).tokens(None)] == [NOW, None]
+    assert Audit(store).verify().findings == ()
+
+
+def test_row_and_entry_are_written_together_or_not_at_all(store: Store) -> None:
+    issued(store, LAPTOP)
+    before = contents(store)
+    asked = [Asked(wish, NOW, 0) for wish in (PHONE, RevokeToken(token=1))]
+    with pytest.raises(ZeroDivisionError), store.transaction() as transaction:
+        book = transaction.book(needs_of(asked))
+        assert all(isinstance(judge(book, each, Policy()), Done) for each in asked)
+        transaction.write(book)
+        _ = 1 / 0
+    assert contents(store) == before
+    granted(store, *(each.wish for each in asked), at=NOW)
+    assert [(each.kind, each.owner) for each in contents(store)[5]] == [(Kind.TOKEN, uid) for uid in (ALICE, BOB, ALICE)]
+    assert Audit(store).verify().findings == ()
+
+
+def test_of_two_servers_that_revoke_a_token_one_does(place: Place) -> None:
+    stores = [place.open(), place.open()]
+    for number in range(1, 11):
+        issued(stores[0], token(f"t{number}"))
+        with ThreadPoolExecutor(2) as pool:
+            answers = [pool.submit(ask, store, RevokeToken(token=number), at=NOW) for store in stores]
+        assert sorted(isinstance(each.result()[0], Done) for each in answers) == [False, True]
+    assert Audit(stores[0]).verify().findings == ()
+
+
+def test_the_audit_finds_a_token_that_was_given_back_its_validity(sql_place: Place) -> None:
     store = sql_place.open()
-    store.add_token(LAPTOP)
-    with pytest.raises(Contention):
-        store.add_token(LAPTOP)
+    (number,) = issued(store, LAPTOP)
+    granted(store, RevokeToken(token=number), at=NOW)
+    sql_place.run("UPDATE token SET revoked_at = NULL")
+    assert [each.what for each in Audit(store).verify().findings] == ["the row of token 1 was altered: revoked is None, due 1000"]
 
 
 def test_a_nonce_is_spent_once_until_it_expires(store: Store) -> None:

@@ -12,12 +12,28 @@ from fairbank.bank.project import Role
 from fairbank.bank.query import AllocationQuery, Page
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunState
-from fairbank.bank.wish import Amend, Asked, Deposit, Lapse, Note, Refund, Release, Request, SetCap, SetMember, Transfer
+from fairbank.bank.wish import Amend, Asked, Deposit, Lapse, Note, Refund, Release, Request, RevokeToken, SetCap, SetMember, Transfer
 from fairbank.service.audit import Audit
 from fairbank.store.contract import Contention, Store
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
-from tests.contracts.centre import ALICE, BOB, END, START, allocation, ask, charge, contents, fill, granted, hold, job, late_charge, project
+from tests.contracts.centre import (
+    ALICE,
+    BOB,
+    END,
+    START,
+    allocation,
+    ask,
+    charge,
+    contents,
+    fill,
+    granted,
+    hold,
+    job,
+    late_charge,
+    project,
+    token,
+)
 from tests.contracts.places import Place
 
 
@@ -122,6 +138,7 @@ def test_every_kind_of_wish_leaves_books_that_pass_the_audit(store: Store) -> No
     granted(store, hold(1, 100), hold(2, 10, owner=BOB), late_charge(3, 7), Note(details='{"as":7}'))
     ask(store, hold(4, 100, owner=BOB), hold(5, 10_000), hold(6, 1, project=3), Amend(allocation=1, project=1, resource="cpu", end=END))
     granted(store, charge(1, 40), Release(run=job(2), ended=START, outcome="NODE_FAIL"), Refund(run=job(3)))
+    granted(store, token(), token("phone"), RevokeToken(token=1))
     granted(store, hold(7, 5, until=START + 60))
     granted(store, Lapse(run=job(7)), at=START + 61)
     granted(store, Amend(allocation=1, project=1, resource="cpu", end=Instant(END + 1), shared=True, credit_limit=SuMinutes(3)))

@@ -20,16 +20,18 @@ KEYS = {
     "project": ("id",),
     "member": ("project", "uid"),
     "office": ("id",),
+    "token": ("id",),
 }
-"""The tables that the audit vouches for, and what tells their rows apart."""
+"""The tables that the audit vouches for, and what tells their rows apart. Nonces are spent and forgotten, and say nothing of the books."""
 
 FAR = 10**9  # from every number that is used
 _BOOK_OF = {"journal": "book", "allocation": "id", "run": "allocation", "user_sum": "allocation"}
-_UNIQUE = {"journal": ("key",), "project": ("gname", "gid", "account")}
+_UNIQUE = {"journal": ("key",), "project": ("gname", "gid", "account"), "token": ("digest",)}
 _WORDS = {
     ("journal", "kind"): {"deposit": "withdraw"},
     ("allocation", "state"): {"active": "frozen"},
     ("run", "state"): {"charged": "released", "released": "charged", "held": "lapsed", "lapsed": "held"},
+    ("token", "scopes"): {"read": "read write", "agent:local write": "agent:other write"},
     ("member", "role"): {"pi": "member", "member": "pi"},
 }
 _NUMBERS = frozenset({"id", "book", "seq", "run", "allocation", "project", "parent", "uid", "owner", "gid", "job_id"})

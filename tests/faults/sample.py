@@ -14,12 +14,14 @@ from fairbank.bank.wish import (
     Deposit,
     Found,
     Hold,
+    IssueToken,
     Lapse,
     Note,
     Open,
     Refund,
     Release,
     Request,
+    RevokeToken,
     SetCap,
     SetMember,
     Transfer,
@@ -52,6 +54,11 @@ def wishes() -> list[Request]:
         SetMember(project=2, uid=1003, role=Role.MEMBER),
         SetMember(project=2, uid=1003, role=None),
         Note(details="somebody acted as user 1002"),
+        _token("laptop", "read"),
+        _token("portal", "read"),
+        _token("local", "agent:local", "write"),
+        RevokeToken(token=1, uid=1002),
+        RevokeToken(token=1, comment="no"),
         _open(1, 6_000),
         _open(2, 9_000),
         Deposit(allocation=1, amount=SuMinutes(500), key="deposit", comment="more"),
@@ -76,6 +83,10 @@ def wishes() -> list[Request]:
 def _open(project: int, deposit: int) -> Open:
     start, end = Instant(BEGIN - YEAR), Instant(BEGIN + YEAR)
     return Open(project=project, resource="cpu", category="research", start=start, end=end, deposit=SuMinutes(deposit), comment="committee")
+
+
+def _token(label: str, *scopes: str) -> IssueToken:
+    return IssueToken(digest=label.encode() * 4, uid=1002, label=label, scopes=scopes, expires=Instant(BEGIN + YEAR))
 
 
 def _run(number: int) -> Run:

@@ -12,6 +12,7 @@ import pytest
 
 from fairbank.bank.entry import OFFICE, Kind
 from fairbank.service.audit import Audit
+from fairbank.store import schema
 from fairbank.store.contract import Store
 from tests.faults.auditing import store_at
 from tests.faults.books import Books, Row
@@ -80,6 +81,10 @@ def tried(sample: Sample, tell: Tell, forgeries: Callable[[str], Iterable[Forger
     assert sample.found() == set()
 
 
+def test_no_table_of_the_books_is_left_out() -> None:
+    assert set(KEYS) == set(schema.metadata.tables) - {"nonce"}
+
+
 @pytest.mark.slow
 def test_every_column(sample: Sample, tell: Tell) -> None:
     tried(sample, tell, lambda table: alterations(table, sample.some(table)))
@@ -121,6 +126,18 @@ def test_whole_books_are_emptied(sample: Sample) -> None:
         for entry in kept:
             if entry["book"] == book:
                 insert(sample.books, "journal", entry)
+    assert sample.found() == set()
+
+
+@pytest.mark.slow
+def test_a_token_made_good_again(sample: Sample) -> None:
+    (revoked,) = [row for row in sample.rows("token") if row["revoked_at"] is not None]
+    for change in ("revoked_at = NULL", "revoked_at = revoked_at + 1000000", "expires_at = expires_at + 86400", "scopes = 'read  write'"):
+        sample.books.change(f"UPDATE token SET {change} WHERE id = :id", id=revoked["id"])
+        assert sample.found() == {OFFICE}, change
+        sample.books.change("DELETE FROM token WHERE id = :id", id=revoked["id"])
+        assert sample.found() == {OFFICE}
+        insert(sample.books, "token", revoked)
     assert sample.found() == set()
 
 

@@ -14,13 +14,17 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, create_engine, event, inspect
 
+from fairbank.bank.entry import Kind
+from fairbank.bank.ledger.tokens import ADOPTED
+from fairbank.bank.wish import Note, RevokeToken
+from fairbank.service.audit import Audit
 from fairbank.store import migrating
 from fairbank.store.migrating import migrate
 from fairbank.store.opening import open_store
 from fairbank.store.schema import REVISION, metadata
 from fairbank.store.sqlite_driver import driver
 from fairbank.values.trouble import Conflict, Unknown, Unreachable
-from tests.contracts.centre import contents, fill
+from tests.contracts.centre import contents, fill, granted, token
 from tests.contracts.places import Place
 from tests.support.postgres import PostgresServer
 
@@ -60,6 +64,32 @@ def test_migrating_twice_changes_nothing(sql_place: Place) -> None:
     before = contents(store)
     assert not migrate(sql_place.url)
     assert contents(store) == before
+
+
+def test_tokens_from_before_the_journal_knew_them_get_their_entries(sql_place: Place) -> None:
+    store = sql_place.open()
+    fill(store)
+    granted(store, Note(details="token 1 made: 'laptop' of user 1001, read write, until 1970-01-01T02:46:40Z"))
+    digest = "'\\x{}'" if sql_place.is_postgres else "x'{}'"
+    for number, revoked in ((1, "NULL"), (2, "1500")):
+        row = f"{number}, {digest.format(f'0{number}' * 32)}, 1001, 'laptop', 'read write', 1000, 10000, {revoked}"
+        sql_place.run(f"INSERT INTO token VALUES ({row})")
+    if sql_place.is_postgres:
+        sql_place.run("SELECT setval('token_id_seq', 2)")
+    before = contents(store)
+    assert [each.what for each in Audit(store).verify().findings] == [
+        f"the row of token {number} was added: the journal knows nothing of it" for number in (1, 2)
+    ]
+    sql_place.run("UPDATE alembic_version SET version_num = '0003'")
+    assert migrate(sql_place.url)
+    after = contents(store)
+    adopted = [each for each in after[5] if each not in before[5]]
+    assert [(each.book, each.kind, each.actor, each.owner, each.comment) for each in adopted] == [(0, Kind.TOKEN, 0, 1001, ADOPTED)] * 2
+    assert (after[:5], after[7]) == (before[:5], before[7])
+    assert Audit(store).verify().findings == ()
+    granted(store, RevokeToken(token=1), token("phone"))
+    assert Audit(store).verify().findings == ()
+    assert not migrate(sql_place.url)
 
 
 def test_memory_needs_no_migration() -> None:

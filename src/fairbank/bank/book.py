@@ -13,6 +13,7 @@ from fairbank.bank.allocation import NO_LINK, Allocation
 from fairbank.bank.entry import OFFICE, Entry, Kind, link_of
 from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.run import RunRecord, UserSums
+from fairbank.bank.token import Token
 from fairbank.bank.wish import Asked, digest
 from fairbank.cluster.job import Run
 
@@ -41,10 +42,12 @@ class Book:
         known: Iterable[Entry] = (),
         projects: Iterable[Project] = (),
         members: Iterable[Member] = (),
+        tokens: Iterable[Token] = (),
         office: Office | None = None,
         entry_ids: Iterable[int] = (),
         allocation_ids: Iterable[int] = (),
         project_ids: Iterable[int] = (),
+        token_ids: Iterable[int] = (),
     ) -> None:
         self.allocations = {each.id: each for each in allocations}
         self.runs: dict[Run, RunRecord] = {each.run: each for each in runs}
@@ -52,8 +55,10 @@ class Book:
         self.known = {each.key: each for each in known if each.key is not None}
         self.projects = {each.id: each for each in projects}
         self.members = {(each.project, each.uid): each for each in members}
+        self.tokens = {each.id: each for each in tokens}
         self.office = office
-        self.entry_ids, self.allocation_ids, self.project_ids = iter(entry_ids), iter(allocation_ids), iter(project_ids)
+        self.entry_ids, self.allocation_ids = iter(entry_ids), iter(allocation_ids)
+        self.project_ids, self.token_ids = iter(project_ids), iter(token_ids)
         self._by_fund: dict[tuple[int, str], list[int]] = {}
         for each in self.allocations.values():
             self._by_fund.setdefault((each.project, each.resource), []).append(each.id)
@@ -65,6 +70,8 @@ class Book:
         self.changed_users: set[tuple[int, int]] = set()
         self.new_projects: set[int] = set()
         self.changed_members: set[tuple[int, int]] = set()
+        self.new_tokens: set[int] = set()
+        self.changed_tokens: set[int] = set()
 
     def funds(self, project: int, resource: str) -> list[Allocation]:
         """The project's own allocations of the resource, whatever their period and state."""
@@ -180,3 +187,13 @@ class Book:
         else:
             self.members[project, uid] = Member(project, uid, role)
         self.changed_members.add((project, uid))
+
+    def add_token(self, token: Token) -> None:
+        self.tokens[token.id] = token
+        self.new_tokens.add(token.id)
+
+    def put_token(self, token: Token) -> None:
+        """Replace a token."""
+        self.tokens[token.id] = token
+        if token.id not in self.new_tokens:
+            self.changed_tokens.add(token.id)

@@ -42,6 +42,7 @@ class Kind(Enum):
     DECLINED = "declined"
     PROJECT = "project"
     MEMBER = "member"
+    TOKEN = "token"  # noqa: S105 (no secret, but what the entry is about)
     NOTE = "note"
 
 

@@ -15,11 +15,13 @@ from fairbank.bank.wish import (
     Expire,
     Found,
     Hold,
+    IssueToken,
     Lapse,
     Note,
     Open,
     Refund,
     Release,
+    RevokeToken,
     SetCap,
     SetMember,
     Transfer,
@@ -33,8 +35,8 @@ class Needs(msgspec.Struct, kw_only=True):
 
     `allocations` by number, `funds` by project and resource, `runs` with their allocations, entries by their `keys`,
     `caps` as (allocation, user), user sums for `owners` in whatever allocations they may draw on, `projects` and those
-    that a `founding` would collide with, `members` by project and user. `entries`, `opens`, `founds` count the fresh
-    numbers wanted at most.
+    that a `founding` would collide with, `members` by project and user, `tokens` by number and by their `digests`.
+    `entries`, `opens`, `founds`, `issues` count the fresh numbers wanted at most.
     """
 
     allocations: set[int] = msgspec.field(default_factory=set)
@@ -46,9 +48,12 @@ class Needs(msgspec.Struct, kw_only=True):
     projects: set[int] = msgspec.field(default_factory=set)
     founding: list[Found] = msgspec.field(default_factory=list)
     members: set[tuple[int, int]] = msgspec.field(default_factory=set)
+    tokens: set[int] = msgspec.field(default_factory=set)
+    digests: set[bytes] = msgspec.field(default_factory=set)
     entries: int = 0
     opens: int = 0
     founds: int = 0
+    issues: int = 0
     office: bool = False
 
 
@@ -89,7 +94,14 @@ def needs_of(batch: Sequence[Asked], *, office: bool = False) -> Needs:
                     needs.projects.add(wish.parent)
             case SetMember():
                 needs.projects.add(wish.project)
-                needs.members.add((wish.project, wish.uid))
+                needs.members |= {(wish.project, uid) for uid in (wish.uid, wish.by) if uid is not None}
+                needs.office = True
+            case IssueToken():
+                needs.digests.add(wish.digest)
+                needs.issues += 1
+                needs.office = True
+            case RevokeToken():
+                needs.tokens.add(wish.token)
                 needs.office = True
             case Note():
                 needs.office = True

@@ -16,6 +16,14 @@ class Role(Enum):
     MEMBER = "member"
 
 
+# Nobody gives or takes a role at or above their own.
+GRANTS: Mapping[Role, frozenset[Role]] = {
+    Role.PI: frozenset({Role.COORDINATOR, Role.MEMBER}),
+    Role.COORDINATOR: frozenset({Role.MEMBER}),
+    Role.MEMBER: frozenset(),
+}
+
+
 class Project(msgspec.Struct, frozen=True, kw_only=True):
     """A Unix group with a Slurm account of its own; a project may draw on the shared credit of its parents."""
 

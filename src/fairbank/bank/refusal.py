@@ -36,10 +36,13 @@ class Reason(Enum):
     BAD_PERIOD = "an allocation ends after it starts"
     UNKNOWN_ALLOCATION = "there is no such allocation"
     UNKNOWN_PROJECT = "there is no such project"
+    UNKNOWN_TOKEN = "there is no such token, or it is valid no more"  # noqa: S105 (a sentence)
+    TOKEN_TAKEN = "this secret belongs to another token"  # noqa: S105 (a sentence)
+    ROLE_ABOVE = "nobody gives or takes a role at or above their own"
     EXISTS = "a project with this group, gid or account exists with other content"
 
 
-_PAYMENT, _MISSING, _CONFLICT = 402, 404, 409
+_PAYMENT, _FORBIDDEN, _MISSING, _CONFLICT = 402, 403, 404, 409
 _STATUS = {
     Reason.OVERDRAWN: _PAYMENT,
     Reason.CAPPED: _PAYMENT,
@@ -49,9 +52,11 @@ _STATUS = {
     Reason.TOO_MUCH_BACK: _PAYMENT,
     Reason.UNKNOWN_ALLOCATION: _MISSING,
     Reason.UNKNOWN_PROJECT: _MISSING,
+    Reason.UNKNOWN_TOKEN: _MISSING,
     Reason.NO_HOLD: _MISSING,
+    Reason.ROLE_ABOVE: _FORBIDDEN,
 }
-_EXIT = {_PAYMENT: 5, _MISSING: 3, _CONFLICT: 7}
+_EXIT = {_PAYMENT: 5, _FORBIDDEN: 4, _MISSING: 3, _CONFLICT: 7}
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,5 +152,8 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.BAD_PERIOD: "choose an end after the start",
     Reason.UNKNOWN_ALLOCATION: "list those there are: fairbank alloc list",
     Reason.UNKNOWN_PROJECT: "list those there are: fairbank project list",
+    Reason.UNKNOWN_TOKEN: "list those there are: fairbank token list",
+    Reason.TOKEN_TAKEN: "make a new secret",
+    Reason.ROLE_ABOVE: "ask a superuser",
     Reason.EXISTS: "look at the project that has it: fairbank project list",
 }

@@ -175,15 +175,36 @@ class Found(Wish, frozen=True, kw_only=True, tag="found"):
 
 
 class SetMember(Wish, frozen=True, kw_only=True, tag="member"):
-    """Give user `uid` a role in a project; None takes it away."""
+    """Give user `uid` a role in a project; None takes it away.
+
+    `by` is the user whose own role decides what may be given and taken, as it is when the wish is judged; None is staff, who may do all.
+    """
 
     project: int
     uid: int
     role: Role | None
+    by: int | None = None
+
+
+class IssueToken(Wish, frozen=True, kw_only=True, tag="issue-token"):
+    """Let whoever knows a secret sign in as user `uid` until `expires`. Of the secret the bank only ever sees `digest`, made with a key."""
+
+    digest: bytes
+    uid: int
+    label: str
+    scopes: tuple[str, ...]
+    expires: Instant
+
+
+class RevokeToken(Wish, frozen=True, kw_only=True, tag="revoke-token"):
+    """Make a token good for nothing from now on; `uid` is whose it must be, None lets it be anybody's."""
+
+    token: int
+    uid: int | None = None
 
 
 class Note(Wish, frozen=True, kw_only=True, tag="note"):
-    """Keep a fact that moves nothing: somebody acted as another user, a token was made."""
+    """Keep a fact that moves nothing: somebody acted as another user."""
 
     details: str
 
@@ -204,6 +225,8 @@ Request = (
     | SetCap
     | Found
     | SetMember
+    | IssueToken
+    | RevokeToken
     | Note
 )
 

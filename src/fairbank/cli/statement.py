@@ -23,7 +23,7 @@ PAGE = 1_000
 _ADDS, _TAKES = ("deposit", "transfer-in", "hold", "adjust", "charge"), ("withdraw", "transfer-out", "refund")
 _SIGNS = {**dict.fromkeys(_ADDS, "+"), **dict.fromkeys(_TAKES, "-")}
 _SAYS_NO = ("refusal", "declined")
-_TELLS_ONLY = frozenset({"open", "terms", "cap", *_SAYS_NO, "project", "member", "note"})
+_TELLS_ONLY = frozenset({"open", "terms", "cap", *_SAYS_NO, "project", "member", "token", "note"})
 
 
 def _amount(row: Row, look: Look) -> str:

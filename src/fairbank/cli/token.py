@@ -61,7 +61,7 @@ def _create(desk: Desk, options: Namespace) -> int:
     body = {"label": options.label, "scopes": scopes, "days": options.days}
     if options.user is not None:
         body["uid"] = desk.uid_of(options.user)
-    told = entry("note", None, {"token": options.label, "scopes": ",".join(scopes), "days": options.days})
+    told = entry("token", None, {"label": options.label, "scopes": ",".join(scopes), "days": options.days})
     posting = Posting("POST", "/token", body, [told], f"Make a token {options.label}?")
     if options.output is None or options.dry_run:
         return _tell(desk, post(desk, posting))
@@ -107,7 +107,7 @@ def _add_revoke(parser: Parser) -> None:
 
 
 def _revoke(desk: Desk, options: Namespace) -> int:
-    told = entry("note", None, {"revoked token": options.token})
+    told = entry("token", None, {"token": options.token, "revoked": "now"})
     answer = post(desk, Posting("DELETE", f"/token/{options.token}", None, [told], f"Revoke token {options.token}?"))
     return tell(desk, "fairbank.token/1", answer, f"token {options.token} is revoked")
 

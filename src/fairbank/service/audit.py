@@ -132,6 +132,8 @@ class _Walk:
             fold.office.check_project(project)
         for member in self._reader.scan_members():
             fold.office.check_member(member)
+        for token in self._reader.tokens(None):
+            fold.office.check_token(token)
         head = self._reader.office()
         if (head.seq, head.link) != (fold.seq, fold.link):
             self._findings.append(Finding(OFFICE, f"its head says entry number {head.seq}, the journal ends at {fold.seq}"))

@@ -13,6 +13,7 @@ import shlex
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -27,26 +28,30 @@ from fairbank.bank.project import Member, Project
 from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
+from fairbank.service.restored_tokens import RestoredTokens
 from fairbank.store.contract import Filling, Reader, Store
 from fairbank.values.time import Clock, iso
 from fairbank.values.trouble import Conflict, Forbidden, Malformed, Trouble, Unknown
 
-FORMAT = "fairbank.backup/1"
+FORMAT = "fairbank.backup/2"
+_BEFORE_TOKENS = "fairbank.backup/1"
+"""Its journal knows nothing of tokens."""
+
 _ROWS_AT_ONCE = 5_000
 _LINE_MAX = 1 << 20
 
 Progress = Callable[[int, int], None]
 
 # The tables in the order in which they can be filled: name, row type, how to read them, how to fill them.
-_TABLES: tuple[tuple[str, Any, Callable[[Reader], Iterable[Any]], Callable[[Filling, list[Any]], None]], ...] = (
-    ("project", Project, lambda reader: reader.scan_projects(), lambda filling, rows: filling.projects(rows)),
-    ("member", Member, lambda reader: reader.scan_members(), lambda filling, rows: filling.members(rows)),
-    ("allocation", Allocation, lambda reader: reader.scan_allocations(), lambda filling, rows: filling.allocations(rows)),
-    ("user", UserRow, lambda reader: reader.scan_users(), lambda filling, rows: filling.users(rows)),
-    ("run", RunRecord, lambda reader: reader.scan_runs(), lambda filling, rows: filling.runs(rows)),
-    ("entry", Entry, lambda reader: reader.scan_entries(), lambda filling, rows: filling.entries(rows)),
-    ("office", Office, lambda reader: [reader.office()], lambda filling, rows: filling.office(rows[0])),
-    ("token", Token, lambda reader: reader.tokens(None), lambda filling, rows: filling.tokens(rows)),
+_TABLES: tuple[tuple[str, Any, Callable[[Reader], Iterable[Any]], Callable[[Filling, RestoredTokens, list[Any]], None]], ...] = (
+    ("project", Project, lambda reader: reader.scan_projects(), lambda filling, tokens, rows: filling.projects(rows)),
+    ("member", Member, lambda reader: reader.scan_members(), lambda filling, tokens, rows: filling.members(rows)),
+    ("allocation", Allocation, lambda reader: reader.scan_allocations(), lambda filling, tokens, rows: filling.allocations(rows)),
+    ("user", UserRow, lambda reader: reader.scan_users(), lambda filling, tokens, rows: filling.users(rows)),
+    ("run", RunRecord, lambda reader: reader.scan_runs(), lambda filling, tokens, rows: filling.runs(rows)),
+    ("entry", Entry, lambda reader: reader.scan_entries(), lambda filling, tokens, rows: tokens.entries(rows)),
+    ("office", Office, lambda reader: [reader.office()], lambda filling, tokens, rows: tokens.office(rows[0])),
+    ("token", Token, lambda reader: reader.tokens(None), lambda filling, tokens, rows: tokens.tokens(rows)),
 )
 
 
@@ -110,10 +115,11 @@ class Backups:
         of = check(path)
         rows = 0
         with self._store.filling(replace=replace) as filling:
+            tokens = RestoredTokens(filling, self._clock.now(), journalled=_format(path) == FORMAT)
             for name, group in groupby(_lines(path), key=itemgetter(0)):
                 kind, fill = _FILL[name]
                 while chunk := [_row(line, kind) for line in islice(group, _ROWS_AT_ONCE)]:
-                    fill(filling, chunk)
+                    fill(filling, tokens, chunk)
                     rows += len(chunk)
                     if progress:
                         progress(rows, of)
@@ -147,20 +153,35 @@ def check(path: Path) -> int:
 _FILL = {name: (kind, fill) for name, kind, _, fill in _TABLES}
 
 
+def _format(path: Path) -> str:
+    """Raises Malformed for a file that is no backup."""
+    with _opened(path) as stream:
+        return _form_of(stream, path)
+
+
 def _lines(path: Path) -> Iterator[tuple[str, msgspec.Raw]]:
     """The rows of a backup with their tables. Raises Malformed at its end when it is not whole."""
+    with _opened(path) as stream:
+        _form_of(stream, path)
+        yield from _rows(stream, path)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[gzip.GzipFile]:
     try:
         with gzip.open(path, "rb") as stream:
-            head = _decode(stream.readline(_LINE_MAX), dict[str, Any], 1)
-            if head.get("format") != FORMAT:
-                raise Malformed(
-                    f"{path} is no backup of the form {FORMAT}", field="file", remedy="name a file made by: fairbank backup create"
-                )
-            yield from _rows(stream, path)
+            yield stream
     except (EOFError, zlib.error, gzip.BadGzipFile) as bad:
         raise Malformed(f"{path} is damaged: {bad}", field="file", remedy="use another backup") from bad
     except OSError as error:
         raise Unknown(f"cannot read {path}: {error.strerror}", field="file") from error
+
+
+def _form_of(stream: gzip.GzipFile, path: Path) -> str:
+    form = _decode(stream.readline(_LINE_MAX), dict[str, Any], 1).get("format")
+    if form not in (FORMAT, _BEFORE_TOKENS):
+        raise Malformed(f"{path} is no backup of the form {FORMAT}", field="file", remedy="name a file made by: fairbank backup create")
+    return str(form)
 
 
 def _rows(stream: gzip.GzipFile, path: Path) -> Iterator[tuple[str, msgspec.Raw]]:

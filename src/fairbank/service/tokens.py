@@ -10,17 +10,16 @@ import hashlib
 import secrets
 from collections.abc import Iterable
 
-import msgspec
-
+from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.token import Token
-from fairbank.bank.wish import Asked, Note
+from fairbank.bank.wish import Asked, IssueToken, RevokeToken
 from fairbank.service.askers import FULL, Asker
 from fairbank.service.counter import Counter
 from fairbank.service.rights import Do, demand
 from fairbank.store.contract import Store
 from fairbank.values import ids
 from fairbank.values.time import DAY, LAST_INSTANT, Clock, Instant, iso
-from fairbank.values.trouble import Forbidden, Malformed, Unauthenticated, Unknown
+from fairbank.values.trouble import Conflict, Forbidden, Malformed, Unauthenticated, Unknown
 
 AGENT = "agent:"
 DAYS_MAX = 731
@@ -28,7 +27,7 @@ LABEL_MAX = 64
 
 
 class Tokens:
-    """The use cases around tokens. Making one and taking one back are journalled in the office's book."""
+    """The use cases around tokens. They are made and taken back as wishes, so the office's book vouches for each row."""
 
     def __init__(self, store: Store, counter: Counter, clock: Clock, key: bytes) -> None:
         self._store, self._counter, self._clock, self._key = store, counter, clock, key
@@ -48,18 +47,18 @@ class Tokens:
             demand(asker, Do.MANAGE_TOKENS)
         now = self._clock.now()
         secret = new_secret()
-        token = Token(
-            id=0,
+        wish = IssueToken(
             digest=digest(secret, self._key),
             uid=owner,
             label=_checked_label(label),
             scopes=wanted,
-            created=now,
             expires=Instant(min(now + _checked_days(days) * DAY, LAST_INSTANT)),
         )
-        kept = msgspec.structs.replace(token, id=self._store.add_token(token))
-        self._note(asker, "made", kept)
-        return kept, secret
+        outcome = self._ask(asker, wish, now)
+        if not isinstance(outcome, Done) or outcome.token is None:
+            raise Conflict("this secret is in use already, so no token was made", remedy="ask again: the next secret is another")
+        token = Token(id=outcome.token, digest=wish.digest, uid=owner, label=wish.label, scopes=wanted, created=now, expires=wish.expires)
+        return token, secret
 
     def find(self, secret: str) -> Token:
         """The token of a secret. Raises Unauthenticated, saying whether it is unknown, revoked or expired; never repeats the secret."""
@@ -84,18 +83,16 @@ class Tokens:
     def revoke(self, asker: Asker, number: int) -> Token:
         """Take a token back, on all servers at once. Raises Unknown, for a token that is not there as for one of others; Forbidden."""
         _demand_write(asker)
+        owner = None if asker.superuser else asker.uid
+        outcome = self._ask(asker, RevokeToken(token=number, uid=owner), self._clock.now())
         with self._store.reading() as reader:
-            mine = reader.tokens(None if asker.superuser else asker.uid)
-        token = next((each for each in mine if each.id == number), None)
-        now = self._clock.now()
-        if token is None or not self._store.revoke_token(number, now):
+            token = next((each for each in reader.tokens(owner) if each.id == number), None)
+        if not isinstance(outcome, Done) or token is None:
             raise Unknown(f"there is no valid token {number}", field="token", remedy="list yours with: fairbank token list")
-        self._note(asker, "revoked", token)
-        return msgspec.structs.replace(token, revoked=now)
+        return token
 
-    def _note(self, asker: Asker, what: str, token: Token) -> None:
-        text = f"token {token.id} {what}: {token.label!r} of user {token.uid}, {' '.join(token.scopes)}, until {iso(token.expires)}"
-        self._counter.ask([Asked(Note(details=text), self._clock.now(), asker.actor, asker.acting_as)])
+    def _ask(self, asker: Asker, wish: IssueToken | RevokeToken, now: Instant) -> Outcome:
+        return self._counter.ask([Asked(wish, now, asker.actor, asker.acting_as)])[0]
 
 
 def new_secret() -> str:

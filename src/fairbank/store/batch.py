@@ -7,15 +7,16 @@ from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, update
+from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.book import Book, Office
 from fairbank.bank.needs import Needs
 from fairbank.bank.project import Project
 from fairbank.bank.run import RunRecord, UserSums
+from fairbank.bank.token import Token
 from fairbank.store import schema
-from fairbank.store.rows import Row, allocation_row, entry_of, member_of, member_row, project_of, project_row, run_row
+from fairbank.store.rows import Row, allocation_row, entry_of, member_of, member_row, project_of, project_row, run_row, token_of, token_row
 
 _ID = attrgetter("id")
 
@@ -45,8 +46,8 @@ class SqlTransaction(ABC):
         """Lock and read the allocations concerned, in the order of their numbers, and read the runs: as they are under the lock."""
 
     @abstractmethod
-    def _fresh(self, needs: Needs) -> tuple[Iterable[int], Iterable[int], Iterable[int]]:
-        """Numbers for new entries, allocations and projects."""
+    def _fresh(self, needs: Needs) -> tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]:
+        """Numbers for new entries, allocations, projects and tokens."""
 
     @abstractmethod
     def _write_batch(self, book: Book) -> None:
@@ -60,7 +61,7 @@ class SqlTransaction(ABC):
             self._loaded = {each.id: each for each in allocations}
         if needs.office:
             self._office = Office(*self._find("office")[0])
-        entry_ids, allocation_ids, project_ids = self._fresh(needs)
+        entry_ids, allocation_ids, project_ids, token_ids = self._fresh(needs)
         return Book(
             allocations=self._loaded.values(),
             runs=runs,
@@ -68,10 +69,12 @@ class SqlTransaction(ABC):
             known=map(entry_of, self._find("known", [list(needs.keys)])) if needs.keys else (),
             projects=self._projects(needs),
             members=map(member_of, self._find("members", columns(needs.members, 2))) if needs.members else (),
+            tokens=self._tokens(needs),
             office=self._office,
             entry_ids=entry_ids,
             allocation_ids=allocation_ids,
             project_ids=project_ids,
+            token_ids=token_ids,
         )
 
     def write(self, book: Book) -> None:
@@ -97,8 +100,16 @@ class SqlTransaction(ABC):
         names, gids, accounts = [each.gname for each in founding], [each.gid for each in founding], [each.account for each in founding]
         return map(project_of, self._find("projects", [list(needs.projects)], [names], [gids], [accounts]))
 
+    def _tokens(self, needs: Needs) -> Iterable[Token]:
+        """Those wanted by number, and those whose secret is the same."""
+        if not needs.tokens and not needs.digests:
+            return ()
+        t = schema.token.c
+        found = select(schema.token).where(or_(t.id.in_(sorted(needs.tokens)), t.digest.in_(sorted(needs.digests))))
+        return map(token_of, self._connection.execute(found))
+
     def _write_office(self, book: Book) -> None:
-        """Projects, members and the head of the office's book: rare, so any SQL will do."""
+        """Projects, members, tokens and the head of the office's book: rare, so any SQL will do."""
         if book.new_projects:
             self._insert(schema.project, [project_row(book.projects[number]) for number in sorted(book.new_projects)])
         if book.changed_members:
@@ -110,6 +121,12 @@ class SqlTransaction(ABC):
             left = [member_row(book.members[pair]) for pair in sorted(book.changed_members) if pair in book.members]
             if left:
                 self._insert(schema.member, left)
+        if book.new_tokens:
+            self._insert(schema.token, [token_row(book.tokens[number]) for number in sorted(book.new_tokens)])
+        if book.changed_tokens:
+            revoked = [{"number": number, "at": book.tokens[number].revoked} for number in sorted(book.changed_tokens)]
+            t = schema.token.c
+            self._connection.execute(update(schema.token).where(t.id == bindparam("number")).values(revoked_at=bindparam("at")), revoked)
         if book.office is not None and book.office != self._office:
             self._connection.execute(update(schema.office).values(seq=book.office.seq, link=book.office.link))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -89,6 +89,10 @@ class Transaction(Protocol):
 class Filling(Protocol):
     """An empty store being filled from a backup, in one transaction."""
 
+    def revoked(self) -> Mapping[bytes, Instant]:
+        """By their digests, when tokens were revoked in the books that are being replaced."""
+        ...
+
     def projects(self, rows: Sequence[Project]) -> None: ...
     def members(self, rows: Sequence[Member]) -> None: ...
     def allocations(self, rows: Sequence[Allocation]) -> None: ...
@@ -119,14 +123,6 @@ class Store(Protocol):
 
     def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
         """Remember a nonce until it expires; False when it was spent before, on any server. Durable before it returns."""
-        ...
-
-    def add_token(self, token: Token) -> int:
-        """Keep a token (its `id` is ignored) and return its number."""
-        ...
-
-    def revoke_token(self, number: int, now: Instant) -> bool:
-        """Whether there was such a token, still valid."""
         ...
 
     def close(self) -> None: ...

@@ -7,7 +7,7 @@ puts them up again inside its own transaction, so that no other session ever see
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Table, select, update
@@ -21,6 +21,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.store import schema
 from fairbank.store.rows import allocation_row, entry_row, member_row, project_row, run_row, token_row, user_row
+from fairbank.values.time import Instant
 from fairbank.values.trouble import Conflict
 
 # In this order a table may be filled, in the other emptied. Nonces are no part of a backup, and stay.
@@ -32,6 +33,7 @@ class SqlFilling(ABC):
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._revoked: dict[bytes, Instant] = {}
 
     @abstractmethod
     def _empty(self) -> None:
@@ -44,6 +46,9 @@ class SqlFilling(ABC):
     def begin(self, *, replace: bool) -> None:
         """Raises Conflict when there is something, and it is not to be replaced."""
         if replace:
+            t = schema.token.c
+            found = self._connection.execute(select(t.digest, t.revoked_at).where(t.revoked_at.is_not(None)))
+            self._revoked = {digest: Instant(at) for digest, at in found if isinstance(at, int)}  # SQLite keeps anything in any column
             self._empty()
             self.office(Office(0, NO_LINK))
         for table in TABLES:
@@ -53,6 +58,9 @@ class SqlFilling(ABC):
     @abstractmethod
     def end(self) -> None:
         """Everything is filled in: see to what is numbered next."""
+
+    def revoked(self) -> Mapping[bytes, Instant]:
+        return self._revoked
 
     def projects(self, rows: Sequence[Project]) -> None:
         self._insert(schema.project, map(project_row, rows))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-
-import msgspec
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.book import Book, Office
@@ -61,7 +59,7 @@ class MemoryStore:
             there = self._tables
             if not replace and (there.projects or there.entries or there.tokens):
                 raise Conflict("the books are not empty", remedy="restore into a new database, or say --replace")
-            filling = MemoryFilling()
+            filling = MemoryFilling({each.digest: each.revoked for each in there.tokens.values() if each.revoked is not None})
             yield filling
             with self._looking:
                 self._tables = filling.tables
@@ -73,23 +71,6 @@ class MemoryStore:
             if nonce in self._nonces:
                 return False
             self._nonces[nonce] = expires
-            return True
-
-    def add_token(self, token: Token) -> int:
-        """Keep a token (its `id` is ignored) and return its number."""
-        with self._turn, self._changing() as tables:
-            number = max(tables.tokens, default=0) + 1
-            tables.tokens[number] = msgspec.structs.replace(token, id=number)
-            return number
-
-    def revoke_token(self, number: int, now: Instant) -> bool:
-        """Whether there was such a token, still valid."""
-        with self._turn:
-            token = self._tables.tokens.get(number)
-            if token is None or token.revoked is not None or token.expires <= now:
-                return False
-            with self._changing() as tables:
-                tables.tokens[number] = msgspec.structs.replace(token, revoked=now)
             return True
 
     def close(self) -> None:
@@ -122,8 +103,12 @@ class MemoryTransaction:
 class MemoryFilling:
     """New tables, which take the place of the old ones when all is filled in."""
 
-    def __init__(self) -> None:
+    def __init__(self, revoked: Mapping[bytes, Instant]) -> None:
         self.tables = Tables()
+        self._revoked = revoked
+
+    def revoked(self) -> Mapping[bytes, Instant]:
+        return self._revoked
 
     def projects(self, rows: Sequence[Project]) -> None:
         self.tables.add_projects(rows)

@@ -60,10 +60,12 @@ class Tables:
             known=(self.keys[key] for key in needs.keys if key in self.keys),
             projects=self._projects(needs),
             members=(self.members[pair] for pair in needs.members if pair in self.members),
+            tokens=self._tokens(needs),
             office=self.office if needs.office else None,
             entry_ids=count(self.last_entry + 1),
             allocation_ids=count(max(self.allocations, default=0) + 1) if needs.opens else (),
             project_ids=count(max(self.projects, default=0) + 1) if needs.founds else (),
+            token_ids=count(max(self.tokens, default=0) + 1) if needs.issues else (),
         )
 
     def apply(self, book: Book) -> None:
@@ -72,6 +74,7 @@ class Tables:
         for pair in book.changed_members:
             self.members.pop(pair, None)
         self.add_members(book.members[pair] for pair in book.changed_members if pair in book.members)
+        self.tokens.update((number, book.tokens[number]) for number in book.new_tokens | book.changed_tokens)
         self.add_allocations(book.allocations[number] for number in book.touched)
         self.users.update((pair, book.users[pair]) for pair in book.changed_users)
         self.runs.update((run, book.runs[run]) for run in book.new_runs | book.changed_runs)
@@ -110,3 +113,8 @@ class Tables:
             for number, each in sorted(self.projects.items())
             if number in needs.projects or each.gname in gnames or each.gid in gids or each.account in accounts
         ]
+
+    def _tokens(self, needs: Needs) -> list[Token]:
+        if not needs.tokens and not needs.digests:
+            return []
+        return [each for number, each in sorted(self.tokens.items()) if number in needs.tokens or each.digest in needs.digests]

@@ -72,11 +72,12 @@ class PostgresTransaction(SqlTransaction):
                 raise Contention(f"run {each.run} arrived while its allocation was not locked yet")
         return allocations, runs
 
-    def _fresh(self, needs: Needs) -> tuple[Iterable[int], Iterable[int], Iterable[int]]:
+    def _fresh(self, needs: Needs) -> tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]:
         return (
             self._numbers.at_least(needs.entries, self._cursor),
             self._one_by_one("allocation_id"),
             self._one_by_one("project_id"),
+            self._one_by_one("token_id"),
         )
 
     def _one_by_one(self, name: str) -> Iterator[int]:

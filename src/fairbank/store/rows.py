@@ -185,12 +185,14 @@ def entry_row(entry: Entry) -> tuple[Any, ...]:
 
 def token_of(row: Row) -> Token:
     number, digest, uid, label, scopes, created, expires, revoked = row
+    if not isinstance(scopes, str):  # SQLite keeps anything in any column
+        raise Corrupt(f"token {number} cannot be read: {scopes!r} are no scopes", remedy="fairbank audit verify")
     return Token(
         id=number,
         digest=digest,
         uid=uid,
         label=label,
-        scopes=tuple(scopes.split()),
+        scopes=tuple(scopes.split(" ")) if scopes else (),
         created=created,
         expires=expires,
         revoked=revoked,

@@ -1,4 +1,4 @@
-"""What the SQL stores have in common: how a transaction begins and ends, reading, tokens."""
+"""What the SQL stores have in common: how a transaction begins and ends, reading."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
-from sqlalchemy import Connection, Engine, insert, update
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from fairbank.bank.token import Token
-from fairbank.store import schema
 from fairbank.store.batch import SqlTransaction
 from fairbank.store.contract import Contention, Filling, Reader, Transaction
 from fairbank.store.filling import SqlFilling
 from fairbank.store.reading import SqlReader
-from fairbank.store.rows import token_row
 from fairbank.store.troubles import as_troubles
 from fairbank.values.time import Instant
 from fairbank.values.trouble import Busy, Unreachable
@@ -71,22 +68,6 @@ class SqlStore(ABC):
             filling.begin(replace=replace)
             yield filling
             filling.end()
-
-    def add_token(self, token: Token) -> int:
-        """Keep a token (its `id` is ignored) and return its number."""
-        with self._writing() as connection:
-            _, *row = token_row(token)
-            _, *names = schema.token.c.keys()
-            kept = connection.execute(insert(schema.token).values(dict(zip(names, row, strict=True))))
-            (number,) = kept.inserted_primary_key or (0,)
-        return int(number)
-
-    def revoke_token(self, number: int, now: Instant) -> bool:
-        """Whether there was such a token, still valid."""
-        t = schema.token.c
-        valid = (t.id == number, t.revoked_at.is_(None), t.expires_at > now)
-        with self._writing_once() as connection:
-            return connection.execute(update(schema.token).where(*valid).values(revoked_at=now)).rowcount == 1
 
     def examine(self, demand: Callable[[Connection], None]) -> None:
         """Let `demand` look at the database before anything else does, and raise what it finds wrong."""

@@ -29,9 +29,9 @@ class SqliteTransaction(SqlTransaction):
         rows: list[Row] = self._driver.execute(_SQL[name], tables).fetchall()
         return rows
 
-    def _fresh(self, needs: Needs) -> tuple[Iterable[int], Iterable[int], Iterable[int]]:
-        entry, allocation, project = (count((last or 0) + 1) for last in self._find("last_ids")[0])
-        return entry, allocation, project
+    def _fresh(self, needs: Needs) -> tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]:
+        entry, allocation, project, token = (count((last or 0) + 1) for last in self._find("last_ids")[0])
+        return entry, allocation, project, token
 
     def _load(self, needs: Needs) -> tuple[list[Allocation], list[RunRecord]]:
         # Nothing can change between the two statements, so the runs may come first and say where they belong.

@@ -74,7 +74,7 @@ class Fold:
         elif entry.kind is Kind.CAP:
             self._cap(entry)
         elif self.book == OFFICE:
-            self.office.apply(entry.kind, _facts(entry.details or "{}"))
+            self.office.apply(entry, _facts(entry.details or "{}"))
 
     def _check_sums(self, entry: Entry, effect: Effect, closed: int) -> None:
         """`closed` is what the entry takes off the held sum beside its effect."""

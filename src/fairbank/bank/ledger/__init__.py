@@ -1,7 +1,7 @@
 """The ledger: every wish judged against a Book. `judge` is the only way anything enters the books.
 
 `runs` holds the rules of holds and charges, `credit` those of deposits and their like, `terms` those of allocations
-themselves, `office` those of projects and members.
+themselves, `office` those of projects and members, `tokens` those of tokens.
 """
 
 from fairbank.bank.ledger.judge import judge

@@ -10,7 +10,7 @@ import msgspec
 from fairbank.bank import wish as wishes
 from fairbank.bank.book import Book
 from fairbank.bank.entry import OFFICE, Entry, Kind
-from fairbank.bank.ledger import credit, office, runs, terms
+from fairbank.bank.ledger import credit, office, runs, terms, tokens
 from fairbank.bank.ledger.outcome import Done, Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason, Refusal
@@ -32,6 +32,8 @@ _RULES: Mapping[type, Callable[[Book, wishes.Asked, Any, Policy], Outcome]] = {
     wishes.SetCap: terms.set_cap,
     wishes.Found: office.found,
     wishes.SetMember: office.set_member,
+    wishes.IssueToken: tokens.issue,
+    wishes.RevokeToken: tokens.revoke,
     wishes.Note: office.note,
 }
 
@@ -77,6 +79,7 @@ def _again(entry: Entry) -> Outcome:
         allocation=entry.book if entry.book != OFFICE else None,
         run=entry.run,
         project=facts.get("project") if entry.book == OFFICE else None,
+        token=facts.get("token") if entry.kind is Kind.TOKEN else None,
         available=entry.deposited + entry.credit_limit - entry.charged - entry.held,
         written_off=facts.get("written_off", 0),
         again=True,

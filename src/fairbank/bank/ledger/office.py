@@ -8,7 +8,7 @@ from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Done, Outcome, done
 from fairbank.bank.policy import Policy
-from fairbank.bank.project import Project
+from fairbank.bank.project import GRANTS, Project
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, Found, Note, SetMember
 
@@ -39,14 +39,22 @@ def facts_of(project: Project) -> str:
 
 
 def set_member(book: Book, asked: Asked, wish: SetMember, policy: Policy) -> Outcome:
-    """Give a user a role in a project, or take it away."""
+    """Give a user a role in a project, or take it away; both by the roles as they are now, whatever the asker saw before."""
     if wish.project not in book.projects:
         return Refusal(reason=Reason.UNKNOWN_PROJECT, project=wish.project)
+    if wish.by is not None and not _may_grant(book, wish, wish.by):
+        return Refusal(reason=Reason.ROLE_ABOVE, project=wish.project)
     role = wish.role.value if wish.role else None
     details = _encode({"project": wish.project, "uid": wish.uid, "role": role}).decode()
     entry = book.post(asked, Kind.MEMBER, 0, None, owner=wish.uid, details=details)
     book.put_member(wish.project, wish.uid, wish.role)
     return done(entry, None, project=wish.project)
+
+
+def _may_grant(book: Book, wish: SetMember, by: int) -> bool:
+    asker, old = book.members.get((wish.project, by)), book.members.get((wish.project, wish.uid))
+    grants = GRANTS[asker.role] if asker else frozenset()
+    return bool(grants) and (old is None or old.role in grants) and (wish.role is None or wish.role in grants)
 
 
 def note(book: Book, asked: Asked, wish: Note, policy: Policy) -> Outcome:

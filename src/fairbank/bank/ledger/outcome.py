@@ -20,6 +20,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     allocation: int | None = None
     run: int | None = None
     project: int | None = None
+    token: int | None = None
     available: int = 0
     written_off: int = 0
     again: bool = False
@@ -28,7 +29,9 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 Outcome = Done | Refusal
 
 
-def done(entry: Entry, allocation: Allocation | None, *, written_off: int = 0, project: int | None = None) -> Done:
+def done(
+    entry: Entry, allocation: Allocation | None, *, written_off: int = 0, project: int | None = None, token: int | None = None
+) -> Done:
     """The answer that `entry` gives."""
     return Done(
         entry=entry.id,
@@ -36,6 +39,7 @@ def done(entry: Entry, allocation: Allocation | None, *, written_off: int = 0, p
         allocation=allocation.id if allocation else None,
         run=entry.run,
         project=project,
+        token=token,
         available=allocation.available if allocation else 0,
         written_off=written_off,
     )

@@ -56,6 +56,9 @@ SELECT nextval('allocation_id_seq')
 -- name: project_id
 SELECT nextval('project_id_seq')
 
+-- name: token_id
+SELECT nextval('token_id_seq')
+
 -- name: write
 -- Everything that a batch of holds and charges changes, in one statement.
 WITH

@@ -50,7 +50,8 @@ FROM json_each(?) AS wanted
 CROSS JOIN member ON member.project = json_extract(wanted.value, '$[0]') AND member.uid = json_extract(wanted.value, '$[1]')
 
 -- name: last_ids
-SELECT (SELECT max(id) FROM journal), (SELECT max(id) FROM allocation), (SELECT max(id) FROM project)
+SELECT (SELECT max(id) FROM journal), (SELECT max(id) FROM allocation), (SELECT max(id) FROM project),
+       (SELECT max(id) FROM token)
 
 -- name: write_sums
 UPDATE allocation SET deposited = ?, charged = ?, held = ?, overrun = ?, seq = ?, link = ? WHERE id = ?

@@ -1,0 +1,80 @@
+"""The rules of tokens: each is made once and revoked once, and the office's book says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from fairbank.bank.book import Book
+from fairbank.bank.entry import Entry, Kind
+from fairbank.bank.ledger.outcome import Done, Outcome, done
+from fairbank.bank.policy import Policy
+from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.token import Token
+from fairbank.bank.wish import Asked, IssueToken, RevokeToken
+from fairbank.values.time import Instant
+
+_encode = msgspec.json.Encoder().encode
+_replace = msgspec.structs.replace
+
+ADOPTED = "made before tokens were in the journal"
+RESTORED = "revoked before the restore"
+
+
+def issue(book: Book, asked: Asked, wish: IssueToken, policy: Policy) -> Outcome:
+    """Make a token. The same again is answered again; one secret is never two tokens."""
+    known = next((each for each in book.tokens.values() if each.digest == wish.digest), None)
+    if known is None:
+        token = Token(
+            id=next(book.token_ids),
+            digest=wish.digest,
+            uid=wish.uid,
+            label=wish.label,
+            scopes=wish.scopes,
+            created=asked.at,
+            expires=wish.expires,
+        )
+        entry = _enter(book, asked, token)
+        book.add_token(token)
+        return done(entry, None, token=token.id)
+    if (known.uid, known.label, known.scopes, known.expires) != (wish.uid, wish.label, wish.scopes, wish.expires):
+        return Refusal(reason=Reason.TOKEN_TAKEN)
+    return Done(entry=0, token=known.id, again=True)
+
+
+def revoke(book: Book, asked: Asked, wish: RevokeToken, policy: Policy) -> Outcome:
+    """Revoke a token. One of somebody else is answered like one that is not there."""
+    token = book.tokens.get(wish.token)
+    if token is None or wish.uid not in (None, token.uid) or token.revoked is not None or token.expires <= asked.at:
+        return Refusal(reason=Reason.UNKNOWN_TOKEN)
+    revoked = _replace(token, revoked=asked.at)
+    entry = _enter(book, asked, revoked)
+    book.put_token(revoked)
+    return done(entry, None, token=token.id)
+
+
+def facts_of(token: Token) -> str:
+    """The token as the journal keeps it, so that its row can be checked against it."""
+    facts = {
+        "token": token.id,
+        "digest": token.digest.hex(),
+        "uid": token.uid,
+        "label": token.label,
+        "scopes": token.scopes,
+        "created": token.created,
+        "expires": token.expires,
+        "revoked": token.revoked,
+    }
+    return _encode(facts).decode()
+
+
+def adopt(book: Book, tokens: Iterable[Token], at: Instant, comment: str) -> None:
+    """Enter in the journal what rows say already, older than their entries as they are. Nobody asked, so the actor is 0."""
+    for each in tokens:
+        carrier = IssueToken(digest=each.digest, uid=each.uid, label=each.label, scopes=each.scopes, expires=each.expires, comment=comment)
+        _enter(book, Asked(carrier, at, 0), each)
+
+
+def _enter(book: Book, asked: Asked, token: Token) -> Entry:
+    return book.post(asked, Kind.TOKEN, 0, None, owner=token.uid, details=facts_of(token))

@@ -1,0 +1,54 @@
+"""Tokens on their way back from a backup, with the entries that they need beyond those the backup has.
+
+A restore must not revive what was revoked since: where it replaces a store, the tokens revoked there stay revoked. And backups
+from before tokens were in the journal have rows of tokens without entries: those get them here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+
+import msgspec
+
+from fairbank.bank.book import Book, Office
+from fairbank.bank.entry import Entry
+from fairbank.bank.ledger.tokens import ADOPTED, RESTORED, adopt
+from fairbank.bank.token import Token
+from fairbank.store.contract import Filling
+from fairbank.values.time import Instant
+
+
+class RestoredTokens:
+    """Sees the entries and the office's head of a backup pass by, then fills in the tokens. `journalled`: the backup has their entries."""
+
+    def __init__(self, filling: Filling, at: Instant, *, journalled: bool) -> None:
+        self._filling, self._at, self._journalled = filling, at, journalled
+        self._revoked = filling.revoked()
+        self._office = Office()
+        self._last_entry = 0
+
+    def entries(self, rows: Sequence[Entry]) -> None:
+        """Fill in entries."""
+        self._last_entry = max([self._last_entry, *(each.id for each in rows)])
+        self._filling.entries(rows)
+
+    def office(self, head: Office) -> None:
+        """Fill in the head of the office's book."""
+        self._office = head
+        self._filling.office(head)
+
+    def tokens(self, rows: Sequence[Token]) -> None:
+        """Fill in tokens, and what the journal must say of them; all entries are there by now."""
+        kept = [self._as_last_known(each) for each in rows]
+        changed = [new for new, old in zip(kept, rows, strict=True) if new != old]
+        book = Book(office=self._office, entry_ids=count(self._last_entry + 1))
+        adopt(book, changed if self._journalled else kept, self._at, RESTORED if self._journalled else ADOPTED)
+        if book.entries:
+            self.entries(book.entries)
+            self.office(book.office or self._office)
+        self._filling.tokens(kept)
+
+    def _as_last_known(self, token: Token) -> Token:
+        revoked = self._revoked.get(token.digest)
+        return token if token.revoked is not None or revoked is None else msgspec.structs.replace(token, revoked=revoked)
