@@ -175,7 +175,7 @@ def test_a_problem_becomes_a_trouble_with_its_exit_code(status: int, problem: di
         assert (trouble.message, trouble.field, trouble.remedy) == ("bad", "gid", "mend")
 
 
-@pytest.mark.parametrize(("status", "code"), [(402, 5), (404, 3), (409, 7)])
+@pytest.mark.parametrize(("status", "code"), [(402, 5), (403, 4), (404, 3), (409, 7)])
 def test_a_refusal_brings_its_figures(status: int, code: int) -> None:
     refusal = {"reason": "OVERDRAWN", "asked": 60, "available": 6, "shortfall": 54, "remedies": ["wait", "ask"]}
     problem = {"title": "refused", "detail": "too little", "refusal": refusal}

@@ -319,6 +319,14 @@ def test_a_coordinator_gives_only_the_role_of_a_member(old_world: World, role: s
     assert old_world.ask("PUT", path, COORDINATOR, json={"role": role}).status_code == status
 
 
+def test_a_coordinator_takes_no_role_from_the_pi(old_world: World) -> None:
+    path = f"/project/{old_world.own['project']}/member/{PI}"
+    for said in (old_world.ask("DELETE", path, COORDINATOR), old_world.ask("PUT", path, COORDINATOR, json={"role": "member"})):
+        no = said.json()
+        assert (said.status_code, no["detail"]) == (403, "nobody gives or takes a role at or above their own.")
+        assert (no["refusal"]["reason"], no["remedy"]) == ("ROLE_ABOVE", "ask a superuser")
+
+
 def test_an_owner_sees_a_run_whose_project_was_left(world: World) -> None:
     world.ask("DELETE", f"/project/{world.own['project']}/member/{MEMBER}", SUPERUSER)
     assert world.ask("GET", f"/job/{world.own['job']}", MEMBER).status_code == 200

@@ -9,7 +9,7 @@ from fairbank.bank.wish import Asked, Found, SetMember
 from fairbank.service.askers import Asker
 from fairbank.service.counter import Counter
 from fairbank.service.directory import Directory
-from fairbank.service.rights import Do, demand, demand_grant
+from fairbank.service.rights import Do, demand
 from fairbank.store.contract import Store
 from fairbank.values.time import Clock
 from fairbank.values.trouble import Unknown
@@ -47,12 +47,14 @@ class Projects:
         return outcome
 
     def set_member(self, asker: Asker, number: int, uid: int, role: Role | None, *, comment: str | None = None) -> Outcome:
-        """Give `uid` a role, or take it away with None. Raises Unknown, Forbidden."""
+        """Give `uid` a role, or take it away with None. Raises Unknown, Forbidden.
+
+        Which roles the asker may give and take is judged with the wish, by the roles as they are then.
+        """
         project = self.get(asker, number)
-        with self._store.reading() as reader:
-            old = next((each.role for each in reader.members(project.id) if each.uid == uid), None)
-        demand_grant(asker, project.id, old, role)
-        return self._ask(asker, SetMember(project=project.id, uid=uid, role=role, comment=comment))
+        demand(asker, Do.SET_MEMBER, project.id)
+        by = None if asker.superuser else asker.uid
+        return self._ask(asker, SetMember(project=project.id, uid=uid, role=role, by=by, comment=comment))
 
     def _ask(self, asker: Asker, wish: Found | SetMember) -> Outcome:
         return self._counter.ask([Asked(wish, self._clock.now(), asker.actor, asker.acting_as)])[0]

@@ -35,13 +35,6 @@ BY_ROLE: Mapping[Do, frozenset[Role]] = {
 }
 BY_ADMIN = frozenset({Do.AUDIT})
 
-# Nobody gives or takes a role at or above their own.
-GRANTS: Mapping[Role, frozenset[Role]] = {
-    Role.PI: frozenset({Role.COORDINATOR, Role.MEMBER}),
-    Role.COORDINATOR: frozenset({Role.MEMBER}),
-    Role.MEMBER: frozenset(),
-}
-
 
 def may(asker: Asker, what: Do, project: int | None = None) -> bool:
     """Whether `asker` may do `what`, in `project` where it concerns one."""
@@ -69,16 +62,3 @@ def demand_cluster(asker: Asker, cluster: str) -> None:
         field="cluster",
         remedy=f"use the cluster's agent, or a token with the scope agent:{cluster}",
     )
-
-
-def demand_grant(asker: Asker, project: int, old: Role | None, new: Role | None) -> None:
-    """Raises Forbidden unless `asker` may turn a member's role in `project` from `old` into `new`."""
-    demand(asker, Do.SET_MEMBER, project)
-    if asker.superuser:
-        return
-    grants = GRANTS[asker.roles[project]]
-    for role in (old, new):
-        if role is not None and role not in grants:
-            raise Forbidden(
-                f"a {asker.roles[project].value} may not give or take the role {role.value}", field="role", remedy="ask a superuser"
-            )

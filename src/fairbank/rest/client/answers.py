@@ -20,7 +20,7 @@ class Refused(Trouble):
     def __init__(self, message: str, status: int, refusal: Mapping[str, Json]) -> None:
         super().__init__(message)
         self.http = status
-        self.exit = {402: 5, 404: 3}.get(status, 7)
+        self.exit = {402: 5, 403: 4, 404: 3}.get(status, 7)
         self.refusal = refusal
 
     @property

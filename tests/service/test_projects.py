@@ -1,0 +1,102 @@
+"""Roles are given and taken by what everybody is when the wish is judged, not by what its asker saw before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from fairbank.bank.ledger import Done, Outcome
+from fairbank.bank.policy import Policy
+from fairbank.bank.project import Role
+from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.wish import Asked, Found, SetMember
+from fairbank.service.askers import Asker, Staff, asker_of
+from fairbank.service.bank import Bank
+from fairbank.service.counter import Counter
+from fairbank.service.directory import Directory
+from fairbank.service.projects import Projects
+from fairbank.store.memory import MemoryStore
+from fairbank.values.time import Instant, StoppedClock
+from fairbank.values.trouble import Forbidden
+from tests.support.waiting import wait_until
+
+SUPERUSER, PI, COORDINATOR, MEMBER = 1, 1001, 1002, 1003
+STAFF = Staff(frozenset({SUPERUSER}), frozenset(), {})
+
+
+class Centre:
+    """One project with a PI, a coordinator and a member."""
+
+    def __init__(self) -> None:
+        self.store, clock = MemoryStore(), StoppedClock(1_795_000_000)
+        self.counter = Counter(Bank(self.store, Policy()))
+        self.projects = Projects(self.store, self.counter, Directory(self.store, clock), clock)
+        roles = {PI: Role.PI, COORDINATOR: Role.COORDINATOR, MEMBER: Role.MEMBER}
+        self.counter.ask([by_staff(Found(gname="chem", gid=1, account="chem"))])
+        self.counter.ask([by_staff(SetMember(project=1, uid=uid, role=role)) for uid, role in roles.items()])
+
+    def asker(self, uid: int) -> Asker:
+        """Somebody as they are now."""
+        with self.store.reading() as reader:
+            return asker_of(uid, STAFF, {each.project: each.role for each in reader.memberships(uid)})
+
+    def roles(self) -> dict[int, Role]:
+        with self.store.reading() as reader:
+            return {each.uid: each.role for each in reader.members(1)}
+
+    def meanwhile(self, change: SetMember, asker: Asker, uid: int, role: Role | None) -> Outcome:
+        """What `asker` gets who looked before `change` was carried out, and is judged after it."""
+        with ThreadPoolExecutor(1) as pool:
+            with self.store.transaction():
+                self.counter.submit([by_staff(change)])
+                wait_until(lambda: self.counter.waiting == 0, "the change is taken up")
+                asked = pool.submit(self.projects.set_member, asker, 1, uid, role)
+                wait_until(lambda: self.counter.waiting == 1, "the asker stands at the counter")
+            return asked.result()
+
+
+def by_staff(wish: Found | SetMember) -> Asked:
+    return Asked(wish, Instant(1_795_000_000), SUPERUSER)
+
+
+@pytest.fixture
+def centre() -> Iterator[Centre]:
+    made = Centre()
+    yield made
+    made.counter.close()
+
+
+def refused(outcome: Outcome) -> Reason:
+    assert isinstance(outcome, Refusal)
+    return outcome.reason
+
+
+@pytest.mark.parametrize("role", [Role.COORDINATOR, Role.MEMBER, None])
+def test_a_coordinator_does_not_change_a_member_who_became_the_pi_meanwhile(centre: Centre, role: Role | None) -> None:
+    promotion = SetMember(project=1, uid=MEMBER, role=Role.PI)
+    assert refused(centre.meanwhile(promotion, centre.asker(COORDINATOR), MEMBER, role)) is Reason.ROLE_ABOVE
+    assert centre.roles()[MEMBER] is Role.PI
+
+
+def test_who_lost_their_own_role_meanwhile_gives_none(centre: Centre) -> None:
+    demotion = SetMember(project=1, uid=COORDINATOR, role=None)
+    assert refused(centre.meanwhile(demotion, centre.asker(COORDINATOR), 1004, Role.MEMBER)) is Reason.ROLE_ABOVE
+    assert centre.roles() == {PI: Role.PI, MEMBER: Role.MEMBER}
+
+
+def test_a_coordinator_may_take_out_who_became_a_mere_member_meanwhile(centre: Centre) -> None:
+    centre.counter.ask([by_staff(SetMember(project=1, uid=MEMBER, role=Role.COORDINATOR))])
+    demotion = SetMember(project=1, uid=MEMBER, role=Role.MEMBER)
+    assert isinstance(centre.meanwhile(demotion, centre.asker(COORDINATOR), MEMBER, None), Done)
+    assert MEMBER not in centre.roles()
+
+
+def test_staff_may_do_all(centre: Centre) -> None:
+    assert isinstance(centre.projects.set_member(centre.asker(SUPERUSER), 1, PI, None), Done)
+
+
+def test_members_are_turned_away_at_the_door(centre: Centre) -> None:
+    with pytest.raises(Forbidden):
+        centre.projects.set_member(centre.asker(MEMBER), 1, 1004, Role.MEMBER)
