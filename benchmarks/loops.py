@@ -20,7 +20,8 @@ UID = 1_000
 HELD, CHARGED = 60, 30
 STARTS = 1_700_000_000
 RUN = (
-    "id, cluster, job_id, submitted, restart, allocation, owner, partition, state, held, charged, written_off, refunded, start_at, until_at"
+    "id, cluster, job_id, submitted, restart, allocation, owner, partition, state, held, charged, written_off, refunded, start_at, "
+    "until_at, set_by"
 )
 ENTRY = (
     "id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held, credit_limit, overrun, "
@@ -69,21 +70,22 @@ class Loop:
             own = sums[allocation]
             own.held += HELD
             own.seq += 1
-            runs.append((number, "loop", number, STARTS, 0, allocation, UID, "cpu", "held", HELD, 0, 0, 0, STARTS, STARTS + 90_000))
+            runs.append((number, "loop", number, STARTS, 0, allocation, UID, "cpu", "held", HELD, 0, 0, 0, STARTS, STARTS + 90_000, number))
             entries.append(_entry(number, allocation, own, "hold", HELD, number, STARTED))
         self._write(sums, runs, [], entries)
         return begun
 
     def _charge(self, runs: list[Started]) -> None:
         sums = self._lock({each.allocation for each in runs})
-        entries = []
+        closed, entries = [], []
         for entry, (number, allocation) in zip(self._numbers(len(runs)), runs, strict=True):
             own = sums[allocation]
             own.held -= HELD
             own.charged += CHARGED
             own.seq += 1
+            closed.append((entry, number))
             entries.append(_entry(entry, allocation, own, "charge", CHARGED, number, ENDED))
-        self._write(sums, [], [each.number for each in runs], entries)
+        self._write(sums, [], closed, entries)
 
     def _numbers(self, count: int) -> range:
         self._last += count
@@ -93,8 +95,8 @@ class Loop:
         """Begin, and read what is there."""
         raise NotImplementedError
 
-    def _write(self, sums: dict[int, Sums], runs: list[Row], closed: list[int], entries: list[Row]) -> None:
-        """Write the sums, new `runs`, the end of `closed` runs and the entries, and commit."""
+    def _write(self, sums: dict[int, Sums], runs: list[Row], closed: list[tuple[int, int]], entries: list[Row]) -> None:
+        """Write the sums, new `runs`, the ends of runs that were `closed` (by which entry, which run) and the entries, and commit."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -124,7 +126,7 @@ class SqliteLoop(Loop):
         found = self._db.execute(f"SELECT id, deposited, charged, held, seq FROM allocation WHERE id IN ({marks})", list(allocations))
         return {number: Sums(*sums) for number, *sums in found}
 
-    def _write(self, sums: dict[int, Sums], runs: list[Row], closed: list[int], entries: list[Row]) -> None:
+    def _write(self, sums: dict[int, Sums], runs: list[Row], closed: list[tuple[int, int]], entries: list[Row]) -> None:
         self._db.executemany(
             "UPDATE allocation SET charged = ?, held = ?, seq = ?, link = ? WHERE id = ?",
             [(own.charged, own.held, own.seq, LINK, number) for number, own in sums.items()],
@@ -134,11 +136,11 @@ class SqliteLoop(Loop):
             "ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held",
             [(number, UID, own.charged, own.held) for number, own in sums.items()],
         )
-        self._db.executemany(f"INSERT INTO run ({RUN}) VALUES ({','.join('?' * 15)})", runs)
+        self._db.executemany(f"INSERT INTO run ({RUN}) VALUES ({','.join('?' * 16)})", runs)
         self._db.executemany(
-            "UPDATE run SET state = 'charged', held = 0, charged = ?, ended_at = 1700001800, outcome = 'COMPLETED', elapsed_seconds = 1800 "
-            "WHERE id = ?",
-            [(CHARGED, number) for number in closed],
+            "UPDATE run SET state = 'charged', held = 0, charged = ?, ended_at = 1700001800, outcome = 'COMPLETED', "
+            "elapsed_seconds = 1800, set_by = ? WHERE id = ?",
+            [(CHARGED, *each) for each in closed],
         )
         self._db.executemany(f"INSERT INTO journal ({ENTRY}) VALUES ({','.join('?' * 20)})", entries)
         self._db.execute("COMMIT")
@@ -158,7 +160,7 @@ class PostgresLoop(Loop):
         statement = "SELECT id, deposited, charged, held, seq FROM allocation WHERE id = ANY (%s) ORDER BY id FOR NO KEY UPDATE"
         return {number: Sums(*sums) for number, *sums in self._db.execute(statement, [list(allocations)])}
 
-    def _write(self, sums: dict[int, Sums], runs: list[Row], closed: list[int], entries: list[Row]) -> None:
+    def _write(self, sums: dict[int, Sums], runs: list[Row], closed: list[tuple[int, int]], entries: list[Row]) -> None:
         numbers = list(sums)
         charged, held, seqs = zip(*((own.charged, own.held, own.seq) for own in sums.values()), strict=True)
         self._db.execute(
@@ -174,12 +176,13 @@ class PostgresLoop(Loop):
             [UID, numbers, list(charged), list(held)],
         )
         if runs:
-            self._insert("run", RUN, "bigint text" + " bigint" * 5 + " text text" + " bigint" * 6, runs)
+            self._insert("run", RUN, "bigint text" + " bigint" * 5 + " text text" + " bigint" * 7, runs)
         if closed:
             self._db.execute(
                 "UPDATE run SET state = 'charged', held = 0, charged = %s, ended_at = 1700001800, outcome = 'COMPLETED', "
-                "elapsed_seconds = 1800 WHERE id = ANY (%s)",
-                [CHARGED, closed],
+                "elapsed_seconds = 1800, set_by = new.set_by "
+                "FROM unnest(%s::bigint[], %s::bigint[]) AS new (set_by, id) WHERE run.id = new.id",
+                [CHARGED, *map(list, zip(*closed, strict=True))],
             )
         kinds = "bigint bigint bigint bigint text" + " bigint" * 5 + " text bytea" + " bigint" * 5 + " text text bytea"
         self._insert("journal", ENTRY, kinds, entries)

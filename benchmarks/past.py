@@ -117,6 +117,7 @@ class _Telling:
                     held=SuMinutes(0),
                     start=start,
                     until=_until(start),
+                    set_by=held_by + len(self._opened),
                     charged=CHARGED,
                     ended=_ended(start),
                     outcome=OUTCOME,

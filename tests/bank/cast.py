@@ -34,24 +34,8 @@ from fairbank.values.units import SuMinutes, parse_su
 
 USERS = {"alice": 1001, "bob": 1002, "carol": 1003}
 NOBODY_KNOWS = 999
-OPTIONS = {
-    "key",
-    "note",
-    "under",
-    "with",
-    "limit",
-    "shared",
-    "period",
-    "from",
-    "to",
-    "until",
-    "start",
-    "ended",
-    "billing",
-    "seconds",
-    "by",
-    "scope",
-}
+OPTIONS = {"key", "note", "under", "with", "limit", "shared", "period", "from", "to", "until", "start", "ended", "billing", "seconds"}
+OPTIONS |= {"partition", "report", "by", "scope"}
 
 Options = dict[str, str]
 
@@ -136,7 +120,8 @@ class Cast:
         """Who draws on what."""
         project, resource = self._fund(name)
         start = Instant(int(options.get("start", now)))
-        return {"line": line_of(project, self.parents), "resource": resource, "owner": USERS[user], "start": start}
+        line, partition = line_of(project, self.parents), options.get("partition", "")
+        return {"line": line, "resource": resource, "owner": USERS[user], "start": start, "partition": partition}
 
     def _of_credit(self, words: list[str]) -> Request | None:
         match words:

@@ -60,7 +60,7 @@ def check_books(book: Book, entries: list[Entry] | None = None, *, overdraft: bo
         _check_chain(lines)
     _check_runs(book, journal)
     assert len({entry.id for entry in journal}) == len(journal)
-    keys = [entry.key for entry in journal if entry.key is not None]
+    keys = [(entry.actor, entry.key) for entry in journal if entry.key is not None]
     assert len(set(keys)) == len(keys)
     _check_conservation(book, journal)
     assert findings(book, journal) == []
@@ -93,6 +93,8 @@ def _check_runs(book: Book, journal: list[Entry]) -> None:
         assert (closed[record.id] == 1) == (record.state in (RunState.CHARGED, RunState.RELEASED))
         assert (record.held == 0) or record.state is RunState.HELD
         assert 0 <= record.refunded <= record.charged
+        setting = [entry for entry in journal if entry.run == record.id and entry.kind is not Kind.REFUND]
+        assert record.set_by == setting[-1].id
 
 
 def _check_conservation(book: Book, journal: list[Entry]) -> None:

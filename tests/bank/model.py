@@ -1,6 +1,6 @@
 """The bank told in the slowest way, from the words of its specification: what was granted is kept in plain dicts and
 every figure is counted again from all of it. The product is compared with this after each step; nothing is shared but
-the wishes themselves.
+the wishes themselves, with who asks and what was said.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ LIFE = {
 
 
 class Model:
-    """What was granted, and the words of the answers: `ok`, `again`, or the name of a reason to refuse."""
+    """What was granted, and the words of the answers: `ok`, `again`, or the name of a reason to refuse.
+
+    Questions are numbered from 0 as they come; `like` is the question that was answered before as the last one is now.
+    """
 
     def __init__(self, *, enforce: bool, write_off: bool, late: bool) -> None:
         self.enforce, self.write_off, self.late = enforce, write_off, late
@@ -31,7 +34,9 @@ class Model:
         self.credit: list[tuple[int, int]] = []
         self.runs: dict[Run, dict[str, Any]] = {}
         self.caps: dict[tuple[int, int], int | None] = {}
-        self.answers: dict[str, tuple[w.Request, str]] = {}
+        self.answers: dict[tuple[int, str], tuple[w.Asked, str, int]] = {}
+        self.asked: list[w.Asked] = []
+        self.like: int | None = None
 
     # --- figures, each counted again ---
 
@@ -53,16 +58,35 @@ class Model:
 
     # --- asking ---
 
-    def ask(self, wish: w.Request, at: int) -> str:
+    def ask(self, asked: w.Asked) -> str:
         """The word of the answer to a wish."""
-        if wish.key in self.answers:
-            before, word = self.answers[wish.key]
-            return "KEY_TAKEN" if before != wish else "again" if word == "ok" else word
-        word = str(getattr(self, f"_{type(wish).__name__.lower()}")(wish, at))
+        wish, self.like = asked.wish, None
+        self.asked.append(asked)
+        if (asked.actor, str(wish.key)) in self.answers:
+            before, word, number = self.answers[asked.actor, str(wish.key)]
+            if not self._is_the_same(before, asked):
+                return "KEY_TAKEN"
+            self.like = number
+            return "again" if word == "ok" else word
+        word = str(getattr(self, f"_{type(wish).__name__.lower()}")(wish, asked.at))
         usage = isinstance(wish, w.Charge | w.Release) and word != "ok"  # it happened: it may be said again until it counts
         if wish.key and word not in ("again", "NO_HOLD") and not usage:  # what came before its hold may be said again after it
-            self.answers[wish.key] = (wish, word)
+            self.answers[asked.actor, wish.key] = (asked, word, len(self.asked) - 1)
         return word
+
+    @staticmethod
+    def _is_the_same(before: w.Asked, now: w.Asked) -> bool:
+        """One report is one however it was priced; a wish without a report, which an older bank may have kept, is itself."""
+        return now.said == before.said if before.said is not None else now.wish == before.wish
+
+    def _repeats(self, number: int) -> bool:
+        """Whether the last question reports what the question of this number reported."""
+        said = self.asked[-1].said
+        return said is not None and said == self.asked[number].said
+
+    def _again(self, number: int) -> str:
+        self.like = number
+        return "again"
 
     # --- runs ---
 
@@ -71,7 +95,10 @@ class Model:
         if known:
             if known["state"] != "held":
                 return "RUN_RESOLVED"
-            return "again" if (known["held"], known["owner"]) == (wish.amount, wish.owner) else "RUN_TAKEN"
+            first = self.asked[known["opened"]].wish
+            facts = [(each.owner, each.start, each.partition, each.line[0], each.resource) for each in (wish, first)]
+            same = facts[0] == facts[1] and wish.amount in (first.amount, known["held"])
+            return self._again(known["opened"]) if same or self._repeats(known["opened"]) else "RUN_TAKEN"
         offers = self._offers(wish)
         willing = [where for where in offers if not self._against(where, wish.owner, wish.amount)]
         if not offers:
@@ -100,21 +127,22 @@ class Model:
         cap = self.caps.get((where, uid))
         return "CAPPED" if cap is not None and self.held(where, uid) + self.charged(where, uid) + more > cap else ""
 
-    @staticmethod
-    def _run(where: int, owner: int) -> dict[str, Any]:
-        return {"where": where, "owner": owner, "state": "held", "held": 0, "charged": 0, "back": 0, "off": 0, "until": 0}
+    def _run(self, where: int, owner: int) -> dict[str, Any]:
+        now = len(self.asked) - 1
+        run = {"where": where, "owner": owner, "state": "held", "held": 0, "charged": 0, "back": 0, "off": 0, "until": 0}
+        return run | {"opened": now, "set": now}
 
     def _adjust(self, wish: w.Adjust, at: int) -> str:
         run = self.runs.get(wish.run)
         if not run or run["state"] != "held":
             return "RUN_RESOLVED" if run else "NO_HOLD"
-        if (run["held"], run["until"]) == (wish.amount, wish.until):
-            return "again"
+        if (run["held"], run["until"]) == (wish.amount, wish.until) or self._repeats(run["set"]):
+            return self._again(run["set"])
         more = wish.amount - run["held"]
         against = self._against(run["where"], run["owner"], more) if more > 0 else ""
         if against and self.enforce:
             return against
-        run.update(held=wish.amount, until=wish.until)
+        run.update(held=wish.amount, until=wish.until, set=len(self.asked) - 1)
         return "ok"
 
     def _charge(self, wish: w.Charge, at: int) -> str:
@@ -126,7 +154,8 @@ class Model:
     def _resolve(self, wish: w.Charge | w.Release, state: str, cost: int) -> str:
         run = self.runs.get(wish.run)
         if run and run["state"] in ("charged", "released"):
-            return "again" if (run["state"], run["charged"] + run["off"]) == (state, cost) else "RUN_RESOLVED"
+            same = (run["state"], run["charged"] + run["off"]) == (state, cost)
+            return self._again(run["set"]) if same or self._repeats(run["set"]) else "RUN_RESOLVED"
         if not run:
             offers = self._offers(wish)
             if not offers or not self.late:
@@ -135,7 +164,7 @@ class Model:
             run = self.runs[wish.run] = self._run(where, wish.owner or 0)
         room = max(0, self.left(run["where"]) + run["held"])
         paid = min(cost, room) if self.enforce and self.write_off else cost
-        run.update(state=state, held=0, charged=paid, off=cost - paid)
+        run.update(state=state, held=0, charged=paid, off=cost - paid, set=len(self.asked) - 1)
         return "ok"
 
     def _lapse(self, wish: w.Lapse, at: int) -> str:
@@ -144,7 +173,7 @@ class Model:
             return "RUN_RESOLVED" if run else "NO_HOLD"
         if at < run["until"]:
             return "NOT_DUE"
-        run.update(state="lapsed", held=0)
+        run.update(state="lapsed", held=0, set=len(self.asked) - 1)
         return "ok"
 
     def _refund(self, wish: w.Refund, at: int) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from fairbank.bank.book import Book, Office, OfficeNeeded
 from fairbank.bank.entry import Entry
 from fairbank.bank.ledger import Outcome, judge
-from fairbank.bank.needs import Needs, needs_of
+from fairbank.bank.needs import Needs, needs_of, told_by
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked
 
@@ -46,12 +46,14 @@ class Shelf:
         for each in allocations:
             drawn |= {(each.id, uid) for uid in needs.owners.get((each.project, each.resource), ())}
         taken = {(what, getattr(each, what)) for each in needs.founding for what in ("gname", "gid", "account")}
+        told = told_by(needs, runs)
         entries, opened, founded, issued = len(self.journal) + 1, len(rows.allocations) + 1, len(rows.projects) + 1, len(rows.tokens) + 1
         return Book(
             allocations=allocations,
             runs=runs,
             users=[(*pair, rows.users[pair]) for pair in drawn if pair in rows.users],
-            known=[entry for entry in self.journal if entry.key in needs.keys],
+            known=[entry for entry in self.journal if (entry.actor, entry.key) in needs.keys],
+            told=[entry for entry in self.journal if entry.id in told],
             projects=[
                 each
                 for each in rows.projects.values()

@@ -11,6 +11,7 @@ and perhaps figures of it: `left`, `amount`, `off` (written off), `asked`, `shor
     charge 1 45                           -> ok left 55
     left physics/cpu 55
 
+A wish may come `by` a user instead of the staff, and be made from a `report`: one report may be priced in several ways.
 A wish without an answer expects `ok`. Lines with `left`, `held`, `charged`, `limit`, `used`, `run` and `kept` only look.
 `now 100` moves the clock; `policy observe` changes the rules. A `#` begins a remark.
 """
@@ -31,7 +32,7 @@ from fairbank.bank.refusal import Refusal
 from fairbank.bank.wish import Asked
 from fairbank.values.time import Instant
 from fairbank.values.units import show_su
-from tests.bank.cast import USERS, Cast, run, su
+from tests.bank.cast import USERS, Cast, options_of, run, su
 from tests.bank.checks import check_books
 
 STAFF = 0
@@ -90,7 +91,10 @@ class Teller:
     def hear(self, deed: str) -> None:
         """Ask what a line asks, whatever comes of it."""
         before = len(self.book.entries)
-        self.said = judge(self.book, Asked(self.cast.wish(deed, self.now), self.now, STAFF), self.policy)
+        _, options = options_of(deed)
+        actor = USERS[options["by"]] if "by" in options else STAFF
+        report = options["report"].encode() if "report" in options else None
+        self.said = judge(self.book, Asked(self.cast.wish(deed, self.now), self.now, actor, said=report), self.policy)
         if isinstance(self.said, Done):
             self._remember(deed.split(), self.said)
         else:  # a refusal moves nothing; at most it is kept

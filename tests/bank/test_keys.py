@@ -130,10 +130,14 @@ def test_without_a_key_credit_moves_each_time() -> None:
 
 def test_a_fingerprint_tells_wishes_apart() -> None:
     told = tell(PHYSICS)
-    wishes = [told.cast.wish(line, Instant(0)) for line in GRANTED]
-    assert len({digest(wish) for wish in wishes}) == len(wishes)
-    assert [digest(told.cast.wish(line, Instant(0))) for line in GRANTED] == [digest(wish) for wish in wishes]
-    assert digest(told.cast.wish("release 1", Instant(0))) != digest(told.cast.wish("lapse 1", Instant(0)))
+
+    def fingerprint(line: str) -> bytes:
+        return digest(Asked(told.cast.wish(line, Instant(0)), Instant(0), 0))
+
+    prints = [fingerprint(line) for line in GRANTED]
+    assert len(set(prints)) == len(prints)
+    assert [fingerprint(line) for line in GRANTED] == prints
+    assert fingerprint("release 1") != fingerprint("lapse 1")
 
 
 def test_a_note_is_kept_once() -> None:
@@ -215,5 +219,68 @@ def test_a_key_refused_in_an_observing_bank_is_answered_with_what_was_granted() 
         hold 1 alice physics/cpu 120 key h      -> again left -40
         adjust 1 130 key a                      -> again left -50
         kept physics/cpu 2
+        """
+    )
+
+
+def test_a_key_is_its_actors_own() -> None:
+    tell(
+        PHYSICS
+        + """
+        deposit physics/cpu 1 key k                 -> ok left 81
+        deposit physics/cpu 2 key k by alice        -> ok left 83
+        deposit physics/cpu 1 key k by bob          -> ok left 84      # the same wish of somebody else is another wish
+        deposit physics/cpu 1 key k                 -> again left 81
+        deposit physics/cpu 2 key k by alice        -> again left 83
+        deposit physics/cpu 1 key k by alice        -> KEY_TAKEN
+        withdraw physics/cpu 999 key n by alice     -> NOT_ENOUGH
+        withdraw physics/cpu 1 key n                -> ok left 83
+        """
+    )
+
+
+def test_who_acts_as_somebody_else_uses_keys_of_their_own() -> None:
+    told = tell(PHYSICS)
+    wish = told.cast.wish("deposit physics/cpu 1 key k", Instant(0))
+    asked = [Asked(wish, Instant(0), actor, acting_as) for actor, acting_as in ((7, 1001), (1001, None), (7, 1001))]
+    answers = [judge(told.book, each, Policy()) for each in asked]
+    assert [isinstance(each, Done) and each.again for each in answers] == [False, False, True]
+
+
+def test_a_keyed_report_is_the_same_wish_whatever_it_costs_by_now() -> None:
+    tell(
+        PHYSICS
+        + """
+        hold 1 alice physics/cpu 60 until 500 key h report start        -> ok left 20
+        hold 1 alice physics/cpu 40 until 600 key h report start        -> again left 20 amount 60
+        hold 1 alice physics/cpu 60 until 500 key h report other        -> KEY_TAKEN
+        hold 1 alice physics/cpu 60 until 500 key h report start note x -> KEY_TAKEN
+        hold 1 alice physics/cpu 60 until 500 key h                     -> KEY_TAKEN
+        adjust 1 70 until 500 key a report change                       -> ok left 10
+        adjust 1 50 until 600 key a report change                       -> again left 10
+        charge 1 50 key c report end                                    -> ok left 30
+        release 1 key c report end                                      -> again left 30 amount 50   # its state costs nothing now
+        """
+    )
+
+
+def test_a_refused_report_keeps_its_refusal_whatever_it_costs_by_now() -> None:
+    tell(
+        PHYSICS
+        + """
+        hold 1 alice physics/cpu 120 key h report start     -> OVERDRAWN asked 120 left 80
+        hold 1 alice physics/cpu 60 key h report start      -> OVERDRAWN asked 120 left 80
+        hold 1 alice physics/cpu 60 key i report start      -> ok
+        """
+    )
+
+
+def test_a_key_from_before_reports_had_fingerprints_is_remembered() -> None:
+    tell(
+        PHYSICS
+        + """
+        hold 1 alice physics/cpu 60 key h                   -> ok left 20
+        hold 1 alice physics/cpu 60 key h report start      -> again left 20
+        hold 1 alice physics/cpu 61 key h report start      -> KEY_TAKEN
         """
     )

@@ -13,8 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.policy import Overrun, Policy
 from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Amend, Asked, Request
+from fairbank.bank.wish import Amend, Asked, Release
 from fairbank.values.time import Instant
+from fairbank.values.units import SuMinutes
 from tests.bank import wishes
 from tests.bank.checks import check_books
 from tests.bank.model import Model
@@ -28,6 +29,11 @@ def word(outcome: Outcome) -> str:
     return "again" if outcome.again else "ok"
 
 
+def _said_again(first: Outcome) -> Outcome:
+    """What the same question gets when it is asked once more."""
+    return first if isinstance(first, Refusal) else msgspec.structs.replace(first, again=True)
+
+
 class Bank(RuleBasedStateMachine):
     """A model, and two shelves: one is asked in batches, the other wish by wish."""
 
@@ -35,36 +41,45 @@ class Bank(RuleBasedStateMachine):
         super().__init__()
         self.together, self.apart = Shelf(), Shelf()
         self.asked: list[Asked] = []
+        self.outcomes: list[Outcome] = []
         self.now = Instant(0)
 
     @initialize(enforce=st.sampled_from([True, True, False]), overrun=st.sampled_from(Overrun), late=st.booleans())
     def found(self, enforce: bool, overrun: Overrun, late: bool) -> None:
         self.policy = Policy(enforce=enforce, overrun=overrun, late_charges=late)
         self.model = Model(enforce=enforce, write_off=overrun is Overrun.WRITE_OFF, late=late)
-        self.ask(wishes.FOUNDERS)
-        self.ask(wishes.GRANTS)
+        self.ask([wishes.asked_by(0, None, wish) for wish in wishes.FOUNDERS])
+        self.ask([wishes.asked_by(0, None, wish) for wish in wishes.GRANTS])
 
-    @rule(batch=st.lists(wishes.of_runs, min_size=2, max_size=8))
-    def runs_start_change_and_end(self, batch: list[Request]) -> None:
+    @rule(batch=st.lists(wishes.arriving(wishes.of_runs), min_size=2, max_size=8))
+    def runs_start_change_and_end(self, batch: list[Asked]) -> None:
         self.ask(batch)
 
-    @rule(batch=st.lists(wishes.of_credit, min_size=1, max_size=3))
-    def credit_moves(self, batch: list[Request]) -> None:
+    @rule(batch=st.lists(wishes.arriving(wishes.of_credit), min_size=1, max_size=3))
+    def credit_moves(self, batch: list[Asked]) -> None:
         self.ask(batch)
 
-    @rule(batch=st.lists(wishes.of_terms, min_size=1, max_size=3))
-    def terms_change(self, batch: list[Request]) -> None:
+    @rule(batch=st.lists(wishes.arriving(wishes.of_terms), min_size=1, max_size=3))
+    def terms_change(self, batch: list[Asked]) -> None:
         self.ask(batch)
 
-    @rule(batch=st.lists(st.one_of(wishes.of_runs, wishes.of_credit, wishes.of_terms, wishes.of_the_office), min_size=2, max_size=6))
-    def all_sorts_of_things_at_once(self, batch: list[Request]) -> None:
+    @rule(batch=st.lists(wishes.arriving(wishes.of_anything), min_size=2, max_size=6))
+    def all_sorts_of_things_at_once(self, batch: list[Asked]) -> None:
         self.ask(batch)
 
     @precondition(lambda self: self.asked)
     @rule(data=st.data())
     def somebody_repeats_herself(self, data: st.DataObject) -> None:
         again = data.draw(st.lists(st.sampled_from(self.asked), min_size=1, max_size=4))
-        self.ask([asked.wish for asked in again])
+        self.ask(again)
+
+    @precondition(lambda self: self.asked)
+    @rule(data=st.data(), amount=wishes.costs, actor=wishes.actors)
+    def a_report_comes_again_after_prices_changed_or_from_another_server(self, data: st.DataObject, amount: SuMinutes, actor: int) -> None:
+        reports = [asked for asked in self.asked if asked.said is not None and not isinstance(asked.wish, Release)]
+        if reports:
+            before = data.draw(st.sampled_from(reports))
+            self.ask([msgspec.structs.replace(before, wish=msgspec.structs.replace(before.wish, amount=amount), actor=actor)])
 
     @rule(seconds=st.integers(1, 30))
     def time_passes(self, seconds: int) -> None:
@@ -72,26 +87,30 @@ class Bank(RuleBasedStateMachine):
 
     # --- the parts ---
 
-    def ask(self, batch: list[Request]) -> None:
+    def ask(self, batch: list[Asked]) -> None:
         """Ask all three, and compare what they answer and what their books then say."""
-        known = [wish for each in batch if (wish := self._looked_up(each)) is not None]
-        asked = [Asked(wish, self.now, 0) for wish in known]
+        asked = [known for each in batch if (known := self._looked_up(each)) is not None]
         self.asked += asked
-        expected = [self.model.ask(wish, self.now) for wish in known]
+        expected = [(self.model.ask(each), self.model.like) for each in asked]
         outcomes = self.together.ask(asked, self.policy)
-        assert [word(outcome) for outcome in outcomes] == expected
+        self.outcomes += outcomes
+        assert [word(outcome) for outcome in outcomes] == [told for told, _ in expected]
+        for outcome, (_, like) in zip(outcomes, expected, strict=True):
+            if like is not None:
+                assert outcome == _said_again(self.outcomes[like])
         assert [outcome for each in asked for outcome in self.apart.ask([each], self.policy)] == outcomes
         assert self.apart.journal == self.together.journal
         self._compare()
 
-    def _looked_up(self, wish: Request) -> Request | None:
-        """A door knows whose allocation it amends."""
-        if not isinstance(wish, Amend):
-            return wish
-        row = self.together.rows.allocations.get(wish.allocation)
-        if row is None:
-            return None
-        return msgspec.structs.replace(wish, project=row.project, resource=row.resource)
+    def _looked_up(self, asked: Asked) -> Asked | None:
+        """It is asked now; and a door knows whose allocation it amends."""
+        wish = asked.wish
+        if isinstance(wish, Amend):
+            row = self.together.rows.allocations.get(wish.allocation)
+            if row is None:
+                return None
+            wish = msgspec.structs.replace(wish, project=row.project, resource=row.resource)
+        return msgspec.structs.replace(asked, wish=wish, at=self.now)
 
     def _compare(self) -> None:
         rows, model = self.together.rows, self.model

@@ -44,7 +44,7 @@ def asked(*wishes: Request) -> list[Asked]:
 
 def test_a_hold_needs_its_run_and_whatever_its_line_may_draw_on() -> None:
     needs = needs_of(asked(HOLD))
-    assert (needs.runs, needs.keys) == ({RUN}, {"h"})
+    assert (needs.runs, needs.keys) == ({RUN}, {(0, "h")})
     assert needs.funds == {(2, "cpu"), (1, "cpu")}
     assert needs.owners == {(2, "cpu"): {7}, (1, "cpu"): {7}}
     assert not needs.office

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
 from fairbank.bank.run import NEXT, RunEvent, RunState
 from tests.bank.story import tell
@@ -414,16 +413,3 @@ def test_an_observing_bank_records_what_it_would_have_refused() -> None:
         run 2 held held 2
         """
     )
-
-
-def test_what_was_said_before_is_answered_with_the_entry_that_opened_the_run() -> None:
-    told = tell(PHYSICS + "hold 1 alice physics/cpu 60")
-    first = told.said
-    told.play("hold 1 alice physics/cpu 60 -> again")
-    second = told.said
-    told.play("charge 1 45")
-    told.play("charge 1 45 -> again")
-    assert isinstance(first, Done)
-    assert isinstance(second, Done)
-    assert isinstance(told.said, Done)
-    assert first.entry == second.entry == told.said.entry == first.run

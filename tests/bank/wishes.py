@@ -11,6 +11,7 @@ from fairbank.bank.project import Role
 from fairbank.bank.wish import (
     Adjust,
     Amend,
+    Asked,
     Charge,
     Deposit,
     Expire,
@@ -69,6 +70,7 @@ runs = st.builds(Run, st.just("darwin"), st.integers(1, 4), st.just(0), st.integ
 starts = st.sampled_from([0, 10, 20, 50, 59, 60, 99, 100]).map(Instant)
 
 _drawn: dict[str, Any] = {"run": runs, "line": st.sampled_from(LINES), "resource": resources, "owner": uids, "start": starts}
+_drawn["partition"] = st.sampled_from(["", "", "std"])
 _ended: dict[str, Any] = {"ended": instants, "outcome": st.sampled_from(["COMPLETED", "FAILED"]), "elapsed_seconds": st.integers(0, 99)}
 
 of_runs = st.one_of(
@@ -130,3 +132,23 @@ of_the_office = st.one_of(
     st.builds(RevokeToken, key=keys, token=st.integers(1, 3), uid=st.none() | uids),
     st.builds(Note, key=keys, details=st.just('{"as":7}')),
 )
+
+of_anything = st.one_of(of_runs, of_credit, of_terms, of_the_office)
+
+
+def asked_by(actor: int, report: int | None, wish: Request) -> Asked:
+    """The wish as it arrives, made from one of two reports of its kind about its run: one report under other prices is another wish."""
+    said = None
+    if report is not None and isinstance(wish, Hold | Adjust | Charge | Release):
+        kind = "end" if isinstance(wish, Charge | Release) else type(wish).__name__
+        said = f"{kind} {wish.run} {report}".encode()
+    return Asked(wish, Instant(0), actor, said=said)
+
+
+actors = st.sampled_from([0, 0, 0, 7])
+reports = st.sampled_from([None, None, 1, 2])
+
+
+def arriving(some: st.SearchStrategy[Request]) -> st.SearchStrategy[Asked]:
+    """Wishes, each with who asks for it."""
+    return st.builds(asked_by, actors, reports, some)

@@ -122,6 +122,6 @@ def test_a_new_backup_with_a_token_that_no_entry_made_is_not_put_right(store: St
         filling.entries(entries[:-4])
         filling.office(office)
         filling.tokens(tokens)
-    Backups(forged, RESTORED_AT).create(backup)
+    Backups(forged, RESTORED_AT).create(backup, replace=True)
     Backups(store, RESTORED_AT).restore(backup, replace=True)
     assert Audit(store).verify().findings

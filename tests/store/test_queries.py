@@ -15,7 +15,7 @@ from fairbank.store.urls import path_of
 from tests.contracts.places import Place
 
 POSTGRES, SQLITE = queries("postgres"), queries("sqlite")
-LOOK_UPS = ["lock", "runs", "known", "users", "members", "projects"]
+LOOK_UPS = ["lock", "runs", "known", "told", "users", "members", "projects"]
 
 
 def test_statements_have_names_and_no_comments() -> None:
@@ -23,7 +23,9 @@ def test_statements_have_names_and_no_comments() -> None:
     assert not [name for name, statement in [*POSTGRES.items(), *SQLITE.items()] if "--" in statement or not statement]
 
 
-@pytest.mark.parametrize(("name", "table"), [("lock", "allocation"), ("runs", "run"), ("known", "journal"), ("users", "user_sum")])
+@pytest.mark.parametrize(
+    ("name", "table"), [("lock", "allocation"), ("runs", "run"), ("known", "journal"), ("told", "journal"), ("users", "user_sum")]
+)
 def test_whole_rows_come_in_the_order_of_the_schema(name: str, table: str) -> None:
     for found in (POSTGRES[name], SQLITE["allocations" if name == "lock" else name]):
         listed = found[len("SELECT") : found.index("FROM")].replace(f"{table}.", "")

@@ -16,6 +16,7 @@ from fairbank.bank.run import RunRecord, UserSums
 from fairbank.bank.token import Token
 from fairbank.bank.wish import Asked, digest
 from fairbank.cluster.job import Run
+from fairbank.values.trouble import Corrupt
 
 NOBODY = UserSums()
 
@@ -40,6 +41,7 @@ class Book:
         runs: Iterable[RunRecord] = (),
         users: Iterable[tuple[int, int, UserSums]] = (),
         known: Iterable[Entry] = (),
+        told: Iterable[Entry] = (),
         projects: Iterable[Project] = (),
         members: Iterable[Member] = (),
         tokens: Iterable[Token] = (),
@@ -52,7 +54,8 @@ class Book:
         self.allocations = {each.id: each for each in allocations}
         self.runs: dict[Run, RunRecord] = {each.run: each for each in runs}
         self.users = {(allocation, uid): sums for allocation, uid, sums in users}
-        self.known = {each.key: each for each in known if each.key is not None}
+        self.known = {(each.actor, each.key): each for each in known if each.key is not None}
+        self.told = {each.id: each for each in told}
         self.projects = {each.id: each for each in projects}
         self.members = {(each.project, each.uid): each for each in members}
         self.tokens = {each.id: each for each in tokens}
@@ -89,6 +92,13 @@ class Book:
             if each.covers(at) and (depth == 0 or each.shared)
         ]
 
+    def entry(self, number: int) -> Entry:
+        """An entry that a run's row names. Raises Corrupt when there is none."""
+        found = self.told.get(number)
+        if found is None:
+            raise Corrupt(f"entry {number}, which the row of a run names, is missing", remedy="fairbank audit verify")
+        return found
+
     def sums_of(self, allocation: int, uid: int) -> UserSums:
         return self.users.get((allocation, uid), NOBODY)
 
@@ -109,10 +119,11 @@ class Book:
         """Add an entry to the book of `allocation` as it is to be after the entry (None: to the office's), and chain it.
 
         The caller has put the new sums into `allocation`; its `seq` and `link` still are those of the entry before.
-        The first entry of a wish carries the wish's key. Raises OfficeNeeded.
+        The first entry of a wish carries the wish's key and its fingerprint. Raises OfficeNeeded.
         """
         wish = asked.wish
-        key = None if wish.key in self.known else wish.key
+        first = (asked.actor, wish.key) not in self.known
+        key = wish.key if first else None
         if allocation is None:
             if self.office is None:
                 raise OfficeNeeded
@@ -133,7 +144,7 @@ class Book:
             actor=asked.actor,
             acting_as=asked.acting_as,
             key=key,
-            digest=None if key is None else digest(wish),
+            digest=digest(asked) if first and (key is not None or asked.said is not None) else None,
             deposited=sums[0],
             charged=sums[1],
             held=sums[2],
@@ -145,8 +156,9 @@ class Book:
         )
         entry = msgspec.structs.replace(unlinked, link=link_of(unlinked, before))
         self.entries.append(entry)
+        self.told[entry.id] = entry
         if key is not None:
-            self.known[key] = entry
+            self.known[asked.actor, key] = entry
         if allocation is None:
             self.office = Office(seq, entry.link)
         else:

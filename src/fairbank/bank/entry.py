@@ -50,8 +50,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """One line of a book. `amount` is in SU-minutes; the five sums are those after the entry.
 
     `actor` did it, perhaps acting as `acting_as`; `owner` is the user a run belongs to; `run` the id of its record.
-    `key` and `digest` are the wish's idempotency key and fingerprint. `details` is a JSON object: the facts behind the
-    entry. `link` is `linked(entry, previous link)`.
+    `key` is the wish's idempotency key, its actor's own; `digest` the fingerprint of what was asked, where there was a key
+    or a report. `details` is a JSON object: the facts behind the entry. `link` is `linked(entry, previous link)`.
     """
 
     id: int

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.wish import (
     Adjust,
     Amend,
@@ -33,7 +34,8 @@ from fairbank.cluster.job import Run
 class Needs(msgspec.Struct, kw_only=True):
     """What the store must load for a batch.
 
-    `allocations` by number, `funds` by project and resource, `runs` with their allocations, entries by their `keys`,
+    `allocations` by number, `funds` by project and resource, `runs` with their allocations (those that are said to start
+    are `starting`, those whose hold is to change `changing`), entries by the actor and key of a wish in `keys`,
     `caps` as (allocation, user), user sums for `owners` in whatever allocations they may draw on, `projects` and those
     that a `founding` would collide with, `members` by project and user, `tokens` by number and by their `digests`.
     `entries`, `opens`, `founds`, `issues` count the fresh numbers wanted at most.
@@ -42,7 +44,9 @@ class Needs(msgspec.Struct, kw_only=True):
     allocations: set[int] = msgspec.field(default_factory=set)
     funds: set[tuple[int, str]] = msgspec.field(default_factory=set)
     runs: set[Run] = msgspec.field(default_factory=set)
-    keys: set[str] = msgspec.field(default_factory=set)
+    starting: set[Run] = msgspec.field(default_factory=set)
+    changing: set[Run] = msgspec.field(default_factory=set)
+    keys: set[tuple[int, str]] = msgspec.field(default_factory=set)
     owners: dict[tuple[int, str], set[int]] = msgspec.field(default_factory=dict)
     caps: set[tuple[int, int]] = msgspec.field(default_factory=set)
     projects: set[int] = msgspec.field(default_factory=set)
@@ -64,13 +68,17 @@ def needs_of(batch: Sequence[Asked], *, office: bool = False) -> Needs:
         wish = asked.wish
         needs.entries += 2
         if wish.key is not None:
-            needs.keys.add(wish.key)
+            needs.keys.add((asked.actor, wish.key))
         match wish:
             case Hold():
+                needs.starting.add(wish.run)
                 _fund(needs, wish.run, wish.line, wish.resource, wish.owner)
             case Charge() | Release():
                 _fund(needs, wish.run, wish.line, wish.resource, wish.owner)
-            case Adjust() | Lapse() | Refund():
+            case Adjust():
+                needs.changing.add(wish.run)
+                needs.runs.add(wish.run)
+            case Lapse() | Refund():
                 needs.runs.add(wish.run)
             case Deposit() | Withdraw() | Expire():
                 needs.allocations.add(wish.allocation)
@@ -106,6 +114,17 @@ def needs_of(batch: Sequence[Asked], *, office: bool = False) -> Needs:
             case Note():
                 needs.office = True
     return needs
+
+
+def told_by(needs: Needs, runs: Iterable[RunRecord]) -> set[int]:
+    """The entries that a report made before would be answered with; none where every run just starts or ends."""
+    told = {each.set_by for each in runs if each.state in _RESOLVED or each.run in needs.changing}
+    if needs.starting:
+        told.update(each.id for each in runs if each.run in needs.starting)
+    return told
+
+
+_RESOLVED = (RunState.CHARGED, RunState.RELEASED)
 
 
 def _fund(needs: Needs, run: Run, line: tuple[int, ...], resource: str | None, owner: int | None) -> None:

@@ -43,6 +43,7 @@ NEXT: Mapping[tuple[RunState, RunEvent], RunState] = {
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A run in the books. `id` is the journal entry that opened it; `held` is 0 once the hold is closed.
 
+    `set_by` is the entry that set its hold as it is, or closed it: what is reported again is answered from there.
     `until` is when an open hold lapses; `ended` when the run was resolved, by the scheduler's clock; `outcome` its final
     job state; `elapsed_seconds` as the scheduler reported it. `charged` minus `refunded` is what its owner pays;
     `written_off` what nobody pays because nothing was left.
@@ -57,6 +58,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     held: SuMinutes
     start: Instant
     until: Instant
+    set_by: int
     charged: SuMinutes = SuMinutes(0)
     written_off: SuMinutes = SuMinutes(0)
     refunded: SuMinutes = SuMinutes(0)

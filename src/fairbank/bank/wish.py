@@ -14,7 +14,7 @@ from fairbank.values.units import SuMinutes
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
-    """`key` makes a wish idempotent: the same again gets the same answer, another wish under it is a conflict.
+    """`key` makes a wish of one actor idempotent: the same again gets the same answer, another wish under it is a conflict.
 
     A wish that is found granted already (a run held before, said again without its key) leaves no entry, nor its key.
     """
@@ -232,17 +232,27 @@ Request = (
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A wish with who asks and when. `actor` is the authenticated user, perhaps acting as another."""
+    """A wish with who asks and when. `actor` is the authenticated user, perhaps acting as another.
+
+    `said` is the fingerprint of the report that the wish was made from; None where the wish itself is what was said.
+    """
 
     wish: Request
     at: Instant
     actor: int
     acting_as: int | None = None
+    said: bytes | None = None
 
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def digest(wish: Request) -> bytes:
-    """Sixteen bytes that differ between different wishes; what "the same wish again" means."""
-    return hashlib.blake2b(_encode(wish), digest_size=16).digest()
+def digest(asked: Asked) -> bytes:
+    """Sixteen bytes that differ between different wishes; what "the same wish again" means.
+
+    Where the wish was made from a report they are of the report: between two sendings of it prices may change, and with
+    them the wish.
+    """
+    wish = asked.wish
+    told = wish if asked.said is None else (asked.said, wish.key, wish.comment)
+    return hashlib.blake2b(_encode(told), digest_size=16).digest()

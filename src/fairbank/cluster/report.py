@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from fractions import Fraction
 
@@ -11,7 +12,7 @@ from fairbank.cluster.job import Run
 from fairbank.values.time import Instant
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class Report(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
     """What all reports say.
 
     `account` is the Slurm account that pays; `start` picks the allocation. The price comes from the first that is
@@ -34,17 +35,25 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     comment: str | None = None
 
 
-class Started(Report, frozen=True, kw_only=True):
+class Started(Report, frozen=True, kw_only=True, tag="start"):
     """The run is about to start: `limit_seconds` is the longest it may take."""
 
 
-class Changed(Report, frozen=True, kw_only=True):
+class Changed(Report, frozen=True, kw_only=True, tag="change"):
     """The run's time limit is now `limit_seconds`."""
 
 
-class Ended(Report, frozen=True, kw_only=True):
+class Ended(Report, frozen=True, kw_only=True, tag="end"):
     """The run ended at `ended` in state `outcome` after `elapsed_seconds` as the scheduler counts them."""
 
     ended: Instant
     outcome: str
     elapsed_seconds: int
+
+
+_encode = msgspec.msgpack.Encoder(enc_hook=str, order="sorted").encode  # a fraction as its text
+
+
+def fingerprint(report: Report) -> bytes:
+    """Sixteen bytes that differ between different reports, key and comment aside: those say nothing of the run."""
+    return hashlib.blake2b(_encode(msgspec.structs.replace(report, key=None, comment=None)), digest_size=16).digest()

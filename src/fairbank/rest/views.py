@@ -149,6 +149,7 @@ def job_row(record: RunRecord, account: str) -> answers.JobRow:
         ended=None if record.ended is None else iso(record.ended),
         outcome=record.outcome,
         elapsed=record.elapsed_seconds,
+        set_by=record.set_by,
     )
 
 

@@ -18,7 +18,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Refund, Release
 from fairbank.cluster.job import Run, checked_run
 from fairbank.cluster.partition import Cluster
-from fairbank.cluster.report import Changed, Ended, Report, Started
+from fairbank.cluster.report import Changed, Ended, Report, Started, fingerprint
 from fairbank.service.askers import Asker
 from fairbank.service.counter import Counter
 from fairbank.service.directory import Directory
@@ -68,7 +68,7 @@ class Runs:
         for report in reports:
             try:
                 demand_cluster(asker, report.run.cluster)
-                prepared.append(Asked(self._wish(report), now, asker.actor, asker.acting_as))
+                prepared.append(Asked(self._wish(report), now, asker.actor, asker.acting_as, fingerprint(report)))
             except Trouble as trouble:
                 prepared.append(trouble)
         return prepared

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, or_, select, updat
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.book import Book, Office
-from fairbank.bank.needs import Needs
+from fairbank.bank.needs import Needs, told_by
 from fairbank.bank.project import Project
 from fairbank.bank.run import RunRecord, UserSums
 from fairbank.bank.token import Token
@@ -66,7 +66,8 @@ class SqlTransaction(ABC):
             allocations=self._loaded.values(),
             runs=runs,
             users=self._users(needs, runs),
-            known=map(entry_of, self._find("known", [list(needs.keys)])) if needs.keys else (),
+            known=map(entry_of, self._find("known", columns(needs.keys, 2))) if needs.keys else (),
+            told=map(entry_of, self._find("told", [list(told)])) if (told := told_by(needs, runs)) else (),
             projects=self._projects(needs),
             members=map(member_of, self._find("members", columns(needs.members, 2))) if needs.members else (),
             tokens=self._tokens(needs),
@@ -175,7 +176,8 @@ def changed_runs(book: Book) -> list[tuple[Any, ...]]:
     """What may change of a run, after its number."""
     found = sorted((book.runs[run] for run in book.changed_runs), key=_ID)
     return [
-        (r.id, r.state._value_, r.held, r.charged, r.written_off, r.refunded, r.until, r.ended, r.outcome, r.elapsed_seconds) for r in found
+        (r.id, r.state._value_, r.held, r.charged, r.written_off, r.refunded, r.until, r.ended, r.outcome, r.elapsed_seconds, r.set_by)
+        for r in found
     ]
 
 

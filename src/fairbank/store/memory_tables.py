@@ -8,7 +8,7 @@ from itertools import count
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.book import Book, Office
 from fairbank.bank.entry import Entry
-from fairbank.bank.needs import Needs
+from fairbank.bank.needs import Needs, told_by
 from fairbank.bank.project import Member, Project
 from fairbank.bank.run import RunRecord, UserSums
 from fairbank.bank.token import Token
@@ -28,7 +28,7 @@ class Tables:
         self.runs: dict[Run, RunRecord] = {}
         self.entries: dict[int, Entry] = {}
         self.books: dict[int, list[Entry]] = {}
-        self.keys: dict[str, Entry] = {}
+        self.keys: dict[tuple[int, str], Entry] = {}
         self.tokens: dict[int, Token] = {}
         self.office = Office()
         self.last_entry = 0
@@ -58,6 +58,7 @@ class Tables:
             runs=runs,
             users=((*pair, self.users[pair]) for pair in pairs if pair in self.users),
             known=(self.keys[key] for key in needs.keys if key in self.keys),
+            told=(self.entries[number] for number in told_by(needs, runs) if number in self.entries),
             projects=self._projects(needs),
             members=(self.members[pair] for pair in needs.members if pair in self.members),
             tokens=self._tokens(needs),
@@ -100,7 +101,7 @@ class Tables:
             self.last_entry = max(self.last_entry, each.id)
             self.books.setdefault(each.book, []).append(each)
             if each.key is not None:
-                self.keys[each.key] = each
+                self.keys[each.actor, each.key] = each
 
     def _projects(self, needs: Needs) -> list[Project]:
         gnames = {each.gname for each in needs.founding}

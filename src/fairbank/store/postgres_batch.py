@@ -88,7 +88,7 @@ class PostgresTransaction(SqlTransaction):
     def _write_batch(self, book: Book) -> None:
         if not book.entries:
             return
-        sums, users, changed = columns(changed_sums(book), 7), columns(changed_users(book), 5), columns(changed_runs(book), 10)
+        sums, users, changed = columns(changed_sums(book), 7), columns(changed_users(book), 5), columns(changed_runs(book), 11)
         sums[_LINK_OF_SUMS] = _hexadecimal(sums[_LINK_OF_SUMS])
         new, entries = new_runs(book), [entry_row(entry) for entry in book.entries]
         if len(entries) >= _COPIED_FROM:
@@ -97,7 +97,7 @@ class PostgresTransaction(SqlTransaction):
             new, entries = [], []
         added = columns(entries, 20)
         added[_DIGEST], added[_LINK] = _hexadecimal(added[_DIGEST]), _hexadecimal(added[_LINK])
-        self._run("write", (sums, users, changed, columns(new, 18), added))
+        self._run("write", (sums, users, changed, columns(new, 19), added))
 
     def _copy(self, table: Table, rows: list[tuple[Any, ...]]) -> None:
         """Add rows by COPY: more round trips than in the statement with the others, less work for each row."""

@@ -110,7 +110,7 @@ def user_row(user: UserRow) -> tuple[Any, ...]:
 
 def run_of(row: Row) -> RunRecord:
     number, cluster, job_id, submitted, restart, allocation, owner, partition, state, held, charged, written_off, refunded = row[:13]
-    start, until, ended, outcome, elapsed = row[13:]
+    start, until, ended, outcome, elapsed, set_by = row[13:]
     return RunRecord(
         id=number,
         run=Run(cluster, job_id, submitted, restart),
@@ -121,6 +121,7 @@ def run_of(row: Row) -> RunRecord:
         held=held,
         start=start,
         until=until,
+        set_by=set_by,
         charged=charged,
         written_off=written_off,
         refunded=refunded,
@@ -147,6 +148,7 @@ def run_row(record: RunRecord) -> tuple[Any, ...]:
         record.ended,
         record.outcome,
         record.elapsed_seconds,
+        record.set_by,
     )
 
 

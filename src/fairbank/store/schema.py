@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0004"
+REVISION = "0005"
 """What the newest migration calls itself."""
 
 metadata = MetaData()
@@ -106,6 +106,7 @@ run = Table(
     Column("ended_at", BigInteger),
     Column("outcome", Text),
     Column("elapsed_seconds", BigInteger),
+    Column("set_by", BigInteger, nullable=False, server_default=text("0")),  # the default is for books older than the column
     UniqueConstraint("job_id", "submitted", "restart", "cluster", name="run_identity"),
     CheckConstraint("held >= 0 AND charged >= 0 AND refunded >= 0 AND refunded <= charged", name="run_sums"),
     CheckConstraint("(state = 'held') = (ended_at IS NULL AND state <> 'lapsed')", name="run_resolved_once"),
@@ -138,7 +139,7 @@ journal = Table(
     Column("details", Text),
     Column("link", LargeBinary, nullable=False),
     UniqueConstraint("book", "seq", name="journal_book_seq"),
-    Index("journal_key", "key", unique=True, sqlite_where=text("key IS NOT NULL"), postgresql_where=text("key IS NOT NULL")),
+    Index("journal_key", "actor", "key", unique=True, sqlite_where=text("key IS NOT NULL"), postgresql_where=text("key IS NOT NULL")),
     Index("journal_refusal", "owner", "id", sqlite_where=text("kind = 'refusal'"), postgresql_where=text("kind = 'refusal'")),
 )
 

@@ -40,6 +40,7 @@ def new_run(entry: Entry, facts: dict[str, Any]) -> RunRecord:
         held=SuMinutes(entry.amount if entry.kind is Kind.HOLD else 0),
         start=facts["start"],
         until=facts["until"],
+        set_by=entry.id,
     )
 
 
@@ -49,22 +50,23 @@ def after(run: RunRecord, entry: Entry, facts: dict[str, Any]) -> RunRecord:
         case Kind.HOLD:
             return run if run.id == entry.id else _replace(run, held=SuMinutes(entry.amount))
         case Kind.CHARGE:
-            return _resolved(run, facts, RunState.CHARGED, SuMinutes(entry.amount))
+            return _resolved(run, entry, facts, RunState.CHARGED, SuMinutes(entry.amount))
         case Kind.RELEASE:
-            return _resolved(run, facts, RunState.RELEASED, _NOTHING)
+            return _resolved(run, entry, facts, RunState.RELEASED, _NOTHING)
         case Kind.LAPSE:
-            return _replace(run, held=_NOTHING, state=RunState.LAPSED)
+            return _replace(run, held=_NOTHING, state=RunState.LAPSED, set_by=entry.id)
         case Kind.ADJUST:
-            return _replace(run, held=SuMinutes(run.held + entry.amount), until=Instant(facts["until"]))
+            return _replace(run, held=SuMinutes(run.held + entry.amount), until=Instant(facts["until"]), set_by=entry.id)
         case _:
             return _replace(run, refunded=SuMinutes(run.refunded + entry.amount))
 
 
-def _resolved(run: RunRecord, facts: dict[str, Any], state: RunState, charged: SuMinutes) -> RunRecord:
+def _resolved(run: RunRecord, entry: Entry, facts: dict[str, Any], state: RunState, charged: SuMinutes) -> RunRecord:
     return _replace(
         run,
         state=state,
         held=_NOTHING,
+        set_by=entry.id,
         charged=charged,
         written_off=facts["written_off"],
         ended=facts["ended"],

@@ -9,9 +9,10 @@ import msgspec
 
 from fairbank.bank import wish as wishes
 from fairbank.bank.book import Book
-from fairbank.bank.entry import OFFICE, Entry, Kind
+from fairbank.bank.entry import Kind
 from fairbank.bank.ledger import credit, office, runs, terms, tokens
-from fairbank.bank.ledger.outcome import Done, Outcome
+from fairbank.bank.ledger.outcome import Outcome
+from fairbank.bank.ledger.repeating import again, is_the_wish_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.values.trouble import Malformed
@@ -41,15 +42,15 @@ _RULES: Mapping[type, Callable[[Book, wishes.Asked, Any, Policy], Outcome]] = {
 def judge(book: Book, asked: wishes.Asked, policy: Policy) -> Outcome:
     """Judge one wish and, if it is granted (or its refusal is to be kept), write it into `book`.
 
-    Asking the same thing twice under one key is answered twice and counted once. Raises OfficeNeeded when the office's
+    Asking the same thing twice under one key of one's own is answered twice and counted once. Raises OfficeNeeded when the office's
     book must be loaded first; the batch is then to be judged again from fresh rows. Raises Malformed for a negative amount, which no
     door lets in.
     """
     wish = asked.wish
     if (getattr(wish, "amount", None) or 0) < 0:
         raise Malformed(f"{type(wish).__name__} of less than nothing", field="amount", remedy="amounts are not negative")
-    if wish.key is not None and (known := book.known.get(wish.key)) is not None:
-        return _again(known) if known.digest == wishes.digest(wish) else Refusal(reason=Reason.KEY_TAKEN)
+    if wish.key is not None and (known := book.known.get((asked.actor, wish.key))) is not None:
+        return again(known) if is_the_wish_of(known, asked) else Refusal(reason=Reason.KEY_TAKEN)
     outcome = _RULES[type(wish)](book, asked, wish, policy)
     if isinstance(outcome, Refusal) and wish.key is not None and outcome.entry is None and not _may_count_later(wish, outcome):
         return _declined(book, asked, outcome)
@@ -66,21 +67,3 @@ def _declined(book: Book, asked: wishes.Asked, no: Refusal) -> Refusal:
     allocation = book.allocations.get(no.allocation) if no.allocation is not None else None
     entry = book.post(asked, Kind.DECLINED, no.asked, allocation, details=msgspec.json.encode(no).decode())
     return msgspec.structs.replace(no, entry=entry.id)
-
-
-def _again(entry: Entry) -> Outcome:
-    """The first answer, from the entry that kept it."""
-    facts = msgspec.json.decode(entry.details) if entry.details else {}
-    if entry.kind in (Kind.REFUSAL, Kind.DECLINED):
-        return msgspec.structs.replace(msgspec.convert(facts, Refusal), entry=entry.id)
-    return Done(
-        entry=entry.id,
-        amount=entry.amount,
-        allocation=entry.book if entry.book != OFFICE else None,
-        run=entry.run,
-        project=facts.get("project") if entry.book == OFFICE else None,
-        token=facts.get("token") if entry.kind is Kind.TOKEN else None,
-        available=entry.deposited + entry.credit_limit - entry.charged - entry.held,
-        written_off=facts.get("written_off", 0),
-        again=True,
-    )

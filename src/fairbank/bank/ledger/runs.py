@@ -9,11 +9,11 @@ from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Done, Outcome, done
 from fairbank.bank.ledger.refusing import refuse_adjust, refuse_hold, refuse_late, without_key
+from fairbank.bank.ledger.repeating import again, held_before, is_reported_by, resolved_before
 from fairbank.bank.policy import Policy, fits
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState, UserSums
 from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Lapse, Release
-from fairbank.cluster.job import Run
 from fairbank.values.units import SuMinutes
 
 _replace = msgspec.structs.replace
@@ -23,7 +23,7 @@ _encode = msgspec.json.Encoder().encode
 def hold(book: Book, asked: Asked, wish: Hold, policy: Policy) -> Outcome:
     """Set the highest cost of a run aside on the first allocation of its line that can carry all of it."""
     if (known := book.runs.get(wish.run)) is not None:
-        return _held_before(book, known, wish)
+        return held_before(book, asked, known, wish)
     candidates = book.candidates(wish.line, wish.resource, wish.start)
     refusals = []
     for each in candidates:
@@ -50,15 +50,6 @@ def _objection(book: Book, allocation: Allocation, owner: int, more: int) -> Rea
     return None
 
 
-def _held_before(book: Book, known: RunRecord, wish: Hold) -> Outcome:
-    if known.state is not RunState.HELD:
-        return Refusal(reason=Reason.RUN_RESOLVED, run=str(wish.run), allocation=known.allocation)
-    if known.held != wish.amount or known.owner != wish.owner:
-        return Refusal(reason=Reason.RUN_TAKEN, run=str(wish.run), asked=wish.amount, available=known.held, allocation=known.allocation)
-    left = book.allocations[known.allocation].available
-    return Done(entry=known.id, amount=known.held, allocation=known.allocation, run=known.id, available=left, again=True)
-
-
 def _grant(book: Book, asked: Asked, wish: Hold, allocation: Allocation, *, below: bool = False) -> Done:
     number = book.next_entry_id()
     record = RunRecord(
@@ -71,10 +62,12 @@ def _grant(book: Book, asked: Asked, wish: Hold, allocation: Allocation, *, belo
         held=wish.amount,
         start=wish.start,
         until=wish.until,
+        set_by=number,
     )
     book.put_run(record)
     after = _moved(book, allocation, wish.owner, held=wish.amount, below=below)
-    entry = book.post(asked, Kind.HOLD, wish.amount, after, run=number, owner=wish.owner, details=_facts_of(record), number=number)
+    details = _facts_of(record, wish.line[0], allocation)
+    entry = book.post(asked, Kind.HOLD, wish.amount, after, run=number, owner=wish.owner, details=details, number=number)
     return done(entry, after)
 
 
@@ -86,9 +79,9 @@ def adjust(book: Book, asked: Asked, wish: Adjust, policy: Policy) -> Outcome:
     if (known.state, RunEvent.ADJUST) not in NEXT:
         return Refusal(reason=Reason.RUN_RESOLVED, run=str(wish.run), allocation=known.allocation)
     allocation = book.allocations[known.allocation]
-    more = wish.amount - known.held
-    if more == 0 and wish.until == known.until:
-        return Done(entry=known.id, amount=0, allocation=allocation.id, run=known.id, available=allocation.available, again=True)
+    more, newest = wish.amount - known.held, book.entry(known.set_by)
+    if (more == 0 and wish.until == known.until) or is_reported_by(newest, asked):
+        return again(newest)
     no = _objection(book, allocation, known.owner, more) if more > 0 else None
     if no is not None:
         observed = not policy.enforce and fits(allocation.charged + allocation.held + more)
@@ -96,9 +89,11 @@ def adjust(book: Book, asked: Asked, wish: Adjust, policy: Policy) -> Outcome:
         if not observed:
             return refused
         allocation = book.allocations[allocation.id]
-    book.put_run(_replace(known, held=wish.amount, until=wish.until))
+    number = book.next_entry_id()
+    book.put_run(_replace(known, held=wish.amount, until=wish.until, set_by=number))
     after = _moved(book, allocation, known.owner, held=more, below=no is not None)
-    entry = book.post(asked, Kind.ADJUST, more, after, run=known.id, owner=known.owner, details=_encode({"until": wish.until}).decode())
+    details = _encode({"until": wish.until}).decode()
+    entry = book.post(asked, Kind.ADJUST, more, after, run=known.id, owner=known.owner, details=details, number=number)
     return done(entry, after)
 
 
@@ -108,7 +103,7 @@ def charge(book: Book, asked: Asked, wish: Charge, policy: Policy) -> Outcome:
     if known is None:
         return _late(book, asked, wish, wish.amount, policy)
     if (known.state, RunEvent.CHARGE) not in NEXT:
-        return _resolved_before(book, known, wish.run, RunState.CHARGED, wish.amount)
+        return resolved_before(book, asked, known, RunState.CHARGED, wish.amount)
     return _resolve(book, asked, known, wish, wish.amount, policy)
 
 
@@ -118,7 +113,7 @@ def release(book: Book, asked: Asked, wish: Release, policy: Policy) -> Outcome:
     if known is None:
         return _late(book, asked, wish, SuMinutes(0), policy)
     if (known.state, RunEvent.RELEASE) not in NEXT:
-        return _resolved_before(book, known, wish.run, RunState.RELEASED, 0)
+        return resolved_before(book, asked, known, RunState.RELEASED, 0)
     return _resolve(book, asked, known, wish, SuMinutes(0), policy)
 
 
@@ -130,9 +125,10 @@ def lapse(book: Book, asked: Asked, wish: Lapse, policy: Policy) -> Outcome:
     if known.state is not RunState.HELD or asked.at < known.until:
         reason = Reason.NOT_DUE if known.state is RunState.HELD else Reason.RUN_RESOLVED
         return Refusal(reason=reason, run=str(wish.run), allocation=known.allocation)
-    book.put_run(_replace(known, state=RunState.LAPSED, held=SuMinutes(0)))
+    number = book.next_entry_id()
+    book.put_run(_replace(known, state=RunState.LAPSED, held=SuMinutes(0), set_by=number))
     after = _moved(book, book.allocations[known.allocation], known.owner, held=-known.held)
-    return done(book.post(asked, Kind.LAPSE, known.held, after, run=known.id, owner=known.owner), after)
+    return done(book.post(asked, Kind.LAPSE, known.held, after, run=known.id, owner=known.owner, number=number), after)
 
 
 # --- the parts ---
@@ -145,8 +141,10 @@ def _resolve(book: Book, asked: Asked, known: RunRecord, wish: Charge | Release,
     if not fits(allocation.charged + split.charged):
         return Refusal(reason=Reason.TOO_LARGE, run=str(wish.run), asked=cost, allocation=allocation.id)
     kind = Kind.CHARGE if isinstance(wish, Charge) else Kind.RELEASE
+    number = book.next_entry_id()
     record = _replace(
         known,
+        set_by=number,
         state=RunState.CHARGED if kind is Kind.CHARGE else RunState.RELEASED,
         held=SuMinutes(0),
         charged=SuMinutes(split.charged),
@@ -158,7 +156,7 @@ def _resolve(book: Book, asked: Asked, known: RunRecord, wish: Charge | Release,
     book.put_run(record)
     after = _moved(book, allocation, known.owner, charged=split.charged, held=-known.held, below=split.overrun > 0)
     amount = split.charged if kind is Kind.CHARGE else known.held
-    entry = book.post(asked, kind, amount, after, run=known.id, owner=known.owner, details=_resolution_of(record))
+    entry = book.post(asked, kind, amount, after, run=known.id, owner=known.owner, details=_resolution_of(record), number=number)
     return done(entry, after, written_off=split.written_off)
 
 
@@ -188,6 +186,7 @@ def _late(book: Book, asked: Asked, wish: Charge | Release, cost: SuMinutes, pol
         held=SuMinutes(0),
         start=wish.start,
         until=wish.ended,
+        set_by=number,
         charged=SuMinutes(split.charged),
         written_off=SuMinutes(split.written_off),
         ended=wish.ended,
@@ -197,24 +196,9 @@ def _late(book: Book, asked: Asked, wish: Charge | Release, cost: SuMinutes, pol
     book.put_run(record)
     after = _moved(book, allocation, wish.owner, charged=split.charged, below=split.overrun > 0)
     kind = Kind.CHARGE if isinstance(wish, Charge) else Kind.RELEASE
-    entry = book.post(asked, kind, split.charged, after, run=number, owner=wish.owner, details=_late_facts_of(record), number=number)
+    details = f"{_facts_of(record, wish.line[0], allocation)[:-1]},{_resolution_of(record)[1:]}"
+    entry = book.post(asked, kind, split.charged, after, run=number, owner=wish.owner, details=details, number=number)
     return done(entry, after, written_off=split.written_off)
-
-
-def _resolved_before(book: Book, known: RunRecord, run: Run, state: RunState, cost: int) -> Outcome:
-    """A second resolution: the same again is answered again, another is a conflict."""
-    if known.state is not state or known.charged + known.written_off != cost:
-        return Refusal(reason=Reason.RUN_RESOLVED, run=str(run), asked=cost, available=known.charged, allocation=known.allocation)
-    left = book.allocations[known.allocation].available
-    return Done(
-        entry=known.id,
-        amount=known.charged,
-        allocation=known.allocation,
-        run=known.id,
-        available=left,
-        written_off=known.written_off,
-        again=True,
-    )
 
 
 def _moved(book: Book, allocation: Allocation, owner: int, *, charged: int = 0, held: int = 0, below: bool = False) -> Allocation:
@@ -225,15 +209,14 @@ def _moved(book: Book, allocation: Allocation, owner: int, *, charged: int = 0, 
     return _replace(after, overrun=SuMinutes(max(after.overrun, -after.available))) if below else after
 
 
-def _facts_of(record: RunRecord) -> str:
-    """What a run's first entry says of it, so that the run's row can be checked against the journal."""
-    return _encode({"run": record.run, "partition": record.partition, "start": record.start, "until": record.until}).decode()
+def _facts_of(record: RunRecord, project: int, allocation: Allocation) -> str:
+    """What a run's first entry says of it, so that its row can be checked against the journal; where a parent pays, also for whom."""
+    facts: dict[str, object] = {"run": record.run, "partition": record.partition, "start": record.start, "until": record.until}
+    if project != allocation.project:
+        facts["project"] = project
+    return _encode(facts).decode()
 
 
 def _resolution_of(record: RunRecord) -> str:
     facts = {"outcome": record.outcome, "elapsed_seconds": record.elapsed_seconds, "ended": record.ended, "written_off": record.written_off}
     return _encode(facts).decode()
-
-
-def _late_facts_of(record: RunRecord) -> str:
-    return f"{_facts_of(record)[:-1]},{_resolution_of(record)[1:]}"

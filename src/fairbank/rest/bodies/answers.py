@@ -130,7 +130,7 @@ class DrawnRow(Struct, frozen=True, kw_only=True):
 
 
 class Granted(Struct, frozen=True, kw_only=True):
-    """A wish that was granted: the entry that says so and the figures after it. `again`: it was granted before."""
+    """A wish that was granted: the entry that says so and the figures after it. `again`: it was granted before, by that entry."""
 
     entry: int
     amount: int
@@ -226,7 +226,7 @@ class DebitRow(Struct, frozen=True, kw_only=True):
 
 
 class JobRow(Struct, frozen=True, kw_only=True):
-    """A run in the books; `status` is HADM's word for its state."""
+    """A run in the books; `status` is HADM's word for its state. `set_by` is the entry that set its hold as it is, or closed it."""
 
     id: int
     cluster: str
@@ -248,6 +248,7 @@ class JobRow(Struct, frozen=True, kw_only=True):
     ended: str | None
     outcome: str | None
     elapsed: int | None
+    set_by: int
 
 
 class ReportAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):

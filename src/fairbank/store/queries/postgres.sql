@@ -24,7 +24,8 @@ SELECT seq, link FROM office FOR NO KEY UPDATE
 
 -- name: runs
 SELECT run.id, run.cluster, run.job_id, run.submitted, run.restart, run.allocation, run.owner, run.partition, run.state,
-       run.held, run.charged, run.written_off, run.refunded, run.start_at, run.until_at, run.ended_at, run.outcome, run.elapsed_seconds
+       run.held, run.charged, run.written_off, run.refunded, run.start_at, run.until_at, run.ended_at, run.outcome, run.elapsed_seconds,
+       run.set_by
 FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) AS wanted (cluster, job_id, submitted, restart)
 JOIN run USING (cluster, job_id, submitted, restart)
 
@@ -32,7 +33,12 @@ JOIN run USING (cluster, job_id, submitted, restart)
 SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
        journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
        journal.overrun, journal.comment, journal.details, journal.link
-FROM unnest($1::text[]) AS wanted (key) JOIN journal USING (key)
+FROM unnest($1::bigint[], $2::text[]) AS wanted (actor, key) JOIN journal USING (actor, key)
+
+-- name: told
+SELECT id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held, credit_limit, overrun,
+       comment, details, link
+FROM journal WHERE id = ANY ($1::bigint[])
 
 -- name: users
 SELECT allocation, uid, charged, held, cap
@@ -77,24 +83,25 @@ users AS (
 changed_runs AS (
     UPDATE run
     SET state = new.state, held = new.held, charged = new.charged, written_off = new.written_off, refunded = new.refunded,
-        until_at = new.until_at, ended_at = new.ended_at, outcome = new.outcome, elapsed_seconds = new.elapsed_seconds
+        until_at = new.until_at, ended_at = new.ended_at, outcome = new.outcome, elapsed_seconds = new.elapsed_seconds,
+        set_by = new.set_by
     FROM unnest($13::bigint[], $14::text[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[],
-                $21::text[], $22::bigint[])
-         AS new (id, state, held, charged, written_off, refunded, until_at, ended_at, outcome, elapsed_seconds)
+                $21::text[], $22::bigint[], $23::bigint[])
+         AS new (id, state, held, charged, written_off, refunded, until_at, ended_at, outcome, elapsed_seconds, set_by)
     WHERE run.id = new.id
 ),
 new_runs AS (
     INSERT INTO run (id, cluster, job_id, submitted, restart, allocation, owner, partition, state, held, charged, written_off, refunded,
-                     start_at, until_at, ended_at, outcome, elapsed_seconds)
-    SELECT * FROM unnest($23::bigint[], $24::text[], $25::bigint[], $26::bigint[], $27::bigint[], $28::bigint[], $29::bigint[], $30::text[],
-                         $31::text[], $32::bigint[], $33::bigint[], $34::bigint[], $35::bigint[],
-                         $36::bigint[], $37::bigint[], $38::bigint[], $39::text[], $40::bigint[])
+                     start_at, until_at, ended_at, outcome, elapsed_seconds, set_by)
+    SELECT * FROM unnest($24::bigint[], $25::text[], $26::bigint[], $27::bigint[], $28::bigint[], $29::bigint[], $30::bigint[], $31::text[],
+                         $32::text[], $33::bigint[], $34::bigint[], $35::bigint[], $36::bigint[],
+                         $37::bigint[], $38::bigint[], $39::bigint[], $40::text[], $41::bigint[], $42::bigint[])
 )
 INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held,
                      credit_limit, overrun, comment, details, link)
-SELECT * FROM unnest($41::bigint[], $42::bigint[], $43::bigint[], $44::bigint[], $45::text[], $46::bigint[], $47::bigint[], $48::bigint[],
-                     $49::bigint[], $50::bigint[], $51::text[], $52::bytea[], $53::bigint[], $54::bigint[], $55::bigint[],
-                     $56::bigint[], $57::bigint[], $58::text[], $59::text[], $60::bytea[])
+SELECT * FROM unnest($43::bigint[], $44::bigint[], $45::bigint[], $46::bigint[], $47::text[], $48::bigint[], $49::bigint[], $50::bigint[],
+                     $51::bigint[], $52::bigint[], $53::text[], $54::bytea[], $55::bigint[], $56::bigint[], $57::bigint[],
+                     $58::bigint[], $59::bigint[], $60::text[], $61::text[], $62::bytea[])
 
 -- name: spend
 -- Forgets a few expired nonces on the way. A nonce that expired may be spent anew.

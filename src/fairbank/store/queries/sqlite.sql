@@ -20,7 +20,8 @@ SELECT seq, link FROM office
 
 -- name: runs
 SELECT run.id, run.cluster, run.job_id, run.submitted, run.restart, run.allocation, run.owner, run.partition, run.state,
-       run.held, run.charged, run.written_off, run.refunded, run.start_at, run.until_at, run.ended_at, run.outcome, run.elapsed_seconds
+       run.held, run.charged, run.written_off, run.refunded, run.start_at, run.until_at, run.ended_at, run.outcome, run.elapsed_seconds,
+       run.set_by
 FROM json_each(?) AS wanted
 CROSS JOIN run
     ON run.job_id = json_extract(wanted.value, '$[1]') AND run.submitted = json_extract(wanted.value, '$[2]')
@@ -30,7 +31,14 @@ CROSS JOIN run
 SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
        journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
        journal.overrun, journal.comment, journal.details, journal.link
-FROM json_each(?) AS wanted CROSS JOIN journal ON journal.key = json_extract(wanted.value, '$[0]')
+FROM json_each(?) AS wanted
+CROSS JOIN journal ON journal.actor = json_extract(wanted.value, '$[0]') AND journal.key = json_extract(wanted.value, '$[1]')
+
+-- name: told
+SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
+       journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
+       journal.overrun, journal.comment, journal.details, journal.link
+FROM json_each(?) AS wanted CROSS JOIN journal ON journal.id = json_extract(wanted.value, '$[0]')
 
 -- name: users
 SELECT user_sum.allocation, user_sum.uid, user_sum.charged, user_sum.held, user_sum.cap
@@ -62,13 +70,14 @@ ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = e
 
 -- name: write_changed_runs
 UPDATE run
-SET state = ?, held = ?, charged = ?, written_off = ?, refunded = ?, until_at = ?, ended_at = ?, outcome = ?, elapsed_seconds = ?
+SET state = ?, held = ?, charged = ?, written_off = ?, refunded = ?, until_at = ?, ended_at = ?, outcome = ?, elapsed_seconds = ?,
+    set_by = ?
 WHERE id = ?
 
 -- name: write_new_runs
 INSERT INTO run (id, cluster, job_id, submitted, restart, allocation, owner, partition, state, held, charged, written_off, refunded,
-                 start_at, until_at, ended_at, outcome, elapsed_seconds)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                 start_at, until_at, ended_at, outcome, elapsed_seconds, set_by)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: write_entries
 INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held,

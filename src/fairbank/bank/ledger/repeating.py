@@ -1,0 +1,78 @@
+"""What was asked before: found by its key, or by its run when it is reported again without one. It gets its first answer again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from fairbank.bank.book import Book
+from fairbank.bank.entry import OFFICE, Entry, Kind
+from fairbank.bank.ledger.outcome import Done, Outcome
+from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.run import RunRecord, RunState
+from fairbank.bank.wish import Asked, Hold, digest
+
+_replace = msgspec.structs.replace
+
+
+def again(entry: Entry) -> Outcome:
+    """The first answer, from the entry that kept it."""
+    facts = _facts_of(entry)
+    if entry.kind in (Kind.REFUSAL, Kind.DECLINED):
+        return _replace(msgspec.convert(facts, Refusal), entry=entry.id)
+    return Done(
+        entry=entry.id,
+        amount=entry.amount,
+        allocation=entry.book if entry.book != OFFICE else None,
+        run=entry.run,
+        project=facts.get("project") if entry.book == OFFICE else None,
+        token=facts.get("token") if entry.kind is Kind.TOKEN else None,
+        available=entry.deposited + entry.credit_limit - entry.charged - entry.held,
+        written_off=facts.get("written_off", 0),
+        again=True,
+    )
+
+
+def is_the_wish_of(entry: Entry, asked: Asked) -> bool:
+    """Whether `entry`, found by the key, was made for the very same wish."""
+    if entry.digest == digest(asked):
+        return True
+    # Before reports had fingerprints, entries were given those of the wishes made from them.
+    return asked.said is not None and entry.digest == digest(_replace(asked, said=None))
+
+
+def is_reported_by(entry: Entry, asked: Asked) -> bool:
+    """Whether `entry` was made for the same report, under whatever key and with whatever comment it came then and now."""
+    then = _replace(asked.wish, key=entry.key, comment=entry.comment)
+    return entry.digest is not None and is_the_wish_of(entry, _replace(asked, wish=then))
+
+
+def held_before(book: Book, asked: Asked, known: RunRecord, wish: Hold) -> Outcome:
+    """A second hold: the same start again is answered again, another is a conflict."""
+    if known.state is not RunState.HELD:
+        return Refusal(reason=Reason.RUN_RESOLVED, run=str(wish.run), allocation=known.allocation)
+    first = book.entry(known.id)
+    if is_reported_by(first, asked) or _is_same_start(book, first, known, wish):
+        return again(first)
+    return Refusal(reason=Reason.RUN_TAKEN, run=str(wish.run), asked=wish.amount, available=known.held, allocation=known.allocation)
+
+
+def _is_same_start(book: Book, first: Entry, known: RunRecord, wish: Hold) -> bool:
+    """Whether all that the books keep of the start is as the wish has it, its amount as it was held or as it is held now."""
+    allocation = book.allocations[known.allocation]
+    project = _facts_of(first).get("project", allocation.project)
+    kept = (known.owner, known.start, known.partition, project, allocation.resource)
+    return wish.amount in (first.amount, known.held) and kept == (wish.owner, wish.start, wish.partition, wish.line[0], wish.resource)
+
+
+def resolved_before(book: Book, asked: Asked, known: RunRecord, state: RunState, cost: int) -> Outcome:
+    """A second resolution: the same again is answered again, another is a conflict."""
+    last = book.entry(known.set_by)
+    if (known.state is state and known.charged + known.written_off == cost) or is_reported_by(last, asked):
+        return again(last)
+    return Refusal(reason=Reason.RUN_RESOLVED, run=str(known.run), asked=cost, available=known.charged, allocation=known.allocation)
+
+
+def _facts_of(entry: Entry) -> dict[str, Any]:
+    return msgspec.json.decode(entry.details, type=dict[str, Any]) if entry.details else {}
