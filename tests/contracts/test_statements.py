@@ -44,6 +44,19 @@ def test_a_batch_of_a_hundred_takes_as_many_statements_as_one(seen: Statements, 
         assert taken(seen) == one <= {"hold": 9, "charge": 9, "deposit": 6}[kind], kind
 
 
+def test_what_comes_again_takes_one_statement_more_however_much_of_it_there_is(seen: Statements, sql_place: Place) -> None:
+    store = sql_place.open()
+    fill(store)
+    holds, charges = [hold(number, 1) for number in range(100)], [charge(number, 1) for number in range(100)]
+    first = []
+    for batch in (holds, charges):
+        granted(store, *batch)
+        taken(seen)
+        first.append(granted(store, *batch))
+        assert taken(seen) <= 9
+    assert all(each.again for batch in first for each in batch)
+
+
 @pytest.mark.parametrize(
     ("question", "about"),
     [

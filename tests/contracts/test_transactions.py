@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from fairbank.bank.book import Book
@@ -12,14 +13,30 @@ from fairbank.bank.project import Role
 from fairbank.bank.query import AllocationQuery, Page
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunState
-from fairbank.bank.wish import Amend, Asked, Deposit, Lapse, Note, Refund, Release, Request, RevokeToken, SetCap, SetMember, Transfer
+from fairbank.bank.wish import (
+    Adjust,
+    Amend,
+    Asked,
+    Deposit,
+    Lapse,
+    Note,
+    Refund,
+    Release,
+    Request,
+    RevokeToken,
+    SetCap,
+    SetMember,
+    Transfer,
+)
 from fairbank.service.audit import Audit
+from fairbank.service.bank import Bank
 from fairbank.store.contract import Contention, Store
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
 from tests.contracts.centre import (
     ALICE,
     BOB,
+    CAROL,
     END,
     START,
     allocation,
@@ -88,6 +105,46 @@ def test_a_key_is_remembered_by_later_transactions(store: Store) -> None:
     assert isinstance(other, Refusal)
     assert other.reason is Reason.KEY_TAKEN
     assert contents(store)[2][0].deposited == 1_010
+
+
+def test_a_key_is_its_actors_own(store: Store) -> None:
+    fill(store)
+    bank, wish = Bank(store, Policy()), Deposit(allocation=1, amount=SuMinutes(10), key="d1")
+    together = bank.ask([Asked(wish, START, actor) for actor in (ALICE, BOB)])
+    later = bank.ask([Asked(wish, START, actor) for actor in (BOB, CAROL, ALICE)])
+    firsts = [each for each in (*together, *later) if isinstance(each, Done) and not each.again]
+    assert len({each.entry for each in firsts}) == 3
+    assert [(each.entry, each.again) for each in later if isinstance(each, Done)] == [
+        (firsts[1].entry, True),
+        (firsts[2].entry, False),
+        (firsts[0].entry, True),
+    ]
+    assert contents(store)[2][0].deposited == 1_030
+    assert Audit(store).verify().findings == ()
+
+
+LIVES: dict[str, list[Request]] = {
+    "hold": [hold(1, 600)],
+    "adjust": [hold(1, 600), Adjust(run=job(1), amount=SuMinutes(700), until=END)],
+    "charge": [hold(1, 600), charge(1, 55)],
+    "release": [hold(1, 600), Release(run=job(1), ended=START, outcome="NODE_FAIL")],
+    "late charge": [late_charge(1, 55)],
+}
+
+
+@pytest.mark.parametrize("life", LIVES)
+@pytest.mark.parametrize("together", [True, False])
+def test_a_report_that_comes_again_is_answered_with_the_entry_that_its_runs_row_names(store: Store, life: str, together: bool) -> None:
+    """In the same batch, or read from the journal by another."""
+    fill(store)
+    *before, report = LIVES[life]
+    granted(store, *before)
+    first, *rest = granted(store, report, report) if together else granted(store, report)
+    (again,) = rest or granted(store, report)
+    (row,) = contents(store)[4]
+    assert again == msgspec.structs.replace(first, again=True)
+    assert row.set_by == again.entry
+    assert Audit(store).verify().findings == ()
 
 
 PRINTABLE = 'a"b\\c\'d{e},f\\\\"g%h$1:i/é日\U0001f9ea'

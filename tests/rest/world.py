@@ -101,7 +101,8 @@ class World:
 def a_world(store: Store | None = None, *, empty: bool = True, **more: Any) -> Iterator[World]:
     """A world on a store of its own, closed afterwards; or a second server on a store where the people are already."""
     clock = StoppedClock(NOW)
-    house = furnish(services(store or MemoryStore(), clock=clock, staff=STAFF, clusters=CLUSTERS, policy=Policy(), key=b"k" * 32, **more))
+    settings = {"staff": STAFF, "clusters": CLUSTERS, "policy": Policy(), **more}
+    house = furnish(services(store or MemoryStore(), clock=clock, key=b"k" * 32, **settings))
     try:
         app = create_app(house)
         with TestClient(socket_of_tests(Front(app, house.metrics)), raise_server_exceptions=False) as client:

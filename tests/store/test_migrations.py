@@ -16,7 +16,7 @@ from sqlalchemy import Engine, create_engine, event, inspect
 
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.tokens import ADOPTED
-from fairbank.bank.wish import Note, RevokeToken
+from fairbank.bank.wish import Adjust, Lapse, Note, Refund, Release, RevokeToken
 from fairbank.service.audit import Audit
 from fairbank.store import migrating
 from fairbank.store.migrating import migrate
@@ -24,7 +24,8 @@ from fairbank.store.opening import open_store
 from fairbank.store.schema import REVISION, metadata
 from fairbank.store.sqlite_driver import driver
 from fairbank.values.trouble import Conflict, Unknown, Unreachable
-from tests.contracts.centre import contents, fill, granted, token
+from fairbank.values.units import SuMinutes
+from tests.contracts.centre import END, START, charge, contents, fill, granted, hold, job, late_charge, token
 from tests.contracts.places import Place
 from tests.support.postgres import PostgresServer
 
@@ -90,6 +91,24 @@ def test_tokens_from_before_the_journal_knew_them_get_their_entries(sql_place: P
     granted(store, RevokeToken(token=1), token("phone"))
     assert Audit(store).verify().findings == ()
     assert not migrate(sql_place.url)
+
+
+def test_runs_that_are_there_learn_which_entry_set_them(sql_place: Place) -> None:
+    """Two servers wrote them, each with numbers of its own: the order in the book counts."""
+    one, two = sql_place.open(), sql_place.open()
+    fill(one)
+    granted(one, *(hold(number, 10) for number in range(1, 6)), late_charge(6, 1))
+    granted(two, *(Adjust(run=job(number), amount=SuMinutes(20), until=END) for number in (2, 3, 4)))
+    granted(one, charge(3, 5), Release(run=job(4), ended=START, outcome="NODE_FAIL"))
+    granted(one, Refund(run=job(3)))
+    granted(one, Lapse(run=job(5)), at=END)
+    before = contents(one)
+    _back_to_0003(sql_place)
+    one.close()
+    two.close()
+    assert migrate(sql_place.url)
+    assert contents(sql_place.open()) == before
+    assert Audit(sql_place.open()).verify().findings == ()
 
 
 def _back_to_0003(place: Place) -> None:
