@@ -20,7 +20,9 @@ OneName = Annotated[str | None, QueryParameter(max_length=64)]
 OneTime = Annotated[str | None, QueryParameter(max_length=40, description="2026-11-21, 2026-11-21T07:30Z, or seconds since 1970")]
 Key = Annotated[
     str | None,
-    HeaderParameter(name="Idempotency-Key", max_length=128, description="the same key again gets the same answer and changes nothing more"),
+    HeaderParameter(
+        name="Idempotency-Key", max_length=128, description="yours: the same again gets the same answer and changes nothing more"
+    ),
 ]
 Limit = Annotated[int, QueryParameter(ge=1, le=PAGE_MAX, description="rows at most")]
 After = Annotated[int | None, QueryParameter(ge=0, le=ids.ID_MAX, description="`next` of the page before")]
