@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 from collections.abc import Callable, Iterator
@@ -166,13 +167,16 @@ def test_a_token_is_taken_back(world: World) -> None:
 
 
 def test_tokens_are_journalled_when_made_and_when_taken_back(world: World) -> None:
-    make(world, PI)
+    secret = make(world, PI)
     world.ask("DELETE", "/token/1", SUPERUSER)
     with world.house.store.reading() as reader:
-        notes = [(each.actor, each.details or "") for each in reader.scan_entries() if each.kind is Kind.NOTE]
-    assert [actor for actor, _ in notes] == [PI, SUPERUSER]
-    assert "token 1 made: 'a script' of user 5002, read, until" in notes[0][1]
-    assert "token 1 revoked" in notes[1][1]
+        entries = [each for each in reader.scan_entries() if each.kind is Kind.TOKEN]
+    assert [(each.actor, each.owner) for each in entries] == [(PI, PI), (SUPERUSER, PI)]
+    made, taken_back = (json.loads(each.details or "") for each in entries)
+    assert (made["token"], made["label"], made["scopes"], made["revoked"]) == (1, "a script", ["read"], None)
+    assert taken_back == made | {"revoked": NOW}
+    assert not [each for each in entries if secret in str(each)]
+    assert world.house.audit.verify().findings == ()
 
 
 def test_a_token_is_taken_back_on_a_second_server_at_once(tmp_path: Path) -> None:
