@@ -160,12 +160,20 @@ class Model:
             offers = self._offers(wish)
             if not offers or not self.late:
                 return "NO_HOLD" if offers else "NO_ALLOCATION"
-            where = next((number for number in offers if self.left(number) >= cost), offers[0])
+            where = self._late_payer(offers, wish.owner or 0, cost)
             run = self.runs[wish.run] = self._run(where, wish.owner or 0)
         room = max(0, self.left(run["where"]) + run["held"])
         paid = min(cost, room) if self.enforce and self.write_off else cost
         run.update(state=state, held=0, charged=paid, off=cost - paid, set=len(self.asked) - 1)
         return "ok"
+
+    def _late_payer(self, offers: list[int], uid: int, cost: int) -> int:
+        """Who would have held it; then who has the credit, capped before frozen; then whoever is not frozen; then the first."""
+        rich = [where for where in offers if self.left(where) >= cost]
+        willing = [where for where in rich if not self._against(where, uid, cost)]
+        capped = [where for where in rich if self._against(where, uid, cost) == "CAPPED"]
+        thawed = [where for where in offers if self.allocations[where]["state"] != "frozen"]
+        return (willing + capped + rich + thawed + offers)[0]
 
     def _lapse(self, wish: w.Lapse, at: int) -> str:
         run = self.runs.get(wish.run)

@@ -297,6 +297,73 @@ def test_a_late_charge_takes_what_is_left() -> None:
     )
 
 
+# A group under a faculty under a university: three allocations on one line, each to be made unwilling in its own way.
+LINE = """
+    project uni
+    project faculty under uni
+    project group under faculty
+    open uni/cpu 0..1000 with 100 shared yes
+    open faculty/cpu 0..1000 with 50 shared yes
+    open group/cpu 0..1000 with 20
+"""
+
+
+def test_a_late_charge_goes_where_the_whole_of_it_is_wanted() -> None:
+    tell(
+        LINE
+        + """
+        charge 1 alice group/cpu 5              -> ok left 15 from group/cpu
+        cap alice group/cpu 6
+        charge 2 alice group/cpu 5              -> ok left 45 from faculty/cpu     # beyond her cap in the group's
+        charge 3 bob group/cpu 5                -> ok left 10 from group/cpu       # where bob has none
+        freeze faculty/cpu
+        charge 4 alice group/cpu 5              -> ok left 95 from uni/cpu
+        charge 5 bob group/cpu 96               -> ok left 0 amount 10 off 86 from group/cpu
+        """
+    )
+
+
+def test_a_late_charge_beyond_every_cap_is_paid_from_what_is_not_frozen() -> None:
+    tell(
+        LINE
+        + """
+        cap alice uni/cpu 1
+        cap alice faculty/cpu 1
+        freeze group/cpu
+        charge 1 alice group/cpu 10             -> ok left 40 from faculty/cpu     # a cap stops starts, not bills
+        used alice faculty/cpu 10
+        hold 2 alice group/cpu 2                -> FROZEN
+        """
+    )
+
+
+def test_a_late_charge_is_paid_from_what_is_frozen_before_any_of_it_is_written_off() -> None:
+    tell(
+        LINE
+        + """
+        freeze uni/cpu
+        charge 1 alice group/cpu 60             -> ok left 40 off 0 from uni/cpu
+        """
+    )
+
+
+def test_a_late_charge_that_nobody_can_carry_takes_what_is_left_where_nothing_is_frozen() -> None:
+    tell(
+        LINE
+        + """
+        freeze group/cpu
+        charge 1 alice group/cpu 130            -> ok left 0 amount 50 off 80 from faculty/cpu
+        freeze faculty/cpu
+        freeze uni/cpu
+        charge 2 alice group/cpu 130            -> ok left 0 amount 20 off 110 from group/cpu
+        policy record
+        thaw uni/cpu
+        charge 3 alice group/cpu 130            -> ok left -30 off 0 from uni/cpu
+        release 4 alice group/cpu               -> ok left 0 amount 0 from group/cpu
+        """
+    )
+
+
 # --- policies ---
 
 

@@ -170,11 +170,10 @@ def _late(book: Book, asked: Asked, wish: Charge | Release, cost: SuMinutes, pol
         return refuse_late(book, without_key(asked), wish, Reason.NO_ALLOCATION, None, cost)
     if not policy.late_charges:
         return refuse_late(book, without_key(asked), wish, Reason.NO_HOLD, candidates[0], cost)
-    able = [each for each in candidates if each.available >= cost]
-    allocation = able[0] if able else candidates[0]
+    allocation = _payer(book, candidates, wish.owner, cost)
     split = policy.split(cost, allocation.available)
     if not fits(allocation.charged + split.charged):
-        return Refusal(reason=Reason.TOO_LARGE, run=str(wish.run), asked=cost, allocation=allocation.id)
+        return refuse_late(book, without_key(asked), wish, Reason.TOO_LARGE, allocation, cost)
     number = book.next_entry_id()
     record = RunRecord(
         id=number,
@@ -199,6 +198,18 @@ def _late(book: Book, asked: Asked, wish: Charge | Release, cost: SuMinutes, pol
     details = f"{_facts_of(record, wish.line[0], allocation)[:-1]},{_resolution_of(record)[1:]}"
     entry = book.post(asked, kind, split.charged, after, run=number, owner=wish.owner, details=details, number=number)
     return done(entry, after, written_off=split.written_off)
+
+
+def _payer(book: Book, candidates: list[Allocation], owner: int, cost: int) -> Allocation:
+    """Who pays for usage that no hold announced (docs/decisions/0009): the first on the line that would have held it; else one
+    with credit for all of it, beyond the user's cap before frozen; else the first that is not frozen; else the first.
+    """
+
+    def drawback(each: Allocation) -> tuple[bool, bool, bool]:
+        no = _objection(book, each, owner, cost)
+        return cost > each.available, no is Reason.FROZEN, no is Reason.CAPPED
+
+    return min(candidates, key=drawback)
 
 
 def _moved(book: Book, allocation: Allocation, owner: int, *, charged: int = 0, held: int = 0, below: bool = False) -> Allocation:
