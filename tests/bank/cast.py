@@ -119,9 +119,16 @@ class Cast:
     def _drawn(self, user: str, name: str, options: Options, now: Instant) -> dict[str, Any]:
         """Who draws on what."""
         project, resource = self._fund(name)
-        start = Instant(int(options.get("start", now)))
-        line, partition = line_of(project, self.parents), options.get("partition", "")
-        return {"line": line, "resource": resource, "owner": USERS[user], "start": start, "partition": partition}
+        account = name.partition("/")[0]
+        known = account in self.projects
+        return {
+            "line": line_of(project, self.parents) if known else (),
+            "account": None if known else account,
+            "resource": resource,
+            "owner": USERS[user],
+            "start": Instant(int(options.get("start", now))),
+            "partition": options.get("partition", ""),
+        }
 
     def _of_credit(self, words: list[str]) -> Request | None:
         match words:

@@ -208,6 +208,18 @@ def test_every_reason_has_a_sentence_a_status_and_an_exit_code() -> None:
         assert (no.http, no.exit) in {(402, 5), (403, 4), (404, 3), (409, 7)}
 
 
+def test_an_account_that_nobody_has_is_named() -> None:
+    no = refused("hold 1 alice nosuch/cpu 1")
+    assert sentence(no) == "there is no such project: none has the account 'nosuch'."
+    assert remedies(no) == ("the right account, or have its project entered, by staff: fairbank project create GROUP -A nosuch",)
+    assert (no.http, no.exit) == (404, 3)
+
+
+def test_a_refusal_that_stopped_nobody_says_so() -> None:
+    no = Refusal(reason=Reason.FROZEN, allocation=3, observed=True)
+    assert sentence(no) == "the allocation is frozen. The bank only observes: the job was let through."
+
+
 def test_an_overdrawn_allocation_is_shown_as_such() -> None:
     no = Refusal(reason=Reason.OVERDRAWN, asked=60, available=-90)
     assert sentence(no) == "there is too little left: asked 1 SU, available -1.50 SU, short by 2.50 SU."

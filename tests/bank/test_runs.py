@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from fairbank.bank.ledger import judge
 from fairbank.bank.policy import Policy
+from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import NEXT, RunEvent, RunState
+from fairbank.bank.wish import Asked
 from tests.bank.story import tell
 
 PHYSICS = """
@@ -396,7 +400,7 @@ def test_usage_beyond_what_is_left_is_recorded() -> None:
     assert told.allocation("physics/cpu").overrun == 10 * 60
 
 
-def test_an_observing_bank_refuses_no_job_that_has_an_allocation() -> None:
+def test_an_observing_bank_refuses_no_job() -> None:
     told = tell(
         PHYSICS
         + """
@@ -406,7 +410,7 @@ def test_an_observing_bank_refuses_no_job_that_has_an_allocation() -> None:
         hold 2 bob physics/cpu 1        -> ok left -61
         adjust 2 11                     -> ok left -71
         charge 1 170                    -> ok left -81 off 0
-        hold 3 bob physics/gpu 1        -> NO_ALLOCATION
+        hold 3 bob physics/gpu 1        -> ok left 0 amount 0          # nothing to hold on
         release 2                       -> ok left -70
         policy enforce
         thaw physics/cpu
@@ -480,3 +484,53 @@ def test_an_observing_bank_records_what_it_would_have_refused() -> None:
         run 2 held held 2
         """
     )
+
+
+def test_a_job_without_an_allocation_is_let_through_and_its_cost_is_kept_while_the_bank_observes() -> None:
+    tell(
+        PHYSICS
+        + """
+        policy observe
+        hold 1 alice physics/gpu 1 key h        -> ok left 0 amount 0
+        kept office 1
+        hold 1 alice physics/gpu 1 key h        -> again amount 0
+        hold 1 alice physics/gpu 2 key h        -> KEY_TAKEN
+        kept office 1
+        adjust 1 2                              -> NO_HOLD
+        charge 1 alice physics/gpu 1            -> NO_ALLOCATION asked 1
+        kept office 2
+        open physics/gpu 0..1000 with 10
+        policy enforce
+        hold 1 alice physics/gpu 1 key h        -> again amount 0      # the first answer stands
+        charge 1 alice physics/gpu 1            -> ok left 9
+        """
+    )
+
+
+def test_a_job_of_an_account_that_nobody_has_is_let_through_while_the_bank_observes() -> None:
+    tell(
+        """
+        hold 1 alice nosuch/cpu 1               -> UNKNOWN_PROJECT asked 1
+        policy observe
+        hold 2 alice nosuch/cpu 1               -> ok amount 0
+        kept office 2
+        """
+    )
+
+
+def test_usage_of_an_account_that_nobody_has_counts_once_its_project_is_entered() -> None:
+    told = tell("charge 1 alice physics/cpu 20 key c -> UNKNOWN_PROJECT asked 20 left 0\n release 2 alice physics/cpu -> UNKNOWN_PROJECT")
+    assert isinstance(told.said, Refusal)
+    assert (told.said.account, told.said.project) == ("physics", None)
+    told.play("kept office 2")
+    for line in (*PHYSICS.strip().splitlines(), "charge 1 alice physics/cpu 20 key c -> ok left 80"):
+        told.play(line.strip())
+
+
+def test_usage_of_a_partition_that_nobody_knows_is_kept() -> None:
+    told = tell(PHYSICS)
+    charge = told.cast.wish("charge 1 alice physics/cpu 20", told.now)
+    no = judge(told.book, Asked(msgspec.structs.replace(charge, resource=None), told.now, 0), told.policy)
+    assert isinstance(no, Refusal)
+    assert (no.reason, no.asked, no.project) == (Reason.NO_HOLD, 20 * 60, 1)
+    told.play("kept office 1")

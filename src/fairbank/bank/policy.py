@@ -20,7 +20,7 @@ class Overrun(Enum):
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The bank's rules that differ from centre to centre.
 
-    `enforce`: false holds for every job that finds an allocation, and only records what would have been refused.
+    `enforce`: false refuses no job and only records what would have been refused; where there is no allocation nothing is held.
     `late_charges`: a finished run without a hold is charged (otherwise it is refused and kept among the refusals).
     `free_states`: final job states that cost nothing; naming FAILED, CANCELLED and TIMEOUT as well gives Maui's
     DEBITSUCCESSFULWC.

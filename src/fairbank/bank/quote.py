@@ -34,10 +34,10 @@ class Quote(msgspec.Struct, frozen=True):
 
 def quote(bill: Bill, candidates: list[tuple[Allocation, UserSums]]) -> Quote:
     """The first of `candidates` that can carry the whole bill, else the first there is, else none."""
-    offers = [(each, _usable(each, sums)) for each, sums in candidates]
-    for allocation, usable in offers:
-        if bill.amount <= usable and allocation.state is AllocationState.ACTIVE:
-            return Quote(bill, allocation.id, usable, fits=True)
+    offers = [(each, usable(each, sums)) for each, sums in candidates]
+    for allocation, left in offers:
+        if bill.amount <= left and allocation.state is AllocationState.ACTIVE:
+            return Quote(bill, allocation.id, left, fits=True)
     if offers:
         return Quote(bill, offers[0][0].id, offers[0][1], fits=False)
     return Quote(bill, None, 0, fits=False)
@@ -61,7 +61,7 @@ def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _usable(allocation: Allocation, sums: UserSums) -> int:
+def usable(allocation: Allocation, sums: UserSums) -> int:
     """What one user may still draw: what is left, within the user's cap; nothing while frozen."""
     if allocation.state is not AllocationState.ACTIVE:
         return 0

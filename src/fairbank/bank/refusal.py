@@ -62,8 +62,9 @@ _EXIT = {_PAYMENT: 5, _FORBIDDEN: 4, _MISSING: 3, _CONFLICT: 7}
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     """A no with its figures, in SU-minutes. `entry` is where it is kept, if it is.
 
-    `billing` is the price of one hour in SU, exact, and `limit_seconds` the time limit of the job concerned. `about` says which
-    name, state or period it was, where that is the reason.
+    `account` is the one that was reported where no project has it. `billing` is the price of one hour in SU, exact, and
+    `limit_seconds` the time limit of the job concerned. `observed`: the bank only observes, so the job ran all the same. `about`
+    says which name, state or period it was, where that is the reason.
     """
 
     reason: Reason
@@ -71,11 +72,13 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     available: int = 0
     allocation: int | None = None
     project: int | None = None
+    account: str | None = None
     resource: str | None = None
     owner: int | None = None
     run: str | None = None
     billing: str | None = None
     limit_seconds: int | None = None
+    observed: bool = False
     entry: int | None = None
     about: str | None = None
 
@@ -100,11 +103,14 @@ class Alternative(msgspec.Struct, frozen=True):
 
 
 def sentence(no: Refusal) -> str:
-    """The refusal in one sentence with its figures."""
-    if no.reason not in (Reason.OVERDRAWN, Reason.CAPPED, Reason.NOT_ENOUGH):
-        return f"{no.reason.value}: {no.about}." if no.about else f"{no.reason.value}."
-    available = show_su(no.available, down=True)
-    return f"{no.reason.value}: asked {show_su(no.asked)} SU, available {available} SU, short by {show_su(no.shortfall)} SU."
+    """The refusal in one sentence with its figures; a second one says that the bank only observed."""
+    said = no.reason.value
+    if no.reason in (Reason.OVERDRAWN, Reason.CAPPED, Reason.NOT_ENOUGH):
+        available = show_su(no.available, down=True)
+        said += f": asked {show_su(no.asked)} SU, available {available} SU, short by {show_su(no.shortfall)} SU"
+    elif no.about:
+        said += f": {no.about}"
+    return f"{said}. The bank only observes: the job was let through." if no.observed else f"{said}."
 
 
 def longest_that_fits(no: Refusal) -> int:
@@ -126,7 +132,10 @@ def remedies(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> tuple[s
         "project": no.project or "ACCOUNT",
         "show": "fairbank jobs -a -l" if no.allocation is None else f"fairbank alloc show {no.allocation}",
     }
-    return (*advice, _ADVICE[no.reason].format(**said))
+    return (*advice, (_ADVICE[no.reason] if no.account is None else _UNKNOWN_ACCOUNT).format(**said))
+
+
+_UNKNOWN_ACCOUNT = "the right account, or have its project entered, by staff: fairbank project create GROUP -A {no.account}"
 
 
 # What helps against each, with the words to type.

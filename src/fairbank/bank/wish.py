@@ -29,8 +29,9 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
 class Hold(Wish, frozen=True, kw_only=True, tag="hold"):
     """A run starts: set its highest possible cost aside.
 
-    `line` names the projects whose credit may be drawn on, the run's own first, then its parents. `billing` is the
-    price of one hour in SU (as text, exact) and `limit_seconds` the time limit: both only to explain a refusal.
+    `line` names the projects whose credit may be drawn on, the run's own first, then its parents; it is empty where no
+    project has the `account` that was reported. `billing` is the price of one hour in SU (as text, exact) and
+    `limit_seconds` the time limit: like `account` only to explain a refusal.
     """
 
     run: Run
@@ -41,6 +42,7 @@ class Hold(Wish, frozen=True, kw_only=True, tag="hold"):
     start: Instant
     until: Instant
     partition: str = ""
+    account: str | None = None
     billing: str | None = None
     limit_seconds: int | None = None
 
@@ -54,7 +56,7 @@ class Adjust(Wish, frozen=True, kw_only=True, tag="adjust"):
 
 
 class Charge(Wish, frozen=True, kw_only=True, tag="charge"):
-    """A run ended and cost `amount`. The fields from `line` on are used only when its hold never arrived."""
+    """A run ended and cost `amount`. The fields from `line` on, as in Hold, are used only when its hold never arrived."""
 
     run: Run
     amount: SuMinutes
@@ -62,6 +64,7 @@ class Charge(Wish, frozen=True, kw_only=True, tag="charge"):
     outcome: str
     elapsed_seconds: int
     line: tuple[int, ...] = ()
+    account: str | None = None
     resource: str | None = None
     owner: int | None = None
     start: Instant | None = None
@@ -76,6 +79,7 @@ class Release(Wish, frozen=True, kw_only=True, tag="release"):
     outcome: str
     elapsed_seconds: int = 0
     line: tuple[int, ...] = ()
+    account: str | None = None
     resource: str | None = None
     owner: int | None = None
     start: Instant | None = None

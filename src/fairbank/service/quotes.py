@@ -6,20 +6,21 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairbank.bank.book import Book
 from fairbank.bank.charge import bill
-from fairbank.bank.query import AllocationQuery, Page
 from fairbank.bank.quote import Quote, quote, remarks
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster
 from fairbank.service.askers import Asker
 from fairbank.service.directory import Directory
+from fairbank.service.means import means
 from fairbank.store.contract import Store
 from fairbank.values.time import Clock
 from fairbank.values.trouble import Malformed, Unknown
 
 
 class Quotes:
+    """The use case of asking for a price."""
+
     def __init__(self, store: Store, directory: Directory, clusters: Mapping[str, Cluster], clock: Clock) -> None:
         self._store, self._directory, self._clusters, self._clock = store, directory, clusters, clock
 
@@ -35,12 +36,7 @@ class Quotes:
             )
         priced = bill(request, cluster)
         line, now = self._directory.line(project), self._clock.now()
-        with self._store.reading() as reader:
-            query = AllocationQuery(projects=frozenset(line), resource=priced.resource, active_at=now)
-            found = reader.allocations(query, Page())
-            users = {row.allocation: row.sums for row in reader.users(frozenset(each.id for each in found)) if row.uid == asker.uid}
-        book = Book(allocations=found, users=((number, asker.uid, sums) for number, sums in users.items()))
-        offers = [(each, book.sums_of(each.id, asker.uid)) for each in book.candidates(line, priced.resource, now)]
+        offers = means(self._store, [line], priced.resource, asker.uid, now)[0]
         return msgspec.structs.replace(quote(priced, offers), notes=remarks(request, cluster))
 
     def only_cluster(self) -> str:

@@ -8,11 +8,11 @@ from typing import TypedDict
 
 import msgspec
 
-from fairbank.bank.allocation import AllocationState
 from fairbank.bank.charge import cost
 from fairbank.bank.entry import Entry, Kind
 from fairbank.bank.ledger import Outcome
-from fairbank.bank.query import AllocationQuery, EntryQuery, Page, RunQuery
+from fairbank.bank.query import EntryQuery, Page, RunQuery
+from fairbank.bank.quote import usable
 from fairbank.bank.refusal import Alternative, Reason, Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Refund, Release
@@ -22,6 +22,8 @@ from fairbank.cluster.report import Changed, Ended, Report, Started, fingerprint
 from fairbank.service.askers import Asker
 from fairbank.service.counter import Counter
 from fairbank.service.directory import Directory
+from fairbank.service.means import Means, means
+from fairbank.service.memberships import Memberships
 from fairbank.service.rights import Do, demand, demand_cluster
 from fairbank.store.contract import Store
 from fairbank.values import ids
@@ -31,7 +33,7 @@ from fairbank.values.trouble import Malformed, Trouble, Unknown
 from fairbank.values.units import AMOUNT_MAX, SuMinutes
 
 REPORTS_MAX = 1_000
-_NOBODY = 0
+_UNPAID = (Reason.OVERDRAWN, Reason.CAPPED, Reason.NO_ALLOCATION, Reason.FROZEN, Reason.UNKNOWN_PROJECT)
 LIMIT_MAX_SECONDS = 10 * 366 * 86_400
 
 Prepared = Asked | Trouble
@@ -45,6 +47,7 @@ class _Facts(TypedDict):
     outcome: str
     elapsed_seconds: int
     line: tuple[int, ...]
+    account: str | None
     resource: str | None
     owner: int
     start: Instant
@@ -56,8 +59,11 @@ class _Facts(TypedDict):
 class Runs:
     """The use cases around runs."""
 
-    def __init__(self, store: Store, counter: Counter, directory: Directory, clusters: Mapping[str, Cluster], clock: Clock) -> None:
+    def __init__(
+        self, store: Store, counter: Counter, directory: Directory, memberships: Memberships, clusters: Mapping[str, Cluster], clock: Clock
+    ) -> None:
         self._store, self._counter, self._directory, self._clusters, self._clock = store, counter, directory, clusters, clock
+        self._memberships = memberships
 
     # --- reports ---
 
@@ -92,14 +98,15 @@ class Runs:
 
     def _hold(self, report: Started, until: Instant) -> Hold:
         project = self._directory.by_account(report.account)
-        if project is None:
+        if project is None and self._counter.bank.policy.enforce:
             remedy = "enter the project first: fairbank project create"
             raise Unknown(f"there is no project with the account {report.account[:64]!r}", field="account", remedy=remedy)
         _demand_limit(report)
         units = self._units(report)
         return Hold(
             run=report.run,
-            line=self._directory.line(project),
+            line=self._directory.line(project) if project else (),
+            account=None if project else report.account,
             resource=self._resource(report),
             owner=report.owner,
             amount=self._price(report, report.limit_seconds),
@@ -115,7 +122,6 @@ class Runs:
     def _resolution(self, report: Ended) -> Charge | Release:
         _checked_seconds(report.elapsed_seconds, "elapsed")
         project = self._directory.by_account(report.account)
-        line = self._directory.line(project) if project else (_NOBODY,)  # usage of an unknown account is not lost, but kept as refused
         free = report.outcome in self._counter.bank.policy.free_states or not report.elapsed_seconds
         amount = SuMinutes(0) if free else self._price(report, report.elapsed_seconds)
         facts: _Facts = {
@@ -123,7 +129,8 @@ class Runs:
             "ended": report.ended,
             "outcome": report.outcome,
             "elapsed_seconds": report.elapsed_seconds,
-            "line": line,
+            "line": self._directory.line(project) if project else (),
+            "account": None if project else report.account,  # its usage is not lost, but kept as refused
             "resource": self._resource_if_known(report),
             "owner": report.owner,
             "start": report.start,
@@ -209,15 +216,17 @@ class Runs:
         return found[0]
 
     def alternatives(self, no: Refusal) -> tuple[Alternative, ...]:
-        """Other projects of the refused job's owner that could pay what was asked, the richest first, at most two."""
-        if no.reason not in (Reason.OVERDRAWN, Reason.CAPPED, Reason.NO_ALLOCATION, Reason.FROZEN) or no.owner is None:
+        """Other projects of the refused job's owner that could pay what was asked, the richest first, at most two.
+
+        Those of the owner's Unix groups are among them where these count, so LDAP may be asked: call it from a worker thread.
+        """
+        if no.reason not in _UNPAID or no.owner is None or no.resource is None or not no.asked:
             return ()
-        with self._store.reading() as reader:
-            mine = frozenset(each.project for each in reader.memberships(no.owner)) - {no.project}
-            query = AllocationQuery(projects=mine, resource=no.resource, state=AllocationState.ACTIVE, active_at=self._clock.now())
-            found = reader.allocations(query, Page()) if mine else []
-        rich = sorted((each for each in found if each.available >= no.asked > 0), key=lambda each: -each.available)
-        return tuple(Alternative(self._directory.by_id(each.project).account, each.available) for each in rich[:2])
+        others = [self._directory.by_id(number) for number in sorted(self._memberships.roles(no.owner)) if number != no.project]
+        lines = [self._directory.line(project) for project in others]
+        offers = zip(others, means(self._store, lines, no.resource, no.owner, self._clock.now()), strict=True)
+        rich = [Alternative(project.account, left) for project, found in offers if (left := _left_for(found, no.asked)) is not None]
+        return tuple(sorted(rich, key=lambda each: -each.available)[:2])
 
     # --- changing ---
 
@@ -232,6 +241,11 @@ class Runs:
 def refusal_in(entry: Entry) -> Refusal:
     """The refusal that a journal entry keeps."""
     return msgspec.structs.replace(msgspec.json.decode(entry.details or "{}", type=Refusal), entry=entry.id)
+
+
+def _left_for(offers: Means, asked: int) -> int | None:
+    """What the allocation that would pay for `asked` has left for its user; None when none would."""
+    return next((left for left in (usable(*offer) for offer in offers) if left >= asked), None)
 
 
 def _demand_limit(report: Report) -> None:

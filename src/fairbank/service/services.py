@@ -69,16 +69,17 @@ def services(
     """
     counter = Counter(Bank(store, policy), room=waiting_max)
     directory = Directory(store, clock)
+    memberships = Memberships(store, clock, groups_of)
     return Services(
         store=store,
         counter=counter,
         clock=clock,
         staff=staff,
         directory=directory,
-        memberships=Memberships(store, clock, groups_of),
+        memberships=memberships,
         projects=Projects(store, counter, directory, clock),
         allocations=Allocations(store, counter, directory, clock),
-        runs=Runs(store, counter, directory, clusters, clock),
+        runs=Runs(store, counter, directory, memberships, clusters, clock),
         quotes=Quotes(store, directory, clusters, clock),
         usage=UsageReports(store),
         tokens=Tokens(store, counter, clock, key),

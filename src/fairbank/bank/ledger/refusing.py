@@ -7,6 +7,7 @@ import msgspec
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
+from fairbank.bank.ledger.outcome import Done
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Asked, Charge, Hold, Release
@@ -15,24 +16,29 @@ _replace = msgspec.structs.replace
 _encode = msgspec.json.Encoder().encode
 
 
-def refuse_hold(book: Book, asked: Asked, wish: Hold, reason: Reason, allocation: Allocation | None) -> Refusal:
+def refuse_hold(book: Book, asked: Asked, wish: Hold, reason: Reason, allocation: Allocation | None, *, observed: bool = False) -> Refusal:
     """Refuse a hold and keep the refusal, in the office's book when the project has no allocation that it could stand in."""
     no = Refusal(
         reason=reason,
         asked=wish.amount,
         available=_left(book, allocation, wish.owner, reason) if allocation else 0,
         allocation=allocation.id if allocation else None,
-        project=wish.line[0],
+        project=wish.line[0] if wish.line else None,
+        account=wish.account,
+        about=_about(wish.account),
         resource=wish.resource,
         owner=wish.owner,
         run=str(wish.run),
         billing=wish.billing,
         limit_seconds=wish.limit_seconds,
+        observed=observed,
     )
     return _keep(book, asked, no, allocation)
 
 
-def refuse_adjust(book: Book, asked: Asked, known: RunRecord, allocation: Allocation, reason: Reason, more: int) -> Refusal:
+def refuse_adjust(
+    book: Book, asked: Asked, known: RunRecord, allocation: Allocation, reason: Reason, more: int, *, observed: bool
+) -> Refusal:
     """Refuse to let a hold grow by `more`, and keep the refusal."""
     no = Refusal(
         reason=reason,
@@ -43,6 +49,7 @@ def refuse_adjust(book: Book, asked: Asked, known: RunRecord, allocation: Alloca
         resource=allocation.resource,
         owner=known.owner,
         run=str(known.run),
+        observed=observed,
     )
     return _keep(book, asked, no, allocation)
 
@@ -54,12 +61,28 @@ def refuse_late(book: Book, asked: Asked, wish: Charge | Release, reason: Reason
         asked=cost,
         available=allocation.available if allocation else 0,
         allocation=allocation.id if allocation else None,
-        project=wish.line[0] or None,
+        project=wish.line[0] if wish.line else None,
+        account=wish.account,
+        about=_about(wish.account),
         resource=wish.resource,
         owner=wish.owner,
         run=str(wish.run),
     )
     return _keep(book, asked, no, allocation)
+
+
+def _about(account: str | None) -> str | None:
+    return None if account is None else f"none has the account {account!r}"
+
+
+def nobody_pays(line: tuple[int, ...]) -> Reason:
+    """Why no allocation was found for a run whose account has this line of projects."""
+    return Reason.NO_ALLOCATION if line else Reason.UNKNOWN_PROJECT
+
+
+def let_through(no: Refusal) -> Done:
+    """The answer of a bank that only observes, where there is nothing to hold on: the entry is the refusal that was kept."""
+    return Done(entry=no.entry or 0)
 
 
 def without_key(asked: Asked) -> Asked:

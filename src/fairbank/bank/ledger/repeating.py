@@ -9,6 +9,7 @@ import msgspec
 from fairbank.bank.book import Book
 from fairbank.bank.entry import OFFICE, Entry, Kind
 from fairbank.bank.ledger.outcome import Done, Outcome
+from fairbank.bank.ledger.refusing import let_through
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.wish import Asked, Hold, digest
@@ -20,7 +21,8 @@ def again(entry: Entry) -> Outcome:
     """The first answer, from the entry that kept it."""
     facts = _facts_of(entry)
     if entry.kind in (Kind.REFUSAL, Kind.DECLINED):
-        return _replace(msgspec.convert(facts, Refusal), entry=entry.id)
+        no = _replace(msgspec.convert(facts, Refusal), entry=entry.id)
+        return _replace(let_through(no), again=True) if no.observed else no
     return Done(
         entry=entry.id,
         amount=entry.amount,
@@ -62,8 +64,8 @@ def _is_same_start(book: Book, first: Entry, known: RunRecord, wish: Hold) -> bo
     """Whether all that the books keep of the start is as the wish has it, its amount as it was held or as it is held now."""
     allocation = book.allocations[known.allocation]
     project = _facts_of(first).get("project", allocation.project)
-    kept = (known.owner, known.start, known.partition, project, allocation.resource)
-    return wish.amount in (first.amount, known.held) and kept == (wish.owner, wish.start, wish.partition, wish.line[0], wish.resource)
+    kept = (known.owner, known.start, known.partition, (project,), allocation.resource)
+    return wish.amount in (first.amount, known.held) and kept == (wish.owner, wish.start, wish.partition, wish.line[:1], wish.resource)
 
 
 def resolved_before(book: Book, asked: Asked, known: RunRecord, state: RunState, cost: int) -> Outcome:

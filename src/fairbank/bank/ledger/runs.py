@@ -8,7 +8,7 @@ from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Done, Outcome, done
-from fairbank.bank.ledger.refusing import refuse_adjust, refuse_hold, refuse_late, without_key
+from fairbank.bank.ledger.refusing import let_through, nobody_pays, refuse_adjust, refuse_hold, refuse_late, without_key
 from fairbank.bank.ledger.repeating import again, held_before, is_reported_by, resolved_before
 from fairbank.bank.policy import Policy, fits
 from fairbank.bank.refusal import Reason, Refusal
@@ -31,9 +31,12 @@ def hold(book: Book, asked: Asked, wish: Hold, policy: Policy) -> Outcome:
         if no is None:
             return _grant(book, asked, wish, each)
         refusals.append((no, each))
-    reason, told = refusals[0] if refusals else (Reason.NO_ALLOCATION, None)
-    if told is not None and not policy.enforce and fits(told.charged + told.held + wish.amount):
-        refuse_hold(book, without_key(asked), wish, reason, told)
+    if not refusals:
+        homeless = refuse_hold(book, asked, wish, nobody_pays(wish.line), None, observed=not policy.enforce)
+        return homeless if policy.enforce else let_through(homeless)
+    reason, told = refusals[0]
+    if not policy.enforce and fits(told.charged + told.held + wish.amount):
+        refuse_hold(book, without_key(asked), wish, reason, told, observed=True)
         return _grant(book, asked, wish, book.allocations[told.id], below=True)
     return refuse_hold(book, asked, wish, reason, told)
 
@@ -85,7 +88,7 @@ def adjust(book: Book, asked: Asked, wish: Adjust, policy: Policy) -> Outcome:
     no = _objection(book, allocation, known.owner, more) if more > 0 else None
     if no is not None:
         observed = not policy.enforce and fits(allocation.charged + allocation.held + more)
-        refused = refuse_adjust(book, without_key(asked) if observed else asked, known, allocation, no, more)
+        refused = refuse_adjust(book, without_key(asked) if observed else asked, known, allocation, no, more, observed=observed)
         if not observed:
             return refused
         allocation = book.allocations[allocation.id]
@@ -162,12 +165,14 @@ def _resolve(book: Book, asked: Asked, known: RunRecord, wish: Charge | Release,
 
 def _late(book: Book, asked: Asked, wish: Charge | Release, cost: SuMinutes, policy: Policy) -> Outcome:
     """Resolve a run whose hold never arrived: charged where the hold would have been, if policy says so."""
-    if wish.resource is None or wish.owner is None or wish.start is None or not wish.line:
+    if wish.owner is None or wish.start is None or not (wish.line or wish.account):
         return Refusal(reason=Reason.NO_HOLD, run=str(wish.run), asked=cost)
-    candidates = book.candidates(wish.line, wish.resource, wish.start)
     # Usage happened: said again after its hold came, or after staff mended things, it is to count. So its key stays free.
+    if wish.resource is None:
+        return refuse_late(book, without_key(asked), wish, Reason.NO_HOLD, None, cost)
+    candidates = book.candidates(wish.line, wish.resource, wish.start)
     if not candidates:
-        return refuse_late(book, without_key(asked), wish, Reason.NO_ALLOCATION, None, cost)
+        return refuse_late(book, without_key(asked), wish, nobody_pays(wish.line), None, cost)
     if not policy.late_charges:
         return refuse_late(book, without_key(asked), wish, Reason.NO_HOLD, candidates[0], cost)
     allocation = _payer(book, candidates, wish.owner, cost)

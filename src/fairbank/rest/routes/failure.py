@@ -34,7 +34,7 @@ def show_failure(request: Asking, failure: Number) -> Single[FailureRow]:
 
 
 def _account(request: Asking, no: Refusal) -> str | None:
-    return request.house.directory.by_id(no.project).account if no.project else None
+    return request.house.directory.by_id(no.project).account if no.project else no.account
 
 
 ROUTES = (list_failures, show_failure)
