@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from typing import cast
+
 import msgspec
 import pytest
 
@@ -30,7 +33,7 @@ from fairbank.bank.wish import (
 )
 from fairbank.service.audit import Audit
 from fairbank.service.bank import Bank
-from fairbank.store.contract import Contention, Store
+from fairbank.store.contract import Contention, Store, Transaction
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
 from tests.contracts.centre import (
@@ -85,6 +88,31 @@ def _batch_that_raises(store: Store) -> None:
         assert all(isinstance(judge(book, each, Policy()), Done) for each in batch)
         transaction.write(book)
         raise Cancelled
+
+
+class Counted:
+    """A store that counts the transactions begun on it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.transactions = 0
+
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        self.transactions += 1
+        return self._store.transaction()
+
+
+def test_a_batch_with_a_refusal_for_the_office_takes_one_transaction_too(store: Store) -> None:
+    fill(store)
+    counted = Counted(store)
+    wishes = (hold(1, 600), hold(2, 5, resource="gpu"), hold(3, 600), hold(4, 300))
+    outcomes = Bank(cast("Store", counted), Policy()).ask([Asked(wish, START, 0) for wish in wishes])
+    assert [each.reason if isinstance(each, Refusal) else "ok" for each in outcomes] == ["ok", Reason.NO_ALLOCATION, Reason.OVERDRAWN, "ok"]
+    assert counted.transactions == 1
+    assert not Audit(store).verify().findings
+    with store.reading() as reader:
+        assert [each.held for each in reader.allocations(AllocationQuery(), Page())] == [900, 0]
+        assert reader.office().seq == 3  # two projects, one refusal
 
 
 def test_a_batch_that_is_not_written_has_changed_nothing(store: Store) -> None:

@@ -6,12 +6,12 @@ import random
 import time
 from collections.abc import Sequence
 
-from fairbank.bank.book import OfficeNeeded
+from fairbank.bank.book import Book, OfficeNeeded
 from fairbank.bank.ledger import Outcome, judge
 from fairbank.bank.needs import needs_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked
-from fairbank.store.contract import Contention, Store
+from fairbank.store.contract import Contention, Store, Transaction
 from fairbank.values.trouble import Busy
 
 BATCH_MAX = 1_000
@@ -36,17 +36,25 @@ class Bank:
         return answers
 
     def _ask_once(self, batch: Sequence[Asked]) -> list[Outcome]:
-        office = False
         for attempt in range(_TRIES):
             try:
                 with self.store.transaction() as transaction:
-                    book = transaction.book(needs_of(batch, office=office))
-                    answers = [judge(book, each, self.policy) for each in batch]
+                    book, answers = self._judged(transaction, batch)
                     transaction.write(book)
                 return answers
-            except OfficeNeeded:
-                office = True
             except Contention:
                 # Two servers met on the same rows; a moment of random length keeps them from meeting again.
                 time.sleep(random.uniform(0, 0.002 * (attempt + 1)))  # noqa: S311 (no secret)
         raise Busy("other writers were in the way all the time")
+
+    def _judged(self, transaction: Transaction, batch: Sequence[Asked]) -> tuple[Book, list[Outcome]]:
+        """The batch judged in the rows that it needs. That it also needs the office's book may show only in judging: a refusal that
+        meets no allocation is kept there. Then it is judged again, with the office locked after the allocations as always.
+        """
+        try:
+            return self._judged_in(transaction.book(needs_of(batch)), batch)
+        except OfficeNeeded:
+            return self._judged_in(transaction.book(needs_of(batch, office=True)), batch)
+
+    def _judged_in(self, book: Book, batch: Sequence[Asked]) -> tuple[Book, list[Outcome]]:
+        return book, [judge(book, each, self.policy) for each in batch]

@@ -82,8 +82,14 @@ class Reader(Protocol):
 class Transaction(Protocol):
     """One batch: load and lock what it needs, then write what judging it changed. Both, or nothing."""
 
-    def book(self, needs: Needs) -> Book: ...
-    def write(self, book: Book) -> None: ...
+    def book(self, needs: Needs) -> Book:
+        """The rows needed, locked: the allocations in the order of their numbers, then the office. May be asked again for more,
+        before anything is written; the book of the first time is then void."""
+        ...
+
+    def write(self, book: Book) -> None:
+        """Write what judging changed. The store commits when the block ends."""
+        ...
 
 
 class Filling(Protocol):
