@@ -7,7 +7,7 @@ import pytest
 
 from fairbank.bank.ledger import Done, judge
 from fairbank.bank.policy import Policy
-from fairbank.bank.refusal import Refusal
+from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, Note, digest
 from fairbank.values.time import Instant
 from tests.bank.story import empty_book, tell
@@ -242,9 +242,12 @@ def test_a_key_is_its_actors_own() -> None:
 def test_who_acts_as_somebody_else_uses_keys_of_their_own() -> None:
     told = tell(PHYSICS)
     wish = told.cast.wish("deposit physics/cpu 1 key k", Instant(0))
-    asked = [Asked(wish, Instant(0), actor, acting_as) for actor, acting_as in ((7, 1001), (1001, None), (7, 1001))]
-    answers = [judge(told.book, each, Policy()) for each in asked]
-    assert [isinstance(each, Done) and each.again for each in answers] == [False, False, True]
+    asked = [Asked(wish, Instant(0), actor, acting_as) for actor, acting_as in ((7, 1001), (1001, None), (7, 1001), (7, 1002), (7, None))]
+    first, of_the_user, again, as_another, as_oneself = (judge(told.book, each, Policy()) for each in asked)
+    assert isinstance(first, Done)
+    assert isinstance(of_the_user, Done)
+    assert (of_the_user.again, again) == (False, msgspec.structs.replace(first, again=True))
+    assert as_another == as_oneself == Refusal(reason=Reason.KEY_TAKEN)
 
 
 def test_a_keyed_report_is_the_same_wish_whatever_it_costs_by_now() -> None:

@@ -37,7 +37,9 @@ def again(entry: Entry) -> Outcome:
 
 
 def is_the_wish_of(entry: Entry, asked: Asked) -> bool:
-    """Whether `entry`, found by the key, was made for the very same wish."""
+    """Whether `entry`, found by the key, was made for the very same wish, asked as the same user."""
+    if entry.acting_as != asked.acting_as:
+        return False
     if entry.digest == digest(asked):
         return True
     # Before reports had fingerprints, entries were given those of the wishes made from them.
@@ -47,7 +49,7 @@ def is_the_wish_of(entry: Entry, asked: Asked) -> bool:
 def is_reported_by(entry: Entry, asked: Asked) -> bool:
     """Whether `entry` was made for the same report, under whatever key and with whatever comment it came then and now."""
     then = _replace(asked.wish, key=entry.key, comment=entry.comment)
-    return entry.digest is not None and is_the_wish_of(entry, _replace(asked, wish=then))
+    return entry.digest is not None and is_the_wish_of(entry, _replace(asked, wish=then, acting_as=entry.acting_as))
 
 
 def held_before(book: Book, asked: Asked, known: RunRecord, wish: Hold) -> Outcome:
