@@ -34,9 +34,6 @@ from fairbank.values.time import Clock, iso
 from fairbank.values.trouble import Conflict, Forbidden, Malformed, Trouble, Unknown
 
 FORMAT = "fairbank.backup/2"
-_BEFORE_TOKENS = "fairbank.backup/1"
-"""Its journal knows nothing of tokens."""
-
 _ROWS_AT_ONCE = 5_000
 _LINE_MAX = 1 << 20
 
@@ -115,7 +112,7 @@ class Backups:
         of = check(path)
         rows = 0
         with self._store.filling(replace=replace) as filling:
-            tokens = RestoredTokens(filling, self._clock.now(), journalled=_format(path) == FORMAT)
+            tokens = RestoredTokens(filling, self._clock.now())
             for name, group in groupby(_lines(path), key=itemgetter(0)):
                 kind, fill = _FILL[name]
                 while chunk := [_row(line, kind) for line in islice(group, _ROWS_AT_ONCE)]:
@@ -153,16 +150,10 @@ def check(path: Path) -> int:
 _FILL = {name: (kind, fill) for name, kind, _, fill in _TABLES}
 
 
-def _format(path: Path) -> str:
-    """Raises Malformed for a file that is no backup."""
-    with _opened(path) as stream:
-        return _form_of(stream, path)
-
-
 def _lines(path: Path) -> Iterator[tuple[str, msgspec.Raw]]:
     """The rows of a backup with their tables. Raises Malformed at its end when it is not whole."""
     with _opened(path) as stream:
-        _form_of(stream, path)
+        _check_form(stream, path)
         yield from _rows(stream, path)
 
 
@@ -177,11 +168,10 @@ def _opened(path: Path) -> Iterator[gzip.GzipFile]:
         raise Unknown(f"cannot read {path}: {error.strerror}", field="file") from error
 
 
-def _form_of(stream: gzip.GzipFile, path: Path) -> str:
+def _check_form(stream: gzip.GzipFile, path: Path) -> None:
     form = _decode(stream.readline(_LINE_MAX), dict[str, Any], 1).get("format")
-    if form not in (FORMAT, _BEFORE_TOKENS):
+    if form != FORMAT:
         raise Malformed(f"{path} is no backup of the form {FORMAT}", field="file", remedy="name a file made by: fairbank backup create")
-    return str(form)
 
 
 def _rows(stream: gzip.GzipFile, path: Path) -> Iterator[tuple[str, msgspec.Raw]]:

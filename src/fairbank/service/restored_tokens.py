@@ -1,7 +1,6 @@
-"""Tokens on their way back from a backup, with the entries that they need beyond those the backup has.
+"""Tokens on their way back from a backup: a restore must not revive what was revoked since.
 
-A restore must not revive what was revoked since: where it replaces a store, the tokens revoked there stay revoked. And backups
-from before tokens were in the journal have rows of tokens without entries: those get them here.
+Where it replaces a store, the tokens revoked there stay revoked, and an entry more says so.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ import msgspec
 
 from fairbank.bank.book import Book, Office
 from fairbank.bank.entry import Entry
-from fairbank.bank.ledger.tokens import ADOPTED, RESTORED, adopt
+from fairbank.bank.ledger.tokens import RESTORED, adopt
 from fairbank.bank.token import Token
 from fairbank.store.contract import Filling
 from fairbank.values.time import Instant
 
 
 class RestoredTokens:
-    """Sees the entries and the office's head of a backup pass by, then fills in the tokens. `journalled`: the backup has their entries."""
+    """Sees the entries and the office's head of a backup pass by, then fills in the tokens."""
 
-    def __init__(self, filling: Filling, at: Instant, *, journalled: bool) -> None:
-        self._filling, self._at, self._journalled = filling, at, journalled
+    def __init__(self, filling: Filling, at: Instant) -> None:
+        self._filling, self._at = filling, at
         self._revoked = filling.revoked()
         self._office = Office()
         self._last_entry = 0
@@ -43,7 +42,7 @@ class RestoredTokens:
         kept = [self._as_last_known(each) for each in rows]
         changed = [new for new, old in zip(kept, rows, strict=True) if new != old]
         book = Book(office=self._office, entry_ids=count(self._last_entry + 1))
-        adopt(book, changed if self._journalled else kept, self._at, RESTORED if self._journalled else ADOPTED)
+        adopt(book, changed, self._at, RESTORED)
         if book.entries:
             self.entries(book.entries)
             self.office(book.office or self._office)
