@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from uvicorn.server import Server
 
 from fairbank.rest import credentials
-from fairbank.rest.credentials import Asked, MemoryNonces, MungeDoor, check, new_nonce, sign, statement
+from fairbank.rest.credentials import Asked, MungeDoor, check, new_nonce, sign, statement
 from fairbank.rest.munge import CREDENTIAL_MAX, Decoded, Munge
 from fairbank.rest.peers import bind_unix, serving
 from fairbank.service.tokens import new_secret
@@ -35,6 +35,7 @@ from fairbank.values.trouble import Corrupt, Forbidden, Malformed, Trouble, Unau
 from tests.support.account import Account
 from tests.support.keeper import Kept, Order
 from tests.support.munge import Munged, MungeTools
+from tests.support.nonces import MemoryNonces
 from tests.support.waiting import wait_until
 
 BANK = "bank.example.org"

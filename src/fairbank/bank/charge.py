@@ -8,7 +8,7 @@ import msgspec
 
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.values.tres import Counts, billing, setters
+from fairbank.values.tres import BY_CPU, Counts, billing, setters, weigh
 from fairbank.values.units import SuMinutes, round_up
 
 
@@ -59,7 +59,6 @@ def bill(request: JobRequest, cluster: Cluster) -> Bill:
 
 
 def _lines(counts: Counts, partition: Partition) -> tuple[Line, ...]:
-    weights = partition.weights or {"cpu": Fraction(1)}
-    weighted = {name: counts[name] * weight for name, weight in weights.items() if name in counts and name != "billing"}
+    weights, weighted = partition.weights or BY_CPU, weigh(counts, partition.weights)
     chosen = setters(weighted, partition.adding)
     return tuple(Line(name, counts[name], weights[name], value, name in chosen) for name, value in weighted.items())

@@ -51,7 +51,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 
     `actor` did it, perhaps acting as `acting_as`; `owner` is the user a run belongs to; `run` the id of its record.
     `key` is the wish's idempotency key, its actor's own; `digest` the fingerprint of what was asked, where there was a key
-    or a report. `details` is a JSON object: the facts behind the entry. `link` is `linked(entry, previous link)`.
+    or a report. `details` is a JSON object: the facts behind the entry. `link` is `link_of(entry, previous link)`.
     """
 
     id: int

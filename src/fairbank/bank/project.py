@@ -35,6 +35,8 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Member(msgspec.Struct, frozen=True):
+    """A user's role in a project: one at most."""
+
     project: int
     uid: int
     role: Role

@@ -9,7 +9,7 @@ from fairbank.bank.charge import Bill, longest_paid
 from fairbank.bank.run import UserSums
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster
-from fairbank.values.tres import unpriced
+from fairbank.values.tres import BY_CPU, unpriced
 
 
 class Quote(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
     weights = cluster.partition(request.partition).weights
     free = unpriced(request.counts, weights)
     if free:
-        priced = ", ".join(sorted(weights or ("cpu",)))
+        priced = ", ".join(sorted(weights or BY_CPU))
         notes.append(f"{', '.join(free)}: no price in partition {request.partition}, which bills {priced}")
     return tuple(notes)
 

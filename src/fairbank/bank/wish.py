@@ -103,11 +103,15 @@ class Refund(Wish, frozen=True, kw_only=True, tag="refund"):
 
 
 class Deposit(Wish, frozen=True, kw_only=True, tag="deposit"):
+    """Put credit into an allocation."""
+
     allocation: int
     amount: SuMinutes
 
 
 class Withdraw(Wish, frozen=True, kw_only=True, tag="withdraw"):
+    """Take unused credit out of an allocation; a credit limit is none."""
+
     allocation: int
     amount: SuMinutes
 

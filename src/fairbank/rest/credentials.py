@@ -24,7 +24,6 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from stat import S_ISREG
-from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from fairbank.rest.munge import Decoded, Munge
@@ -128,25 +127,6 @@ class NonceTable(Protocol):
     def spend(self, nonce: str, uid: int, expires_at: Instant) -> bool:
         """True for the first who spends it, among all servers; False after that, at least until `expires_at`."""
         ...
-
-
-class MemoryNonces:
-    """The table's twin for one server that is never restarted, in tests."""
-
-    def __init__(self) -> None:
-        self._spent: dict[tuple[int, str], Instant] = {}
-        self._lock = Lock()
-
-    def spend(self, nonce: str, uid: int, expires_at: Instant) -> bool:
-        with self._lock:
-            first = (uid, nonce) not in self._spent
-            self._spent.setdefault((uid, nonce), expires_at)
-            return first
-
-    def forget(self, now: Instant) -> None:
-        """Drop what no server would accept any more."""
-        with self._lock:
-            self._spent = {key: expires_at for key, expires_at in self._spent.items() if now < expires_at}
 
 
 class MungeDoor:

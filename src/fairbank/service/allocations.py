@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.bank.allocation import Allocation
+from fairbank.bank.allocation import Allocation, AllocationEvent
 from fairbank.bank.entry import Entry
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.query import AllocationQuery, EntryQuery, Page, UserRow
@@ -16,6 +16,7 @@ from fairbank.service.rights import Do, demand
 from fairbank.store.contract import Store
 from fairbank.values.time import Clock, Instant
 from fairbank.values.trouble import Unknown
+from fairbank.values.units import SuMinutes
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -24,6 +25,16 @@ class Statement(msgspec.Struct, frozen=True):
     allocation: Allocation
     opening: Entry | None
     entries: list[Entry]
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to change of an allocation; None leaves a term as it is."""
+
+    start: Instant | None = None
+    end: Instant | None = None
+    shared: bool | None = None
+    credit_limit: SuMinutes | None = None
+    event: AllocationEvent | None = None
 
 
 class Allocations:
@@ -83,11 +94,13 @@ class Allocations:
         self._directory.by_id(wish.project)
         return self._ask(asker, wish)
 
-    def amend(self, asker: Asker, wish: Amend) -> Outcome:
-        """Change terms; the wish's project and resource are filled in here."""
-        allocation = self.get(asker, wish.allocation)
+    def amend(self, asker: Asker, number: int, terms: Terms, comment: str, key: str | None) -> Outcome:
+        """Change terms. Raises Forbidden, Unknown."""
+        allocation = self.get(asker, number)
         demand(asker, Do.AMEND_ALLOCATION)
-        return self._ask(asker, msgspec.structs.replace(wish, project=allocation.project, resource=allocation.resource))
+        changes = msgspec.structs.asdict(terms)
+        wish = Amend(allocation=number, project=allocation.project, resource=allocation.resource, comment=comment, key=key, **changes)
+        return self._ask(asker, wish)
 
     def set_cap(self, asker: Asker, wish: SetCap) -> Outcome:
         demand(asker, Do.SET_CAP, self.get(asker, wish.allocation).project)

@@ -8,7 +8,7 @@ from fairbank.store.contract import Store
 from fairbank.values.time import Clock
 from fairbank.values.trouble import Unknown
 
-_FRESH_SECONDS = 5  # how long another server's change of a parent may go unnoticed, or that the books were replaced by a backup
+_FRESH_SECONDS = 5  # how long it may go unnoticed that the books were replaced by a backup; by themselves projects never change
 
 
 class Directory:

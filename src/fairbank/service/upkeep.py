@@ -19,6 +19,8 @@ _log = logging.getLogger(__name__)
 
 
 class Swept(msgspec.Struct, frozen=True):
+    """How many holds lapsed and how many allocations were ended."""
+
     lapsed: int
     ended: int
 

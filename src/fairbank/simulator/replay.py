@@ -72,9 +72,12 @@ def payer_of(job: SwfJob, payer: Payer) -> int:
     return max(job.group if payer is Payer.GROUP else job.user, 0)
 
 
-def billable(job: SwfJob) -> bool:
-    """Whether the job ran and its size is known. Parts of a run that has a line of its own are not counted twice."""
-    return job.end_time is not None and job.processors is not None and not job.is_part
+def billable_until(job: SwfJob) -> int | None:
+    """When a job ended that ran and whose size is known; None for one that has nothing to bill.
+
+    Parts of a run that has a line of its own are not counted twice.
+    """
+    return None if job.processors is None or job.is_part else job.end_time
 
 
 def demand_of(header: Header, jobs: Iterable[SwfJob], payer: Payer | None = None) -> Demand:
@@ -90,17 +93,18 @@ def demand_of(header: Header, jobs: Iterable[SwfJob], payer: Payer | None = None
 
 def _count(demand: Demand, job: SwfJob, header: Header) -> None:
     demand.jobs += 1
-    if job.end_time is None or job.processors is None or job.is_part:
+    end = billable_until(job)
+    if end is None:
         demand.without_size += job.processors is None
         demand.never_ran += job.end_time is None and job.processors is not None
         return
     who = payer_of(job, demand.payer)
     fund = Fund(who, resource_of(job, header))
-    demand.seconds[fund] = demand.seconds.get(fund, 0) + job.processors * job.run_time
+    demand.seconds[fund] = demand.seconds.get(fund, 0) + (job.processors or 0) * job.run_time
     demand.members.setdefault(who, set()).add(max(job.user, 0))
     zero = header.unix_start_time or 0
     demand.begin = Instant(min(demand.begin, zero + job.start_time))
-    demand.end = Instant(max(demand.end, zero + job.end_time))
+    demand.end = Instant(max(demand.end, zero + end))
 
 
 def moments(header: Header, jobs: Iterable[SwfJob]) -> Iterator[Moment]:
@@ -110,9 +114,10 @@ def moments(header: Header, jobs: Iterable[SwfJob]) -> Iterator[Moment]:
     for job in jobs:
         while ahead and ahead[0].at < zero + job.submit_time:
             yield heappop(ahead)
-        if billable(job) and job.end_time is not None:
+        end = billable_until(job)
+        if end is not None:
             heappush(ahead, Moment(Instant(zero + job.start_time), _START, job.number, job))
-            heappush(ahead, Moment(Instant(zero + job.end_time), _END if job.run_time else _END_AT_ONCE, job.number, job))
+            heappush(ahead, Moment(Instant(zero + end), _END if job.run_time else _END_AT_ONCE, job.number, job))
     while ahead:
         yield heappop(ahead)
 

@@ -1,4 +1,8 @@
-"""The store on SQLite: a file, one writer, readers that never wait for it."""
+"""The store on SQLite: a file, one writer, a few readers.
+
+With a write-ahead log the readers never wait for the writer. With the journal "truncate" they do, for the moment of each commit,
+and the writer waits until they have read.
+"""
 
 from __future__ import annotations
 

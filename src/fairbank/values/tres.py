@@ -19,6 +19,9 @@ Counts = Mapping[str, Fraction]
 Weights = Mapping[str, Fraction]
 """Billing units for one of each TRES (memory: for one MiB)."""
 
+BY_CPU: Weights = {"cpu": Fraction(1)}
+"""What counts where no weights are set."""
+
 
 class Adding(Enum):
     """How weighted TRES become one billing figure."""
@@ -99,11 +102,14 @@ def parse_weights(text: str, *, field: str = "weights") -> dict[str, Fraction]:
 
 def billing(counts: Counts, weights: Weights | None, adding: Adding) -> Fraction:
     """The billing units of a job that holds `counts`: without weights its CPUs, else the weighted TRES added up."""
-    if not weights:
-        return counts.get("cpu", Fraction(0))
-    weighted = {name: counts[name] * weight for name, weight in weights.items() if name in counts and name != "billing"}
+    weighted = weigh(counts, weights)
     chosen = setters(weighted, adding)
     return sum((value for name, value in weighted.items() if name in chosen), Fraction(0))
+
+
+def weigh(counts: Counts, weights: Weights | None) -> dict[str, Fraction]:
+    """Each TRES of `counts` that has a weight, in billing units."""
+    return {name: counts[name] * weight for name, weight in (weights or BY_CPU).items() if name in counts and name != "billing"}
 
 
 def unpriced(counts: Counts, weights: Weights | None) -> list[str]:
@@ -112,7 +118,7 @@ def unpriced(counts: Counts, weights: Weights | None) -> list[str]:
     As in Slurm a type has a weight of its own: GRES/gpu prices no gres/gpu:v100, nor the other way round. A job that holds
     both, as Slurm counts them, is priced by either.
     """
-    priced = set(weights or ("cpu",))
+    priced = set(weights or BY_CPU)
     free = {name for name, count in counts.items() if count > 0} - priced - {"node", "billing"}
     told = {name.partition(":")[0] for name in priced & set(counts)}
     return sorted(name for name in free if name.partition(":")[0] not in told)

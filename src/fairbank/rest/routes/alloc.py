@@ -9,7 +9,7 @@ from litestar.params import FromQuery, JSONBody, QueryParameter
 
 from fairbank.bank.allocation import Allocation, AllocationEvent, AllocationState
 from fairbank.bank.query import AllocationQuery, Page
-from fairbank.bank.wish import Amend, Deposit, Open, SetCap, Transfer, Withdraw
+from fairbank.bank.wish import Deposit, Open, SetCap, Transfer, Withdraw
 from fairbank.rest.answering import answer, done_of, new
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import AllocationRow, BalanceRow, DrawnRow, Granted, Listing, Single
@@ -17,6 +17,7 @@ from fairbank.rest.bodies.requests import Movement, NewAllocation, NewCap, NewTe
 from fairbank.rest.params import PAGE, PROJECTS, Key, Number, OneName, OnePage, Projects, UidNumber, checked_key
 from fairbank.rest.verbs import AGAIN, again, reads, writes
 from fairbank.rest.views import allocation_row, balance_row, listing, next_after, single
+from fairbank.service.allocations import Terms
 from fairbank.service.rights import Do, demand
 from fairbank.values import ids
 from fairbank.values.time import Instant, parse_instant
@@ -149,22 +150,17 @@ def _project(request: Asking, data: JSONBody[NewAllocation]) -> int:
 @writes(patch, "/alloc/{allocation:int}")
 def amend_allocation(request: Asking, allocation: Number, data: JSONBody[NewTerms], key: Key = None) -> Single[AllocationRow]:
     """Change the terms of an allocation, or freeze, thaw, end or reopen it."""
-    wish = Amend(
-        allocation=allocation,
-        project=0,
-        resource="",
+    terms = Terms(
         start=None if data.start is None else parse_instant(data.start, field="start"),
         end=None if data.end is None else parse_instant(data.end, field="end"),
         shared=data.shared,
         credit_limit=None if data.credit_limit is None else SuMinutes(data.credit_limit),
         event=None if data.event is None else AllocationEvent(data.event),
-        key=checked_key(key),
-        comment=ids.comment(data.comment),
     )
-    if (wish.start, wish.end, wish.shared, wish.credit_limit, wish.event) == (None,) * 5:
+    if terms == Terms():
         raise Malformed("nothing is to change", remedy="send start, end, credit_limit, shared or event")
-    _check_period(wish.start, wish.end)
-    done_of(request.house.allocations.amend(request.asker, wish))
+    _check_period(terms.start, terms.end)
+    done_of(request.house.allocations.amend(request.asker, allocation, terms, ids.comment(data.comment), checked_key(key)))
     return _single(request, allocation)
 
 
