@@ -8,7 +8,7 @@ from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Outcome, done
-from fairbank.bank.policy import Policy, fits
+from fairbank.bank.policy import fits
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunState, UserSums
 from fairbank.bank.wish import Asked, Deposit, Refund, Transfer, Withdraw
@@ -17,7 +17,7 @@ from fairbank.values.units import SuMinutes
 _replace = msgspec.structs.replace
 
 
-def deposit(book: Book, asked: Asked, wish: Deposit, policy: Policy) -> Outcome:
+def deposit(book: Book, asked: Asked, wish: Deposit) -> Outcome:
     """Put credit into an allocation."""
     allocation = book.allocations.get(wish.allocation)
     if allocation is None:
@@ -28,7 +28,7 @@ def deposit(book: Book, asked: Asked, wish: Deposit, policy: Policy) -> Outcome:
     return done(book.post(asked, Kind.DEPOSIT, wish.amount, after), after)
 
 
-def withdraw(book: Book, asked: Asked, wish: Withdraw, policy: Policy) -> Outcome:
+def withdraw(book: Book, asked: Asked, wish: Withdraw) -> Outcome:
     """Take unused credit out of an allocation; a credit limit cannot be taken out."""
     allocation = book.allocations.get(wish.allocation)
     if allocation is None:
@@ -39,7 +39,7 @@ def withdraw(book: Book, asked: Asked, wish: Withdraw, policy: Policy) -> Outcom
     return done(book.post(asked, Kind.WITHDRAW, wish.amount, after), after)
 
 
-def transfer(book: Book, asked: Asked, wish: Transfer, policy: Policy) -> Outcome:
+def transfer(book: Book, asked: Asked, wish: Transfer) -> Outcome:
     """Move unused credit from one active allocation to another of the same resource: two entries or none."""
     source, target = book.allocations.get(wish.source), book.allocations.get(wish.target)
     if source is None or target is None:
@@ -64,7 +64,7 @@ def transfer(book: Book, asked: Asked, wish: Transfer, policy: Policy) -> Outcom
     return done(entry, poorer)
 
 
-def refund(book: Book, asked: Asked, wish: Refund, policy: Policy) -> Outcome:
+def refund(book: Book, asked: Asked, wish: Refund) -> Outcome:
     """Give back part or all of a run's charge, to the allocation and the user that carried it."""
     known = book.runs.get(wish.run)
     if known is None:

@@ -17,11 +17,14 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.values.trouble import Malformed
 
-_RULES: Mapping[type, Callable[[Book, wishes.Asked, Any, Policy], Outcome]] = {
+# Each wish has its rule; those of runs also depend on what the centre decided.
+_BY_POLICY: Mapping[type, Callable[[Book, wishes.Asked, Any, Policy], Outcome]] = {
     wishes.Hold: runs.hold,
     wishes.Adjust: runs.adjust,
     wishes.Charge: runs.charge,
     wishes.Release: runs.release,
+}
+_EVERYWHERE: Mapping[type, Callable[[Book, wishes.Asked, Any], Outcome]] = {
     wishes.Lapse: runs.lapse,
     wishes.Refund: credit.refund,
     wishes.Deposit: credit.deposit,
@@ -51,7 +54,8 @@ def judge(book: Book, asked: wishes.Asked, policy: Policy) -> Outcome:
         raise Malformed(f"{type(wish).__name__} of less than nothing", field="amount", remedy="amounts are not negative")
     if wish.key is not None and (known := book.known.get((asked.actor, wish.key))) is not None:
         return again(known) if is_the_wish_of(known, asked) else Refusal(reason=Reason.KEY_TAKEN)
-    outcome = _RULES[type(wish)](book, asked, wish, policy)
+    rule = _BY_POLICY.get(type(wish))
+    outcome = rule(book, asked, wish, policy) if rule else _EVERYWHERE[type(wish)](book, asked, wish)
     if isinstance(outcome, Refusal) and wish.key is not None and outcome.entry is None and not _may_count_later(wish, outcome):
         return _declined(book, asked, outcome)
     return outcome

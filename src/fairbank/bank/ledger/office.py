@@ -7,7 +7,6 @@ import msgspec
 from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Done, Outcome, done
-from fairbank.bank.policy import Policy
 from fairbank.bank.project import GRANTS, Project
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, Found, Note, SetMember
@@ -15,7 +14,7 @@ from fairbank.bank.wish import Asked, Found, Note, SetMember
 _encode = msgspec.json.Encoder().encode
 
 
-def found(book: Book, asked: Asked, wish: Found, policy: Policy) -> Outcome:
+def found(book: Book, asked: Asked, wish: Found) -> Outcome:
     """Enter a project. The same project again is answered again; one that shares a group, gid or account with another is refused."""
     for each in book.projects.values():
         if (each.gname, each.gid, each.account, each.parent) == (wish.gname, wish.gid, wish.account, wish.parent):
@@ -38,7 +37,7 @@ def facts_of(project: Project) -> str:
     return _encode(facts).decode()
 
 
-def set_member(book: Book, asked: Asked, wish: SetMember, policy: Policy) -> Outcome:
+def set_member(book: Book, asked: Asked, wish: SetMember) -> Outcome:
     """Give a user a role in a project, or take it away; both by the roles as they are now, whatever the asker saw before."""
     if wish.project not in book.projects:
         return Refusal(reason=Reason.UNKNOWN_PROJECT, project=wish.project)
@@ -57,6 +56,6 @@ def _may_grant(book: Book, wish: SetMember, by: int) -> bool:
     return bool(grants) and (old is None or old.role in grants) and (wish.role is None or wish.role in grants)
 
 
-def note(book: Book, asked: Asked, wish: Note, policy: Policy) -> Outcome:
+def note(book: Book, asked: Asked, wish: Note) -> Outcome:
     """Keep a fact in the office's book."""
     return done(book.post(asked, Kind.NOTE, 0, None, details=_encode({"note": wish.details}).decode()), None)

@@ -120,7 +120,7 @@ def release(book: Book, asked: Asked, wish: Release, policy: Policy) -> Outcome:
     return _resolve(book, asked, known, wish, SuMinutes(0), policy)
 
 
-def lapse(book: Book, asked: Asked, wish: Lapse, policy: Policy) -> Outcome:
+def lapse(book: Book, asked: Asked, wish: Lapse) -> Outcome:
     """Give back a hold whose deadline has passed."""
     known = book.runs.get(wish.run)
     if known is None:

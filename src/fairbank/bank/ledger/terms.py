@@ -8,7 +8,7 @@ from fairbank.bank.allocation import NEXT, Allocation, AllocationEvent, overlapp
 from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Outcome, done
-from fairbank.bank.policy import Policy, fits
+from fairbank.bank.policy import fits
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import UserSums
 from fairbank.bank.wish import Amend, Asked, Expire, Open, SetCap
@@ -18,7 +18,7 @@ _replace = msgspec.structs.replace
 _encode = msgspec.json.Encoder().encode
 
 
-def open_allocation(book: Book, asked: Asked, wish: Open, policy: Policy) -> Outcome:
+def open_allocation(book: Book, asked: Asked, wish: Open) -> Outcome:
     """Make an allocation whose period overlaps no other of its project and resource."""
     if wish.project not in book.projects:
         return Refusal(reason=Reason.UNKNOWN_PROJECT, project=wish.project)
@@ -64,7 +64,7 @@ def terms_of(allocation: Allocation) -> str:
     ).decode()
 
 
-def amend(book: Book, asked: Asked, wish: Amend, policy: Policy) -> Outcome:
+def amend(book: Book, asked: Asked, wish: Amend) -> Outcome:
     """Change period, credit limit, sharing or state. A limit cannot fall below what is already drawn on it."""
     old = book.allocations.get(wish.allocation)
     if old is None or (old.project, old.resource) != (wish.project, wish.resource):
@@ -90,7 +90,7 @@ def amend(book: Book, asked: Asked, wish: Amend, policy: Policy) -> Outcome:
     return done(book.post(asked, Kind.TERMS, 0, new, details=terms_of(new)), new)
 
 
-def expire(book: Book, asked: Asked, wish: Expire, policy: Policy) -> Outcome:
+def expire(book: Book, asked: Asked, wish: Expire) -> Outcome:
     """End an allocation whose period is over."""
     old = book.allocations.get(wish.allocation)
     if old is None:
@@ -125,7 +125,7 @@ def _objection(book: Book, old: Allocation, new: Allocation) -> Refusal | None:
     return None
 
 
-def set_cap(book: Book, asked: Asked, wish: SetCap, policy: Policy) -> Outcome:
+def set_cap(book: Book, asked: Asked, wish: SetCap) -> Outcome:
     """Cap one user inside an allocation, or lift the cap. A cap below what is drawn already only stops new holds."""
     allocation = book.allocations.get(wish.allocation)
     if allocation is None:

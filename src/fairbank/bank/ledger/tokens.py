@@ -9,7 +9,6 @@ import msgspec
 from fairbank.bank.book import Book
 from fairbank.bank.entry import Entry, Kind
 from fairbank.bank.ledger.outcome import Done, Outcome, done
-from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.token import Token
 from fairbank.bank.wish import Asked, IssueToken, RevokeToken
@@ -22,7 +21,7 @@ ADOPTED = "made before tokens were in the journal"
 RESTORED = "revoked before the restore"
 
 
-def issue(book: Book, asked: Asked, wish: IssueToken, policy: Policy) -> Outcome:
+def issue(book: Book, asked: Asked, wish: IssueToken) -> Outcome:
     """Make a token. The same again is answered again; one secret is never two tokens."""
     known = next((each for each in book.tokens.values() if each.digest == wish.digest), None)
     if known is None:
@@ -43,7 +42,7 @@ def issue(book: Book, asked: Asked, wish: IssueToken, policy: Policy) -> Outcome
     return Done(entry=0, token=known.id, again=True)
 
 
-def revoke(book: Book, asked: Asked, wish: RevokeToken, policy: Policy) -> Outcome:
+def revoke(book: Book, asked: Asked, wish: RevokeToken) -> Outcome:
     """Revoke a token. One of somebody else is answered like one that is not there."""
     token = book.tokens.get(wish.token)
     if token is None or wish.uid not in (None, token.uid) or token.revoked is not None or token.expires <= asked.at:
