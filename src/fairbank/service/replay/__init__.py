@@ -1,0 +1,11 @@
+"""A recorded workload run through a bank at the trace's own clock.
+
+`plan` says how the trace meets the bank, `granting` opens the allocations, `playing` turns every start and end into wishes,
+`result` reads the balances and checks that the books add up.
+"""
+
+from fairbank.service.replay.plan import Plan, Progress, open_trace
+from fairbank.service.replay.playing import replay
+from fairbank.service.replay.result import Balance, Check, Replayed
+
+__all__ = ["Balance", "Check", "Plan", "Progress", "Replayed", "open_trace", "replay"]

@@ -1,0 +1,138 @@
+"""What came of a replay: the balances, and whether the books add up to what was asked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+import msgspec
+
+from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
+from fairbank.service.audit import Audit
+from fairbank.service.replay.plan import Progress
+from fairbank.simulator.replay import Demand
+from fairbank.store.contract import Store
+from fairbank.values.time import Instant
+
+
+class Balance(msgspec.Struct, frozen=True):
+    """The end of one allocation, in SU-minutes."""
+
+    account: str
+    resource: str
+    start: Instant
+    end: Instant
+    deposited: int
+    charged: int
+    held: int
+    available: int
+
+
+class Check(msgspec.Struct, frozen=True):
+    """An invariant, whether it held, and the figures."""
+
+    what: str
+    held: bool
+    figures: str
+
+
+class Played(msgspec.Struct):
+    """What the bank answered, counted on the way. `expected` is what the trace says that all charged runs cost, in SU-minutes,
+    `held_peak` the most that was held at one time."""
+
+    holds: int = 0
+    charges: int = 0
+    releases: int = 0
+    refusals: dict[str, int] = {}
+    written_off: int = 0
+    expected: int = 0
+    held_peak: int = 0
+
+    @property
+    def operations(self) -> int:
+        return self.holds + self.charges + self.releases + sum(self.refusals.values())
+
+
+class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it. Amounts in SU-minutes; `operations` are holds, charges, releases and refusals together."""
+
+    demand: Demand
+    holds: int
+    charges: int
+    releases: int
+    refusals: dict[str, int]
+    written_off: int
+    held_peak: int
+    operations: int
+    seconds: float
+    balances: list[Balance]
+    checks: list[Check]
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for equal final balances, on whatever store."""
+        return hashlib.sha256(msgspec.json.encode(self.balances)).hexdigest()[:16]
+
+
+def result(
+    store: Store, demand: Demand, accounts: Mapping[int, str], played: Played, seconds: float, progress: Progress | None
+) -> Replayed:
+    """The balances, and the invariants checked against the store and an audit of it. `accounts` are those of the projects."""
+    balances = _balances(store, accounts)
+    return Replayed(
+        demand=demand,
+        holds=played.holds,
+        charges=played.charges,
+        releases=played.releases,
+        refusals=played.refusals,
+        written_off=played.written_off,
+        held_peak=played.held_peak,
+        operations=played.operations,
+        seconds=seconds,
+        balances=balances,
+        checks=[*_checks(balances, played), _audited(store, progress)],
+    )
+
+
+def _balances(store: Store, accounts: Mapping[int, str]) -> list[Balance]:
+    found: list[Balance] = []
+    after = None
+    with store.reading() as reader:
+        while page := reader.allocations(AllocationQuery(), Page(PAGE_MAX, after=after)):
+            after = page[-1].id
+            found += (
+                Balance(
+                    accounts[each.project],
+                    each.resource,
+                    each.start,
+                    each.end,
+                    each.deposited,
+                    each.charged,
+                    each.held,
+                    each.available,
+                )
+                for each in page
+            )
+    return found
+
+
+def _checks(balances: list[Balance], played: Played) -> list[Check]:
+    charged, held = sum(each.charged for each in balances), sum(each.held for each in balances)
+    lowest = min((each.available for each in balances), default=0)
+    due = played.expected - played.written_off
+    open_runs = played.holds - played.charges - played.releases
+    return [
+        Check("no allocation is overdrawn", lowest >= 0, f"the least available is {lowest} SU-minutes"),
+        Check(
+            "every run is resolved once, nothing stays held",
+            held == 0 and open_runs == 0,
+            f"{open_runs} runs open, {held} SU-minutes held",
+        ),
+        Check("charges equal the trace's own sum", charged == due, f"{charged} charged, {due} due, {played.written_off} written off"),
+    ]
+
+
+def _audited(store: Store, progress: Progress | None) -> Check:
+    verdict = Audit(store).verify(progress=(lambda done, of: progress("auditing", done, of)) if progress else None)
+    figures = f"{verdict.entries} entries read, {len(verdict.findings)} findings"
+    return Check("the journal says the same as every row", not verdict.findings, figures)
