@@ -152,6 +152,55 @@ def test_a_statement_tells_the_job_and_the_reason_of_a_refusal(fairbank: Run) ->
     assert "there is too little left" in line
 
 
+def numbers(said: Said) -> list[int]:
+    return [row["job_id"] for row in json.loads(said.out)["data"]]
+
+
+def test_lists_name_several_as_in_slurm(fairbank: Run) -> None:
+    assert numbers(fairbank("jobs", "-j", "812301,812344,812301", "--json")) == [812_344, 812_301]
+    both, one, other = (numbers(fairbank("jobs", "-u", users, "--limit", "0", "--json")) for users in (f"{AYLA},{MINH}", AYLA, MINH))
+    assert sorted(both) == sorted(one + other)
+    assert len(numbers(fairbank("jobs", "-u", f"{AYLA},{MINH}", "--limit", "2", "--json"))) == 2
+    assert numbers(fairbank("jobs", "--refused", "-j", "1,812350", "--json")) == [812_350]
+    balance = json.loads(fairbank("balance", "-A", "bio_fold,chem_qmc", "-r", "gpu", "--json", "--as", JORGE).out)["data"]
+    assert [(row["account"], row["resource"]) for row in balance] == [("bio_fold", "gpu"), ("chem_qmc", "gpu")]
+    allocations = json.loads(fairbank("alloc", "list", "-r", "gpu,cpu", "--json").out)["data"]
+    assert {row["resource"] for row in allocations} == {"cpu", "gpu"}
+
+
+def test_usage_of_several_is_their_sum(fairbank: Run) -> None:
+    def charged(*words: object) -> dict[str, int]:
+        rows = json.loads(fairbank("usage", "-S", "2026-01-01", "--by", "month", "--json", *words).out)["data"]
+        return {row["group"]: row["charged"] for row in rows}
+
+    both, one, other = charged("-u", f"{AYLA},{MINH}"), charged("-u", AYLA), charged("-u", MINH)
+    assert both == {month: one.get(month, 0) + other.get(month, 0) for month in one | other}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["jobs", "-j", "1,,2"], "words with commas between them"),
+        (["jobs", "-j", "1,x"], "whole number from 0 on"),
+        (["balance", "-A", "chem_qmc,nosuch"], ""),
+        (["balance", "-A", "nosuch,chem"], "no project with the account 'nosuch'"),
+        (["jobs", "-j", ",".join(map(str, range(300)))], "too many"),
+    ],
+)
+def test_lists_that_are_none(fairbank: Run, words: list[str], said: str) -> None:
+    told = fairbank(*words)
+    assert (told.code == 0) == (said == "")
+    assert said in " ".join(told.err.split())
+
+
+@pytest.mark.parametrize("spelling", ["-M", "--clusters", "--cluster"])
+def test_a_cluster_is_named_in_either_spelling(fairbank: Run, spelling: str) -> None:
+    assert len(numbers(fairbank("jobs", "-a", spelling, "darwin", "--json"))) == 12
+    assert numbers(fairbank("jobs", "-a", spelling, "nosuch", "--json")) == []
+    assert fairbank("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60", spelling, "darwin").code == 0
+    assert "--cluster " not in fairbank("jobs", "--help").out
+
+
 def test_usage_by_anything(fairbank: Run) -> None:
     for by, group in (("user", "61001"), ("day", "2026-07-10"), ("month", "2026-07"), ("partition", "idle-std"), ("allocation", "1")):
         assert group in fairbank("usage", "-S", "2026-01-01", "--by", by).out

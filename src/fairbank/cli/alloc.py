@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli import terms
-from fairbank.cli.choosing import group_query
+from fairbank.cli.choosing import check_accounts, group_query, rows_of_each
 from fairbank.cli.command import Command, Noun
-from fairbank.cli.options import add_account, number, printable
+from fairbank.cli.options import add_accounts, number, printable
 from fairbank.cli.output import Listing, caption, show, shown_columns
+from fairbank.cli.people import user_name
 from fairbank.report.columns import Column, day, left, su, text
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ USER_COLUMNS = (
 
 
 def _add_filters(parser: Parser) -> None:
-    add_account(parser)
+    add_accounts(parser)
     parser.add_argument("-g", "--group", metavar="GROUP", help="only of this Unix group, by name or number")
     parser.add_argument("--category", metavar="NAME", type=printable, help="only this category")
     parser.add_argument("--state", choices=("active", "frozen", "ended"), help="only in this state")
@@ -63,9 +64,9 @@ def _list(desk: Desk, options: Namespace) -> int:
         "active-at": "now" if options.active else desk.moment(options.active_at, "--active-at"),
         **group_query(options.group),
     }
-    rows = desk.rows("/alloc", query)
+    rows = rows_of_each(desk, "/alloc", query)
     if not rows:
-        desk.check_account(options.account)
+        check_accounts(desk, options.account)
     rows.sort(key=lambda row: (row["account"], row["resource"], row["start"]))
     show(desk, Listing("fairbank.allocation/1", COLUMNS, rows, caption(desk), empty="There is no such allocation that you may see."))
     return 0
@@ -95,7 +96,7 @@ def _users(desk: Desk, options: Namespace) -> int:
     rows = [
         {
             **row,
-            "user": desk.user_name(row["uid"]),
+            "user": user_name(row["uid"]),
             "left": None if row["cap"] is None else row["cap"] - row["charged"] - row["held"],
         }
         for row in desk.get(f"/alloc/{options.allocation}/user")["data"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairbank.cli.choosing import check_accounts, spread
 from fairbank.cli.command import Command
-from fairbank.cli.options import add_account
+from fairbank.cli.options import add_accounts
 from fairbank.cli.output import Listing, caption, show, shown_columns, watched
 from fairbank.report.cells import counted
 from fairbank.report.columns import Column, Look, Row, day, instant_of, left, percent, su, text
@@ -53,7 +54,7 @@ COLUMNS = (
 
 
 def add(parser: Parser) -> None:
-    add_account(parser)
+    add_accounts(parser)
     parser.add_argument("-a", "--all", action="store_true", help="also allocations that are over, frozen, or to come")
     parser.add_argument("--threshold", metavar="N", help="exit code 5 unless each allocation shown has at least N left (100, 90m, 20k)")
 
@@ -69,7 +70,7 @@ def _show(desk: Desk, wanted: int | None) -> int:
     options = desk.options
     rows = balances(desk, {"account": options.account, "resource": options.resource, "all": options.all or None})
     if not rows:
-        desk.check_account(options.account)
+        check_accounts(desk, options.account)
     short = [row for row in rows if wanted is not None and row["available"] < wanted]
     warnings = [line for row in rows if (line := _warning(row, desk.bank_time))]
     warnings += [f"{_name(row)} has {show_su(row['available'], down=True)} SU left, less than {show_su(wanted or 0)}" for row in short]
@@ -91,7 +92,10 @@ def _show(desk: Desk, wanted: int | None) -> int:
 
 def balances(desk: Desk, query: Mapping[str, object]) -> Sequence[Row]:
     """The balance rows in the order of project and resource, each with its outlook, its pace a day and the days to its end."""
-    rows = sorted(desk.rows("/balance", query), key=lambda each: (each["account"], each["resource"], each["start"]))
+    rows = sorted(
+        (row for one in spread(query) for row in desk.rows("/balance", one)),
+        key=lambda each: (each["account"], each["resource"], each["start"]),
+    )
     return [{**row, **_seen(row, desk.bank_time)} for row in rows]
 
 

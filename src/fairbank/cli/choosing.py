@@ -1,4 +1,4 @@
-"""Which project or allocation is meant: by its number, or by project and resource."""
+"""Which project or allocation is meant: by its number, or by project and resource; and rows for each of several."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from fairbank.report.cells import plain
 from fairbank.values.trouble import Malformed, Unknown
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from fairbank.cli.desk import Desk, Row
 
 
@@ -20,7 +22,7 @@ def the_allocation(desk: Desk, number: int | None, account: str | None, resource
         raise Malformed("which allocation?", field="ALLOC", remedy="its number, or -A PROJECT -r RESOURCE; fairbank alloc list shows them")
     rows = desk.rows("/balance", {"account": account, "resource": resource})
     if not rows:
-        desk.check_account(account)
+        check_accounts(desk, [account])
         raise Unknown(
             f"{plain(account)} has no active allocation{f' of {plain(resource)}' if resource else ''}",
             field="--account",
@@ -53,3 +55,40 @@ def group_query(group: str | None) -> dict[str, object]:
     if group is not None and group.isascii() and group.isdigit():
         return {"gid": int(group)}
     return {"gname": group}
+
+
+def check_accounts(desk: Desk, accounts: Sequence[str] | None) -> None:
+    """When a list came back empty: whether there are such projects at all. Raises Unknown."""
+    for account in accounts or ():
+        if desk.get("/project", {"account": account})["data"]:
+            continue
+        mine = [str(row["account"]) for row in desk.rows("/project")]
+        raise Unknown(
+            f"you have no project with the account {plain(account[:64])!r}{did_you_mean(account, mine)}",
+            field="--account",
+            remedy="list yours with: fairbank project list",
+        )
+
+
+ASKED_MAX = 200
+
+
+def spread(query: Mapping[str, object]) -> list[dict[str, object]]:
+    """Lists such as `-A chem,bio -j 1,2`: a query for each combination, since the bank is asked for one of each. Raises Malformed."""
+    queries: list[dict[str, object]] = [{}]
+    for key, value in query.items():
+        values = value if isinstance(value, list) else [value]
+        if len(queries) * len(values) > ASKED_MAX:
+            raise Malformed(f"{len(queries) * len(values)} questions at once are too many", field=key, remedy="name fewer at a time")
+        queries = [{**each, key: one} for each in queries for one in values]
+    return queries
+
+
+def rows_of_each(desk: Desk, path: str, query: Mapping[str, object], limit: int = 0) -> list[Row]:
+    """The rows that any of the listed lets through, at most `limit` (0: all), in the bank's order: by their number, the newest first."""
+    queries = spread(query)
+    rows = [row for each in queries for row in desk.rows(path, each, limit)]
+    if len(queries) > 1:
+        rows.sort(key=lambda row: -row["id"])
+        rows = rows[:limit] if limit else rows
+    return rows

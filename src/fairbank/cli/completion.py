@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import SUPPRESS
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -46,7 +47,8 @@ def all_words() -> dict[str, list[str]]:
 
 
 def _options(command: Command) -> list[str]:
-    return [plain(word) for word in command.parser("")._option_string_actions if word.startswith("--")]
+    there = command.parser("")._option_string_actions.items()
+    return [plain(word) for word, action in there if word.startswith("--") and action.help is not SUPPRESS]
 
 
 def bash(words: dict[str, list[str]]) -> str:

@@ -1,21 +1,18 @@
-"""Where one command is carried out: the client, the streams, the clock, and how its reader wants to see things."""
+"""Where one command is carried out: the bank that it asks, the clock, and whoever reads what it says."""
 
 from __future__ import annotations
 
 import os
-import sys
 import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from fairbank.cli.parser import did_you_mean, terminal_width
 from fairbank.cli.settings import Settings, read_client_settings
+from fairbank.cli.talk import Talk
 from fairbank.cli.zone import Local
-from fairbank.report.cells import folded, plain
-from fairbank.report.columns import Look
 from fairbank.rest.client import Client
 from fairbank.values.time import Instant, parse_instant, parse_moment
-from fairbank.values.trouble import Unknown, Unreachable
+from fairbank.values.trouble import Unreachable
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -31,22 +28,22 @@ Row = dict[str, Any]
 _NOTHING: Mapping[str, object] = {}
 
 
-class Desk:
+class Desk(Talk):
     """One command's surroundings. `prog` is how it was called."""
 
     def __init__(self, house: House, options: Namespace, prog: str) -> None:
-        self.house, self.options, self.prog = house, options, prog
+        super().__init__(options)
+        self.house, self.prog = house, prog
         self.as_of: str | None = None
         """When the bank gave its last answer, by its own clock."""
         self.later: list[str] = []
         """What is to be noted once the answer is shown."""
 
-    # --- the bank ---
-
     @cached_property
     def settings(self) -> Settings:
         given = vars(self.options)
-        return read_client_settings({"server": given.get("server"), "cluster": given.get("cluster")}, os.environ)
+        clusters = given.get("clusters") or [given.get("cluster")]
+        return read_client_settings({"server": given.get("server"), "cluster": clusters[0] if len(clusters) == 1 else None}, os.environ)
 
     @cached_property
     def client(self) -> Client:
@@ -71,7 +68,8 @@ class Desk:
             if not after:
                 return rows
             if limit and len(rows) >= limit:
-                self.later.append(f"There are more; this shows {limit}. To see them, add --limit {10 * limit}")
+                more = f"There are more; this shows {limit}. To see them, add --limit {10 * limit}"
+                self.later += [] if more in self.later else [more]
                 return rows
 
     def one(self, path: str) -> Row:
@@ -94,109 +92,11 @@ class Desk:
             return None
         return f"{parse_moment(word, self.now(), Local(), field=field)}"
 
-    # --- people ---
-
     def me(self) -> int:
         """Whose rights count: ours, or those of the user acted as."""
         if getattr(self.options, "acting_as", None) is None and self.settings.address.scheme == "unix":
             return os.geteuid()
         return int(self.one("/whoami")["uid"])
-
-    @cached_property
-    def _names(self) -> dict[int, str]:
-        return {}
-
-    def user_name(self, uid: object) -> str:
-        """The user's name on this host, else the number."""
-        if not isinstance(uid, int):
-            return ""
-        if uid not in self._names:
-            from pwd import getpwuid
-
-            try:
-                self._names[uid] = getpwuid(uid).pw_name
-            except (KeyError, OverflowError):
-                self._names[uid] = str(uid)
-        return self._names[uid]
-
-    def uid_of(self, user: str, field: str = "--user") -> int:
-        """The number of a user by name or number. Raises Unknown."""
-        if user.isascii() and user.isdigit() and len(user) <= 10:
-            return int(user)
-        from pwd import getpwnam
-
-        try:
-            return getpwnam(user).pw_uid
-        except (KeyError, ValueError) as bad:
-            raise Unknown(
-                f"there is no user {plain(user[:64])!r} on this host", field=field, remedy="write the name or the number"
-            ) from bad
-
-    def check_account(self, account: str | None) -> None:
-        """When a list came back empty: whether there is such a project at all. Raises Unknown."""
-        if account is None or self.get("/project", {"account": account})["data"]:
-            return
-        mine = [str(row["account"]) for row in self.rows("/project")]
-        raise Unknown(
-            f"you have no project with the account {plain(account[:64])!r}{did_you_mean(account, mine)}",
-            field="--account",
-            remedy="list yours with: fairbank project list",
-        )
-
-    # --- what is said ---
-
-    @property
-    def for_people(self) -> bool:
-        """Whether somebody reads this on a terminal."""
-        return sys.stdout.isatty()
-
-    @cached_property
-    def look(self) -> Look:
-        form = getattr(self.options, "form", None)
-        return Look(
-            units=getattr(self.options, "units", "h"),
-            separators=self.for_people and form is None,
-            zone=Local(),
-            exact=form is not None,
-        )
-
-    @property
-    def room(self) -> int:
-        return terminal_width()
-
-    @property
-    def colours(self) -> bool:
-        wanted = getattr(self.options, "color", "auto")
-        return wanted == "always" or (wanted == "auto" and self.for_people and not os.environ.get("NO_COLOR"))
-
-    def say(self, text: str = "") -> None:
-        """A line of the answer, or several. Nothing in it does anything to a terminal but begin a new line."""
-        self.paint("\n".join(map(plain, text.split("\n"))))
-
-    def paint(self, text: str) -> None:
-        """The same for text that is already harmless, and may hold colours of ours."""
-        print(text)
-
-    def note(self, line: str) -> None:
-        """Talk beside the answer, on stderr, folded to the terminal's width; -q silences it."""
-        if getattr(self.options, "quiet", False):
-            return
-        sys.stdout.flush()
-        for each in folded(plain(line), self.room):
-            print(each, file=sys.stderr)
-
-    def detail(self, line: str) -> None:
-        """What only -v says."""
-        if getattr(self.options, "verbose", 0):
-            self.note(line)
-
-    def agreed(self, question: str) -> bool:
-        """Whether to go on: asks on a terminal, unless --yes."""
-        if self.options.yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
-            return True
-        sys.stdout.flush()
-        print(f"{plain(question)} [y/N] ", end="", file=sys.stderr, flush=True)
-        return sys.stdin.readline().strip().lower() in ("y", "yes")
 
     @property
     def cluster(self) -> str | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairbank.cli.choosing import check_accounts, rows_of_each
 from fairbank.cli.command import Command
-from fairbank.cli.options import add_account, add_limit, add_period, count, number, printable
+from fairbank.cli.options import add_accounts, add_clusters, add_limit, add_period, add_users, counts, listed, number
 from fairbank.cli.output import Listing, caption, show, shown_columns, watched
+from fairbank.cli.people import uid_of, user_name
 from fairbank.cli.refusals import COLUMNS as REFUSED
 from fairbank.cli.refusals import show_refusals
 from fairbank.report.columns import Column, Look, Row, duration, instant_of, moment, su, text
@@ -57,14 +59,14 @@ def add(parser: Parser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--running", action="store_true", help="only jobs that hold credit now")
     which.add_argument("--refused", action="store_true", help="jobs that the bank said no to, with what would help")
-    add_account(parser, resource=False)
+    add_accounts(parser, resource=False)
     whose = parser.add_mutually_exclusive_group()
-    whose.add_argument("-u", "--user", metavar="USER", help="only this user's, by name or number")
+    add_users(whose)
     whose.add_argument("--me", action="store_true", help="only mine (usual, unless -u, -a, -A, -j or --alloc is there)")
     whose.add_argument("-a", "--allusers", action="store_true", help="all that I may see")
-    parser.add_argument("-p", "--partition", metavar="NAME", type=printable, help="only this partition")
-    parser.add_argument("-j", "--jobs", metavar="JOBID", type=count, help="only the job with this number")
-    parser.add_argument("-M", "--cluster", metavar="NAME", type=printable, help="only this cluster")
+    parser.add_argument("-p", "--partition", metavar="NAME,...", type=listed, help="only these partitions")
+    parser.add_argument("-j", "--jobs", metavar="JOBID,...", type=counts, help="only the jobs with these numbers")
+    add_clusters(parser, "only these clusters", several=True)
     parser.add_argument("--alloc", metavar="ALLOC", type=number, help="only jobs that draw on this allocation")
     add_period(parser, "all", "no end")
     add_limit(parser, LIMIT)
@@ -73,29 +75,29 @@ def add(parser: Parser) -> None:
 def run(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, REFUSED if options.refused else COLUMNS):
         return 0
-    return watched(desk, lambda: show_refusals(desk, owner_of(desk)) if options.refused else _show(desk))
+    return watched(desk, lambda: show_refusals(desk, owners_of(desk)) if options.refused else _show(desk))
 
 
-def owner_of(desk: Desk) -> int | None:
-    """Whose jobs: as sacct, mine unless somebody or something else is named."""
+def owners_of(desk: Desk) -> list[int] | None:
+    """Whose jobs: as sacct, mine unless somebody or something else is named; None for everybody's."""
     options = desk.options
-    if options.user is not None:
-        return desk.uid_of(options.user)
-    others = options.allusers or options.account or options.jobs is not None or options.alloc
-    return None if others and not options.me else desk.me()
+    if options.user:
+        return [uid_of(user) for user in options.user]
+    others = options.allusers or options.account or options.jobs or options.alloc
+    return None if others and not options.me else [desk.me()]
 
 
 def _show(desk: Desk) -> int:
     options = desk.options
-    owner = owner_of(desk)
+    owners = owners_of(desk)
     rows = jobs(
         desk,
         {
             "account": options.account,
-            "owner_uid": owner,
+            "owner_uid": owners,
             "allocation": options.alloc,
             "state": "held" if options.running else None,
-            "cluster": options.cluster,
+            "cluster": options.clusters,
             "job_id": options.jobs,
             "partition": options.partition,
             "since": desk.moment(options.starttime, "--starttime"),
@@ -104,15 +106,15 @@ def _show(desk: Desk) -> int:
         options.limit,
     )
     if not rows:
-        desk.check_account(options.account)
-    empty = "There is no such job that you may see." if owner is None else "There is no such job of yours; -a shows all that you may see."
+        check_accounts(desk, options.account)
+    empty = "There is no such job that you may see." if owners is None else "There is no such job of yours; -a shows all that you may see."
     show(desk, Listing("fairbank.job/1", COLUMNS, rows, caption(desk), empty=empty))
     return 0
 
 
 def jobs(desk: Desk, query: dict[str, object], limit: int) -> list[Row]:
     """Job rows, the newest first, with what people want to know of them: a word for their state, what they cost, how long they ran."""
-    return [_told(desk, row) for row in desk.rows("/job", query, limit)]
+    return [_told(desk, row) for row in rows_of_each(desk, "/job", query, limit)]
 
 
 def _told(desk: Desk, row: Row) -> Row:
@@ -120,7 +122,7 @@ def _told(desk: Desk, row: Row) -> Row:
     ran = max(0, desk.bank_time - instant_of(row["start"])) if running else row["elapsed"]
     return {
         **row,
-        "user": desk.user_name(row["owner_uid"]),
+        "user": user_name(row["owner_uid"]),
         "word": "RUNNING" if running else (row["outcome"] or row["state"].upper()),
         "ran": ran,
         "cost": None if running else row["charged"] - row["refunded"],
@@ -132,7 +134,7 @@ COMMAND = Command(
     (
         "fairbank jobs --running                    what holds my credit now",
         "fairbank jobs --refused                    why jobs were refused, and what would help",
-        "fairbank jobs -A chem_qmc -S now-7days --csv",
+        "fairbank jobs -A chem_qmc -j 812301,812344 --csv",
     ),
     add,
     run,

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from fairbank.cli.options import add_clusters
 from fairbank.cli.parser import Parser
 from fairbank.values.trouble import Malformed
 
@@ -31,7 +32,7 @@ def add_job_options(parser: Parser, *, in_script: bool = False) -> None:
     group = parser.add_argument_group("The job, as for sbatch")
     group.add_argument("-A", "--account", metavar="PROJECT", help="who pays")
     group.add_argument("-p", "--partition", metavar="NAME")
-    group.add_argument("-M", "--clusters", dest="cluster", metavar="NAME")
+    add_clusters(group, "which cluster (usual: the bank's only one)")
     group.add_argument("-q", "--qos", metavar="NAME")
     group.add_argument("-t", "--time", metavar="LIMIT", help="minutes, h:mm:ss or d-hh:mm:ss")
     group.add_argument("-N", "--nodes", metavar="N")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
+from argparse import SUPPRESS, ArgumentTypeError
 from typing import TYPE_CHECKING
 
 from fairbank.cli.parser import Help, Parser
@@ -11,7 +11,7 @@ from fairbank.values import ids
 from fairbank.values.trouble import Malformed
 
 if TYPE_CHECKING:
-    from argparse import _ArgumentGroup
+    from argparse import ArgumentParser, _ArgumentGroup, _MutuallyExclusiveGroup
 
 WATCH_MIN_SECONDS = 5
 
@@ -60,6 +60,24 @@ def add_account(parser: Parser, *, resource: bool = True) -> None:
         parser.add_argument("-r", "--resource", metavar="NAME", help="only this resource, such as cpu or gpu")
 
 
+def add_accounts(parser: Parser, *, resource: bool = True) -> None:
+    """The same where several may be listed."""
+    parser.add_argument("-A", "--account", metavar="PROJECT,...", type=listed, help="only these projects, by their Slurm accounts")
+    if resource:
+        parser.add_argument("-r", "--resource", metavar="NAME,...", type=listed, help="only these resources, such as cpu or gpu")
+
+
+def add_users(parser: ArgumentParser | _MutuallyExclusiveGroup) -> None:
+    parser.add_argument("-u", "--user", metavar="USER,...", type=listed, help="only these users', by name or number")
+
+
+def add_clusters(parser: ArgumentParser | _ArgumentGroup, about: str, *, several: bool = False) -> None:
+    """-M, --clusters as in Slurm; one word, or with `several` a list in `options.clusters`. --cluster is read too."""
+    dest, kind = ("clusters", listed) if several else ("cluster", printable)
+    parser.add_argument("-M", "--clusters", dest=dest, metavar="NAME,..." if several else "NAME", type=kind, help=about)
+    parser.add_argument("--cluster", dest=dest, type=kind, help=SUPPRESS)
+
+
 def add_period(parser: Parser, since: str, until: str = "now") -> None:
     """-S and -E; the words in which the usual period is told."""
     when = "now-7days, midnight, 2026-11-01T00:00"
@@ -90,6 +108,19 @@ def count(said: str) -> int:
     if said.isascii() and said.isdigit() and len(said) <= 9:
         return int(said)
     raise ArgumentTypeError(f"{said[:40]!r} is not a whole number from 0 on")
+
+
+def listed(said: str) -> list[str]:
+    """Words apart by commas, as in Slurm, each once."""
+    words = [word.strip() for word in said.split(",")]
+    if all(words):
+        return list(dict.fromkeys(map(printable, words)))
+    raise ArgumentTypeError(f"{said[:40]!r} is not a list: words with commas between them, no blanks")
+
+
+def counts(said: str) -> list[int]:
+    """Whole numbers from 0 on, apart by commas."""
+    return [count(word) for word in listed(said)]
 
 
 def number(said: str) -> int:

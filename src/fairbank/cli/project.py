@@ -8,6 +8,7 @@ from fairbank.cli.choosing import group_query, the_project
 from fairbank.cli.command import Command, Noun
 from fairbank.cli.options import add_writing, count
 from fairbank.cli.output import Listing, show, shown_columns
+from fairbank.cli.people import uid_of, user_name
 from fairbank.cli.posting import Posting, entry, post, tell
 from fairbank.report.columns import Column, text
 from fairbank.values.trouble import Unknown
@@ -54,7 +55,7 @@ def _show(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, MEMBER_COLUMNS):
         return 0
     project = desk.one(f"/project/{the_project(desk, options.project)['id']}")
-    members = [{**each, "user": desk.user_name(each["uid"])} for each in project["members"]]
+    members = [{**each, "user": user_name(each["uid"])} for each in project["members"]]
     parent = f", parent {project['parent']}" if project["parent"] is not None else ""
     caption = f"Project {project['account']}: number {project['id']}, group {project['gname']} ({project['gid']}){parent}"
     card = {key: value for key, value in project.items() if key != "members"}
@@ -96,12 +97,12 @@ def _add_member(parser: Parser) -> None:
 
 
 def _add_user(desk: Desk, options: Namespace) -> int:
-    project, uid = the_project(desk, options.project), desk.uid_of(options.user, "USER")
+    project, uid = the_project(desk, options.project), uid_of(options.user, "USER")
     told = entry("member", options.reason, {"project": project["account"], "uid": uid, "role": options.role})
     body = {"role": options.role} | ({"comment": options.reason} if options.reason else {})
-    question = f"Make {desk.user_name(uid)} {options.role} of {project['account']}?"
+    question = f"Make {user_name(uid)} {options.role} of {project['account']}?"
     answer = post(desk, Posting("PUT", f"/project/{project['id']}/member/{uid}", body, [told], question))
-    return tell(desk, "fairbank.member/1", answer, f"{desk.user_name(uid)} is {options.role} of {project['account']}")
+    return tell(desk, "fairbank.member/1", answer, f"{user_name(uid)} is {options.role} of {project['account']}")
 
 
 def _add_removal(parser: Parser) -> None:
@@ -111,11 +112,11 @@ def _add_removal(parser: Parser) -> None:
 
 
 def _remove_user(desk: Desk, options: Namespace) -> int:
-    project, uid = the_project(desk, options.project), desk.uid_of(options.user, "USER")
+    project, uid = the_project(desk, options.project), uid_of(options.user, "USER")
     told = entry("member", None, {"project": project["account"], "uid": uid, "role": "none"})
-    question = f"Take {desk.user_name(uid)} out of {project['account']}?"
+    question = f"Take {user_name(uid)} out of {project['account']}?"
     answer = post(desk, Posting("DELETE", f"/project/{project['id']}/member/{uid}", None, [told], question))
-    return tell(desk, "fairbank.member/1", answer, f"{desk.user_name(uid)} is not in {project['account']} any more")
+    return tell(desk, "fairbank.member/1", answer, f"{user_name(uid)} is not in {project['account']} any more")
 
 
 COMMAND = Noun(

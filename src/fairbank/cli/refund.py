@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
-from fairbank.cli.options import add_writing, number, printable
+from fairbank.cli.options import add_clusters, add_writing, number
 from fairbank.cli.posting import Posting, entry, moved, post, tell
 from fairbank.report.cells import plain
 from fairbank.values.trouble import Malformed, Unknown
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def add(parser: Parser) -> None:
     parser.add_argument("job", metavar="JOBID", type=number, help="the job's number on its cluster; with --id the bank's number of its run")
     parser.add_argument("amount", metavar="AMOUNT", nargs="?", help="SU: 100, 12.5, or minutes: 90m (usual: all it was charged)")
-    parser.add_argument("-M", "--cluster", metavar="NAME", type=printable, help="the job's cluster, where several have that number")
+    add_clusters(parser, "the job's cluster, where several have that number")
     parser.add_argument("--id", action="store_true", help="JOBID is the number in the column ID of fairbank jobs")
     add_writing(parser)
 

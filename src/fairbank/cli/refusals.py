@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairbank.cli.choosing import check_accounts, rows_of_each
 from fairbank.cli.output import Listing, caption, show
+from fairbank.cli.people import user_name
 from fairbank.report.columns import Column, Look, Row, left, moment, su, text
 from fairbank.values.trouble import Malformed
 
@@ -34,26 +36,26 @@ COLUMNS = (
 
 def refusals(desk: Desk, query: dict[str, object], limit: int) -> list[Row]:
     """Refusal rows, the newest first, with the user's name."""
-    return [{**row, "user": desk.user_name(row["owner_uid"])} for row in desk.rows("/failure", query, limit)]
+    return [{**row, "user": user_name(row["owner_uid"])} for row in rows_of_each(desk, "/failure", query, limit)]
 
 
-def show_refusals(desk: Desk, owner: int | None) -> int:
+def show_refusals(desk: Desk, owners: list[int] | None) -> int:
     """What `fairbank jobs --refused` shows: the refusals, and what would help the newest."""
     options = desk.options
     if options.partition is not None:
         raise Malformed("a refusal knows no partition", field="--partition", remedy="leave out -p, or leave out --refused")
     query: dict[str, object] = {
         "account": options.account,
-        "owner_uid": owner,
+        "owner_uid": owners,
         "allocation": options.alloc,
         "since": desk.moment(options.starttime, "--starttime"),
         "until": desk.moment(options.endtime, "--endtime"),
     }
-    picked = {key: wanted for key, wanted in (("job_id", options.jobs), ("cluster", options.cluster)) if wanted is not None}
+    picked = {key: wanted for key, wanted in (("job_id", options.jobs), ("cluster", options.clusters)) if wanted}
     rows = refusals(desk, query, 0 if picked else options.limit)  # the bank has no filter for these, so it is asked for all
-    rows = [row for row in rows if all(row[key] == wanted for key, wanted in picked.items())]
+    rows = [row for row in rows if all(row[key] in wanted for key, wanted in picked.items())]
     if not rows:
-        desk.check_account(options.account)
+        check_accounts(desk, options.account)
     notes = advice(desk, rows[0]) if rows and options.form is None else ()
     show(desk, Listing("fairbank.failure/1", COLUMNS, rows, caption(desk), notes=notes, empty="No job was refused."))
     return 0

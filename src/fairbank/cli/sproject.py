@@ -13,6 +13,7 @@ from fairbank.cli.jobs import jobs
 from fairbank.cli.options import printable
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.parser import Shown
+from fairbank.cli.people import uid_of
 from fairbank.cli.refusals import refusals
 from fairbank.report.columns import Column, Row, day, left, moment, su, text
 from fairbank.report.sorting import sort_rows
@@ -167,7 +168,7 @@ def _failures(desk: Desk, options: Namespace) -> int:
 
 def _owned(desk: Desk) -> dict[str, object]:
     options = desk.options
-    return {"account": options.account, "owner_uid": None if options.user is None else desk.uid_of(options.user)}
+    return {"account": options.account, "owner_uid": None if options.user is None else uid_of(options.user)}
 
 
 def _of_the_allocations(desk: Desk, rows: Sequence[Row]) -> Sequence[Row]:

@@ -8,6 +8,7 @@ from fairbank.cli.choosing import the_allocation
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_account, add_limit, add_period, number
 from fairbank.cli.output import Listing, show, shown_columns
+from fairbank.cli.people import user_name
 from fairbank.report.cells import plain
 from fairbank.report.columns import UNITS, Column, Look, Row, instant_of, left, moment, su, text
 from fairbank.values.units import WORTH
@@ -124,8 +125,8 @@ def _told(desk: Desk, page: Row) -> list[Row]:
     for entry in page["entries"]:
         freed = before["held"] - entry["held"]
         returned = freed - entry["amount"] if entry["kind"] == "charge" else 0
-        who = desk.user_name(entry["actor"]) + (f" as {desk.user_name(entry['acting_as'])}" if entry["acting_as"] is not None else "")
-        told.append({**entry, "returned": max(0, returned), "who": who, "owner": desk.user_name(entry["owner_uid"])})
+        who = user_name(entry["actor"]) + (f" as {user_name(entry['acting_as'])}" if entry["acting_as"] is not None else "")
+        told.append({**entry, "returned": max(0, returned), "who": who, "owner": user_name(entry["owner_uid"])})
         before = entry
     return told
 

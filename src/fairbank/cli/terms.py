@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.choosing import the_project
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_writing, number
+from fairbank.cli.people import uid_of, user_name
 from fairbank.cli.posting import Posting, entry, post, tell
 from fairbank.report.columns import instant_of
 from fairbank.values.trouble import Malformed
@@ -124,11 +125,11 @@ def _add_cap(parser: Parser) -> None:
 
 
 def _cap(desk: Desk, options: Namespace) -> int:
-    uid = desk.uid_of(options.user, "USER")
+    uid = uid_of(options.user, "USER")
     cap = None if options.amount == "none" else _limit(options.amount, "AMOUNT")
     row = desk.one(f"/alloc/{options.allocation}")
     said = "no cap" if cap is None else f"a cap of {desk.look.su(cap)} SU"
-    what = f"{desk.user_name(uid)} has {said} in allocation {row['id']} ({row['account']}/{row['resource']})"
+    what = f"{user_name(uid)} has {said} in allocation {row['id']} ({row['account']}/{row['resource']})"
     told = entry("cap", options.reason, {"uid": uid, "cap": "none" if cap is None else desk.look.su(cap)}, allocation=row)
     body = {"cap": cap} | ({"comment": options.reason} if options.reason else {})
     answer = post(desk, Posting("PUT", f"/alloc/{row['id']}/cap/{uid}", body, [told], f"{what}: go on?"))

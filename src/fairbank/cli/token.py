@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command, Noun
 from fairbank.cli.options import add_writing, count, number
 from fairbank.cli.output import Listing, show, shown_columns
+from fairbank.cli.people import uid_of, user_name
 from fairbank.cli.posting import Posting, entry, post, tell
 from fairbank.report.columns import Column, moment, text
 from fairbank.values.trouble import Conflict
@@ -41,8 +42,8 @@ def _add_list(parser: Parser) -> None:
 def _list(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, COLUMNS):
         return 0
-    uid = None if options.user is None else desk.uid_of(options.user)
-    rows = [{**row, "user": desk.user_name(row["uid"])} for row in desk.get("/token", {"uid": uid})["data"]]
+    uid = None if options.user is None else uid_of(options.user)
+    rows = [{**row, "user": user_name(row["uid"])} for row in desk.get("/token", {"uid": uid})["data"]]
     show(desk, Listing("fairbank.token/1", COLUMNS, rows, empty="There is no token."))
     return 0
 
@@ -60,7 +61,7 @@ def _create(desk: Desk, options: Namespace) -> int:
     scopes = [scope for scope in options.scopes.replace(",", " ").split() if scope]
     body = {"label": options.label, "scopes": scopes, "days": options.days}
     if options.user is not None:
-        body["uid"] = desk.uid_of(options.user)
+        body["uid"] = uid_of(options.user)
     told = entry("token", None, {"label": options.label, "scopes": ",".join(scopes), "days": options.days})
     posting = Posting("POST", "/token", body, [told], f"Make a token {options.label}?")
     if options.output is None or options.dry_run:

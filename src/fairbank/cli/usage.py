@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from fairbank.cli.choosing import check_accounts, spread
 from fairbank.cli.command import Command
-from fairbank.cli.options import add_account, add_period, number
+from fairbank.cli.options import add_accounts, add_period, add_users, number
 from fairbank.cli.output import Listing, caption, show, shown_columns
+from fairbank.cli.people import uid_of, user_name
 from fairbank.report.columns import Column, Look, Row, duration, su, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
 
 BY = ("user", "day", "month", "partition", "allocation")
 BAR = 25
+_SUMS = ("runs", "failed", "charged", "elapsed")
 
 
 def _share(row: Row, look: Look) -> str:
@@ -42,9 +45,9 @@ def columns(by: str) -> Sequence[Column]:
 
 
 def add(parser: Parser) -> None:
-    add_account(parser)
+    add_accounts(parser)
     parser.add_argument("--by", choices=BY, default="user", help="what the rows are (usual: user)")
-    parser.add_argument("-u", "--user", metavar="USER", help="only this user, by name or number")
+    add_users(parser)
     parser.add_argument("--me", action="store_true", help="only what I used")
     parser.add_argument("--alloc", metavar="ALLOC", type=number, help="only this allocation")
     add_period(parser, "now-30days")
@@ -58,13 +61,13 @@ def run(desk: Desk, options: Namespace) -> int:
         "account": options.account,
         "resource": options.resource,
         "allocation": options.alloc,
-        "owner_uid": owner_of(desk, options),
+        "owner_uid": owners_of(desk, options),
         "since": desk.moment(options.starttime, "--starttime", "now-30days"),
         "until": desk.moment(options.endtime, "--endtime"),
     }
-    rows = desk.get("/usage", query)["data"]
+    rows = usage(desk, query)
     if not rows:
-        desk.check_account(options.account)
+        check_accounts(desk, options.account)
     told = _told(desk, rows, options.by)
     show(
         desk,
@@ -80,11 +83,21 @@ def run(desk: Desk, options: Namespace) -> int:
     return 0
 
 
-def owner_of(desk: Desk, options: Namespace) -> int | None:
-    """Whose jobs: of -u, or mine with --me."""
-    if options.user is not None:
-        return desk.uid_of(options.user)
-    return desk.me() if options.me else None
+def owners_of(desk: Desk, options: Namespace) -> list[int] | None:
+    """Whose jobs: of -u, or mine with --me; None for everybody's."""
+    if options.user:
+        return [uid_of(user) for user in options.user]
+    return [desk.me()] if options.me else None
+
+
+def usage(desk: Desk, query: Mapping[str, object]) -> list[Row]:
+    """The groups with their sums over all that is listed: no run is of two projects, resources or users."""
+    groups: dict[object, dict[str, Any]] = {}
+    for one in spread(query):
+        for row in desk.get("/usage", one)["data"]:
+            known = groups.setdefault(row["group"], {"group": row["group"], **dict.fromkeys(_SUMS, 0)})
+            known |= {key: known[key] + row[key] for key in _SUMS}
+    return list(groups.values())
 
 
 def _told(desk: Desk, rows: Sequence[Row], by: str) -> list[Row]:
@@ -95,11 +108,11 @@ def _told(desk: Desk, rows: Sequence[Row], by: str) -> list[Row]:
 
 
 def _name(desk: Desk, group: object, by: str) -> str:
-    return desk.user_name(group) if by == "user" and isinstance(group, int) else str(group)
+    return user_name(group) if by == "user" and isinstance(group, int) else str(group)
 
 
 def _total(rows: Sequence[Row]) -> Row:
-    sums = {key: sum(row[key] for row in rows) for key in ("runs", "failed", "charged", "elapsed")}
+    sums = {key: sum(row[key] for row in rows) for key in _SUMS}
     return {"name": "TOTAL", "total": True, "share_permille": 1000 if sums["charged"] else 0, **sums}
 
 

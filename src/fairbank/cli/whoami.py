@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
 from fairbank.cli.output import Listing, show, shown_columns
+from fairbank.cli.people import user_name
 from fairbank.report.columns import Column, Row, text
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def _lines(desk: Desk, me: Row) -> list[Row]:
     lines = [
         ("bank", str(desk.settings.address)),
         ("user", f"{me['user'] or '?'} ({me['uid']})"),
-        ("signed in as", f"{desk.user_name(me['actor'])} ({me['actor']})" if me["actor"] != me["uid"] else ""),
+        ("signed in as", f"{user_name(me['actor'])} ({me['actor']})" if me["actor"] != me["uid"] else ""),
         ("staff", staff),
         ("roles", ", ".join(f"{each['role']} of {accounts.get(each['project'], each['project'])}" for each in me["roles"])),
         ("agent of", ", ".join(me["clusters"])),

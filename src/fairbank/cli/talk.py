@@ -1,0 +1,76 @@
+"""What a command says and to whom: the answer on stdout, talk on stderr, each as its reader wants it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from fairbank.cli.parser import terminal_width
+from fairbank.cli.zone import Local
+from fairbank.report.cells import folded, plain
+from fairbank.report.columns import Look
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+
+class Talk:
+    """Between a command and its reader, under the options of the command."""
+
+    def __init__(self, options: Namespace) -> None:
+        self.options = options
+
+    @property
+    def for_people(self) -> bool:
+        """Whether somebody reads this on a terminal."""
+        return sys.stdout.isatty()
+
+    @cached_property
+    def look(self) -> Look:
+        form = getattr(self.options, "form", None)
+        return Look(
+            units=getattr(self.options, "units", "h"),
+            separators=self.for_people and form is None,
+            zone=Local(),
+            exact=form is not None,
+        )
+
+    @property
+    def room(self) -> int:
+        return terminal_width()
+
+    @property
+    def colours(self) -> bool:
+        wanted = getattr(self.options, "color", "auto")
+        return wanted == "always" or (wanted == "auto" and self.for_people and not os.environ.get("NO_COLOR"))
+
+    def say(self, text: str = "") -> None:
+        """A line of the answer, or several. Nothing in it does anything to a terminal but begin a new line."""
+        self.paint("\n".join(map(plain, text.split("\n"))))
+
+    def paint(self, text: str) -> None:
+        """The same for text that is already harmless, and may hold colours of ours."""
+        print(text)
+
+    def note(self, line: str) -> None:
+        """Talk beside the answer, on stderr, folded to the terminal's width; -q silences it."""
+        if getattr(self.options, "quiet", False):
+            return
+        sys.stdout.flush()
+        for each in folded(plain(line), self.room):
+            print(each, file=sys.stderr)
+
+    def detail(self, line: str) -> None:
+        """What only -v says."""
+        if getattr(self.options, "verbose", 0):
+            self.note(line)
+
+    def agreed(self, question: str) -> bool:
+        """Whether to go on: asks on a terminal, unless --yes."""
+        if self.options.yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return True
+        sys.stdout.flush()
+        print(f"{plain(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
