@@ -15,7 +15,7 @@ from fairbank.cli import main as commands
 from fairbank.values.trouble import Conflict, Forbidden
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from fairbank.bank.audit import Head
@@ -75,7 +75,7 @@ class Works:
         settings.write_text(text, encoding="utf-8")
         return [str(settings), str(folder / "secret"), url]
 
-    def serve(self, config: str | None, *, port: int | None, ready: Callable[[str], None]) -> int:
+    def serve(self, config: str | None, *, port: int | None, ready: Callable[[Sequence[str]], None]) -> int:
         """Serve until told to stop."""
         from pathlib import Path
 
@@ -89,7 +89,7 @@ class Works:
         from fairbank.service.services import services
 
         settings = self._settings(config)
-        log_to(sys.stderr)
+        log_to(sys.stderr, settings.server.log)
         clock = SystemClock()
         store = _open(settings)
         library = os.environ.get("FAIRBANK_LIBMUNGE", LIBRARY)
@@ -107,13 +107,10 @@ class Works:
         )
         house = furnish(bank, munge=munge, name=settings.server.name)
         bank.upkeep.start()
-        serve(
-            house,
-            socket=Path(settings.server.socket),
-            host=settings.server.host,
-            port=port or settings.server.port,
-            ready=lambda: ready(f"unix:{settings.server.socket}"),
-        )
+        host, port = settings.server.host, port or settings.server.port
+        tcp = [] if port is None else [f"http://{f'[{host}]' if ':' in host else host}:{port}"]
+        addresses = [f"unix:{settings.server.socket}", *tcp]
+        serve(house, socket=Path(settings.server.socket), host=host, port=port, ready=lambda: ready(addresses))
         return 0
 
     # --- looking after the books ---

@@ -32,9 +32,9 @@ class PaperHouse:
         self._note("init", directory, store)
         return ["/x/fairbank.toml", "/x/secret"]
 
-    def serve(self, config: str | None, *, port: int | None, ready: Callable[[str], None]) -> int:
+    def serve(self, config: str | None, *, port: int | None, ready: Callable[[Sequence[str]], None]) -> int:
         self._note("serve", config, port)
-        ready("unix:/x/fairbank.sock")
+        ready(["unix:/x/fairbank.sock", "http://127.0.0.1:8080"])
         return 0
 
     def heads(self, config: str | None) -> Sequence[Head]:

@@ -24,7 +24,8 @@ def test_making_and_running_a_bank(fairbank: Run) -> None:
     said = fairbank("init", "/srv/bank", "--store", "postgresql:///fairbank", house=house)
     assert said.out == "made /x/fairbank.toml\nmade /x/secret\n"
     assert "fairbank serve --config /srv/bank/fairbank.toml" in " ".join(said.err.split())
-    assert "listens at unix:/x/fairbank.sock" in fairbank("serve", "--config", "/c", "--port", 8080, house=house).err
+    served = fairbank("serve", "--config", "/c", "--port", 8080, house=house)
+    assert served.err == "The bank listens at unix:/x/fairbank.sock and http://127.0.0.1:8080\n"
     fairbank("init", house=house)
     fairbank("serve", house=house)
     assert house.asked == [

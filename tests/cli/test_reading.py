@@ -11,7 +11,7 @@ import pytest
 
 from fairbank.rest.client import Client
 from tests.cli.centre import AYLA, DANA, JORGE, MINH, STRANGER
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, Said
 from tests.cli.served import Bank, served
 from tests.support.munge import Munged
 
@@ -289,6 +289,16 @@ def test_status_and_whoami(fairbank: Run, bank: Bank) -> None:
     assert "61002" in said
     assert "member of chem_qmc, member of bio_fold" in said
     assert json.loads(fairbank("whoami", "--json", "--as", AYLA).out)["data"][0]["roles"] == [{"project": 1, "role": "pi"}]
+
+
+def test_status_waits_for_a_bank_that_is_about_to_answer(
+    fairbank: Run, bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = tmp_path / "late.sock"
+    monkeypatch.setattr("fairbank.cli.status.time.sleep", lambda seconds: late.symlink_to(bank.unix.removeprefix("unix:")))
+    assert fairbank("status", "--server", f"unix:{late}").code == 6
+    assert fairbank("status", "--server", f"unix:{late}", "--wait", "0").code == 6
+    assert fairbank("status", "--server", f"unix:{late}", "--wait").out.startswith("bank ok at")
 
 
 def test_over_the_network_with_a_token(fairbank: Run, bank: Bank, surroundings: pytest.MonkeyPatch) -> None:

@@ -139,8 +139,8 @@ class House(Protocol):
         """
         ...
 
-    def serve(self, config: str | None, *, port: int | None, ready: Callable[[str], None]) -> int:
-        """Serve until told to stop; `ready` is called with the address once the bank listens. Returns the exit code."""
+    def serve(self, config: str | None, *, port: int | None, ready: Callable[[Sequence[str]], None]) -> int:
+        """Serve until told to stop; `ready` is called with the addresses once the bank listens. Returns the exit code."""
         ...
 
     def heads(self, config: str | None) -> Sequence[Head]: ...

@@ -10,6 +10,7 @@ from fairbank.cli.options import count
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Sequence
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
@@ -21,7 +22,10 @@ def add(parser: Parser) -> None:
 
 
 def run(desk: Desk, options: Namespace) -> int:
-    return desk.house.serve(options.config, port=options.port, ready=lambda address: desk.note(f"The bank listens at {address}"))
+    def ready(addresses: Sequence[str]) -> None:
+        desk.note(f"The bank listens at {' and '.join(addresses)}")
+
+    return desk.house.serve(options.config, port=options.port, ready=ready)
 
 
 COMMAND = Command(

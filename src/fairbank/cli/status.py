@@ -6,6 +6,8 @@ import time
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
+from fairbank.cli.options import count
+from fairbank.values.trouble import Unreachable
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -14,21 +16,37 @@ if TYPE_CHECKING:
     from fairbank.cli.parser import Parser
 
 
+WAIT_SECONDS = 30
+AGAIN_SECONDS = 0.1
+
+
 def add(parser: Parser) -> None:
-    return None
+    about = f"wait until it answers, at most so long (usual: {WAIT_SECONDS})"
+    parser.add_argument("--wait", metavar="SECS", nargs="?", type=count, const=WAIT_SECONDS, default=0, help=about)
 
 
 def run(desk: Desk, options: Namespace) -> int:
-    began = time.monotonic()
-    desk.client.get("/health")
-    spent = (time.monotonic() - began) * 1000
-    desk.say(f"bank ok at {desk.settings.address}   answered in {spent:.0f} ms")
+    spent = _answered(desk, time.monotonic() + options.wait)
+    desk.say(f"bank ok at {desk.settings.address}   answered in {spent * 1000:.0f} ms")
     return 0
+
+
+def _answered(desk: Desk, deadline: float) -> float:
+    """How many seconds the bank took to answer. Until the deadline nobody's answer is no answer yet; then it is Unreachable."""
+    while True:
+        began = time.monotonic()
+        try:
+            desk.client.get("/health")
+            return time.monotonic() - began
+        except Unreachable:
+            if time.monotonic() >= deadline:
+                raise
+        time.sleep(AGAIN_SECONDS)
 
 
 COMMAND = Command(
     "whether the bank answers; exit code 6 when it does not",
-    ("fairbank status", "fairbank status -q && echo up", "fairbank status --server http://bank:8080"),
+    ("fairbank status", "fairbank serve & fairbank status --wait", "fairbank status --server http://bank:8080"),
     add,
     run,
     reads=False,

@@ -1,4 +1,4 @@
-"""The server's log: a JSON object a line, so that nothing that a client sends can forge one."""
+"""The server's log: a JSON object a line, so that nothing that a client sends can forge one; short lines for a terminal."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import logging
 from typing import TextIO
 
+from fairbank.service.settings import Log
 from fairbank.values.time import iso
 
 
@@ -25,8 +26,20 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, separators=(",", ":"), default=str).replace("\x7f", "\\u007f")  # all of it printable ASCII
 
 
-def log_to(stream: TextIO, *, level: int = logging.INFO) -> None:
-    """From here on everything that is logged goes to `stream`, a line each."""
+class ShortLines(logging.Formatter):
+    """A record as a line for somebody who watches: time, level, message; a trace below it. The time is the reader's."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S")
+
+    def format(self, record: logging.LogRecord) -> str:
+        lines = super().format(record).split("\n")
+        return "\n".join("".join(each if each.isprintable() else ascii(each)[1:-1] for each in line) for line in lines)
+
+
+def log_to(stream: TextIO, form: Log = Log.JSON) -> None:
+    """From here on what is logged goes to `stream`, a line each: all of it, but of AUTO on a terminal only warnings and worse."""
+    watched = form is Log.AUTO and stream.isatty()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonLines())
-    logging.basicConfig(handlers=[handler], level=level, force=True)
+    handler.setFormatter(ShortLines() if watched or form is Log.SHORT else JsonLines())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING if watched else logging.INFO, force=True)

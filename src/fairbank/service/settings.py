@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tomllib
+from enum import Enum
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
@@ -22,6 +23,14 @@ Positive = Annotated[int, msgspec.Meta(ge=1)]
 Uid = Annotated[int, msgspec.Meta(ge=0, le=ids.UID_MAX)]
 
 
+class Log(Enum):
+    """What the server's log looks like. AUTO: JSON, but short lines where a terminal reads it."""
+
+    AUTO = "auto"
+    JSON = "json"
+    SHORT = "short"
+
+
 class StoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the bank sleeps. `journal` is SQLite's: "wal", or "truncate" where the SQLite library is too old for WAL."""
 
@@ -33,7 +42,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the server listens: always on `socket`; on TCP when `port` is given, which needs tokens or MUNGE to sign in.
 
     `waiting_max`: how many wishes may wait before a 503. `unix_groups`: users whose system groups contain a project's
-    gid are members of it.
+    gid are members of it. `log`: JSON lines, or short ones; "auto" is JSON, but on a terminal short lines, and only warnings.
     """
 
     socket: str
@@ -44,6 +53,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str = "fairbank"
     waiting_max: Positive = 10_000
     unix_groups: bool = True
+    log: Log = Log.AUTO
 
 
 class StaffSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
