@@ -49,6 +49,7 @@ class Works:
     def init(self, directory: str | None, store: str | None) -> list[str]:
         """Make settings, secret and an empty store in a folder; an older store is brought up to date. Returns the files made."""
         from pathlib import Path
+        from urllib.parse import quote
 
         from fairbank.rest.credentials import read_secret
         from fairbank.service.settings import example, read_settings
@@ -67,7 +68,7 @@ class Works:
             if not migrate(known.store.url, journal=known.store.journal):
                 raise Conflict(f"there is a bank in {folder} already", field="FOLDER", remedy="run it with: fairbank serve")
             return [known.store.url]
-        url = store or f"sqlite:///{folder.resolve()}/books.sqlite"
+        url = store or f"sqlite:///{quote(str(folder.resolve()))}/books.sqlite"
         text = example(folder.resolve(), url)
         migrate(url)
         read_secret(folder / "secret", create=True)

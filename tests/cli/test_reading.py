@@ -308,6 +308,16 @@ def test_over_the_network_with_a_token(fairbank: Run, bank: Bank, surroundings: 
     assert "bio_fold" not in fairbank("--server", bank.http).out
 
 
+def test_over_the_network_with_neither_token_nor_munge(fairbank: Run, bank: Bank, surroundings: pytest.MonkeyPatch) -> None:
+    surroundings.setenv("FAIRBANK_LIBMUNGE", "libnosuch.so")
+    told = fairbank("balance", "--server", bank.http)
+    said = " ".join(told.err.split())
+    assert told.code == 6
+    assert "field: token_file" in said
+    assert "FAIRBANK_TOKEN_FILE; fairbank token create makes one" in said
+    assert "install libmunge2" in said
+
+
 def test_over_the_network_with_munge(fairbank: Run, munged: Munged, surroundings: pytest.MonkeyPatch) -> None:
     surroundings.setenv("FAIRBANK_MUNGE_SOCKET", str(munged.socket))
     surroundings.setenv("FAIRBANK_LIBMUNGE", str(munged.libmunge))

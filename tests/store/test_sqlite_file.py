@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import stat
 from pathlib import Path
 from urllib.parse import quote
@@ -15,8 +17,9 @@ from fairbank.store.opening import open_store
 from fairbank.store.sqlite import SqliteStore
 from fairbank.store.sqlite_driver import VERSION, driver
 from fairbank.store.sqlite_version import wal_is_safe
-from fairbank.values.trouble import Busy, Corrupt, Malformed, Unknown, Unreachable
+from fairbank.values.trouble import Busy, Corrupt, Forbidden, Malformed, Unknown, Unreachable
 from tests.contracts.centre import contents, fill, granted, hold
+from tests.support.account import Account
 
 WITH_THE_BUG = (3, 40, 1)
 WAL = 2  # in bytes 18 and 19 of the file's head
@@ -186,3 +189,26 @@ def test_a_damaged_page_is_told(file: Path) -> None:
     file.write_bytes(pages)
     with pytest.raises(Corrupt, match="damaged"):
         contents(open_store(url(file)))
+
+
+@pytest.mark.parametrize("closed", ["folder", "file"])
+def test_a_file_that_is_not_ours_is_told_as_such(closed: str) -> None:
+    folder, ourselves, nobody = Account.ourselves().own_folder("fb-own-", 0o755), os.geteuid(), Account.nobody()
+    try:
+        migrate(url(folder / "books.sqlite"))
+        (folder if closed == "folder" else folder / "books.sqlite").chmod(0o000)
+        os.seteuid(nobody.uid)
+        try:
+            with pytest.raises(Forbidden) as no:
+                open_store(url(folder / "books.sqlite"))
+        finally:
+            os.seteuid(ourselves)
+    finally:
+        folder.chmod(0o700)
+        shutil.rmtree(folder)
+    assert (no.value.field, no.value.exit) == ("store.url", 4)
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(Malformed, match="is no file"):
+        open_store(url(tmp_path))

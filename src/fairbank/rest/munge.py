@@ -160,7 +160,7 @@ def _load(library: str) -> ctypes.CDLL:
         lib.munge_decode.argtypes = [ctypes.c_char_p, *[ctypes.c_void_p] * 5]
         lib.free.argtypes = [ctypes.c_void_p]  # the C library's, found through libmunge, so surely the one that allocated
     except (OSError, AttributeError) as bad:
-        raise Unreachable(f"MUNGE cannot be used here: {bad}", remedy="install libmunge2, or use the Unix socket or a token") from bad
+        raise Unreachable(f"MUNGE cannot be used here: {bad}", remedy="install libmunge2, or use the Unix socket") from bad
     return lib
 
 

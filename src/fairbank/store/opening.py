@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from fairbank.store.contract import Store
@@ -11,14 +12,14 @@ from fairbank.store.schema_version import demand_current, no_books
 from fairbank.store.sql_store import SqlStore
 from fairbank.store.sqlite import SqliteStore
 from fairbank.store.urls import MEMORY, SQLITE, path_of, read_url
-from fairbank.values.trouble import Unknown
+from fairbank.values.trouble import Forbidden, Malformed, Unknown
 
 
 def open_store(url: str, *, journal: str = "wal") -> Store:
     """The store at `memory:`, `sqlite:///path` or `postgresql://...`; `journal` is SQLite's: wal or truncate.
 
     Raises Malformed for a URL or journal that cannot be, Unknown when there are no books yet, Conflict when they have
-    another schema, Unreachable when the database does not answer.
+    another schema, Forbidden when the file is another user's, Unreachable when the database does not answer.
     """
     where = read_url(url)
     if where.drivername == MEMORY:
@@ -33,8 +34,19 @@ def open_store(url: str, *, journal: str = "wal") -> Store:
 
 
 def _sqlite(path: Path, journal: str) -> SqlStore:
-    if not path.parent.is_dir():
-        raise Unknown(f"there is no folder {path.parent}", field="store.url", remedy=f"mkdir -p {path.parent}, then fairbank init")
-    if not path.exists():
-        raise no_books(str(path))
+    try:
+        if not path.parent.is_dir():
+            raise Unknown(f"there is no folder {path.parent}", field="store.url", remedy=f"mkdir -p {path.parent}, then fairbank init")
+        if not path.exists():
+            raise no_books(str(path))
+        if not path.is_file():
+            raise Malformed(f"{path} is no file", field="store.url", remedy="name the file with the books")
+    except PermissionError as locked:
+        raise _not_ours(path) from locked
+    if not os.access(path, os.R_OK, effective_ids=True):
+        raise _not_ours(path)
     return SqliteStore(path, journal=journal)
+
+
+def _not_ours(path: Path) -> Forbidden:
+    return Forbidden(f"you may not read {path}", field="store.url", remedy="run this as the user whose bank it is")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fairbank.values.trouble import Unreachable
+
 
 class Signer:
     """Says nothing: on the Unix socket the kernel tells the bank who is there."""
@@ -32,4 +34,11 @@ class MungeSigner(Signer):
         from fairbank.rest.munge import LIBRARY, Munge  # noqa: PLC0415
 
         munge = Munge(socket=self._socket, library=self._library or LIBRARY)
-        return sign(munge, Asked.of(method, target, body, self._audience, acting_as=acting_as, key=key))
+        try:
+            return sign(munge, Asked.of(method, target, body, self._audience, acting_as=acting_as, key=key))
+        except Unreachable as silent:
+            raise Unreachable(
+                f"over the network you sign in with MUNGE unless you name a token, and {silent.message}",
+                field="token_file",
+                remedy=f"name the file with your token (FAIRBANK_TOKEN_FILE; fairbank token create makes one), or {silent.remedy}",
+            ) from silent
