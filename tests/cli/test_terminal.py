@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -30,9 +31,18 @@ class Terminal:
         self.screen, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         surroundings = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
+        surroundings |= {"FAIRBANK_SERVER": bank.unix, "TZ": "America/New_York", "HOME": "/nowhere", "PAGER": "", "TERM": "xterm"}
         self.process = subprocess.Popen(
             [sys.executable, "-c", START, *words],
-            env={**surroundings, "FAIRBANK_SERVER": bank.unix, "TZ": "America/New_York", "HOME": "/nowhere", **environment},
+            env={
+                **surroundings,
+                "FAIRBANK_SERVER": bank.unix,
+                "TZ": "America/New_York",
+                "HOME": "/nowhere",
+                "PAGER": "",
+                "TERM": "xterm",
+                **environment,
+            },
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
@@ -156,3 +166,50 @@ def test_a_terminal_that_cannot_show_it_gets_it_spelt_out(bank: Bank) -> None:
     )
     assert done.returncode == 2
     assert "\\u5316" in done.stderr
+
+
+# --- pages ---
+
+LONG = ("statement", "1", "-S", "2026-01-01")
+
+
+def test_what_is_longer_than_the_screen_is_shown_in_pages(bank: Bank, tmp_path: Path) -> None:
+    pager = tmp_path / "pager"
+    pager.write_text("#!/bin/sh\nsed 's/^/page: /'\n")
+    pager.chmod(0o755)
+    code, lines = Terminal(bank, *LONG, lines=10, PAGER=str(pager)).end()
+    assert code == 0
+    answer = [line for line in lines if line.startswith("page: ")]
+    assert answer[0].startswith("page: Allocation 1")
+    assert "(closing)" in answer[-1]
+    assert lines[-1].startswith("ok  used")  # the talk comes after the pages, outside of them
+    for how in (
+        Terminal(bank, *LONG, lines=60, PAGER=str(pager)),
+        Terminal(bank, *LONG, "--no-pager", lines=10, PAGER=str(pager)),
+        Terminal(bank, *LONG, lines=10, PAGER="cat"),
+        Terminal(bank, *LONG, lines=10, PAGER=str(pager), TERM="dumb"),
+        Terminal(bank, *LONG, lines=10, PAGER="/no/such/pager"),
+    ):
+        code, lines = how.end()
+        assert (code, [line for line in lines if line.startswith("page: ")]) == (0, [])
+        assert any("(closing)" in line for line in lines)
+
+
+def test_less_is_left_with_q_and_survives_ctrl_c(bank: Bank) -> None:
+    if shutil.which("less") is None:
+        pytest.skip("this machine has no less")
+    terminal = Terminal(bank, *LONG, "-q", lines=10, PAGER="less")
+    wait_until(lambda: "Allocation 1" in terminal.read(), "the first page")
+    terminal.type("\x03")
+    terminal.type("q")
+    code, lines = terminal.end()
+    assert code == 0
+    assert not any("(closing)" in line for line in lines)
+
+
+def test_a_reader_who_has_seen_enough_ends_the_pages(bank: Bank, tmp_path: Path) -> None:
+    pager = tmp_path / "pager"
+    pager.write_text("#!/bin/sh\nhead -n 1\n")
+    pager.chmod(0o755)
+    code, lines = Terminal(bank, *LONG, "--json", lines=10, PAGER=str(pager)).end()
+    assert (code, lines) == (0, ["{"])

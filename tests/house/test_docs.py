@@ -21,6 +21,14 @@ def test_every_trouble_is_described_with_its_status_and_exit_code(checkout: Path
     assert sorted(rows) == sorted((kind.__name__.lower(), str(kind.http), str(kind.exit)) for kind in _kinds(Trouble))
 
 
+def test_every_word_of_the_environment_is_described(checkout: Path) -> None:
+    page = (checkout / "docs" / "reference" / "client.md").read_text()
+    sources = [*(checkout / "src/fairbank/cli").glob("*.py"), checkout / "src/fairbank/compose.py"]
+    read = {name for source in sources for name in re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', source.read_text())}
+    assert len(read) > 5
+    assert {name for name in read if name not in page} == set()
+
+
 def test_every_decision_is_listed(checkout: Path) -> None:
     folder = checkout / "docs" / "decisions"
     index = (folder / "index.md").read_text()

@@ -42,6 +42,7 @@ def add_output(parser: Parser, *, watch: bool = False) -> None:
     form.add_argument("-P", "--parsable", dest="form", action="store_const", const="parsable", help="cells apart by |, none at the end")
     group.add_argument("--delimiter", metavar="TEXT", type=printable, default="|", help="instead of | in --parsable")
     _add_table(group)
+    group.add_argument("--no-pager", action="store_true", help="never in pages, however long (as with PAGER=cat)")
     if watch:
         group.add_argument("--watch", metavar="SECS", type=_watch, help=f"again and again, at least {WATCH_MIN_SECONDS} s apart")
 

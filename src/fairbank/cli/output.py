@@ -46,7 +46,8 @@ def shown_columns(desk: Desk, columns: Sequence[Column]) -> bool:
 
 def show(desk: Desk, listing: Listing) -> None:
     """Speak `listing` in the form that was asked for, then whatever else there is to note."""
-    _show(desk, listing)
+    with desk.in_pages():
+        _show(desk, listing)
     for line in desk.later:
         desk.note(line)
     desk.later.clear()

@@ -12,8 +12,30 @@ from fairbank.values.trouble import Forbidden, Malformed, Unknown
 
 SITE_FILE = "/etc/fairbank/client.toml"
 SITE_SOCKET = "/run/fairbank/fairbank.sock"
-KEYS = frozenset({"server", "server_name", "token_file", "munge_socket", "libmunge", "cluster", "account"})
+KEYS = {
+    "server": "where the bank listens: unix:/run/fairbank/fairbank.sock, http://host:port or https://host",
+    "server_name": "the bank's own name, which a MUNGE credential is made for (usual: fairbank)",
+    "token_file": "a file with a token, to sign in over the network; nobody else may be able to read it",
+    "munge_socket": "where munged listens, when it is not in its usual place",
+    "libmunge": "the MUNGE library, when it is not in its usual place",
+    "cluster": "the usual cluster (-M)",
+    "account": "the usual project of fairbank quote (-A)",
+}
 """What a client file may say; in the environment the same in capitals, after FAIRBANK_."""
+
+ENVIRONMENT = {
+    "FAIRBANK_FORMAT_BALANCE": "the usual columns of fairbank balance, as for -o; the same for every command that shows a table",
+    "FAIRBANK_CONFIG": "the bank's own settings, for the commands on its host",
+    "FAIRBANK_DEBUG": "1: a bug is told with its trace",
+    "SBATCH_ACCOUNT, SLURM_ACCOUNT": "who pays, for fairbank quote, before account above",
+    "SLURM_CLUSTER_NAME": "where, for fairbank quote, before cluster above",
+    "PAGER": "what long tables are shown with on a terminal (usual: less; empty or cat: nothing)",
+    "TERM": "dumb: no pages",
+    "NO_COLOR": "anything: no colours",
+    "COLUMNS": "how wide tables may be, instead of the terminal's width",
+    "TZ": "the time zone in which times are shown and read",
+}
+"""What else the commands read in the environment."""
 
 
 class Settings(NamedTuple):

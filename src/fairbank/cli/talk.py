@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from fairbank.cli.pager import is_long, pager_of, turn_pages
 from fairbank.cli.parser import terminal_width
 from fairbank.cli.zone import Local
 from fairbank.report.cells import folded, plain
@@ -14,6 +16,7 @@ from fairbank.report.columns import Look
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Iterator
 
 
 class Talk:
@@ -21,6 +24,23 @@ class Talk:
 
     def __init__(self, options: Namespace) -> None:
         self.options = options
+        self._held: list[str] | None = None
+
+    @contextmanager
+    def in_pages(self) -> Iterator[None]:
+        """What is said inside is one text: on a terminal, when it is longer than the screen, it is shown with a pager."""
+        self._held = [] if self.for_people and pager_of(self.options, os.environ) else None
+        try:
+            yield
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        lines, self._held = self._held, None
+        pager = pager_of(self.options, os.environ)
+        text = "\n".join(lines or ())
+        if lines and not (pager and is_long(text) and turn_pages(f"{text}\n", pager)):
+            print(text)
 
     @property
     def for_people(self) -> bool:
@@ -52,12 +72,16 @@ class Talk:
 
     def paint(self, text: str) -> None:
         """The same for text that is already harmless, and may hold colours of ours."""
-        print(text)
+        if self._held is None:
+            print(text)
+        else:
+            self._held.append(text)
 
     def note(self, line: str) -> None:
         """Talk beside the answer, on stderr, folded to the terminal's width; -q silences it."""
         if getattr(self.options, "quiet", False):
             return
+        self._let_go()
         sys.stdout.flush()
         for each in folded(plain(line), self.room):
             print(each, file=sys.stderr)

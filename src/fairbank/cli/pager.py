@@ -1,0 +1,47 @@
+"""Whoever reads on a terminal turns the pages of what is longer than a screen; with a program of their own choice."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import IO, TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Mapping
+
+LESS = {"LESS": "FRSX"}
+"""Unless they say otherwise: no pages for one screen, our colours, long lines go on to the right, nothing is wiped at the end."""
+
+
+def pager_of(options: Namespace, environ: Mapping[str, str]) -> str | None:
+    """The program that long answers are shown with on a terminal; None for none."""
+    wanted = environ.get("PAGER", "less").strip()
+    if getattr(options, "no_pager", True) or getattr(options, "watch", None) or environ.get("TERM") == "dumb":
+        return None
+    return wanted if wanted not in ("", "cat") else None
+
+
+def is_long(text: str) -> bool:
+    """Whether the terminal has too few lines for `text` and for what is typed next."""
+    try:
+        return text.count("\n") + 1 >= os.get_terminal_size(1).lines
+    except OSError:
+        return False
+
+
+def turn_pages(text: str, pager: str) -> bool:
+    """Show `text` with `pager` until its reader has seen enough. False when there is no such program."""
+    import shlex
+    import subprocess  # both together 20 ms, which only pages cost
+
+    try:
+        shown = subprocess.Popen(shlex.split(pager), stdin=subprocess.PIPE, env={**LESS, **os.environ})
+    except (OSError, ValueError):
+        return False
+    with suppress(BrokenPipeError, KeyboardInterrupt), cast("IO[bytes]", shown.stdin) as pages:  # Ctrl-C is the pager's business
+        pages.write(text.encode(errors="backslashreplace"))
+    while shown.poll() is None:
+        with suppress(KeyboardInterrupt):
+            shown.wait()
+    return True
