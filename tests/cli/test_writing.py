@@ -50,6 +50,51 @@ def test_deposits_withdrawals_and_transfers_move_what_they_say(changing: Run) ->
     assert available(changing, GPU) == before
 
 
+def entry_of(said: Said) -> int:
+    return int(told(said).split(":")[0].removeprefix("entry "))
+
+
+def test_what_was_moved_is_undone_once(changing: Run) -> None:
+    before = available(changing, GPU), available(changing, FOLD)
+    entries = [
+        entry_of(changing("deposit", GPU, "500", "--reason", "x")),
+        entry_of(changing("withdraw", GPU, "30m", "--reason", "x")),
+        entry_of(changing("transfer", FOLD, GPU, "10.5", "--reason", "x")),
+    ]
+    assert "undo of entry" in told(changing("undo", entries[0], "--reason", "a slip", "--dry-run"))
+    for number in entries:
+        assert f"undo of entry {number}, a" in told(changing("undo", number, "--reason", "a slip"))
+    after = available(changing, GPU), available(changing, FOLD)
+    assert after == before
+    again = changing("undo", entries[0], "--reason", "a slip")
+    assert (again.code, "carried out before" in again.err) == (0, True)
+    assert (available(changing, GPU), available(changing, FOLD)) == before
+    assert f"undo of entry {entries[2]}: a slip" in changing("statement", FOLD, "-l").out
+
+
+def test_not_everything_is_undone(changing: Run) -> None:
+    moved = entry_of(changing("transfer", FOLD, GPU, "1", "--reason", "x"))
+    assert "the entry that gave it" in " ".join(told(changing("undo", moved + 1, "--reason", "x"), 2).split())
+    rows = json.loads(changing("statement", CPU, "-S", "2026-01-01", "--json").out)["data"]
+    charge = next(row["id"] for row in rows if row["kind"] == "charge")
+    assert "fairbank refund" in told(changing("undo", charge, "--reason", "x"), 2)
+    assert "there is no entry 999999" in told(changing("undo", 999_999, "--reason", "x"), 3)
+    assert changing("undo", moved, "--reason", "x", "--as", MINH).code in (3, 4)
+    told(changing("undo", moved, "--reason", "back"))
+
+
+def test_an_undo_that_was_refused_may_be_tried_again(changing: Run) -> None:
+    deposited = entry_of(changing("deposit", GPU, "1", "--reason", "x"))
+    left = available(changing, GPU)
+    told(changing("withdraw", GPU, f"{left}m", "--reason", "x"))
+    no = told(changing("undo", deposited, "--reason", "x"), 5)
+    assert "not so much unused credit" in no
+    told(changing("deposit", GPU, f"{left}m", "--reason", "x"))
+    key = no.split()[-2:]
+    assert key == ["--idempotency-key", f"undo-{deposited}-again"]
+    assert "undo of entry" in told(changing("undo", deposited, "--reason", "x", *key))
+
+
 def test_credit_that_nobody_can_draw_on_is_deposited_with_a_warning(changing: Run) -> None:
     told(changing("project", "create", "lab8", "--gid", 50_008))
     period = ("--start", "2025-11-01", "--end", "2025-12-01")
