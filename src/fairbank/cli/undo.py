@@ -88,7 +88,7 @@ def _reversed(desk: Desk, done: Row, comment: str) -> Posting:
 
 
 COMMAND = Command(
-    "take back a deposit, a withdrawal or a transfer by an entry the other way round; for who may make such entries",
+    "take back a deposit, a withdrawal or a transfer by an entry the other way round",
     (
         'fairbank undo 9913533 --reason "wrong allocation"',
         'fairbank undo 9913533 --reason "wrong allocation" --dry-run',
