@@ -8,7 +8,18 @@ from hypothesis import strategies as st
 
 from fairbank.bank.allocation import AllocationState
 from fairbank.bank.entry import Kind
-from fairbank.bank.query import AllocationQuery, EntryQuery, Page, ProjectQuery, RunQuery, Sight, UsageBy, UsageQuery
+from fairbank.bank.query import (
+    AllocationQuery,
+    EntryQuery,
+    GroupPage,
+    Page,
+    ProjectQuery,
+    RefusalQuery,
+    RunQuery,
+    Sight,
+    UsageBy,
+    UsageQuery,
+)
 from fairbank.bank.run import RunState
 from fairbank.values.time import Instant
 from tests.bank import wishes
@@ -55,6 +66,8 @@ questions: st.SearchStrategy[Question] = st.one_of(
             sight=sights,
             ids=some_ids,
             projects=projects,
+            resource=resources,
+            active_at=instant,
             allocation=number,
             owner=owners,
             state=st.none() | st.sampled_from(RunState),
@@ -80,16 +93,37 @@ questions: st.SearchStrategy[Question] = st.one_of(
         pages,
     ),
     _asking(
+        "refusals",
+        st.builds(
+            RefusalQuery,
+            sight=sights,
+            ids=some_ids,
+            allocation=number,
+            projects=projects,
+            resource=resources,
+            active_at=instant,
+            owner=owners,
+            job_id=number,
+            since=instant,
+            until=instant,
+        ),
+        pages,
+    ),
+    _asking(
         "usage",
         st.builds(
             UsageQuery, sight=sights, projects=projects, allocation=number, resource=resources, owner=owners, since=instant, until=instant
         ),
-        st.sampled_from(UsageBy),
+        st.sampled_from([UsageBy.USER, UsageBy.ALLOCATION]),
+        st.builds(GroupPage, limit=st.integers(0, 9), after=st.none() | wishes.uids),
     ),
+    _asking("usage", st.builds(UsageQuery, sight=sights, since=instant), st.sampled_from(UsageBy), st.just(GroupPage(3))),
     _asking("statement", st.integers(0, 9), ats, ats, pages),
     _asking("before", st.integers(0, 9), ats),
     _asking("users", st.frozensets(st.integers(0, 9), max_size=4)),
-    _asking("members", wishes.projects),
+    _asking("members", wishes.projects, pages),
+    _asking("drawn", st.integers(0, 9), pages),
+    _asking("debits", st.frozensets(st.integers(0, 9), max_size=4)),
     _asking("memberships", wishes.uids),
     _asking("run", wishes.runs),
     _asking("overdue", ats, st.integers(0, 9)),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairbank.bank.query import Page, Sight, Usage, UsageBy, UsageQuery
+import msgspec
+
+from fairbank.bank.query import PAGE_MAX, GroupPage, Page, Sight, Usage, UsageBy, UsageQuery
 from fairbank.bank.wish import Deposit, Refund
 from fairbank.store.contract import Store
 from fairbank.values.time import DAY, Instant
@@ -60,7 +62,7 @@ def test_usage_in_groups(store: Store) -> None:
     granted(store, Refund(run=job(3), amount=SuMinutes(5)), hold(9, 100))
 
     def groups(by: UsageBy, **query: Any) -> list[tuple[str | int, int, int, int, int]]:
-        found: list[Usage] = Look(store).usage(UsageQuery(**query), by)
+        found: list[Usage] = Look(store).usage(UsageQuery(**query), by, GroupPage())
         return [(each.group, each.runs, each.failed, each.charged, each.elapsed_seconds) for each in found]
 
     assert groups(UsageBy.USER) == [(ALICE, 2, 1, 30, 3), (BOB, 2, 1, 65, 7)]
@@ -74,3 +76,54 @@ def test_usage_in_groups(store: Store) -> None:
     assert groups(UsageBy.USER, resource="gpu") == []
     assert groups(UsageBy.USER, sight=Sight(uid=ALICE, projects=frozenset({2}))) == [(ALICE, 2, 1, 30, 3), (BOB, 1, 1, 40, 4)]
     assert groups(UsageBy.USER, sight=Sight()) == []
+
+
+def test_usage_comes_in_pages_that_join(store: Store) -> None:
+    granted(store, project("physics", 100), *(project(f"p{number}", number) for number in (1, 2, 3)))
+    granted(store, *(allocation(number, end=2**40) for number in (1, 2, 3, 4)))
+    partitions = ["B", "a", "\u00e9", "b-1", "_"]
+    for number in range(1, 41):
+        run = late_charge(
+            number,
+            number,
+            owner=1_000 + number % 7,
+            project=1 + number % 4,
+            ended=NEW_YEAR + number * 9 * DAY,
+        )
+        granted(store, msgspec.structs.replace(run, partition=partitions[number % 5]))
+    for by in UsageBy:
+        whole = Look(store).usage(UsageQuery(), by, GroupPage(PAGE_MAX))
+        assert sum(each.runs for each in whole) == 40
+        for limit in (1, 2, 3):
+            found: list[Usage] = []
+            while page := Look(store).usage(UsageQuery(), by, GroupPage(limit, found[-1].group if found else None)):
+                assert len(page) <= limit
+                found += page
+            assert found == whole, by
+        assert Look(store).usage(UsageQuery(), by, GroupPage(0)) == []
+
+
+def test_a_statement_of_a_long_book_is_cut_where_its_times_say(store: Store) -> None:
+    granted(store, project("physics", 100))
+    granted(store, allocation(1, 100), at=START)
+    for number in range(1, 71):
+        granted(store, Deposit(allocation=1, amount=SuMinutes(1)), at=START + number // 3 * 10)
+    book = Look(store).statement(1, Instant(0), Instant(2**40), Page(PAGE_MAX))
+    for at in range(START - 5, START + 300, 5):
+        earlier = [each for each in book if each.at < at]
+        assert Look(store).before(1, Instant(at)) == (earlier[-1] if earlier else None)
+        assert Look(store).statement(1, Instant(0), Instant(at), Page(PAGE_MAX)) == earlier
+
+
+def test_a_cut_stays_where_it_is_when_the_book_grows(store: Store) -> None:
+    """Also where a clock was put back: else the closing balance of a month would change afterwards."""
+    granted(store, project("physics", 100))
+    granted(store, allocation(1, 100), at=START)
+    for amount, at in enumerate((10, 30, 15, 25, 40, 20, 50), start=1):
+        granted(store, Deposit(allocation=1, amount=SuMinutes(amount)), at=START + at)
+    cuts = [Look(store).before(1, Instant(START + each)) for each in range(5, 51)]
+    seqs = [each.seq if each else 0 for each in cuts]
+    assert seqs == sorted(seqs), "a later instant cuts no earlier"
+    for _ in range(20):
+        granted(store, Deposit(allocation=1, amount=SuMinutes(1)), at=START + 51)
+    assert [Look(store).before(1, Instant(START + each)) for each in range(5, 51)] == cuts

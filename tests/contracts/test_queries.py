@@ -10,9 +10,10 @@ import pytest
 from fairbank.bank.allocation import AllocationEvent, AllocationState
 from fairbank.bank.entry import OFFICE, Entry, Kind
 from fairbank.bank.project import Role
-from fairbank.bank.query import PAGE_MAX, AllocationQuery, EntryQuery, Page, ProjectQuery, RunQuery, Sight
+from fairbank.bank.query import PAGE_MAX, AllocationQuery, Debit, EntryQuery, Page, ProjectQuery, RefusalQuery, RunQuery, Sight
 from fairbank.bank.run import RunState
 from fairbank.bank.wish import Amend, Release, SetCap, SetMember
+from fairbank.service.runs import refusal_in
 from fairbank.store.contract import Store
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
@@ -118,6 +119,14 @@ def test_allocations(filled: Store, query: dict[str, Any], expected: list[int]) 
         ({"cluster": "other"}, []),
         ({"job_id": 4}, [4]),
         ({"partition": "large"}, [2]),
+        ({"resource": "gpu"}, [3]),
+        ({"resource": "cpu", "owner": ALICE}, [1, 4]),
+        ({"category": "startup"}, [1, 2, 3, 4]),
+        ({"category": "annual"}, []),
+        ({"active_at": END - 1}, [1, 2, 3, 4]),
+        ({"active_at": END}, []),
+        ({"resource": "gpu", "category": "startup", "active_at": START, "projects": frozenset({1})}, [3]),
+        ({"resource": "gpu", "sight": Sight(uid=BOB)}, []),
         ({"since": START + 50}, [3, 4]),
         ({"until": START + 60}, [1, 2, 3]),
         ({"since": START + 50, "until": START + 60}, [3]),
@@ -176,13 +185,58 @@ def test_entries(filled: Store, query: dict[str, Any], expected: list[str]) -> N
     assert numbers(found) == sorted(numbers(found))
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, [5, 6, 7]),
+        ({"ids": frozenset()}, []),
+        ({"allocation": 1}, [5]),
+        ({"projects": frozenset({3})}, [6]),
+        ({"projects": frozenset({1, 3})}, [5, 6]),
+        ({"projects": frozenset()}, []),
+        ({"resource": "cpu"}, [5, 6, 7]),
+        ({"resource": "gpu"}, []),
+        ({"category": "annual"}, [7]),
+        ({"category": "startup"}, [5]),
+        ({"active_at": END - 1}, [5, 7]),
+        ({"active_at": END}, []),
+        ({"owner": CAROL}, [6, 7]),
+        ({"cluster": "darwin"}, [5, 6, 7]),
+        ({"cluster": "DARWIN"}, []),
+        ({"cluster": "dar"}, []),
+        ({"cluster": "d_rwin"}, []),
+        ({"job_id": 6}, [6]),
+        ({"job_id": 9}, []),
+        ({"job_id": 6, "cluster": "darwin", "owner": CAROL, "projects": frozenset({3})}, [6]),
+        ({"since": START + 40, "until": START + 41}, [5, 6, 7]),
+        ({"until": START + 40}, []),
+        ({"sight": Sight(uid=CAROL)}, [6, 7]),
+        ({"sight": Sight(projects=frozenset({1}))}, [5]),
+        ({"sight": Sight(projects=frozenset({3}))}, []),
+        ({"sight": Sight(uid=CAROL, projects=frozenset({1})), "resource": "cpu"}, [5, 6, 7]),
+        ({"sight": Sight()}, []),
+    ],
+)
+def test_refusals(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
+    found = Look(filled).refusals(RefusalQuery(**query), PAGE)
+    assert [refusal_in(each).run for each in found] == [f"darwin/{number}@900.0" for number in expected]
+    assert numbers(found) == sorted(numbers(found))
+    assert found == Look(filled).refusals(RefusalQuery(ids=frozenset(numbers(found))), PAGE)
+
+
+def test_debits_are_what_owners_were_charged(filled: Store) -> None:
+    charged = next(each for each in Look(filled).runs(RunQuery(), PAGE) if each.charged)
+    assert Look(filled).debits(frozenset({1, 3, 99})) == [Debit(1, ALICE, 55, charged.id)]
+    assert Look(filled).debits(frozenset()) == []
+
+
 def test_members_and_memberships(filled: Store) -> None:
-    assert [(each.uid, each.role) for each in Look(filled).members(1)] == [(ALICE, Role.PI), (BOB, Role.MEMBER)]
+    assert [(each.uid, each.role) for each in Look(filled).members(1, PAGE)] == [(ALICE, Role.PI), (BOB, Role.MEMBER)]
     assert [(each.project, each.role) for each in Look(filled).memberships(BOB)] == [
         (1, Role.MEMBER),
         (2, Role.COORDINATOR),
     ]
-    assert Look(filled).members(3) == []
+    assert Look(filled).members(3, PAGE) == []
 
 
 def test_user_sums(filled: Store) -> None:
@@ -200,7 +254,15 @@ PAGED: dict[str, Callable[[Store, Page], list[Any]]] = {
     "allocations": lambda store, page: Look(store).allocations(AllocationQuery(), page),
     "runs": lambda store, page: Look(store).runs(RunQuery(), page),
     "entries": lambda store, page: Look(store).entries(EntryQuery(), page),
+    "refusals": lambda store, page: Look(store).refusals(RefusalQuery(), page),
+    "members": lambda store, page: Look(store).members(1, page),
+    "drawn": lambda store, page: Look(store).drawn(1, page),
 }
+
+
+def place_of(row: Any) -> int:
+    """What a page's `after` is about."""
+    return int(row.uid if hasattr(row, "uid") else row.id)
 
 
 @pytest.mark.parametrize("what", PAGED)
@@ -209,7 +271,7 @@ def test_pages_follow_each_other_in_both_directions(filled: Store, what: str) ->
     for newest_first in (False, True):
         expected = whole[::-1] if newest_first else whole
         found: list[Any] = []
-        while page := PAGED[what](filled, Page(2, found[-1].id if found else None, newest_first)):
+        while page := PAGED[what](filled, Page(2, place_of(found[-1]) if found else None, newest_first)):
             assert len(page) <= 2
             found += page
         assert found == expected

@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
-from fairbank.bank.query import AllocationQuery, EntryQuery, Page, ProjectQuery, RunQuery, Sight, UsageBy, UsageQuery
+from fairbank.bank.query import (
+    AllocationQuery,
+    EntryQuery,
+    GroupPage,
+    Page,
+    ProjectQuery,
+    RefusalQuery,
+    RunQuery,
+    Sight,
+    UsageBy,
+    UsageQuery,
+)
 from fairbank.bank.wish import Deposit, Request
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
@@ -63,18 +74,24 @@ def test_what_comes_again_takes_one_statement_more_however_much_of_it_there_is(s
         ("projects", (ProjectQuery(sight=SIGHT), PAGE)),
         ("allocations", (AllocationQuery(sight=SIGHT, ids=frozenset({1})), PAGE)),
         ("users", (frozenset({1, 2}),)),
+        ("drawn", (1, PAGE)),
+        ("debits", (frozenset({1, 2}),)),
         ("runs", (RunQuery(sight=SIGHT, projects=frozenset({1})), PAGE)),
+        ("runs", (RunQuery(sight=SIGHT, resource="cpu", category="startup", active_at=START), PAGE)),
         ("run", (job(1),)),
         ("entries", (EntryQuery(sight=SIGHT), PAGE)),
+        ("refusals", (RefusalQuery(sight=SIGHT, resource="cpu", category="startup", cluster="darwin", job_id=1), PAGE)),
         ("statement", (1, Instant(0), Instant(START + 1), PAGE)),
         ("before", (1, Instant(START + 1))),
-        ("usage", (UsageQuery(sight=SIGHT), UsageBy.MONTH)),
-        ("members", (1,)),
+        ("usage", (UsageQuery(sight=SIGHT, resource="cpu"), UsageBy.MONTH, GroupPage(5, "2026-01"))),
+        ("usage", (UsageQuery(sight=SIGHT), UsageBy.PARTITION, GroupPage(5, "a"))),
+        ("members", (1, PAGE)),
         ("memberships", (ALICE,)),
         ("overdue", (START, 10)),
         ("expired", (START, 10)),
         ("office", ()),
         ("tokens", (ALICE,)),
+        ("tokens", (ALICE, PAGE)),
         ("token", (b"digest",)),
         ("count_entries", ()),
     ],

@@ -11,6 +11,7 @@ from fairbank.bank.entry import Kind
 from fairbank.bank.ledger import Done, Outcome, judge
 from fairbank.bank.needs import needs_of
 from fairbank.bank.policy import Policy
+from fairbank.bank.query import Page
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.token import Token
 from fairbank.bank.wish import Asked, IssueToken, RevokeToken
@@ -44,6 +45,15 @@ def test_tokens_are_found_by_their_digest_and_by_their_owner(store: Store) -> No
     assert [each.id for each in look.tokens(None)] == [laptop, phone]
     assert [each.scopes for each in look.tokens(BOB)] == [()]
     assert look.tokens(CAROL) == []
+
+
+def test_tokens_come_in_pages(store: Store) -> None:
+    numbers = issued(store, *(msgspec.structs.replace(LAPTOP, digest=b"%d" % each, uid=1001 + each % 2) for each in range(6)))
+    look = Look(store)
+    assert [each.id for each in look.tokens(None, Page(4))] == numbers[:4]
+    assert [each.id for each in look.tokens(None, Page(4, after=numbers[3]))] == numbers[4:]
+    assert [each.id for each in look.tokens(1001, Page(2, after=numbers[0]))] == [numbers[2], numbers[4]]
+    assert look.tokens(1001, Page(2, after=numbers[4])) == []
 
 
 def test_a_revoked_token_stays_revoked(store: Store) -> None:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.rest.app import BODY_MAX
+from fairbank.rest.app import BODY_MAX, document
+from tests.rest.operations import operations
 from tests.rest.refused import JSON, WHY, refused
 from tests.rest.world import AGENT, DAY, MEMBER, NOW, PI, SUPERUSER, World, grant
 
@@ -206,11 +207,36 @@ def test_any_bytes_are_answered_with_a_problem(old_world: World, body: bytes) ->
         ("/job?since=x", "since"),
         ("/job?job_id=4294967296", "job_id"),
         ("/usage?by=colour", "by"),
+        ("/usage?by=day&after=2026-02-30", "after"),
+        ("/usage?by=day&after=2026-02", "after"),
+        ("/usage?by=month&after=x", "after"),
+        ("/usage?after=-1", "after"),
+        ("/usage?after=99999999999", "after"),
         ("/health?x=1", "x"),
     ],
 )
 def test_parameters(old_world: World, path: str, field: str) -> None:
     refused(old_world, MEMBER, "GET", path, 400, field)
+
+
+LISTS_OF_A_TIME = ["/job", "/failure", "/activity", "/credit", "/predebit", "/usage", "/alloc/1/statement"]
+
+
+@pytest.mark.parametrize("path", LISTS_OF_A_TIME)
+def test_a_period_that_ends_before_it_begins(old_world: World, path: str) -> None:
+    problem = refused(old_world, SUPERUSER, "GET", f"{path}?since=2026-11-02&until=2026-11-01", 400, "until")
+    assert problem["detail"] == "the period ends before it begins: until 2026-11-01T00:00:00Z, since 2026-11-02T00:00:00Z"
+    assert problem["remedy"] == "a period goes from since up to, without, until: exchange the two"
+    assert old_world.ask("GET", f"{path}?since=2026-11-02&until=2026-11-02", SUPERUSER).status_code == 200
+
+
+def test_these_are_all_that_take_a_period() -> None:
+    takers = {path for method, path in operations().values() if method == "GET" and {"since", "until"} <= parameters(path)}
+    assert takers == {each.replace("/1/", "/{allocation}/") for each in LISTS_OF_A_TIME}
+
+
+def parameters(path: str) -> set[str]:
+    return {each["name"] for each in document()["paths"][path]["get"].get("parameters", ())}
 
 
 @pytest.mark.parametrize(

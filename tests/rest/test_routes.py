@@ -240,6 +240,73 @@ def test_runs_are_filtered(world: World) -> None:
     assert newest[0] == number
 
 
+@pytest.mark.parametrize("path", ["/job", "/failure"])
+@pytest.mark.parametrize(
+    ("query", "fits"),
+    [
+        ("account=chem", True),
+        ("gname=chem", True),
+        ("project=1", True),
+        ("resource=cpu", True),
+        ("active-at=now", True),
+        (f"active-at={NOW}&category=research&resource=cpu&gname=chem&cluster=alpha", True),
+        ("gid=1", False),
+        ("gname=nosuch", False),
+        ("project=2", False),
+        ("resource=gpu", False),
+        ("category=startup", False),
+        (f"active-at={NOW + 100 * DAY}", False),
+        ("cluster=beta", False),
+        ("job_id=999", False),
+    ],
+)
+def test_runs_and_refusals_are_filtered_by_project_and_allocation(old_world: World, path: str, query: str, fits: bool) -> None:
+    assert bool(data(old_world, f"{path}?{query}")) == fits
+
+
+def test_refusals_are_found_by_their_job(world: World) -> None:
+    for number in (143, 43):
+        world.ask("POST", "/job", AGENT, json=report(number, billing=10**9))
+    assert [each["job_id"] for each in data(world, "/failure?job_id=43")] == [43]
+    assert data(world, "/failure?job_id=43&cluster=alpha") == data(world, "/failure?job_id=43")
+
+
+def test_a_refusal_that_met_no_allocation_is_found_by_its_project(world: World) -> None:
+    world.ask("POST", "/job", AGENT, json=report(44, resource="tape"))
+    assert [each["job_id"] for each in data(world, "/failure?account=chem&resource=tape", MEMBER)] == [44]
+    assert data(world, "/failure?account=chem&resource=tape", PI) == []
+
+
+def all_pages(world: World, path: str, uid: int = PI) -> list[Any]:
+    """Every row of a list, two at a time."""
+    found: list[Any] = []
+    after = ""
+    while True:
+        answer = world.ask("GET", f"{path}{'&' if '?' in path else '?'}limit=2{after}", uid).json()
+        assert len(answer["data"]) <= 2
+        found += answer["data"]
+        if answer["next"] is None:
+            return found
+        after = f"&after={answer['next']}"
+
+
+def test_lists_that_grow_with_a_project_come_in_pages(world: World) -> None:
+    project, allocation = world.own["project"], world.own["allocation"]
+    for uid in range(7):
+        world.ask("PUT", f"/project/{project}/member/{uid}", PI, json={"role": "member"})
+        world.ask("PUT", f"/alloc/{allocation}/cap/{uid}", PI, json={"cap": 5})
+        world.token_number(PI)
+        run = report(200 + uid, owner_uid=10_000 + uid, do="complete", end=NOW + uid * 40 * DAY, elapsed=600, state="COMPLETED")
+        assert world.ask("POST", "/job", AGENT, json=run).status_code == 201
+    for path, least in ((f"/project/{project}/member", 10), (f"/alloc/{allocation}/user", 15), ("/token", 7)):
+        whole = data(world, path)
+        assert len(whole) >= least
+        assert all_pages(world, path) == whole
+    for by in ("user", "day", "month", "partition", "allocation"):
+        assert all_pages(world, f"/usage?by={by}") == data(world, f"/usage?by={by}")
+    assert len(data(world, "/usage?by=day")) == 7
+
+
 def test_a_charge_is_refunded(world: World) -> None:
     path = f"/job/{world.own['job']}/refund"
     assert world.ask("POST", path, SUPERUSER, json={"amount": 10_000, **WHY}).status_code == 201
@@ -269,7 +336,17 @@ def test_activity_in_hadms_words(old_world: World) -> None:
     assert {each["allocation_id"] for each in rows} == {allocation}
     predebit = data(old_world, "/predebit?account=chem")[0]
     assert (predebit["amount"], predebit["status"], predebit["owner_uid"]) == (60, "executing", MEMBER)
-    assert data(old_world, "/debit") == [{"allocation_id": allocation, "owner_uid": MEMBER, "amount": 30_000}]
+    assert data(old_world, "/debit") == [
+        {"activity_id": old_world.own["job"], "allocation_id": allocation, "amount": 30_000, "comments": None, "owner_uid": MEMBER}
+    ]
+
+
+def test_comments_are_shown_where_hadm_has_them(world: World) -> None:
+    for number, billing in ((60, 1), (61, 10**9)):
+        world.ask("POST", "/job", AGENT, json=report(number, billing=billing, comment="for the paper"))
+    world.ask("POST", "/job", AGENT, json=report(62, billing=10**9))
+    assert [each["comments"] for each in data(world, "/predebit?account=chem")] == ["for the paper", None]
+    assert [each["comments"] for each in data(world, "/failure?account=chem&limit=2")] == ["there is too little left", "for the paper"]
 
 
 # --- usage, quotes ---

@@ -10,6 +10,7 @@ import pytest
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
+from fairbank.bank.query import Page
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, Found, SetMember
 from fairbank.service.askers import Asker, Staff, asker_of
@@ -44,7 +45,7 @@ class Centre:
 
     def roles(self) -> dict[int, Role]:
         with self.store.reading() as reader:
-            return {each.uid: each.role for each in reader.members(1)}
+            return {each.uid: each.role for each in reader.members(1, Page())}
 
     def meanwhile(self, change: SetMember, asker: Asker, uid: int, role: Role | None) -> Outcome:
         """What `asker` gets who looked before `change` was carried out, and is judged after it."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
-from sqlalchemy import make_url
+from sqlalchemy import Select, make_url
 
-from fairbank.store import schema
+from fairbank.bank.query import Page, RefusalQuery, Sight
+from fairbank.store import schema, selecting
 from fairbank.store.postgres import PostgresStore
 from fairbank.store.queries import queries
 from fairbank.store.sqlite import SqliteStore
 from fairbank.store.urls import path_of
+from fairbank.values.time import Instant
 from tests.contracts.places import Place
 
 POSTGRES, SQLITE = queries("postgres"), queries("sqlite")
@@ -60,3 +63,49 @@ def test_sqlite_finds_every_row_by_its_key(file_place: Place, name: str) -> None
         plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {SQLITE[name]}", wanted)]
     store.close()
     assert not [line for line in plan if line.startswith("SCAN") and "VIRTUAL TABLE" not in line and "json_each" not in line]
+
+
+def plan_of(store: SqliteStore, asked: Select[Any]) -> list[str]:
+    """How SQLite carries out a question, with its values bound as they are in life."""
+    with store.reading() as reader:
+        connection = reader._connection  # type: ignore[attr-defined]
+        compiled = asked.compile(dialect=connection.dialect)
+        values = tuple(compiled.params[name] for name in compiled.positiontup or ())
+        return [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}", values)]
+
+
+EVERYTHING, MINE = Sight(everything=True), Sight(uid=1001)
+
+
+@pytest.mark.parametrize(
+    ("asked", "index"),
+    [
+        (RefusalQuery(sight=EVERYTHING), "journal_refused"),
+        (RefusalQuery(sight=EVERYTHING, cluster="darwin", job_id=5, since=Instant(5)), "journal_refused"),
+        (RefusalQuery(sight=EVERYTHING, owner=1001), "journal_refusal"),
+        (RefusalQuery(sight=MINE), "journal_refusal"),
+    ],
+)
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_refusals_are_found_without_the_rest_of_the_journal(file_place: Place, asked: RefusalQuery, index: str, newest_first: bool) -> None:
+    store = SqliteStore(path_of(make_url(file_place.url)))
+    page = Page(newest_first=newest_first)
+    plan = plan_of(store, selecting.refusals(asked, page))
+    store.close()
+    assert [line for line in plan if " journal " in line] == plan[:1]
+    assert f"USING INDEX {index}" in plan[0]
+    assert not [line for line in plan if "TEMP B-TREE" in line]
+
+
+def test_time_cuts_a_book_by_looks_into_the_index(file_place: Place) -> None:
+    store = SqliteStore(path_of(make_url(file_place.url)))
+    plans = [
+        plan_of(store, selecting.statement(1, Instant(5), Instant(9), Page())),
+        plan_of(store, selecting.before(1, Instant(5))),
+    ]
+    store.close()
+    for plan in plans:
+        looks = [line for line in plan if "journal" in line or "entry" in line]
+        assert looks
+        assert all("(book=? AND seq" in line for line in looks)
+        assert not [line for line in plan if "TEMP B-TREE" in line]

@@ -59,11 +59,14 @@ class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """`projects` are those whose allocations carry the runs; `since` <= start < `until`."""
+    """`since` <= start < `until`; `projects`, `resource`, `category` and `active_at` are about the allocations that carry the runs."""
 
     sight: Sight = ALL
     ids: frozenset[int] | None = None
     projects: frozenset[int] | None = None
+    resource: str | None = None
+    category: str | None = None
+    active_at: Instant | None = None
     allocation: int | None = None
     owner: int | None = None
     state: RunState | None = None
@@ -88,6 +91,25 @@ class EntryQuery(msgspec.Struct, frozen=True, kw_only=True):
     until: Instant | None = None
 
 
+class RefusalQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Refused jobs: `since` <= at < `until`. `projects` and `resource` are what the job asked for, whether or not that led to an
+    allocation; `category` and `active_at` are about the allocation that was met. What may be seen is as for entries.
+    """
+
+    sight: Sight = ALL
+    ids: frozenset[int] | None = None
+    allocation: int | None = None
+    projects: frozenset[int] | None = None
+    resource: str | None = None
+    category: str | None = None
+    active_at: Instant | None = None
+    owner: int | None = None
+    cluster: str | None = None
+    job_id: int | None = None
+    since: Instant | None = None
+    until: Instant | None = None
+
+
 class UsageBy(Enum):
     USER = "user"
     DAY = "day"
@@ -106,6 +128,18 @@ class UsageQuery(msgspec.Struct, frozen=True, kw_only=True):
     owner: int | None = None
     since: Instant | None = None
     until: Instant | None = None
+
+
+class GroupPage(msgspec.Struct, frozen=True):
+    """At most `limit` groups beyond the group `after`, in rising order. `after` is a group as Usage has it."""
+
+    limit: int = 100
+    after: str | int | None = None
+
+    @property
+    def size(self) -> int:
+        """How many groups it may have: `limit`, kept between none and PAGE_MAX."""
+        return max(0, min(self.limit, PAGE_MAX))
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -127,3 +161,12 @@ class UserRow(msgspec.Struct, frozen=True):
     allocation: int
     uid: int
     sums: UserSums
+
+
+class Debit(msgspec.Struct, frozen=True):
+    """What one owner was charged in one allocation, in SU-minutes, refunds taken off. `latest` is the number of the latest charged run."""
+
+    allocation: int
+    owner: int
+    charged: int
+    latest: int | None

@@ -99,7 +99,7 @@ def _users(desk: Desk, options: Namespace) -> int:
             "user": user_name(row["uid"]),
             "left": None if row["cap"] is None else row["cap"] - row["charged"] - row["held"],
         }
-        for row in desk.get(f"/alloc/{options.allocation}/user")["data"]
+        for row in desk.rows(f"/alloc/{options.allocation}/user")
     ]
     show(desk, Listing("fairbank.drawn/1", USER_COLUMNS, rows, caption(desk), empty="Nobody drew on it yet, and nobody has a cap."))
     return 0

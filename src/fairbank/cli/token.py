@@ -43,7 +43,7 @@ def _list(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, COLUMNS):
         return 0
     uid = None if options.user is None else uid_of(options.user)
-    rows = [{**row, "user": user_name(row["uid"])} for row in desk.get("/token", {"uid": uid})["data"]]
+    rows = [{**row, "user": user_name(row["uid"])} for row in desk.rows("/token", {"uid": uid})]
     show(desk, Listing("fairbank.token/1", COLUMNS, rows, empty="There is no token."))
     return 0
 

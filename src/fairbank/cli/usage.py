@@ -94,7 +94,7 @@ def usage(desk: Desk, query: Mapping[str, object]) -> list[Row]:
     """The groups with their sums over all that is listed: no run is of two projects, resources or users."""
     groups: dict[object, dict[str, Any]] = {}
     for one in spread(query):
-        for row in desk.get("/usage", one)["data"]:
+        for row in desk.rows("/usage", one):
             known = groups.setdefault(row["group"], {"group": row["group"], **dict.fromkeys(_SUMS, 0)})
             known |= {key: known[key] + row[key] for key in _SUMS}
     return list(groups.values())

@@ -10,14 +10,20 @@ from litestar.params import FromQuery, HeaderParameter, PathParameter, QueryPara
 from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
 from fairbank.rest.asking import Asking
 from fairbank.values import ids
-from fairbank.values.time import Instant, parse_instant
+from fairbank.values.time import Instant, iso, parse_instant
+from fairbank.values.trouble import Malformed
 
 Number = Annotated[int, PathParameter(ge=1, le=ids.ID_MAX)]
 UidNumber = Annotated[int, PathParameter(ge=0, le=ids.UID_MAX)]
 OneId = Annotated[int | None, QueryParameter(ge=1, le=ids.ID_MAX)]
 OneUid = Annotated[int | None, QueryParameter(ge=0, le=ids.UID_MAX)]
+JobId = Annotated[int | None, QueryParameter(ge=1, le=ids.JOB_ID_MAX)]
 OneName = Annotated[str | None, QueryParameter(max_length=64)]
 OneTime = Annotated[str | None, QueryParameter(max_length=40, description="2026-11-21, 2026-11-21T07:30Z, or seconds since 1970")]
+ActiveAt = Annotated[
+    str | None,
+    QueryParameter(name="active-at", max_length=40, description="of allocations whose period holds this instant, or now"),
+]
 Key = Annotated[
     str | None,
     HeaderParameter(
@@ -47,7 +53,33 @@ class Period(NamedTuple):
 
 
 def period(since: OneTime = None, until: OneTime = None) -> Period:
-    return Period(one_time(since, "since"), one_time(until, "until"))
+    """Raises Malformed for a time that cannot be read, and for a period that ends before it begins."""
+    read = Period(one_time(since, "since"), one_time(until, "until"))
+    if read.since is not None and read.until is not None and read.until < read.since:
+        raise Malformed(
+            f"the period ends before it begins: until {iso(read.until)}, since {iso(read.since)}",
+            field="until",
+            remedy="a period goes from since up to, without, until: exchange the two",
+        )
+    return read
+
+
+class Terms(NamedTuple):
+    """What the allocations concerned must be."""
+
+    resource: str | None
+    category: str | None
+    active_at: Instant | None
+
+
+def terms(request: Asking, resource: OneName = None, category: OneName = None, active_at: ActiveAt = None) -> Terms:
+    """Raises Malformed for a time that cannot be read."""
+    return Terms(resource, category, instant(request, active_at))
+
+
+def instant(request: Asking, active_at: str | None) -> Instant | None:
+    """Raises Malformed."""
+    return request.house.clock.now() if active_at == "now" else one_time(active_at, "active-at")
 
 
 def projects(
@@ -62,11 +94,6 @@ def projects(
     return frozenset(each.id for each in request.house.projects.find(query, Page(1)))
 
 
-def by_account(request: Asking, account: OneName = None) -> frozenset[int] | None:
-    """Likewise, by the account alone."""
-    return projects(request, account=account)
-
-
 def one_time(text: str | None, field: str) -> Instant | None:
     """Raises Malformed, naming `field`."""
     return None if text is None else parse_instant(text, field=field)
@@ -79,10 +106,11 @@ def checked_key(key: str | None) -> str | None:
 
 OnePage = NamedDependency[Page]
 OnePeriod = NamedDependency[Period]
+OneTerms = NamedDependency[Terms]
 Projects = NamedDependency[frozenset[int] | None]
 
 PAGE = Provide(page, sync_to_thread=False)
 RECENT = Provide(recent, sync_to_thread=False)
 PERIOD = Provide(period, sync_to_thread=False)
 PROJECTS = Provide(projects, sync_to_thread=True)
-BY_ACCOUNT = Provide(by_account, sync_to_thread=True)
+TERMS = Provide(terms, sync_to_thread=False)

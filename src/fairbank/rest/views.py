@@ -12,7 +12,7 @@ from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Entry, Kind
 from fairbank.bank.ledger import Done
 from fairbank.bank.project import Member, Project
-from fairbank.bank.query import Page, Usage
+from fairbank.bank.query import Debit, Page, Usage
 from fairbank.bank.quote import Quote
 from fairbank.bank.refusal import Alternative, Refusal, remedies, sentence
 from fairbank.bank.run import RunRecord, RunState
@@ -153,15 +153,21 @@ def job_row(record: RunRecord, account: str) -> answers.JobRow:
     )
 
 
-def predebit_row(record: RunRecord) -> answers.PredebitRow:
+def predebit_row(record: RunRecord, comments: str | None) -> answers.PredebitRow:
     return answers.PredebitRow(
         activity_id=record.id,
         allocation_id=record.allocation,
         amount=record.held,
-        comments=None,
+        comments=comments,
         job_id=record.run.job_id,
         status=_status(record),
         owner_uid=record.owner,
+    )
+
+
+def debit_row(debit: Debit) -> answers.DebitRow:
+    return answers.DebitRow(
+        activity_id=debit.latest, allocation_id=debit.allocation, amount=debit.charged, comments=None, owner_uid=debit.owner
     )
 
 
@@ -184,6 +190,7 @@ def failure_row(entry: Entry, no: Refusal, account: str | None, alternatives: tu
         run=no.run,
         reason=no.reason.name,
         detail=sentence(no),
+        comments=entry.comment if entry.comment is not None else no.reason.value,
         asked=no.asked,
         available=no.available,
         shortfall=no.shortfall,

@@ -7,7 +7,7 @@ import msgspec
 from fairbank.bank.allocation import Allocation, AllocationEvent
 from fairbank.bank.entry import Entry
 from fairbank.bank.ledger import Outcome
-from fairbank.bank.query import AllocationQuery, EntryQuery, Page, UserRow
+from fairbank.bank.query import AllocationQuery, Debit, EntryQuery, Page, UserRow
 from fairbank.bank.wish import Amend, Asked, Deposit, Open, Request, SetCap, Transfer, Withdraw
 from fairbank.service.askers import Asker
 from fairbank.service.counter import Counter
@@ -55,17 +55,17 @@ class Allocations:
             raise Unknown(f"there is no allocation {number}", field="allocation", remedy="list yours with: fairbank alloc list")
         return found[0]
 
-    def users(self, asker: Asker, number: int) -> list[UserRow]:
-        """What each user drew, and the caps. Raises Unknown."""
+    def users(self, asker: Asker, number: int, page: Page) -> list[UserRow]:
+        """What each user drew, and the caps, by uid; `page.after` is one. Raises Unknown."""
         allocation = self.get(asker, number)
         with self._store.reading() as reader:
-            return reader.users(frozenset({allocation.id}))
+            return reader.drawn(allocation.id, page)
 
-    def drawn(self, query: AllocationQuery, page: Page) -> tuple[list[Allocation], list[UserRow]]:
-        """A page of allocations with what each user drew from them."""
+    def debits(self, query: AllocationQuery, page: Page) -> tuple[list[Allocation], list[Debit]]:
+        """A page of allocations with what each owner was charged in them."""
         with self._store.reading() as reader:
             found = reader.allocations(query, page)
-            return found, reader.users(frozenset(each.id for each in found)) if found else []
+            return found, reader.debits(frozenset(each.id for each in found)) if found else []
 
     def statement(self, asker: Asker, number: int, since: Instant, until: Instant, page: Page) -> Statement:
         """One page of the allocation's journal in its own order; `page.after` is a seq. Raises Unknown."""

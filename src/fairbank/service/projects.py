@@ -33,11 +33,11 @@ class Projects:
             raise Unknown(f"there is no project {number}", field="project", remedy="list yours with: fairbank project list")
         return found[0]
 
-    def members(self, asker: Asker, number: int) -> list[Member]:
-        """Raises Unknown."""
+    def members(self, asker: Asker, number: int, page: Page) -> list[Member]:
+        """By uid; `page.after` is one. Raises Unknown."""
         project = self.get(asker, number)
         with self._store.reading() as reader:
-            return reader.members(project.id)
+            return reader.members(project.id, page)
 
     def found(self, asker: Asker, wish: Found) -> Outcome:
         """Enter a project. Raises Forbidden."""

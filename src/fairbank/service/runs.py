@@ -9,9 +9,9 @@ from typing import TypedDict
 import msgspec
 
 from fairbank.bank.charge import cost
-from fairbank.bank.entry import Entry, Kind
+from fairbank.bank.entry import Entry
 from fairbank.bank.ledger import Outcome
-from fairbank.bank.query import EntryQuery, Page, RunQuery
+from fairbank.bank.query import Page, RefusalQuery, RunQuery
 from fairbank.bank.quote import usable
 from fairbank.bank.refusal import Alternative, Reason, Refusal
 from fairbank.bank.run import RunRecord
@@ -202,15 +202,15 @@ class Runs:
             raise Unknown(f"there is no job record {number}", field="id", remedy="list them with: fairbank jobs")
         return found[0]
 
-    def refusals(self, query: EntryQuery, page: Page) -> list[tuple[Entry, Refusal]]:
-        """Refused jobs, newest as the page says."""
+    def refusals(self, query: RefusalQuery, page: Page) -> list[tuple[Entry, Refusal]]:
+        """Refused jobs, as far as `query.sight` sees them."""
         with self._store.reading() as reader:
-            entries = reader.entries(msgspec.structs.replace(query, kinds=frozenset({Kind.REFUSAL})), page)
+            entries = reader.refusals(query, page)
         return [(entry, refusal_in(entry)) for entry in entries]
 
     def refusal(self, asker: Asker, number: int) -> tuple[Entry, Refusal]:
         """Raises Unknown, for a refusal that is not there as for one of others."""
-        found = self.refusals(EntryQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+        found = self.refusals(RefusalQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
         if not found:
             raise Unknown(f"there is no refusal {number}", field="id", remedy="list them with: fairbank jobs --refused")
         return found[0]

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Iterable
 
 from fairbank.bank.ledger import Done, Outcome
+from fairbank.bank.query import Page
 from fairbank.bank.token import Token
 from fairbank.bank.wish import Asked, IssueToken, RevokeToken
 from fairbank.service.askers import FULL, Asker
@@ -72,13 +73,13 @@ class Tokens:
             raise Unauthenticated(f"the token expired at {iso(token.expires)}", remedy="ask for a new one")
         return token
 
-    def list(self, asker: Asker, uid: int | None = None) -> list[Token]:
-        """The tokens of `uid`, by default one's own, used up ones included. Raises Forbidden."""
+    def list(self, asker: Asker, uid: int | None, page: Page) -> list[Token]:
+        """The tokens of `uid`, or one's own for None, used up ones included. Raises Forbidden."""
         owner = asker.uid if uid is None else uid
         if owner != asker.uid:
             demand(asker, Do.MANAGE_TOKENS)
         with self._store.reading() as reader:
-            return reader.tokens(owner)
+            return reader.tokens(owner, page)
 
     def revoke(self, asker: Asker, number: int) -> Token:
         """Take a token back, on all servers at once. Raises Unknown, for a token that is not there as for one of others; Forbidden."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairbank.bank.query import Usage, UsageBy, UsageQuery
+from fairbank.bank.query import GroupPage, Usage, UsageBy, UsageQuery
 from fairbank.store.contract import Store
 
 
@@ -12,7 +12,7 @@ class UsageReports:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def by(self, query: UsageQuery, by: UsageBy) -> list[Usage]:
+    def by(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
         """One row for each user, day, month, partition or allocation."""
         with self._store.reading() as reader:
-            return reader.usage(query, by)
+            return reader.usage(query, by, page)

@@ -11,7 +11,20 @@ from fairbank.bank.book import Book, Office
 from fairbank.bank.entry import Entry
 from fairbank.bank.needs import Needs
 from fairbank.bank.project import Member, Project
-from fairbank.bank.query import AllocationQuery, EntryQuery, Page, ProjectQuery, RunQuery, Usage, UsageBy, UsageQuery, UserRow
+from fairbank.bank.query import (
+    AllocationQuery,
+    Debit,
+    EntryQuery,
+    GroupPage,
+    Page,
+    ProjectQuery,
+    RefusalQuery,
+    RunQuery,
+    Usage,
+    UsageBy,
+    UsageQuery,
+    UserRow,
+)
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.cluster.job import Run
@@ -29,8 +42,8 @@ class Reader(Protocol):
         """By id, as are all pages of rows."""
         ...
 
-    def members(self, project: int) -> list[Member]:
-        """By uid."""
+    def members(self, project: int, page: Page) -> list[Member]:
+        """By uid; `page.after` is one."""
         ...
 
     def memberships(self, uid: int) -> list[Member]:
@@ -45,6 +58,14 @@ class Reader(Protocol):
         """Everybody who drew on these allocations or has a cap there, by (allocation, uid)."""
         ...
 
+    def drawn(self, allocation: int, page: Page) -> list[UserRow]:
+        """What each user drew from one allocation, by uid; `page.after` is one."""
+        ...
+
+    def debits(self, allocations: frozenset[int]) -> list[Debit]:
+        """What each owner was charged, by (allocation, owner); nobody who was charged nothing."""
+        ...
+
     def runs(self, query: RunQuery, page: Page) -> list[RunRecord]:
         """The number of a run is that of the entry that opened it."""
         ...
@@ -57,6 +78,10 @@ class Reader(Protocol):
         """Journal entries of any book, by id."""
         ...
 
+    def refusals(self, query: RefusalQuery, page: Page) -> list[Entry]:
+        """Entries of refused jobs, by id."""
+        ...
+
     def statement(self, book: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
         """Entries of one book in its own order, after `before(since)` up to `before(until)`; `page.after` is a seq.
 
@@ -65,10 +90,14 @@ class Reader(Protocol):
         ...
 
     def before(self, book: int, at: Instant) -> Entry | None:
-        """The last entry of a book made before `at`: its sums are the opening balance. Nothing comes before a book's first entry."""
+        """The last entry of a book made before `at`: its sums are the opening balance. Nothing comes before a book's first entry.
+
+        Where a clock was put back there may be several places to cut: a later `at` never cuts earlier, and entries made since
+        leave a cut alone (`store.cutting`).
+        """
         ...
 
-    def usage(self, query: UsageQuery, by: UsageBy) -> list[Usage]:
+    def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
         """Sums over charged runs, by group."""
         ...
 
@@ -84,8 +113,8 @@ class Reader(Protocol):
         """How far the office's book is."""
         ...
 
-    def tokens(self, uid: int | None) -> list[Token]:
-        """A user's tokens, or everybody's, by id; those that expired or were revoked too."""
+    def tokens(self, uid: int | None, page: Page | None = None) -> list[Token]:
+        """A user's tokens, or everybody's, by id; those that expired or were revoked too. Without a page all of them."""
         ...
 
     def token(self, digest: bytes) -> Token | None:

@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from operator import attrgetter, itemgetter
-from typing import TypeVar
+from typing import Any
+
+import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.book import Office
 from fairbank.bank.entry import OFFICE, Entry, Kind
 from fairbank.bank.project import Member, Project
-from fairbank.bank.query import AllocationQuery, EntryQuery, Page, ProjectQuery, RunQuery, Sight, Usage, UsageBy, UsageQuery, UserRow
+from fairbank.bank.query import (
+    AllocationQuery,
+    Debit,
+    EntryQuery,
+    GroupPage,
+    Page,
+    ProjectQuery,
+    RefusalQuery,
+    RunQuery,
+    Sight,
+    Usage,
+    UsageBy,
+    UsageQuery,
+    UserRow,
+)
+from fairbank.bank.refusal import Refusal
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.token import Token
 from fairbank.cluster.job import COMPLETED, Run
+from fairbank.store.cutting import cut
+from fairbank.store.memory_filters import among, asked, during, equal, fits, paged
 from fairbank.store.memory_tables import Tables
-from fairbank.store.usage import named
+from fairbank.store.usage import beyond, days_of, named
 from fairbank.values.time import DAY, Instant
 
-T = TypeVar("T")
-
-_ID = attrgetter("id")
+_ID, _UID = attrgetter("id"), attrgetter("uid")
 _GROUP: dict[UsageBy, Callable[[RunRecord], str | int]] = {
     UsageBy.USER: attrgetter("owner"),
     UsageBy.PARTITION: attrgetter("partition"),
@@ -42,13 +59,13 @@ class MemoryReader:
             each
             for each in self._tables.projects.values()
             if (q.sight.everything or each.id in q.sight.projects)
-            and _among(each.id, q.ids)
-            and _equal((each.gname, q.gname), (each.gid, q.gid), (each.account, q.account))
+            and among(each.id, q.ids)
+            and equal((each.gname, q.gname), (each.gid, q.gid), (each.account, q.account))
         )
-        return _paged(wanted, _ID, page)
+        return paged(wanted, _ID, page)
 
-    def members(self, project: int) -> list[Member]:
-        return [each for each in self.scan_members() if each.project == project]
+    def members(self, project: int, page: Page) -> list[Member]:
+        return paged((each for each in self.scan_members() if each.project == project), _UID, page)
 
     def memberships(self, uid: int) -> list[Member]:
         return [each for each in self.scan_members() if each.uid == uid]
@@ -59,15 +76,27 @@ class MemoryReader:
             each
             for each in self._tables.allocations.values()
             if (q.sight.everything or each.project in q.sight.projects)
-            and _among(each.id, q.ids)
-            and _among(each.project, q.projects)
-            and _equal((each.resource, q.resource), (each.category, q.category), (each.state, q.state))
-            and (q.active_at is None or each.covers(q.active_at))
+            and among(each.id, q.ids)
+            and among(each.project, q.projects)
+            and equal((each.state, q.state))
+            and fits(each, q.resource, q.category, q.active_at)
         )
-        return _paged(wanted, _ID, page)
+        return paged(wanted, _ID, page)
 
     def users(self, allocations: frozenset[int]) -> list[UserRow]:
         return [each for each in self.scan_users() if each.allocation in allocations]
+
+    def drawn(self, allocation: int, page: Page) -> list[UserRow]:
+        return paged((each for each in self.scan_users() if each.allocation == allocation), _UID, page)
+
+    def debits(self, allocations: frozenset[int]) -> list[Debit]:
+        latest = {
+            (each.allocation, each.owner): each.id
+            for each in sorted(self._tables.runs.values(), key=_ID)
+            if each.state is RunState.CHARGED and each.allocation in allocations
+        }
+        charged = (each for each in self.users(allocations) if each.sums.charged)
+        return [Debit(each.allocation, each.uid, each.sums.charged, latest.get((each.allocation, each.uid))) for each in charged]
 
     def runs(self, query: RunQuery, page: Page) -> list[RunRecord]:
         q = query
@@ -75,13 +104,14 @@ class MemoryReader:
             each
             for each in self._tables.runs.values()
             if self._sees(q.sight, each.allocation, each.owner)
-            and _among(each.id, q.ids)
-            and _among(self._project_of(each.allocation), q.projects)
-            and _equal((each.allocation, q.allocation), (each.owner, q.owner), (each.state, q.state))
-            and _equal((each.run.cluster, q.cluster), (each.run.job_id, q.job_id), (each.partition, q.partition))
-            and _during(each.start, q.since, q.until)
+            and among(each.id, q.ids)
+            and among(self._project_of(each.allocation), q.projects)
+            and fits(self._tables.allocations[each.allocation], q.resource, q.category, q.active_at)
+            and equal((each.allocation, q.allocation), (each.owner, q.owner), (each.state, q.state))
+            and equal((each.run.cluster, q.cluster), (each.run.job_id, q.job_id), (each.partition, q.partition))
+            and during(each.start, q.since, q.until)
         )
-        return _paged(wanted, _ID, page)
+        return paged(wanted, _ID, page)
 
     def run(self, run: Run) -> RunRecord | None:
         return self._tables.runs.get(run)
@@ -92,30 +122,48 @@ class MemoryReader:
             each
             for each in self._tables.entries.values()
             if self._sees(q.sight, each.book, each.owner if each.kind is Kind.REFUSAL else None)
-            and _among(each.id, q.ids)
-            and _among(self._project_of(each.book), q.projects)
-            and _among(each.kind, q.kinds)
-            and _equal((each.book, q.book), (each.owner, q.owner))
-            and _during(each.at, q.since, q.until)
+            and among(each.id, q.ids)
+            and among(self._project_of(each.book), q.projects)
+            and among(each.kind, q.kinds)
+            and equal((each.book, q.book), (each.owner, q.owner))
+            and during(each.at, q.since, q.until)
         )
-        return _paged(wanted, _ID, page)
+        return paged(wanted, _ID, page)
+
+    def refusals(self, query: RefusalQuery, page: Page) -> list[Entry]:
+        q = query
+        wanted = (
+            each
+            for each in self._tables.entries.values()
+            if each.kind is Kind.REFUSAL
+            and self._sees(q.sight, each.book, each.owner)
+            and among(each.id, q.ids)
+            and equal((each.book, q.allocation), (each.owner, q.owner))
+            and fits(self._tables.allocations.get(each.book), None, q.category, q.active_at)
+            and during(each.at, q.since, q.until)
+            and asked(msgspec.json.decode(each.details or "{}", type=Refusal), q)
+        )
+        return paged(wanted, _ID, page)
 
     def statement(self, book: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
-        opening, closing = self.before(book, since), self.before(book, until)
-        entries = self._tables.books.get(book, [])[opening.seq if opening else 0 : closing.seq if closing else 0]
-        return _paged(entries, attrgetter("seq"), page)
+        entries = self._tables.books.get(book, [])[self._cut(book, since) : self._cut(book, until)]
+        return paged(entries, attrgetter("seq"), page)
 
     def before(self, book: int, at: Instant) -> Entry | None:
-        entries = self._tables.books.get(book, [])
-        if not entries or entries[0].at >= at:
-            return None
-        return next(each for each in reversed(entries) if each.at < at)
+        place = self._cut(book, at)
+        return self._tables.books[book][place - 1] if place else None
 
-    def usage(self, query: UsageQuery, by: UsageBy) -> list[Usage]:
+    def _cut(self, book: int, at: Instant) -> int:
+        entries = self._tables.books.get(book, [])
+        return cut(lambda seq: entries[seq - 1].at if seq <= len(entries) else None, at)
+
+    def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
         groups: dict[str | int, list[RunRecord]] = {}
         for run in self._used(query):
             groups.setdefault(_GROUP[by](run), []).append(run)
-        return named((_usage(group, runs) for group, runs in sorted(groups.items(), key=itemgetter(0))), by)
+        after: Any = beyond(page.after, by)
+        wanted = sorted(((group, runs) for group, runs in groups.items() if after is None or group > after), key=itemgetter(0))
+        return named((_usage(*each) for each in wanted[: days_of(page, by)]), by)[: page.size]
 
     def overdue(self, now: Instant, limit: int) -> list[Run]:
         late = [each for each in self._tables.runs.values() if each.state is RunState.HELD and each.until <= now]
@@ -128,8 +176,9 @@ class MemoryReader:
     def office(self) -> Office:
         return self._tables.office
 
-    def tokens(self, uid: int | None) -> list[Token]:
-        return [each for each in sorted(self._tables.tokens.values(), key=_ID) if uid is None or each.uid == uid]
+    def tokens(self, uid: int | None, page: Page | None = None) -> list[Token]:
+        found = [each for each in sorted(self._tables.tokens.values(), key=_ID) if uid is None or each.uid == uid]
+        return found if page is None else paged(found, _ID, page)
 
     def token(self, digest: bytes) -> Token | None:
         return next((each for each in self._tables.tokens.values() if each.digest == digest), None)
@@ -162,10 +211,10 @@ class MemoryReader:
             if (
                 each.state is RunState.CHARGED
                 and self._sees(q.sight, each.allocation, each.owner)
-                and _among(self._project_of(each.allocation), q.projects)
-                and _equal((each.allocation, q.allocation), (each.owner, q.owner))
-                and _equal((self._tables.allocations[each.allocation].resource, q.resource))
-                and _during(each.ended or 0, q.since, q.until)
+                and among(self._project_of(each.allocation), q.projects)
+                and equal((each.allocation, q.allocation), (each.owner, q.owner))
+                and fits(self._tables.allocations[each.allocation], q.resource)
+                and during(each.ended or 0, q.since, q.until)
             ):
                 yield each
 
@@ -176,25 +225,6 @@ class MemoryReader:
         if sight.everything or self._project_of(book) in sight.projects:
             return True
         return owner is not None and owner == sight.uid
-
-
-def _among(value: object, wanted: frozenset[T] | None) -> bool:
-    return wanted is None or value in wanted
-
-
-def _equal(*pairs: tuple[object, object]) -> bool:
-    return all(wanted is None or value == wanted for value, wanted in pairs)
-
-
-def _during(at: int, since: Instant | None, until: Instant | None) -> bool:
-    return (since is None or at >= since) and (until is None or at < until)
-
-
-def _paged(rows: Iterable[T], number: Callable[[T], int], page: Page) -> list[T]:
-    after = page.after
-    if after is not None:
-        rows = (row for row in rows if (number(row) < after if page.newest_first else number(row) > after))
-    return sorted(rows, key=number, reverse=page.newest_first)[: page.size]
 
 
 def _usage(group: str | int, runs: list[RunRecord]) -> Usage:

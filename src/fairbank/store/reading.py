@@ -11,7 +11,20 @@ from fairbank.bank.allocation import NO_LINK, Allocation
 from fairbank.bank.book import Office
 from fairbank.bank.entry import Entry
 from fairbank.bank.project import Member, Project
-from fairbank.bank.query import AllocationQuery, EntryQuery, Page, ProjectQuery, RunQuery, Usage, UsageBy, UsageQuery, UserRow
+from fairbank.bank.query import (
+    AllocationQuery,
+    Debit,
+    EntryQuery,
+    GroupPage,
+    Page,
+    ProjectQuery,
+    RefusalQuery,
+    RunQuery,
+    Usage,
+    UsageBy,
+    UsageQuery,
+    UserRow,
+)
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.cluster.job import Run
@@ -40,8 +53,8 @@ class SqlReader:
     def projects(self, query: ProjectQuery, page: Page) -> list[Project]:
         return self._all(selecting.projects(query, page), project_of)
 
-    def members(self, project: int) -> list[Member]:
-        return self._all(select(schema.member).where(schema.member.c.project == project).order_by(schema.member.c.uid), member_of)
+    def members(self, project: int, page: Page) -> list[Member]:
+        return self._all(selecting.members(project, page), member_of)
 
     def memberships(self, uid: int) -> list[Member]:
         return self._all(select(schema.member).where(schema.member.c.uid == uid).order_by(schema.member.c.project), member_of)
@@ -52,6 +65,12 @@ class SqlReader:
     def users(self, allocations: frozenset[int]) -> list[UserRow]:
         u = schema.user_sum.c
         return self._all(select(schema.user_sum).where(u.allocation.in_(sorted(allocations))).order_by(u.allocation, u.uid), user_of)
+
+    def drawn(self, allocation: int, page: Page) -> list[UserRow]:
+        return self._all(selecting.drawn(allocation, page), user_of)
+
+    def debits(self, allocations: frozenset[int]) -> list[Debit]:
+        return self._all(selecting.debits(allocations), lambda row: Debit(*row))
 
     def runs(self, query: RunQuery, page: Page) -> list[RunRecord]:
         return self._all(selecting.runs(query, page), run_of)
@@ -64,15 +83,18 @@ class SqlReader:
     def entries(self, query: EntryQuery, page: Page) -> list[Entry]:
         return self._all(selecting.entries(query, page), entry_of)
 
+    def refusals(self, query: RefusalQuery, page: Page) -> list[Entry]:
+        return self._all(selecting.refusals(query, page), entry_of)
+
     def statement(self, book: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
         return self._all(selecting.statement(book, since, until, page), entry_of)
 
     def before(self, book: int, at: Instant) -> Entry | None:
         return self._one(selecting.before(book, at), entry_of)
 
-    def usage(self, query: UsageQuery, by: UsageBy) -> list[Usage]:
-        rows = self._connection.execute(selecting.usage(query, by)).all()
-        return named((Usage(group, *(int(figure or 0) for figure in figures)) for group, *figures in rows), by)
+    def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
+        rows = self._connection.execute(selecting.usage(query, by, page)).all()
+        return named((Usage(group, *(int(figure or 0) for figure in figures)) for group, *figures in rows), by)[: page.size]
 
     def overdue(self, now: Instant, limit: int) -> list[Run]:
         return self._all(selecting.overdue(now, limit), lambda row: Run(*row))
@@ -84,9 +106,8 @@ class SqlReader:
         o = schema.office.c
         return self._one(select(o.seq, o.link).where(o.id == 0), lambda row: Office(*row)) or Office(0, NO_LINK)
 
-    def tokens(self, uid: int | None) -> list[Token]:
-        found = select(schema.token).order_by(schema.token.c.id)
-        return self._all(found if uid is None else found.where(schema.token.c.uid == uid), token_of)
+    def tokens(self, uid: int | None, page: Page | None = None) -> list[Token]:
+        return self._all(selecting.tokens(uid, page), token_of)
 
     def token(self, digest: bytes) -> Token | None:
         return self._one(select(schema.token).where(schema.token.c.digest == digest), token_of)

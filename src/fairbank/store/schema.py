@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0005"
+REVISION = "0006"
 """What the newest migration calls itself."""
 
 metadata = MetaData()
@@ -141,6 +141,7 @@ journal = Table(
     UniqueConstraint("book", "seq", name="journal_book_seq"),
     Index("journal_key", "actor", "key", unique=True, sqlite_where=text("key IS NOT NULL"), postgresql_where=text("key IS NOT NULL")),
     Index("journal_refusal", "owner", "id", sqlite_where=text("kind = 'refusal'"), postgresql_where=text("kind = 'refusal'")),
+    Index("journal_refused", "id", sqlite_where=text("kind = 'refusal'"), postgresql_where=text("kind = 'refusal'")),
 )
 
 office = Table(

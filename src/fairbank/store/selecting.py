@@ -5,17 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Select, and_, case, false, func, literal_column, or_, select, true
+from sqlalchemy import BigInteger, ColumnElement, Select, and_, case, cast, false, func, literal_column, or_, select, true
 
 from fairbank.bank.allocation import AllocationState
 from fairbank.bank.entry import OFFICE, Kind
-from fairbank.bank.query import AllocationQuery, EntryQuery, Page, ProjectQuery, RunQuery, Sight, UsageBy, UsageQuery
+from fairbank.bank.query import (
+    AllocationQuery,
+    EntryQuery,
+    GroupPage,
+    Page,
+    ProjectQuery,
+    RefusalQuery,
+    RunQuery,
+    Sight,
+    UsageBy,
+    UsageQuery,
+)
 from fairbank.bank.run import RunState
 from fairbank.cluster.job import COMPLETED
-from fairbank.store.schema import allocation, journal, project, run
+from fairbank.store.cutting import cut_in_sql
+from fairbank.store.dialects import bytewise, fact
+from fairbank.store.schema import allocation, journal, member, project, run, token, user_sum
+from fairbank.store.usage import beyond, days_of
 from fairbank.values.time import DAY, Instant
 
 Condition = ColumnElement[bool]
+
+# Written out, not bound: an index of refusals alone is only used for a statement that itself says that it wants no others.
+IS_REFUSAL = journal.c.kind == literal_column(f"'{Kind.REFUSAL.value}'")
 
 
 def projects(query: ProjectQuery, page: Page) -> Select[Any]:
@@ -39,9 +56,8 @@ def allocations(query: AllocationQuery, page: Page) -> Select[Any]:
         _equal(a.resource, query.resource),
         _equal(a.category, query.category),
         _equal(a.state, query.state.value if query.state else None),
+        _covers(query.active_at),
     ]
-    if query.active_at is not None:
-        wanted += [a.start_at <= query.active_at, a.end_at > query.active_at]
     return _paged(select(allocation).where(*wanted), a.id, page)
 
 
@@ -51,6 +67,7 @@ def runs(query: RunQuery, page: Page) -> Select[Any]:
         _seen_or_owned(query.sight, r.allocation, r.owner == query.sight.uid),
         _among(r.id, query.ids),
         _of_projects(r.allocation, query.projects),
+        _of_allocations(r.allocation, query.resource, query.category, query.active_at),
         _equal(r.allocation, query.allocation),
         _equal(r.owner, query.owner),
         _equal(r.state, query.state.value if query.state else None),
@@ -65,7 +82,7 @@ def runs(query: RunQuery, page: Page) -> Select[Any]:
 def entries(query: EntryQuery, page: Page) -> Select[Any]:
     j = journal.c
     wanted = [
-        _seen_or_owned(query.sight, j.book, and_(j.owner == query.sight.uid, j.kind == Kind.REFUSAL.value)),
+        _seen_or_owned(query.sight, j.book, and_(j.owner == query.sight.uid, IS_REFUSAL)),
         _among(j.id, query.ids),
         _equal(j.book, query.book),
         _of_projects(j.book, query.projects),
@@ -76,41 +93,91 @@ def entries(query: EntryQuery, page: Page) -> Select[Any]:
     return _paged(select(journal).where(*wanted), j.id, page)
 
 
+def refusals(query: RefusalQuery, page: Page) -> Select[Any]:
+    j = journal.c
+    wanted = [
+        IS_REFUSAL,
+        _seen_or_owned(query.sight, j.book, j.owner == query.sight.uid),
+        _among(j.id, query.ids),
+        _equal(j.book, query.allocation),
+        _among(cast(_refused("project"), BigInteger), query.projects),
+        _equal(_refused("resource"), query.resource),
+        _of_allocations(j.book, None, query.category, query.active_at),
+        _equal(j.owner, query.owner),
+        _of_job(query.cluster, query.job_id),
+        _during(j.at, query.since, query.until),
+    ]
+    return _paged(select(journal).where(*wanted), j.id, page)
+
+
+def _refused(member: str) -> ColumnElement[Any]:
+    """What a refusal says of itself. Other kinds of entries are not read: their details need be no JSON."""
+    return case((IS_REFUSAL, fact(journal.c.details, member)))
+
+
+def _of_job(cluster: str | None, job_id: int | None) -> Condition:
+    """A refused run is written cluster/job@submitted.restart, and no cluster's name has a slash."""
+    run = _refused("run")
+    of_cluster = true() if cluster is None else func.substr(run, 1, len(cluster) + 1) == f"{cluster}/"
+    return and_(of_cluster, true() if job_id is None else run.like(f"%/{job_id}@%"))
+
+
 def statement(book: int, since: Instant, until: Instant, page: Page) -> Select[Any]:
     j = journal.c
-    opening, closing = (func.coalesce(before(book, at).with_only_columns(j.seq).scalar_subquery(), 0) for at in (since, until))
+    opening, closing = cut_in_sql(book, since, "opening").scalar_subquery(), cut_in_sql(book, until, "closing").scalar_subquery()
     return _paged(select(journal).where(j.book == book, j.seq > opening, j.seq <= closing), j.seq, page)
 
 
 def before(book: int, at: Instant) -> Select[Any]:
-    """Found from the end of the book backwards; not even looked for when the book's first entry is not before `at`."""
     j = journal.c
-    first = select(j.at).where(j.book == book).order_by(j.seq).limit(1).correlate(None).scalar_subquery()
-    return select(journal).where(j.book == book, j.at < at, first < at).order_by(j.seq.desc()).limit(1)
+    return select(journal).where(j.book == book, j.seq == cut_in_sql(book, at, "place").scalar_subquery())
 
 
-def usage(query: UsageQuery, by: UsageBy) -> Select[Any]:
+def members(project: int, page: Page) -> Select[Any]:
+    return _paged(select(member).where(member.c.project == project), member.c.uid, page)
+
+
+def drawn(allocation: int, page: Page) -> Select[Any]:
+    return _paged(select(user_sum).where(user_sum.c.allocation == allocation), user_sum.c.uid, page)
+
+
+def debits(allocations: frozenset[int]) -> Select[Any]:
+    """The latest charged run is looked for from the owner's latest backwards."""
+    u, r = user_sum.c, run.c
+    of_owner = select(r.id).where(r.owner == u.uid, r.allocation == u.allocation, r.state == RunState.CHARGED.value)
+    latest = of_owner.order_by(r.id.desc()).limit(1).scalar_subquery()
+    found = select(u.allocation, u.uid, u.charged, latest).where(_among(u.allocation, allocations), u.charged > 0)
+    return found.order_by(u.allocation, u.uid)
+
+
+def tokens(uid: int | None, page: Page | None) -> Select[Any]:
+    found = select(token).where(_equal(token.c.uid, uid))
+    return found.order_by(token.c.id) if page is None else _paged(found, token.c.id, page)
+
+
+def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
     """Groups with their figures. Days are numbered from 1970, also where months are wanted: databases disagree on calendars."""
     r = run.c
-    by_name = {UsageBy.USER: r.owner, UsageBy.PARTITION: r.partition, UsageBy.ALLOCATION: r.allocation}
+    by_name = {UsageBy.USER: r.owner, UsageBy.PARTITION: bytewise(r.partition), UsageBy.ALLOCATION: r.allocation}
     group = by_name.get(by, r.ended_at // literal_column(str(DAY), BigInteger))
+    after = beyond(page.after, by)
     wanted = [
         r.state == RunState.CHARGED.value,
         _seen_or_owned(query.sight, r.allocation, r.owner == query.sight.uid),
         _of_projects(r.allocation, query.projects),
+        _of_allocations(r.allocation, query.resource),
         _equal(r.allocation, query.allocation),
         _equal(r.owner, query.owner),
         _during(r.ended_at, query.since, query.until),
+        true() if after is None else group > after,
     ]
-    if query.resource is not None:
-        wanted.append(r.allocation.in_(select(allocation.c.id).where(allocation.c.resource == query.resource)))
     figures = (
         func.count(),
         func.sum(case((r.outcome == COMPLETED, 0), else_=1)),
         func.sum(r.charged - r.refunded),
         func.sum(r.elapsed_seconds),
     )
-    return select(group, *figures).where(*wanted).group_by(group).order_by(group)
+    return select(group, *figures).where(*wanted).group_by(group).order_by(group).limit(days_of(page, by))
 
 
 def overdue(now: Instant, limit: int) -> Select[Any]:
@@ -140,6 +207,21 @@ def _among(column: ColumnElement[Any], values: Iterable[Any] | None) -> Conditio
 
 def _during(column: ColumnElement[Any], since: Instant | None, until: Instant | None) -> Condition:
     return and_(true() if since is None else column >= since, true() if until is None else column < until)
+
+
+def _covers(at: Instant | None) -> Condition:
+    a = allocation.c
+    return true() if at is None else and_(a.start_at <= at, a.end_at > at)
+
+
+def _of_allocations(
+    of_allocation: ColumnElement[Any], resource: str | None, category: str | None = None, active_at: Instant | None = None
+) -> Condition:
+    """Rows of allocations of this resource and category whose period holds that instant."""
+    if resource is None and category is None and active_at is None:
+        return true()
+    a = allocation.c
+    return of_allocation.in_(select(a.id).where(_equal(a.resource, resource), _equal(a.category, category), _covers(active_at)))
 
 
 def _seen(sight: Sight, of_project: ColumnElement[Any]) -> Condition:

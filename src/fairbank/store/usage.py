@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import calendar
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
-from fairbank.bank.query import Usage, UsageBy
+from fairbank.bank.query import GroupPage, Usage, UsageBy
 from fairbank.values.time import DAY
+
+_FIRST_DAY = date(1970, 1, 1)
+
+
+def beyond(after: str | int | None, by: UsageBy) -> str | int | None:
+    """The group as databases count it: the day's number, for a month the number of its last day."""
+    if after is None or by not in (UsageBy.DAY, UsageBy.MONTH):
+        return after
+    year, month, *day = map(int, str(after).split("-"))
+    return (date(year, month, day[0] if day else calendar.monthrange(year, month)[1]) - _FIRST_DAY).days
+
+
+def days_of(page: GroupPage, by: UsageBy) -> int:
+    """How many groups of the database surely make a page: a month has 31 days at most."""
+    return page.size * 31 if by is UsageBy.MONTH else page.size
 
 
 def named(groups: Iterable[Usage], by: UsageBy) -> list[Usage]:

@@ -83,6 +83,8 @@ class MemberRow(Struct, frozen=True, kw_only=True):
 
 
 class ProjectRow(Struct, frozen=True, kw_only=True):
+    """A project. HADM's schema 1: project_id is `id`."""
+
     id: int
     gname: str
     gid: int
@@ -95,7 +97,10 @@ class ProjectCard(ProjectRow, frozen=True, kw_only=True):
 
 
 class AllocationRow(Struct, frozen=True, kw_only=True):
-    """An allocation with its sums; valid at t when start <= t < end."""
+    """An allocation with its sums; valid at t when start <= t < end.
+
+    HADM's schema 2: allocation_id is `id`, project_id `project`, start_date `start`, end_date `end`.
+    """
 
     id: int
     project: int
@@ -218,11 +223,16 @@ class PredebitRow(Struct, frozen=True, kw_only=True):
 
 
 class DebitRow(Struct, frozen=True, kw_only=True):
-    """HADM's schema 5: what each owner was charged in an allocation, refunds taken off."""
+    """HADM's schema 5: what each owner was charged in an allocation, refunds taken off.
 
+    `activity_id` is the entry that opened the latest of the runs that were charged; what is summed up has no comments.
+    """
+
+    activity_id: int | None
     allocation_id: int
-    owner_uid: int
     amount: int
+    comments: str | None
+    owner_uid: int
 
 
 class JobRow(Struct, frozen=True, kw_only=True):
@@ -263,7 +273,10 @@ class ReportAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class FailureRow(Struct, frozen=True, kw_only=True):
-    """A job the bank said no to, with the figures and what would help."""
+    """A job the bank said no to, with the figures and what would help.
+
+    HADM's schema 6: activity_id is `id`, allocation_id `allocation`, amount `asked`; `comments` are the job's, else the reason in words.
+    """
 
     id: int
     at: str
@@ -277,6 +290,7 @@ class FailureRow(Struct, frozen=True, kw_only=True):
     run: str | None
     reason: str
     detail: str
+    comments: str
     asked: int
     available: int
     shortfall: int

@@ -6,46 +6,27 @@ from litestar.di import NamedDependency, Provide
 from msgspec.structs import replace
 
 from fairbank.bank.entry import Kind
-from fairbank.bank.query import AllocationQuery, EntryQuery, RunQuery
+from fairbank.bank.query import AllocationQuery, EntryQuery, Page, RunQuery
 from fairbank.bank.run import RunState
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import ActivityRow, CreditRow, DebitRow, Listing, PredebitRow
-from fairbank.rest.params import BY_ACCOUNT, PAGE, RECENT, OneId, OneName, OnePage, OneTime, Projects, by_account, one_time
+from fairbank.rest.params import PAGE, PERIOD, PROJECTS, RECENT, OneId, OnePage, OnePeriod, Projects
 from fairbank.rest.runs import runs_by_id
 from fairbank.rest.verbs import reads
-from fairbank.rest.views import listing, next_after, predebit_row
+from fairbank.rest.views import debit_row, listing, next_after, predebit_row
 from fairbank.values.time import iso
 
 _CREDITS = {Kind.DEPOSIT: 1, Kind.TRANSFER_IN: 1, Kind.WITHDRAW: -1, Kind.TRANSFER_OUT: -1}
 _ACTIVITY = frozenset({*_CREDITS, Kind.HOLD, Kind.ADJUST, Kind.CHARGE, Kind.RELEASE, Kind.LAPSE, Kind.REFUND})
 
 
-def entries(
-    request: Asking,
-    allocation: OneId = None,
-    project: OneId = None,
-    account: OneName = None,
-    since: OneTime = None,
-    until: OneTime = None,
-) -> EntryQuery:
+def entries(request: Asking, projects: Projects, period: OnePeriod, allocation: OneId = None) -> EntryQuery:
     """The entries that are asked for, of whatever kind, as far as the asker may see them."""
-    return EntryQuery(
-        sight=request.asker.sight,
-        book=allocation,
-        projects=_both(by_account(request, account), project),
-        since=one_time(since, "since"),
-        until=one_time(until, "until"),
-    )
+    return EntryQuery(sight=request.asker.sight, book=allocation, projects=projects, since=period.since, until=period.until)
 
 
 Entries = NamedDependency[EntryQuery]
-_FILTERS = {"page": RECENT, "chosen": Provide(entries, sync_to_thread=True)}
-
-
-def _both(projects: frozenset[int] | None, project: int | None) -> frozenset[int] | None:
-    if project is None:
-        return projects
-    return frozenset({project}) if projects is None else projects & {project}
+_FILTERS = {"page": RECENT, "projects": PROJECTS, "period": PERIOD, "chosen": Provide(entries, sync_to_thread=False)}
 
 
 @reads("/activity", dependencies=_FILTERS)
@@ -92,17 +73,19 @@ def list_predebits(request: Asking, page: OnePage, chosen: Entries) -> Listing[P
         until=chosen.until,
     )
     found = request.house.runs.find(runs, page)
-    return listing("predebit", request.house.clock, [predebit_row(each) for each in found], next_after(page, [each.id for each in found]))
+    numbers = [each.id for each in found]
+    opening = EntryQuery(ids=frozenset(numbers))  # who may see a run may see the entry that opened it
+    comments = {each.id: each.comment for each in request.house.allocations.activity(opening, Page(len(numbers)))}
+    rows = [predebit_row(each, comments.get(each.id)) for each in found]
+    return listing("predebit", request.house.clock, rows, next_after(page, numbers))
 
 
-@reads("/debit", dependencies={"page": PAGE, "projects": BY_ACCOUNT})
-def list_debits(request: Asking, page: OnePage, projects: Projects, allocation: OneId = None, project: OneId = None) -> Listing[DebitRow]:
+@reads("/debit", dependencies={"page": PAGE, "projects": PROJECTS})
+def list_debits(request: Asking, page: OnePage, projects: Projects, allocation: OneId = None) -> Listing[DebitRow]:
     """What each owner was charged in each allocation; a page is one of allocations."""
-    query = AllocationQuery(
-        sight=request.asker.sight, ids=None if allocation is None else frozenset({allocation}), projects=_both(projects, project)
-    )
-    found, users = request.house.allocations.drawn(query, page)
-    rows = [DebitRow(allocation_id=each.allocation, owner_uid=each.uid, amount=each.sums.charged) for each in users if each.sums.charged]
+    query = AllocationQuery(sight=request.asker.sight, ids=None if allocation is None else frozenset({allocation}), projects=projects)
+    found, debits = request.house.allocations.debits(query, page)
+    rows = [debit_row(each) for each in debits]
     return listing("debit", request.house.clock, rows, next_after(page, [each.id for each in found]))
 
 

@@ -14,7 +14,7 @@ from fairbank.rest.answering import answer, done_of, new
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import AllocationRow, BalanceRow, DrawnRow, Granted, Listing, Single
 from fairbank.rest.bodies.requests import Movement, NewAllocation, NewCap, NewTerms, NewTransfer
-from fairbank.rest.params import PAGE, PROJECTS, Key, Number, OneName, OnePage, Projects, UidNumber, checked_key
+from fairbank.rest.params import PAGE, PROJECTS, ActiveAt, Key, Number, OneName, OnePage, Projects, UidNumber, checked_key, instant
 from fairbank.rest.verbs import AGAIN, again, reads, writes
 from fairbank.rest.views import allocation_row, balance_row, listing, next_after, single
 from fairbank.service.allocations import Terms
@@ -25,7 +25,6 @@ from fairbank.values.trouble import Malformed, Unknown
 from fairbank.values.units import SuMinutes
 
 InState = Annotated[Literal["active", "frozen", "ended"] | None, QueryParameter(name="state")]
-ActiveAt = Annotated[str | None, QueryParameter(name="active-at", max_length=40, description="an instant, or now")]
 FILTERS = {"page": PAGE, "projects": PROJECTS}
 
 
@@ -73,14 +72,8 @@ def _query(
         resource=resource,
         category=category,
         state=None if state is None else AllocationState(state),
-        active_at=_instant(request, active_at),
+        active_at=instant(request, active_at),
     )
-
-
-def _instant(request: Asking, text: str | None) -> Instant | None:
-    if text is None:
-        return None
-    return request.house.clock.now() if text == "now" else parse_instant(text, field="active-at")
 
 
 def _row(request: Asking, allocation: Allocation) -> AllocationRow:
@@ -97,12 +90,12 @@ def show_allocation(request: Asking, allocation: Number) -> Single[AllocationRow
     return _single(request, allocation)
 
 
-@reads("/alloc/{allocation:int}/user")
-def list_users(request: Asking, allocation: Number) -> Listing[DrawnRow]:
-    """What each user drew from an allocation, and the caps."""
-    found = request.house.allocations.users(request.asker, allocation)
+@reads("/alloc/{allocation:int}/user", dependencies={"page": PAGE})
+def list_users(request: Asking, allocation: Number, page: OnePage) -> Listing[DrawnRow]:
+    """What each user drew from an allocation, and the caps, by uid."""
+    found = request.house.allocations.users(request.asker, allocation, page)
     rows = [DrawnRow(uid=each.uid, charged=each.sums.charged, held=each.sums.held, cap=each.sums.cap) for each in found]
-    return listing("drawn", request.house.clock, rows)
+    return listing("drawn", request.house.clock, rows, next_after(page, [each.uid for each in found]))
 
 
 # --- changing ---

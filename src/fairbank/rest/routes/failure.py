@@ -2,22 +2,57 @@
 
 from __future__ import annotations
 
-from fairbank.bank.query import EntryQuery
+from fairbank.bank.query import RefusalQuery
 from fairbank.bank.refusal import Refusal
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import FailureRow, Listing, Single
-from fairbank.rest.params import BY_ACCOUNT, PERIOD, RECENT, Number, OneId, OnePage, OnePeriod, OneUid, Projects
+from fairbank.rest.params import (
+    PERIOD,
+    PROJECTS,
+    RECENT,
+    TERMS,
+    JobId,
+    Number,
+    OneId,
+    OneName,
+    OnePage,
+    OnePeriod,
+    OneTerms,
+    OneUid,
+    Projects,
+)
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import failure_row, listing, next_after, single
 
 
-@reads("/failure", dependencies={"page": RECENT, "period": PERIOD, "projects": BY_ACCOUNT})
+@reads("/failure", dependencies={"page": RECENT, "period": PERIOD, "projects": PROJECTS, "terms": TERMS})
 def list_failures(
-    request: Asking, page: OnePage, period: OnePeriod, projects: Projects, allocation: OneId = None, owner_uid: OneUid = None
+    request: Asking,
+    page: OnePage,
+    period: OnePeriod,
+    projects: Projects,
+    terms: OneTerms,
+    allocation: OneId = None,
+    owner_uid: OneUid = None,
+    cluster: OneName = None,
+    job_id: JobId = None,
 ) -> Listing[FailureRow]:
-    """The refusals that the asker may see. Those that met no allocation are seen by their owner and by staff only."""
-    query = EntryQuery(
-        sight=request.asker.sight, book=allocation, projects=projects, owner=owner_uid, since=period.since, until=period.until
+    """The refusals that the asker may see. Those that met no allocation are seen by their owner and by staff only.
+
+    Project and resource are what the job asked for; category and active-at are about the allocation that it met.
+    """
+    query = RefusalQuery(
+        sight=request.asker.sight,
+        allocation=allocation,
+        projects=projects,
+        resource=terms.resource,
+        category=terms.category,
+        active_at=terms.active_at,
+        owner=owner_uid,
+        cluster=cluster,
+        job_id=job_id,
+        since=period.since,
+        until=period.until,
     )
     found = request.house.runs.refusals(query, page)
     rows = [failure_row(entry, no, _account(request, no)) for entry, no in found]

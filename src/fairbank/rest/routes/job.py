@@ -20,15 +20,18 @@ from fairbank.rest.asking import Asking, read_json
 from fairbank.rest.bodies.answers import Granted, JobRow, Listing, ReportAnswer, Single
 from fairbank.rest.bodies.requests import AnyReport, NewRefund, Reports
 from fairbank.rest.params import (
-    BY_ACCOUNT,
     PERIOD,
+    PROJECTS,
     RECENT,
+    TERMS,
+    JobId,
     Key,
     Number,
     OneId,
     OneName,
     OnePage,
     OnePeriod,
+    OneTerms,
     OneUid,
     Projects,
     checked_key,
@@ -42,7 +45,6 @@ from fairbank.values.trouble import Trouble
 from fairbank.values.units import SuMinutes
 
 InState = Annotated[Literal["held", "charged", "released", "lapsed"] | None, QueryParameter(name="state")]
-JobId = Annotated[int | None, QueryParameter(ge=1, le=ids.JOB_ID_MAX)]
 
 # --- reports ---
 
@@ -97,12 +99,13 @@ def _answer(came: Outcome | Trouble) -> ReportAnswer:
 # --- reading ---
 
 
-@reads("/job", dependencies={"page": RECENT, "period": PERIOD, "projects": BY_ACCOUNT})
+@reads("/job", dependencies={"page": RECENT, "period": PERIOD, "projects": PROJECTS, "terms": TERMS})
 def list_jobs(
     request: Asking,
     page: OnePage,
     period: OnePeriod,
     projects: Projects,
+    terms: OneTerms,
     allocation: OneId = None,
     owner_uid: OneUid = None,
     in_state: InState = None,
@@ -110,10 +113,16 @@ def list_jobs(
     job_id: JobId = None,
     partition: OneName = None,
 ) -> Listing[JobRow]:
-    """The runs that the asker may see; since and until are about their start."""
+    """The runs that the asker may see; since and until are about their start.
+
+    Project, resource, category and active-at are about the allocations that carry them.
+    """
     query = RunQuery(
         sight=request.asker.sight,
         projects=projects,
+        resource=terms.resource,
+        category=terms.category,
+        active_at=terms.active_at,
         allocation=allocation,
         owner=owner_uid,
         state=None if in_state is None else RunState(in_state),

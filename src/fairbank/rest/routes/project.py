@@ -6,7 +6,7 @@ from litestar import Response, delete, post, put
 from litestar.params import JSONBody
 
 from fairbank.bank.project import Role
-from fairbank.bank.query import ProjectQuery
+from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
 from fairbank.bank.wish import Found
 from fairbank.rest.answering import answer, done_of
 from fairbank.rest.asking import Asking
@@ -30,9 +30,10 @@ def list_projects(
 
 @reads("/project/{project:int}")
 def show_project(request: Asking, project: Number) -> Single[ProjectCard]:
-    """One project with its members."""
+    """One project with its members, the first 1,000 of them."""
     found = request.house.projects.get(request.asker, project)
-    return single("project", request.house.clock, project_card(found, request.house.projects.members(request.asker, project)))
+    members = request.house.projects.members(request.asker, project, Page(PAGE_MAX))
+    return single("project", request.house.clock, project_card(found, members))
 
 
 @writes(post, "/project", responses=again(Single[ProjectRow]))
@@ -49,11 +50,11 @@ def enter_project(request: Asking, data: JSONBody[NewProject]) -> Response[Singl
     return Response(single("project", request.house.clock, row), status_code=200 if done.again else 201)
 
 
-@reads("/project/{project:int}/member")
-def list_members(request: Asking, project: Number) -> Listing[MemberRow]:
-    """The members of a project."""
-    found = request.house.projects.members(request.asker, project)
-    return listing("member", request.house.clock, [member_row(each) for each in found])
+@reads("/project/{project:int}/member", dependencies={"page": PAGE})
+def list_members(request: Asking, project: Number, page: OnePage) -> Listing[MemberRow]:
+    """The members of a project, by uid."""
+    found = request.house.projects.members(request.asker, project, page)
+    return listing("member", request.house.clock, [member_row(each) for each in found], next_after(page, [each.uid for each in found]))
 
 
 @writes(put, "/project/{project:int}/member/{uid:int}")

@@ -8,15 +8,16 @@ from litestar.params import JSONBody
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import Listing, Single, TokenCard, TokenRow
 from fairbank.rest.bodies.requests import NewToken
-from fairbank.rest.params import Number, OneUid
+from fairbank.rest.params import PAGE, Number, OnePage, OneUid
 from fairbank.rest.verbs import reads, writes
-from fairbank.rest.views import listing, single, token_card, token_row
+from fairbank.rest.views import listing, next_after, single, token_card, token_row
 
 
-@reads("/token")
-def list_tokens(request: Asking, uid: OneUid = None) -> Listing[TokenRow]:
+@reads("/token", dependencies={"page": PAGE})
+def list_tokens(request: Asking, page: OnePage, uid: OneUid = None) -> Listing[TokenRow]:
     """Tokens by their labels; never their secrets."""
-    return listing("token", request.house.clock, [token_row(each) for each in request.house.tokens.list(request.asker, uid)])
+    found = request.house.tokens.list(request.asker, uid, page)
+    return listing("token", request.house.clock, [token_row(each) for each in found], next_after(page, [each.id for each in found]))
 
 
 @writes(post, "/token")

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from datetime import date
+from typing import Annotated, Literal
 
-from litestar.params import FromQuery
+from litestar.params import FromQuery, QueryParameter
 
-from fairbank.bank.query import UsageBy, UsageQuery
+from fairbank.bank.query import GroupPage, UsageBy, UsageQuery
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import Listing, UsageRow
-from fairbank.rest.params import PERIOD, PROJECTS, OneId, OneName, OnePeriod, OneUid, Projects
+from fairbank.rest.params import PERIOD, PROJECTS, Limit, OneId, OneName, OnePeriod, OneUid, Projects
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import listing, usage_row
+from fairbank.values.trouble import Malformed
 
 By = Literal["user", "day", "month", "partition", "allocation"]
+AfterGroup = Annotated[str | None, QueryParameter(max_length=64, description="`next` of the page before")]
+
+_GROUPS = {
+    UsageBy.USER: re.compile(r"\d{1,10}", re.ASCII),
+    UsageBy.ALLOCATION: re.compile(r"\d{1,16}", re.ASCII),
+    UsageBy.DAY: re.compile(r"[1-9]\d{3}-\d\d-\d\d", re.ASCII),
+    UsageBy.MONTH: re.compile(r"[1-9]\d{3}-\d\d", re.ASCII),
+    UsageBy.PARTITION: re.compile(r".*"),
+}
 
 
 @reads("/usage", dependencies={"period": PERIOD, "projects": PROJECTS})
@@ -25,8 +37,12 @@ def show_usage(
     allocation: OneId = None,
     resource: OneName = None,
     owner_uid: OneUid = None,
+    limit: Limit = 100,
+    after: AfterGroup = None,
 ) -> Listing[UsageRow]:
     """Sums over finished runs, in groups; since and until are about their end."""
+    group_by = UsageBy(by)
+    page = GroupPage(limit, _after(after, group_by))
     query = UsageQuery(
         sight=request.asker.sight,
         projects=projects,
@@ -36,7 +52,23 @@ def show_usage(
         since=period.since,
         until=period.until,
     )
-    return listing("usage", request.house.clock, [usage_row(each) for each in request.house.usage.by(query, UsageBy(by))])
+    found = request.house.usage.by(query, group_by, page)
+    following = str(found[-1].group) if found and len(found) >= page.size else None
+    return listing("usage", request.house.clock, [usage_row(each) for each in found], following)
+
+
+def _after(text: str | None, by: UsageBy) -> str | int | None:
+    """The group that the page before ended with. Raises Malformed."""
+    if text is None:
+        return None
+    try:
+        if not _GROUPS[by].fullmatch(text):
+            raise ValueError(text)
+        if by in (UsageBy.DAY, UsageBy.MONTH):
+            date.fromisoformat(text if by is UsageBy.DAY else f"{text}-01")
+    except ValueError as bad:
+        raise Malformed(f"{text!r} is no {by.value}", field="after", remedy="send the `next` of the page before") from bad
+    return int(text) if by in (UsageBy.USER, UsageBy.ALLOCATION) else text
 
 
 ROUTES = (show_usage,)

@@ -1,0 +1,62 @@
+"""What databases say in different words: SQL expressions that are written out for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, FunctionElement, Text, literal_column
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+
+
+class Fact(FunctionElement[str]):
+    """A member of a JSON object as text, null where there is none."""
+
+    name = "fact"
+    type = Text()
+    inherit_cache = True
+
+
+class Bytewise(FunctionElement[str]):
+    """A text that is ordered and compared by its bytes, whatever language the database was made for."""
+
+    name = "bytewise"
+    type = Text()
+    inherit_cache = True
+
+
+def fact(details: ColumnElement[Any], member: str) -> Fact:
+    """`member` is a word of ours, never a client's."""
+    return Fact(details, literal_column(f"'{member}'"))
+
+
+def bytewise(text: ColumnElement[Any]) -> Bytewise:
+    return Bytewise(text)
+
+
+def _parts(element: FunctionElement[Any], compiler: SQLCompiler, **how: Any) -> list[str]:
+    return [compiler.process(each, **how) for each in element.clauses]
+
+
+@compiles(Fact, "sqlite")
+def _fact_in_sqlite(element: Fact, compiler: SQLCompiler, **how: Any) -> str:
+    details, member = _parts(element, compiler, **how)
+    return f"json_extract({details}, '$.' || {member})"
+
+
+@compiles(Fact, "postgresql")
+def _fact_in_postgres(element: Fact, compiler: SQLCompiler, **how: Any) -> str:
+    details, member = _parts(element, compiler, **how)
+    return f"({details}::json ->> {member})"
+
+
+@compiles(Bytewise, "sqlite")
+def _bytewise_in_sqlite(element: Bytewise, compiler: SQLCompiler, **how: Any) -> str:
+    (text,) = _parts(element, compiler, **how)
+    return text
+
+
+@compiles(Bytewise, "postgresql")
+def _bytewise_in_postgres(element: Bytewise, compiler: SQLCompiler, **how: Any) -> str:
+    (text,) = _parts(element, compiler, **how)
+    return f'({text} COLLATE "C")'

@@ -1,0 +1,50 @@
+"""What queries ask of rows in memory, as SQL would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.query import Page, RefusalQuery
+from fairbank.bank.refusal import Refusal
+from fairbank.values.time import Instant
+
+T = TypeVar("T")
+
+
+def fits(allocation: Allocation | None, resource: str | None, category: str | None = None, active_at: Instant | None = None) -> bool:
+    """Whether an allocation is of this resource and category and its period holds that instant; none is of any."""
+    if resource is None and category is None and active_at is None:
+        return True
+    if allocation is None or (active_at is not None and not allocation.covers(active_at)):
+        return False
+    return equal((allocation.resource, resource), (allocation.category, category))
+
+
+def asked(no: Refusal, query: RefusalQuery) -> bool:
+    """Whether a refused job asked for what the query names."""
+    cluster, _, rest = (no.run or "").partition("/")
+    job_id = rest.partition("@")[0]
+    return among(no.project, query.projects) and equal(
+        (no.resource, query.resource), (cluster, query.cluster), (job_id, None if query.job_id is None else str(query.job_id))
+    )
+
+
+def among(value: object, wanted: frozenset[T] | None) -> bool:
+    return wanted is None or value in wanted
+
+
+def equal(*pairs: tuple[object, object]) -> bool:
+    return all(wanted is None or value == wanted for value, wanted in pairs)
+
+
+def during(at: int, since: Instant | None, until: Instant | None) -> bool:
+    return (since is None or at >= since) and (until is None or at < until)
+
+
+def paged(rows: Iterable[T], number: Callable[[T], int], page: Page) -> list[T]:
+    after = page.after
+    if after is not None:
+        rows = (row for row in rows if (number(row) < after if page.newest_first else number(row) > after))
+    return sorted(rows, key=number, reverse=page.newest_first)[: page.size]
