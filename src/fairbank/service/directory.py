@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Lock
+
 from fairbank.bank.project import Project, line_of
 from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
 from fairbank.store.contract import Store
@@ -12,7 +14,11 @@ _FRESH_SECONDS = 5  # how long it may go unnoticed that the books were replaced 
 
 
 class Directory:
-    """Projects by number and by account. Safe to use from many threads: a refresh replaces the maps whole."""
+    """Projects by number and by account. Safe to use from many threads: a refresh replaces the maps whole.
+
+    An account that is not found is looked up again at most once a second: clients may ask for as many as they like that are
+    not there. So a project that another server has just entered may be unknown here for a second.
+    """
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
@@ -20,6 +26,7 @@ class Directory:
         self._by_account: dict[str, Project] = {}
         self._parents: dict[int, int | None] = {}
         self._read_at = -_FRESH_SECONDS
+        self._reading = Lock()
 
     def refresh(self) -> None:
         """Read all projects again."""
@@ -33,10 +40,11 @@ class Directory:
         self._read_at = self._clock.now()
 
     def by_account(self, account: str) -> Project | None:
-        if (found := self._by_account.get(account)) is None or self._stale():
-            self.refresh()
-            found = self._by_account.get(account)
-        return found
+        if account not in self._by_account or self._stale():
+            with self._reading:  # whoever comes meanwhile waits for what is read, and need not read again
+                if self._age() >= (_FRESH_SECONDS if account in self._by_account else 1):
+                    self.refresh()
+        return self._by_account.get(account)
 
     def by_id(self, number: int) -> Project:
         """Raises Unknown."""
@@ -52,4 +60,7 @@ class Directory:
         return line_of(project.id, self._parents)
 
     def _stale(self) -> bool:
-        return self._clock.now() - self._read_at >= _FRESH_SECONDS
+        return self._age() >= _FRESH_SECONDS
+
+    def _age(self) -> int:
+        return self._clock.now() - self._read_at
