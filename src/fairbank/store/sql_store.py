@@ -14,7 +14,7 @@ from fairbank.store.batch import SqlTransaction
 from fairbank.store.contract import Contention, Filling, Reader, Transaction
 from fairbank.store.filling import SqlFilling
 from fairbank.store.reading import SqlReader
-from fairbank.store.troubles import as_troubles
+from fairbank.store.troubles import as_troubles, committing
 from fairbank.values.time import Instant
 from fairbank.values.trouble import Busy, Unreachable
 
@@ -87,7 +87,8 @@ class SqlStore(ABC):
         try:
             with as_troubles(), begun(self._writer, self.begin_writing) as connection:
                 yield connection
-                connection.commit()
+                with committing():
+                    connection.commit()
         except BaseException:
             self._forget_numbers()
             raise

@@ -26,6 +26,9 @@ _BROKEN = frozenset({"23514", "23503", "23502", "23001"})
 # Classes and codes that mean "not now": no connection, no resources, shutting down, cancelled, read-only, not let in.
 _NOT_NOW = ("08", "53", "57", "58", "25006", "25P03", "28", "3D000")
 
+# The connection is lost, or the server ends it: also in the middle of a commit.
+_LOST = ("08", "57P")
+
 _SQLITE_DAMAGED = ("malformed", "not a database", "Could not decode", "no such column")
 _SQLITE_BROKEN = re.compile(r"(CHECK|NOT NULL|FOREIGN KEY) constraint failed(?:: (.*))?|(.* never (?:changed|deleted).*)")
 
@@ -43,6 +46,21 @@ def as_troubles() -> Iterator[None]:
         _raise(error, error)
     except UnicodeDecodeError as error:  # what SQLite says of a damaged schema repeats the damage
         raise _damaged(error) from error
+
+
+@contextmanager
+def committing() -> Iterator[None]:
+    """Raises Unreachable for a connection that was lost while a transaction was being committed: nobody here knows whether it was."""
+    try:
+        yield
+    except exc.DBAPIError as error:
+        complaint = error.orig
+        if isinstance(complaint, psycopg.OperationalError) and (complaint.sqlstate or "08").startswith(_LOST):
+            raise Unreachable(
+                f"the database does not answer any more, and whether this was carried out is not known: {_first_line(complaint)}",
+                remedy="ask again with the same key: it counts once; without a key look into the statement first",
+            ) from error
+        raise
 
 
 def _raise(complaint: BaseException | None, error: Exception) -> None:
