@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from fairbank.rest.app import BODY_MAX, document
 from tests.rest.operations import operations
 from tests.rest.refused import JSON, WHY, refused
-from tests.rest.world import AGENT, DAY, MEMBER, NOW, PI, SUPERUSER, World, grant
+from tests.rest.world import AGENT, DAY, MEMBER, NOW, PI, SUPERUSER, World, grant, report
 
 AMOUNTS = [0, -1, -(10**9), 10**15 + 1, 10**18, 10**30, 1.5, 1.0, 1e3, "60", "1e3", None, True, [1], {"su": 1}]
 
@@ -55,6 +56,8 @@ def test_numbers_that_are_no_amounts_in_json(old_world: World, amount: str) -> N
         ({"resource": "cpu\n"}, 400, "resource"),
         ({"category": "=1+1"}, 400, "category"),
         ({"comment": ""}, 400, "comment"),
+        ({"comment": "   "}, 400, "comment"),
+        ({"comment": "\u00a0"}, 400, "comment"),
         ({"comment": "two\nlines"}, 400, "comment"),
         ({"comment": "bell \x07"}, 400, "comment"),
         ({"comment": "right\u202eto left"}, 400, "comment"),
@@ -134,7 +137,65 @@ def test_roles(old_world: World, role: object) -> None:
     refused(old_world, SUPERUSER, "PUT", f"/project/{old_world.own['project']}/member/7", 400, "role", json={"role": role})
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "field", "body", "words"),
+    [
+        ("PUT", "/project/1/member/7", "role", {"role": "boss"}, "coordinator, member, pi"),
+        ("PATCH", "/alloc/1", "event", {"event": "explode", **WHY}, "end, freeze, reopen, thaw"),
+        ("POST", "/job", "do", report(1, do="dance"), "adjust, complete, hold"),
+    ],
+)
+def test_words_in_bodies(old_world: World, method: str, path: str, field: str, body: dict[str, Any], words: str) -> None:
+    uid = AGENT if path == "/job" else SUPERUSER
+    assert refused(old_world, uid, method, path, 400, field, json=body)["remedy"] == f"one of {words}"
+
+
+def test_a_key_that_is_too_long(old_world: World) -> None:
+    headers = {"Idempotency-Key": "k" * 129}
+    refused(old_world, SUPERUSER, "POST", "/alloc/1/deposit", 400, "Idempotency-Key", json={"amount": 1, **WHY}, headers=headers)
+
+
+@pytest.mark.parametrize("path", ["/alloc/1/deposit", "/alloc/1/withdraw", "/alloc/1/transfer", "/job/{job}/refund"])
+@pytest.mark.parametrize("comment", ["", " ", "\u2003", "a\x00b"])
+def test_where_a_reason_is_demanded_blanks_are_none(old_world: World, path: str, comment: str) -> None:
+    body = {"amount": 1, "comment": comment} | ({"to": 2} if path.endswith("transfer") else {})
+    refused(old_world, SUPERUSER, "POST", path.format(job=old_world.own["job"]), 400, "comment", json=body)
+
+
+def test_a_token_is_labelled(old_world: World) -> None:
+    refused(old_world, MEMBER, "POST", "/token", 400, "label", json={"label": "  ", "scopes": ["read"]})
+
+
 # --- bodies ---
+
+TWICE = {
+    "the same": (b'{"amount":5,"comment":"x","amount":5}', "amount"),
+    "another": (b'{"amount":5,"amount":7,"comment":"x"}', "amount"),
+    "escaped": (b'{"amount":5,"am\\u006funt":7,"comment":"x"}', "amount"),
+    "with blanks": (b'{ "comment" : "x" , "amount" : 5 , "comment"\n: "y" }', "comment"),
+    "beside colons": (b'{"comment":"a: b: c","amount":5,"amount":7}', "amount"),
+}
+
+
+@pytest.mark.parametrize(("body", "field"), TWICE.values(), ids=TWICE.keys())
+def test_a_key_that_stands_twice(old_world: World, body: bytes, field: str) -> None:
+    path = f"/alloc/{old_world.own['allocation']}/deposit"
+    problem = refused(old_world, SUPERUSER, "POST", path, 400, field, content=body, headers=JSON)
+    assert (problem["detail"], problem["remedy"]) == (f"'{field}' stands there twice", "send it once")
+
+
+def test_colons_and_quotes_in_a_text_are_no_keys(world: World) -> None:
+    body = {"amount": 5, "comment": 'at 07:30: "amount": 7, \\"amount\\": 9'}
+    assert world.ask("POST", f"/alloc/{world.own['allocation']}/deposit", SUPERUSER, json=body).status_code == 201
+
+
+def test_a_key_that_stands_twice_in_one_of_many_reports(world: World) -> None:
+    good, twice = json.dumps(report(71, comment='"reports": {')), json.dumps(report(72))[:-1] + ', "amount": 1, "amount": 2}'
+    answer = world.ask("POST", "/job/bulk", AGENT, content=f'{{"reports":[{good},{twice}]}}'.encode(), headers=JSON)
+    assert [(each["status"], each.get("field")) for each in answer.json()["data"]] == [(201, None), (400, "amount")]
+    again = f'{{"reports":[{good}],"reports":[{good}]}}'.encode()
+    refused(world, AGENT, "POST", "/job/bulk", 400, "reports", content=again, headers=JSON)
+
 
 BROKEN = {
     "nothing": (b"", None),
@@ -200,7 +261,12 @@ def test_any_bytes_are_answered_with_a_problem(old_world: World, body: bytes) ->
         ("/alloc?after=99999999999999999999", "after"),
         ("/alloc?project=0", "project"),
         ("/alloc?gid=-1", "gid"),
-        ("/alloc?state=open", "in_state"),
+        ("/alloc?state=open", "state"),
+        ("/balance?state=", "state"),
+        ("/job?state=ACTIVE", "state"),
+        ("/alloc?active-at=" + "1" * 41, "active-at"),
+        ("/alloc?account=" + "a" * 65, "account"),
+        ("/balance?all=maybe", "all"),
         ("/alloc?active-at=yesterday", "active-at"),
         ("/alloc?acount=chem", "acount"),
         ("/job?order=upwards", "order"),
@@ -217,6 +283,50 @@ def test_any_bytes_are_answered_with_a_problem(old_world: World, body: bytes) ->
 )
 def test_parameters(old_world: World, path: str, field: str) -> None:
     refused(old_world, MEMBER, "GET", path, 400, field)
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/alloc?state=bogus", "active, frozen, ended"),
+        ("/balance?state=bogus", "active, frozen, ended"),
+        ("/job?state=bogus", "held, charged, released, lapsed"),
+        *((f"{path}?order=bogus", "newest, oldest") for path in ("/job", "/failure", "/activity", "/credit", "/predebit")),
+        ("/usage?by=bogus", "user, day, month, partition, allocation"),
+    ],
+)
+def test_a_word_that_is_none_of_those_allowed(old_world: World, path: str, words: str) -> None:
+    problem = refused(old_world, MEMBER, "GET", path, 400, path.partition("?")[2].partition("=")[0])
+    assert problem["remedy"] == f"one of {words}"
+
+
+def test_these_are_all_that_take_words() -> None:
+    takers = {
+        (path, each["name"])
+        for path, item in document()["paths"].items()
+        for each in item.get("get", {}).get("parameters", ())
+        if "enum" in each["schema"]
+    }
+    assert takers == {
+        *((path, "state") for path in ("/alloc", "/balance", "/job")),
+        *((path, "order") for path in ("/job", "/failure", "/activity", "/credit", "/predebit")),
+        ("/usage", "by"),
+    }
+
+
+def texts_of_addresses() -> list[tuple[str, str]]:
+    return [
+        (path, each["name"])
+        for path, item in document()["paths"].items()
+        for each in item.get("get", {}).get("parameters", ())
+        if each["in"] == "query" and each["schema"]["type"] == "string"
+    ]
+
+
+@pytest.mark.parametrize("text", ["%00", "a%00b", "%0a", "%1b", "%e2%80%ae"])
+@pytest.mark.parametrize(("path", "name"), texts_of_addresses())
+def test_characters_that_nobody_can_see_in_a_filter(old_world: World, path: str, name: str, text: str) -> None:
+    refused(old_world, SUPERUSER, "GET", f"{path.replace('{allocation}', '1')}?{name}={text}", 400, name)
 
 
 LISTS_OF_A_TIME = ["/job", "/failure", "/activity", "/credit", "/predebit", "/usage", "/alloc/1/statement"]

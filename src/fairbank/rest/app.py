@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import cache
@@ -20,8 +20,8 @@ from fairbank.rest.desk import Desk
 from fairbank.rest.house import House
 from fairbank.rest.openapi import describe, queries_of
 from fairbank.rest.problems import HANDLERS
+from fairbank.rest.queries import Queries
 from fairbank.rest.routes import activity, alloc, audit, docs, failure, health, job, project, quote, statement, token, usage
-from fairbank.values.trouble import Malformed
 
 BODY_MAX = 4 * 1024 * 1024
 THREADS = 8
@@ -39,12 +39,12 @@ def document() -> dict[str, Any]:
 
 def create_app(house: House, *, threads: int = THREADS) -> Litestar:
     """The routes over `house`. At most `threads` requests are worked on at a time; the others wait their turn."""
-    doorkeeper, strict = Doorkeeper(house), Strict(queries_of(document()))
+    doorkeeper, queries = Doorkeeper(house), Queries(queries_of(document()))
 
     async def before(request: Request[Any, Any, Any]) -> Response[None] | None:
         asking = cast("Asking", request)
         await doorkeeper(asking)
-        strict(asking)
+        queries.check(asking)
         return _methods_here(asking) if request.method == "OPTIONS" else None
 
     @asynccontextmanager
@@ -75,22 +75,3 @@ def _methods_here(request: Asking) -> Response[None]:
     template = request.scope["path_template"]
     methods = {method for route in request.app.routes if route.path_format == template for method in getattr(route, "methods", ())}
     return Response(None, status_code=204, headers={"Allow": ", ".join(sorted(methods))})
-
-
-class Strict:
-    """Refuses query parameters that nobody reads, a mistyped filter would show everything, and those given twice."""
-
-    def __init__(self, known: Mapping[str, frozenset[str]]) -> None:
-        self._known = known
-
-    def __call__(self, request: Asking) -> None:
-        """Raises Malformed, naming the parameter."""
-        if not request.scope["query_string"]:
-            return
-        known = self._known.get(str(request.route_handler.operation_id), frozenset())
-        for name, said in request.query_params.dict().items():
-            if name not in known:
-                there = ", ".join(sorted(known)) or "none"
-                raise Malformed(f"{name[:64]!r} is not a parameter here", field=name[:64], remedy=f"there are: {there}")
-            if len(said) > 1:
-                raise Malformed(f"{name} is given {len(said)} times", field=name, remedy="give it once")

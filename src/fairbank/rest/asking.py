@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, cast
 
-import msgspec
 from litestar import Request
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException, InternalServerException
 
 from fairbank.rest.desk import Desk
 from fairbank.rest.house import House
-from fairbank.rest.problems import malformed
+from fairbank.rest.reading import read_json
 from fairbank.service.askers import Asker
 from fairbank.values.trouble import Malformed
 
@@ -48,22 +46,3 @@ class Asking(Request[Asker, None, State]):
             raise HTTPException(status_code=415)
         field = self.route_handler.parsed_data_field
         return read_json(await self.body(), Any if field is None else field.annotation)
-
-
-def read_json(body: bytes | msgspec.Raw, kind: Any) -> Any:
-    """JSON as a value of `kind`. Raises Malformed, naming the field."""
-    try:
-        return _decoder(kind).decode(body)
-    except msgspec.ValidationError as bad:
-        raise malformed(bad) from bad
-    except msgspec.DecodeError as bad:
-        raise Malformed(f"the body is not JSON: {bad}", remedy="send one whole JSON object in UTF-8") from bad
-    except UnicodeDecodeError as bad:
-        raise Malformed("the body is not UTF-8", remedy="send one whole JSON object in UTF-8") from bad
-    except RecursionError as bad:
-        raise Malformed("the body is nested too deeply", remedy="send one JSON object, as /docs describes it") from bad
-
-
-@cache
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)

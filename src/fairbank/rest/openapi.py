@@ -123,9 +123,9 @@ def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield from path.values()
 
 
-def queries_of(document: Mapping[str, Any]) -> dict[str, frozenset[str]]:
-    """The names of the query parameters of each operation, by its id."""
+def queries_of(document: Mapping[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
+    """The query parameters of each operation, by its id: their schemas by their names."""
     return {
-        operation["operationId"]: frozenset(each["name"] for each in operation.get("parameters", ()) if each["in"] == "query")
+        operation["operationId"]: {each["name"]: each["schema"] for each in operation.get("parameters", ()) if each["in"] == "query"}
         for operation in _operations(document)
     }

@@ -109,6 +109,8 @@ def in_words(said: str) -> str:
 def _remedy(said: str) -> str:
     if said.startswith("Expected `int`, got"):
         return "send a whole number: no quotes, no fraction, no exponent"
+    if said.startswith("Expected `bool`, got"):
+        return "true or false"
     if bound := re.fullmatch(r"Expected `int` ([<>]=) (-?\d+)", said):
         return f"at {'least' if bound[1] == '>=' else 'most'} {bound[2]}"
     return _DOCUMENTED
@@ -173,9 +175,13 @@ def _bad_parameter(error: ValidationException) -> Malformed:
     if not isinstance(first, dict):
         return Malformed(in_words(str(error.detail)), remedy=_DOCUMENTED)
     field, said = str(first.get("key", "")), str(first.get("message", ""))
+    field = _HEADERS.get(field, field)
     if field == "data":
         return Malformed("the body is missing", remedy=f"send a JSON object; {_DOCUMENTED}")
     return Malformed(f"{field}: {in_words(said)}", field=field, remedy=_remedy(said))
+
+
+_HEADERS = {"key": "Idempotency-Key"}  # by the names that handlers give them
 
 
 def _dashed(title: str) -> str:

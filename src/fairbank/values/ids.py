@@ -50,6 +50,13 @@ def comment(text: str, *, field: str = "comment") -> str:
     raise Malformed(f"this {field} cannot be kept", field=field, remedy=f"one line of printable text, at most {COMMENT_MAX} characters")
 
 
+def reason(text: str, *, field: str = "comment") -> str:
+    """A comment that is demanded: blanks alone say nothing. Raises Malformed, naming `field`."""
+    if text.strip():
+        return comment(text, field=field)
+    raise Malformed(f"this {field} says nothing", field=field, remedy="say in a few words why")
+
+
 def uid(number: int, *, field: str = "uid") -> int:
     """A Unix user or group number. Raises Malformed, naming `field`."""
     if 0 <= number <= UID_MAX:

@@ -29,7 +29,10 @@ NameOrNone = Annotated[str, Meta(max_length=64, extra_json_schema={"pattern": "^
 Word = Annotated[str, Meta(max_length=32, extra_json_schema={"pattern": "^[a-z][a-z0-9_-]*$"})]
 Key = Annotated[str, Meta(max_length=128, extra_json_schema={"pattern": "^[!-~]+$"})]
 Comment = Annotated[str, Meta(max_length=COMMENT_MAX, description="one line of printable text")]
-Reason = Annotated[str, Meta(min_length=1, max_length=COMMENT_MAX, description="why; one line of printable text")]
+Reason = Annotated[
+    str,
+    Meta(min_length=1, max_length=COMMENT_MAX, description="why; one line of printable text", extra_json_schema={"pattern": r"\S"}),
+]
 When = Annotated[str, Meta(max_length=40, description="2026-11-21, 2026-11-21T07:30Z, or seconds since 1970", examples=["2026-11-21"])]
 Tres = Annotated[str, Meta(max_length=500, examples=["cpu=8,mem=16G,gres/gpu=1"])]
 Billing = Annotated[

@@ -115,7 +115,7 @@ def open_allocation(request: Asking, data: JSONBody[NewAllocation], key: Key = N
         credit_limit=SuMinutes(data.credit_limit),
         deposit=SuMinutes(data.amount),
         key=checked_key(key),
-        comment=ids.comment(data.comment),
+        comment=ids.reason(data.comment),
     )
     _check_period(wish.start, wish.end)
     done = done_of(request.house.allocations.open(request.asker, wish))
@@ -153,7 +153,7 @@ def amend_allocation(request: Asking, allocation: Number, data: JSONBody[NewTerm
     if terms == Terms():
         raise Malformed("nothing is to change", remedy="send start, end, credit_limit, shared or event")
     _check_period(terms.start, terms.end)
-    done_of(request.house.allocations.amend(request.asker, allocation, terms, ids.comment(data.comment), checked_key(key)))
+    done_of(request.house.allocations.amend(request.asker, allocation, terms, ids.reason(data.comment), checked_key(key)))
     return _single(request, allocation)
 
 
@@ -173,14 +173,14 @@ def set_cap(request: Asking, allocation: Number, uid: UidNumber, data: JSONBody[
 @writes(post, "/alloc/{allocation:int}/deposit", responses=AGAIN)
 def deposit(request: Asking, allocation: Number, data: JSONBody[Movement], key: Key = None) -> Response[Single[Granted]]:
     """Put credit into an allocation."""
-    wish = Deposit(allocation=allocation, amount=SuMinutes(data.amount), key=checked_key(key), comment=ids.comment(data.comment))
+    wish = Deposit(allocation=allocation, amount=SuMinutes(data.amount), key=checked_key(key), comment=ids.reason(data.comment))
     return new(request.house.allocations.deposit(request.asker, wish), request.house.clock)
 
 
 @writes(post, "/alloc/{allocation:int}/withdraw", responses=AGAIN)
 def withdraw(request: Asking, allocation: Number, data: JSONBody[Movement], key: Key = None) -> Response[Single[Granted]]:
     """Take unused credit out of an allocation."""
-    wish = Withdraw(allocation=allocation, amount=SuMinutes(data.amount), key=checked_key(key), comment=ids.comment(data.comment))
+    wish = Withdraw(allocation=allocation, amount=SuMinutes(data.amount), key=checked_key(key), comment=ids.reason(data.comment))
     return new(request.house.allocations.withdraw(request.asker, wish), request.house.clock)
 
 
@@ -188,7 +188,7 @@ def withdraw(request: Asking, allocation: Number, data: JSONBody[Movement], key:
 def transfer(request: Asking, allocation: Number, data: JSONBody[NewTransfer], key: Key = None) -> Response[Single[Granted]]:
     """Move unused credit to another allocation of the same resource."""
     wish = Transfer(
-        source=allocation, target=data.to, amount=SuMinutes(data.amount), key=checked_key(key), comment=ids.comment(data.comment)
+        source=allocation, target=data.to, amount=SuMinutes(data.amount), key=checked_key(key), comment=ids.reason(data.comment)
     )
     return new(request.house.allocations.transfer(request.asker, wish), request.house.clock)
 

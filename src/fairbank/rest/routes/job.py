@@ -16,7 +16,7 @@ from fairbank.bank.run import RunState
 from fairbank.bank.wish import Asked
 from fairbank.cluster.report import Report
 from fairbank.rest.answering import new
-from fairbank.rest.asking import Asking, read_json
+from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import Granted, JobRow, Listing, ReportAnswer, Single
 from fairbank.rest.bodies.requests import AnyReport, NewRefund, Reports
 from fairbank.rest.params import (
@@ -37,6 +37,7 @@ from fairbank.rest.params import (
     checked_key,
 )
 from fairbank.rest.problems import SaidNo, problem_of_refusal, refused
+from fairbank.rest.reading import read_json
 from fairbank.rest.runs import accounts_of, report_of
 from fairbank.rest.verbs import AGAIN, reads, writes
 from fairbank.rest.views import granted, job_row, listing, next_after, single
@@ -149,7 +150,7 @@ def show_job(request: Asking, job: Number) -> Single[JobRow]:
 def refund_job(request: Asking, job: Number, data: JSONBody[NewRefund], key: Key = None) -> Response[Single[Granted]]:
     """Give back part or all of what a run was charged."""
     amount = None if data.amount is None else SuMinutes(data.amount)
-    return new(request.house.runs.refund(request.asker, job, amount, ids.comment(data.comment), checked_key(key)), request.house.clock)
+    return new(request.house.runs.refund(request.asker, job, amount, ids.reason(data.comment), checked_key(key)), request.house.clock)
 
 
 ROUTES = (report_run, report_runs, list_jobs, show_job, refund_job)

@@ -1,0 +1,40 @@
+"""Query parameters, before any handler sees them: known, given once, of printable text, and where words are listed one of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fairbank.rest.asking import Asking
+from fairbank.values.trouble import Malformed
+
+Schema = Mapping[str, Any]
+
+
+class Queries:
+    """What each operation of the OpenAPI document takes, by the operation's id and the parameter's name."""
+
+    def __init__(self, known: Mapping[str, Mapping[str, Schema]]) -> None:
+        self._known = known
+
+    def check(self, request: Asking) -> None:
+        """Raises Malformed, naming the parameter as the client wrote it."""
+        if not request.scope["query_string"]:
+            return
+        known = self._known.get(str(request.route_handler.operation_id), {})
+        for name, said in request.query_params.dict().items():
+            if name not in known:  # a mistyped filter would show everything
+                there = ", ".join(sorted(known)) or "none"
+                raise Malformed(f"{name[:64]!r} is not a parameter here", field=name[:64], remedy=f"there are: {there}")
+            if len(said) > 1:
+                raise Malformed(f"{name} is given {len(said)} times", field=name, remedy="give it once")
+            _check_text(name, str(said[0]), known[name])
+
+
+def _check_text(name: str, text: str, schema: Schema) -> None:
+    if not text.isprintable():  # a database may choke on a NUL
+        raise Malformed(f"{name} has characters that nobody can see", field=name, remedy="write printable text")
+    if len(text) > schema.get("maxLength", len(text)):
+        raise Malformed(f"{name} is too long", field=name, remedy=f"at most {schema['maxLength']} characters")
+    if text not in schema.get("enum", (text,)):
+        raise Malformed(f"{name}: {text[:64]!r} is none of the words it takes", field=name, remedy=f"one of {', '.join(schema['enum'])}")

@@ -1,0 +1,69 @@
+"""What only a real database can choke on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from fairbank.rest.app import document
+from fairbank.store.migrating import migrate
+from fairbank.store.opening import open_store
+from tests.rest.refused import refused
+from tests.rest.world import AGENT, SUPERUSER, World, a_world, grant, report
+from tests.support.postgres import PostgresServer
+
+
+@pytest.fixture(scope="module")
+def world(postgres18: PostgresServer) -> Iterator[World]:
+    """The small centre on PostgreSQL."""
+    with postgres18.fresh_database() as name:
+        migrate(postgres18.url(name))
+        with a_world(open_store(postgres18.url(name))) as made:
+            yield made
+
+
+def filters() -> list[tuple[str, str]]:
+    return [
+        (path.replace("{allocation}", "1"), each["name"])
+        for path, item in document()["paths"].items()
+        for each in item.get("get", {}).get("parameters", ())
+        if each["in"] == "query" and each["schema"]["type"] == "string"
+    ]
+
+
+def test_a_nul_in_a_filter_is_told_and_does_not_reach_the_database(world: World) -> None:
+    for path, name in filters():
+        refused(world, SUPERUSER, "GET", f"{path}?{name}=a%00b", 400, name)
+
+
+@pytest.mark.parametrize("text", ["%ff", "%ed%a0%80", "%f4%8f%bf%bf", "%25", "_", "'", "%5c", "%27%3bDROP TABLE project"])
+def test_odd_texts_in_a_filter_find_nothing(world: World, text: str) -> None:
+    for path, name in filters():
+        answer = world.ask("GET", f"{path}?{name}={text}", SUPERUSER)
+        assert answer.status_code == 400 or answer.json()["data"] == [] or name == "after", (path, name)
+
+
+def test_a_nul_in_a_body_is_told(world: World) -> None:
+    bodies = {
+        ("/project", "gname"): {"gname": "fine", "gid": 5},
+        ("/project", "account"): {"gname": "fine", "gid": 5},
+        **{("/alloc", field): grant() for field in ("resource", "category", "comment", "start", "end")},
+        ("/alloc/1/deposit", "comment"): {"amount": 1},
+        ("/token", "label"): {"scopes": ["read"]},
+        **{("/job", field): report(1) for field in ("cluster", "partition", "resource", "qos", "key", "comment", "tres", "account")},
+    }
+    for (path, field), body in bodies.items():
+        refused(world, AGENT if path == "/job" else SUPERUSER, "POST", path, 400, field, json={**body, field: "a\x00b"})
+    ended = report(1, do="complete", end=2_000_000_000, elapsed=1, state="COMP\x00LETED")
+    refused(world, AGENT, "POST", "/job", 400, "state", json=ended)
+    quote = {"account": "chem", "cluster": "alpha", "partition": "std", "tres": "cpu=1", "time_limit": 60}
+    for field in ("account", "cluster", "partition", "tres", "time_limit", "qos"):
+        answer = world.ask("POST", "/quote", SUPERUSER, json={**quote, field: "a\x00b"})
+        assert (answer.status_code, answer.json()["field"]) in ((400, field), (404, field)), field
+
+
+def test_refusals_and_runs_by_all_their_filters(world: World) -> None:
+    everything = "account=chem&gname=chem&project=1&resource=cpu&category=research&active-at=now&cluster=alpha&owner_uid=5004&allocation=1"
+    for path in ("/job", "/failure"):
+        assert world.ask("GET", f"{path}?{everything}", SUPERUSER).json()["data"], path
