@@ -28,7 +28,8 @@ from uvicorn.server import Server
 from fairbank.rest import credentials
 from fairbank.rest.credentials import Asked, MungeDoor, check, new_nonce, sign, statement
 from fairbank.rest.munge import CREDENTIAL_MAX, Decoded, Munge
-from fairbank.rest.peers import bind_unix, serving
+from fairbank.rest.protocol import serving
+from fairbank.rest.unix_socket import bind_unix
 from fairbank.service.tokens import new_secret
 from fairbank.values.time import Clock, Instant, StoppedClock
 from fairbank.values.trouble import Corrupt, Forbidden, Malformed, Trouble, Unauthenticated, Unknown

@@ -46,6 +46,7 @@ def test_every_operation_is_described(method: str, path: str, operation: dict[st
     assert method in METHODS
     assert operation["description"].endswith(".")
     assert operation["summary"]
+    assert [tag for tag in operation["tags"] if tag in {each["name"] for each in document()["tags"]}] == operation["tags"] != []
     for status, response in operation["responses"].items():
         assert response["description"]
         content = response["content"]

@@ -16,20 +16,24 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from uvicorn.server import Server
 
-from fairbank.rest.peers import HEAD_MAX, Peer, PeerProtocol, bind_unix, groups_of, peer_of, serving
+from fairbank.rest.peers import Peer, groups_of, peer_of
+from fairbank.rest.protocol import HEAD_MAX, PeerProtocol, serving
+from fairbank.rest.unix_socket import bind_unix
 from fairbank.values.trouble import Conflict, Forbidden, Malformed
 from tests.support.account import Account
 from tests.support.keeper import Kept, Order
 from tests.support.waiting import wait_until
 
 PATIENCE = 1.0  # how long this server waits for a whole request
+MANY = 8  # how many connections one user may have here
+CROWD = 12  # and all together
 HUNG_UP_MEANWHILE = suppress(BrokenPipeError, ConnectionResetError)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 
@@ -62,12 +66,13 @@ def serve(path: str, loop: str) -> None:
         await send({"type": "http.response.body", "body": said})
 
     class Impatient(PeerProtocol):
-        receive_seconds = PATIENCE
+        head_seconds = receive_seconds = PATIENCE
+        per_uid_max = MANY
 
     over_tcp = socket.create_server(("127.0.0.1", 0))
     Path(path + ".port").write_text(str(over_tcp.getsockname()[1]))
     config = serving(app)
-    config.http, config.loop = Impatient, loop
+    config.http, config.loop, config.limit_concurrency = Impatient, loop, CROWD
     Server(config).run(sockets=[over_tcp, bind_unix(Path(path))])
 
 
@@ -79,7 +84,7 @@ class Asked:
         us = Account.ourselves()
         environment = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "PYTHONPATH": os.pathsep.join([str(checkout), *filter(None, sys.path)])}
         command = [sys.executable, "-m", __name__, self.path, loop]
-        log = folder / "log"
+        self.log = log = folder / "log"
         self._kept = Kept(Order(command, environment, str(folder), str(log), us.uid, us.gid, us.groups, 15))
         wait_until(lambda: self._listens() or not self._kept.running, "the server to listen")
         assert self._kept.running, log.read_text()
@@ -292,7 +297,9 @@ def test_what_is_not_http_is_told_so(server: Asked, sent: bytes) -> None:
     with server.unix() as connection:
         connection.sendall(sent)
         status, problem = answer(connection)
-        assert (status, problem["status"], problem["title"]) == (400, 400, "Bad Request")
+        assert (status, problem["status"], problem["title"]) == (400, 400, "malformed")
+        assert problem["type"] == "/problem/malformed"
+        assert problem["remedy"]
         assert hung_up(connection)
 
 
@@ -303,7 +310,8 @@ def test_who_does_not_finish_is_hung_up_on(server: Asked, sent: bytes) -> None:
         begun = time.monotonic()
         connection.sendall(sent)
         status, problem = answer(connection)
-        assert (status, problem["title"]) == (408, "Request Timeout")
+        assert (status, problem["title"], problem["type"]) == (408, "request timeout", "/problem/request-timeout")
+        assert problem["remedy"] == "send it again, whole"
         assert hung_up(connection)
         assert PATIENCE * 0.9 < time.monotonic() - begun < PATIENCE * 10
 
@@ -329,6 +337,50 @@ def test_a_slow_server_is_not_the_client_s_fault(server: Asked) -> None:
         assert answer(short)[0] == 200
         for connection in (short, long):
             assert ask(connection, request())["length"] == 0, "and the next request has its full time"
+
+
+def test_one_user_cannot_take_all_connections(server: Asked) -> None:
+    held = [server.unix() for _ in range(MANY)]
+    try:
+        for connection in held:
+            ask(connection, request())
+        with server.unix() as one_more:
+            status, problem = answer(one_more)
+            assert (status, problem["title"], problem["detail"]) == (503, "busy", "you have too many connections open")
+            assert hung_up(one_more)
+        with closing(server.tcp()) as elsewhere:
+            ask(elsewhere, request())
+        ask(held[0], request())
+        if os.geteuid() == 0:
+            assert as_user(Account.number(54_321), lambda: ask(server.unix(), request())["peer"][1]) == 54_321
+    finally:
+        for connection in held:
+            connection.close()
+    wait_until(lambda: _let_in(server), "the places to be free again")
+
+
+def test_whoever_is_too_many_is_told_so(server: Asked) -> None:
+    wait_until(lambda: _let_in(server), "the others to be gone")
+    with ExitStack() as open_ones:
+        for _ in range(CROWD):
+            ask(open_ones.enter_context(closing(server.tcp())), request())
+        with closing(server.tcp()) as one_more:
+            status, problem = answer(one_more)
+        assert (status, problem["type"], problem["detail"]) == (503, "/problem/busy", "too many connections are open")
+    wait_until(lambda: _let_in(server), "the places to be free again")
+
+
+def _let_in(server: Asked) -> bool:
+    with server.unix() as connection:
+        with HUNG_UP_MEANWHILE:
+            connection.sendall(request())
+        return answer(connection)[0] == 200
+
+
+def test_the_log_does_not_tell_what_to_install(server: Asked) -> None:
+    with closing(server.tcp()) as connection:
+        ask(connection, request("/", "Connection: Upgrade", "Upgrade: websocket"))
+    assert "pip install" not in server.log.read_text()
 
 
 # The socket.

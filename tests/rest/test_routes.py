@@ -407,6 +407,23 @@ def test_the_figures_for_prometheus(world: World) -> None:
     assert "fairbank_requests_in_progress 1.0" in text
 
 
+@pytest.mark.parametrize(
+    "path", ["/alloc", "/alloc/1", "/usage", "/health", "/docs", "/docs/start.js", "/openapi.json", "/nosuch", "/alloc/99"]
+)
+def test_head_is_answered_like_get_without_the_body(old_world: World, path: str) -> None:
+    got, headed = (old_world.ask(method, path, PI) for method in ("GET", "HEAD"))
+    assert headed.status_code == got.status_code
+    assert headed.headers == got.headers
+    assert headed.content == b""
+    assert len(got.content) == int(got.headers["content-length"])
+
+
+def test_head_needs_the_same_rights(old_world: World) -> None:
+    assert old_world.ask("HEAD", "/alloc").status_code == 401
+    assert old_world.ask("HEAD", "/audit", MEMBER).status_code == 403
+    assert old_world.ask("HEAD", "/job/bulk", AGENT).status_code == 405
+
+
 def test_health_says_nothing_of_the_books(old_world: World) -> None:
     assert old_world.ask("GET", "/health").text == '{"status":"ok"}'
 

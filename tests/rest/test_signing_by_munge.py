@@ -64,6 +64,12 @@ def test_who_signed_is_who_asks(munged: Munged, folder: Path) -> None:
         assert (answer.status_code, answer.json()["data"]["uid"]) == (200, os.getuid())
 
 
+def test_head_is_signed_as_what_it_is(munged: Munged, folder: Path) -> None:
+    with served(folder, munge=at(munged)) as server:
+        assert server.tcp.head("/whoami", headers=signed(munged, "GET", "/whoami")).status_code == 401
+        assert server.tcp.head("/whoami", headers=signed(munged, "HEAD", "/whoami")).status_code == 200
+
+
 def test_a_body_is_signed_with_it(munged: Munged, folder: Path) -> None:
     body = json.dumps({"gname": "chem", "gid": 100}).encode()
     with served(folder, munge=at(munged)) as server:

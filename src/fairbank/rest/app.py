@@ -19,7 +19,7 @@ from fairbank.rest.auth import Doorkeeper
 from fairbank.rest.desk import Desk
 from fairbank.rest.house import House
 from fairbank.rest.openapi import describe, queries_of
-from fairbank.rest.problems import HANDLERS
+from fairbank.rest.problems import HANDLERS, allowed
 from fairbank.rest.queries import Queries
 from fairbank.rest.routes import activity, alloc, audit, docs, failure, health, job, project, quote, statement, token, usage
 
@@ -74,4 +74,4 @@ def _methods_here(request: Asking) -> Response[None]:
     """The answer to OPTIONS. The framework's own knows only the methods of the route that was entered first."""
     template = request.scope["path_template"]
     methods = {method for route in request.app.routes if route.path_format == template for method in getattr(route, "methods", ())}
-    return Response(None, status_code=204, headers={"Allow": ", ".join(sorted(methods))})
+    return Response(None, status_code=204, headers={"Allow": allowed(methods)})

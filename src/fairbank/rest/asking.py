@@ -17,6 +17,10 @@ from fairbank.values.trouble import Malformed
 _JSON = (b"application/json", b'application/json; charset="utf-8"', b"application/json; charset=utf-8", b"application/json;charset=utf-8")
 
 
+SENT = "fairbank.method"
+"""Where the scope has the method that the client sent, when it is HEAD and the request is answered as the GET that it stands for."""
+
+
 class Asking(Request[Asker, None, State]):
     """The framework's request, with our words."""
 
@@ -32,6 +36,11 @@ class Asking(Request[Asker, None, State]):
     def asker(self) -> Asker:
         """Who signed in; the guard has seen to it on every route that is not open."""
         return cast("Asker", self.scope["user"])
+
+    @property
+    def sent_method(self) -> str:
+        """The method on the wire, which a signature is about."""
+        return str(self.scope.get(SENT, self.method))
 
     async def body(self) -> bytes:
         """The whole body. Raises Malformed when the client leaves in the middle of it; too large a body is answered with 413."""

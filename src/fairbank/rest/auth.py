@@ -79,7 +79,7 @@ class Doorkeeper:
             raise Unauthenticated("this server does not take MUNGE credentials", remedy="use its Unix socket or a token")
         target = credentials.target_of(request.scope["raw_path"], request.scope["query_string"])
         named, key = one_header(request, b"x-fairbank-as"), one_header(request, b"idempotency-key")
-        asked = credentials.Asked.of(request.method, target, await request.body(), self._house.name, acting_as=named, key=key)
+        asked = credentials.Asked.of(request.sent_method, target, await request.body(), self._house.name, acting_as=named, key=key)
         return (await sync_to_thread(door.admit, credential, asked)).uid
 
     async def _asker(self, signed_in: SignedIn, scope: str) -> Asker:

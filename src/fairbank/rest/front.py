@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from fairbank.rest.asking import SENT
 from fairbank.rest.bodies.answers import Problem
 from fairbank.rest.metrics import Metrics
 from fairbank.rest.problems import PROBLEM_JSON
@@ -68,7 +69,10 @@ class Front:
             await self._app(scope, receive, send)
             return
         begun = time.perf_counter()
-        answer = _Answer(send)
+        method = scope["method"]
+        if method == "HEAD":
+            scope = {**scope, "method": "GET", SENT: method}
+        answer = _Answer(send, bodiless=method == "HEAD")
         if self._crowd >= self._crowd_max:
             await answer.problem(_FULL, retry_after_seconds=1)
         else:
@@ -77,7 +81,7 @@ class Front:
                 await self._let_in(scope, receive, answer)
             finally:
                 self._crowd -= 1
-        self._tell(scope, answer.status, time.perf_counter() - begun)
+        self._tell(method, scope, answer.status, time.perf_counter() - begun)
 
     async def _let_in(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         try:
@@ -89,8 +93,8 @@ class Front:
             _log.exception("a request broke off")
             await answer.problem(_BROKEN)
 
-    def _tell(self, scope: Scope, status: int, seconds: float) -> None:
-        method, route = scope["method"], scope.get("path_template", "unknown")
+    def _tell(self, method: str, scope: Scope, status: int, seconds: float) -> None:
+        route = scope.get("path_template", "unknown")
         self._metrics.answered(method if method in _METHODS else "other", route, status, seconds)
         # What clusters report is in the journal, and a busy one reports thousands a second.
         level = logging.DEBUG if route in _QUIET and status < _WRONG else logging.INFO
@@ -108,10 +112,10 @@ _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"
 
 
 class _Answer:
-    """What is sent back: remembers the status and adds the headers that every answer has."""
+    """What is sent back: remembers the status, adds the headers that every answer has, and keeps the body back from HEAD."""
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
+    def __init__(self, send: Send, *, bodiless: bool = False) -> None:
+        self._send, self._bodiless = send, bodiless
         self.status = 0
 
     async def __call__(self, message: Message) -> None:
@@ -120,6 +124,8 @@ class _Answer:
             headers = message["headers"]
             said = {name.lower() for name, _ in headers}
             message["headers"] = [*headers, *_ALWAYS, *(each for each in _UNLESS_SAID if each[0] not in said)]
+        elif self._bodiless:
+            message = {**message, "body": b""}
         await self._send(message)
 
     async def problem(self, problem: Problem, *, retry_after_seconds: int | None = None) -> None:

@@ -22,6 +22,8 @@ Amounts are SU-minutes, whole numbers. Instants are UTC. Lists come in pages: `l
 Who asks: on the Unix socket the kernel says it. Elsewhere a token, or a MUNGE credential made for this one request.
 Staff may act as another user: `X-Fairbank-As: UID or name`; the journal keeps it.
 
+Whatever answers GET answers HEAD. A user may have 512 connections over the Unix socket; one that sends no whole head within 5 s is closed.
+
 What goes wrong is told as `application/problem+json`, with the field and the remedy. A no of the bank is a problem with `refusal`.
 """
 
@@ -34,6 +36,21 @@ _SCHEMES = {
         description="Authorization: Munge MUNGE:...: made for method, path, query, body, server's name and a nonce; good once",
     ),
 }
+# The objects that operations are about, in the order of the document, with the first words of their addresses.
+_TAGS = {
+    "project": ("Projects and their members", ("project",)),
+    "alloc": ("Allocations: credit of a project on a resource for a time; balances, statements, movements", ("alloc", "balance")),
+    "job": ("Runs of jobs: what clusters report of them, and what they cost", ("job",)),
+    "failure": ("Jobs that the bank refused", ("failure",)),
+    "activity": ("What moved units, in HADM's words", ("activity", "credit", "predebit", "debit")),
+    "usage": ("Who used what, when and where", ("usage",)),
+    "quote": ("Prices before a job is submitted", ("quote",)),
+    "token": ("Secrets for programs", ("token",)),
+    "audit": ("How far the books are", ("audit",)),
+    "server": ("The server itself, and who signed in", ("health", "whoami", "metrics", "openapi.json", "docs")),
+}
+_TAG_OF = {word: tag for tag, (_, words) in _TAGS.items() for word in words}
+
 REF = "#/components/schemas/{name}"
 _REFERENCE = re.compile(r'"#/components/schemas/([^"]+)"')
 
@@ -58,8 +75,11 @@ def describe(routes: Sequence[HTTPRouteHandler]) -> dict[str, Any]:
     drawn = msgspec.json.encode(unserved.openapi_schema.to_schema())
     document: dict[str, Any] = msgspec.json.decode(drawn.replace(f"{answers.__name__}.".encode(), b""))
     open_to_all = {str(route.operation_id) for route in routes if route.opt.get("open")}
-    for operation in _operations(document):
-        _tidy(operation, open_to_all)
+    for path, item in document["paths"].items():
+        for operation in item.values():
+            _tidy(operation, open_to_all)
+            operation["tags"] = [_TAG_OF[path.split("/")[1]]]
+    document["tags"] = [{"name": tag, "description": about} for tag, (about, _) in _TAGS.items()]
     document["components"]["schemas"] = _shapes(document["components"]["schemas"])
     return document
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -143,8 +143,16 @@ def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[
         return response_of(problem_of_trouble(_bad_parameter(error)))
     detail, remedy = _SAYINGS.get(status, (str(error.detail)[:200], _DOCUMENTED))
     title = status.phrase.lower()
-    headers = {str(name): str(value) for name, value in (error.headers or {}).items()}
+    headers = {str(name).lower(): str(value) for name, value in (error.headers or {}).items()}
+    if "allow" in headers:
+        headers["allow"] = allowed(headers["allow"].split(", "))
     return response_of(Problem(type=f"/problem/{_dashed(title)}", title=title, status=status, detail=detail, remedy=remedy), headers)
+
+
+def allowed(methods: Iterable[str]) -> str:
+    """The methods of an address, for `Allow`. What answers GET answers HEAD (`rest.front`)."""
+    there = set(methods)
+    return ", ".join(sorted(there | {"HEAD"} if "GET" in there else there))
 
 
 def _on_anything(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:

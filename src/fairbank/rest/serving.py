@@ -18,7 +18,8 @@ import uvloop
 from fairbank.rest.app import create_app
 from fairbank.rest.front import CROWD_MAX, Front
 from fairbank.rest.house import House
-from fairbank.rest.peers import bind_unix, serving
+from fairbank.rest.protocol import serving
+from fairbank.rest.unix_socket import bind_unix
 from fairbank.values.trouble import Conflict, Malformed, Trouble
 
 CONNECTIONS_MAX = 4 * CROWD_MAX  # idle ones count too, and cost little

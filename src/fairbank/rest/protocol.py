@@ -1,0 +1,188 @@
+"""uvicorn's HTTP as we want it: who is at the other end, a largest head, a longest time, and not everything for one user."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from fairbank.rest.bodies.answers import Problem
+from fairbank.rest.peers import EXTENSION, Peer, peer_at
+from fairbank.rest.problems import PROBLEM_JSON
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGIApplication
+
+HEAD_MAX = 65_536  # a MUNGE credential of 16 KiB and much else
+HEAD_SECONDS = 5.0
+RECEIVE_SECONDS = 30.0
+PER_UID_MAX = 512  # connections; an agent on the busiest cluster keeps some dozens
+
+
+class _TooLarge(Exception):
+    """Stops the parser in the middle of a head; uvicorn then calls `send_400_response`."""
+
+
+class PeerProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP, plus the peer in `scope["extensions"]`, a largest head, and a longest time to send a request.
+
+    httptools keeps a header of any size in memory, and uvicorn waits for ever for a request that never ends. A connection that
+    says nothing, or no whole head, is given up after `head_seconds`, one whose body does not end after `receive_seconds`.
+    """
+
+    head_max = HEAD_MAX
+    head_seconds = HEAD_SECONDS
+    receive_seconds = RECEIVE_SECONDS
+    per_uid_max = PER_UID_MAX
+
+    _of_uid: ClassVar[Counter[int]] = Counter()  # open connections over the Unix socket; a process is one server
+
+    _peer: Peer | None = None
+    _head = 0  # bytes of this request's line and headers, trailers too
+    _in_head = True
+    _unparsed = 0  # bytes since the parser last gave us something: one endless header, or chunk extension
+    _deadline: asyncio.TimerHandle | None = None
+    _excused = False
+
+    def __init__(self, *about: Any, **more: Any) -> None:
+        super().__init__(*about, **more)
+        self._connections_max, self.limit_concurrency = self.limit_concurrency, None  # whoever is too many is told in our words
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._peer = peer_at(transport.get_extra_info("socket"))
+        if self._peer is not None:
+            self._of_uid[self._peer.uid] += 1
+        if self._peer is not None and self._of_uid[self._peer.uid] > self.per_uid_max:
+            self._hang_up(_TOO_MANY_OF_YOURS)
+        elif self._connections_max is not None and len(self.connections) > self._connections_max:
+            self._hang_up(_TOO_MANY)
+        else:
+            self._expect(self.head_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._received()
+        if self._peer is not None:
+            self._of_uid[self._peer.uid] -= 1
+            if not self._of_uid[self._peer.uid]:
+                del self._of_uid[self._peer.uid]
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._unparsed += len(data)
+        super().data_received(data)
+        if self._unparsed > self.head_max and not self.transport.is_closing():
+            self._hang_up(_TOO_LARGE)
+
+    def on_message_begin(self) -> None:
+        self._head, self._unparsed, self._in_head = 0, 0, True
+        self._expect(self.head_seconds)
+        super().on_message_begin()
+        self.scope["extensions"] = {} if self._peer is None else {EXTENSION: self._peer}  # type: ignore[dict-item]
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(value) + 32)  # a header costs memory even when it is short
+        if self._in_head:  # uvicorn would add trailers to the headers of a request that may be judged already
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._unparsed, self._in_head = 0, False
+        self._expect(self.receive_seconds)
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._unparsed = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._unparsed = 0
+        self._received()
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        self._hang_up(_TOO_LARGE if self._head > self.head_max else _NOT_HTTP)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Nothing: uvicorn would tell our log what to install for WebSockets, which there are none of here."""
+
+    def _count(self, size: int) -> None:
+        self._unparsed = 0
+        self._head += size
+        if self._head > self.head_max:
+            raise _TooLarge
+
+    def _expect(self, seconds: float) -> None:
+        self._received()
+        self._deadline = self.loop.call_later(seconds, self._late, seconds)
+
+    def _received(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _late(self, seconds: float) -> None:
+        if self.flow.read_paused or self._excused:  # it is we who did not read; once we do again, a full time is due
+            self._excused = self.flow.read_paused
+            self._expect(seconds)
+        else:
+            self._hang_up(_TOO_SLOW)
+
+    def _hang_up(self, answer: bytes) -> None:
+        """Close, after a word if no answer to this or an earlier request is due or under way."""
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is None or cycle.response_complete or (cycle.more_body and not cycle.response_started and not self.pipeline):
+            self.transport.write(answer)
+        self.transport.close()
+
+
+def _last_word(status: int, phrase: str, title: str, detail: str, remedy: str, *headers: str) -> bytes:
+    """A problem, as all others are told, and the end of the connection."""
+    problem = Problem(type=f"/problem/{title.replace(' ', '-')}", title=title, status=status, detail=detail, remedy=remedy)
+    body = msgspec.json.encode(problem)
+    lines = [f"HTTP/1.1 {status} {phrase}", f"content-type: {PROBLEM_JSON}", f"content-length: {len(body)}", "connection: close", *headers]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+_NOT_HTTP = _last_word(
+    400, "Bad Request", "malformed", "this is not HTTP/1.1", "send HTTP/1.1 as RFC 9112 has it; over TLS only to a proxy"
+)
+_TOO_SLOW = _last_word(408, "Request Timeout", "request timeout", "the request did not arrive in time", "send it again, whole")
+_TOO_LARGE = _last_word(
+    431,
+    "Request Header Fields Too Large",
+    "request header fields too large",
+    f"address and headers together have more than {HEAD_MAX} bytes",
+    "send fewer or shorter headers",
+)
+_BUSY = (503, "Service Unavailable", "busy")
+_NOT_DONE = "try again in 1 s; the request was not carried out"
+_TOO_MANY = _last_word(*_BUSY, "too many connections are open", _NOT_DONE, "retry-after: 1")
+_TOO_MANY_OF_YOURS = _last_word(*_BUSY, "you have too many connections open", f"use those that you have, or {_NOT_DONE}", "retry-after: 1")
+
+
+def serving(app: ASGIApplication, *, connections_max: int = 1_024, access_log: bool = False) -> Config:
+    """How uvicorn serves `app`: with peers, without WebSockets, believing no forwarded address, and bounded.
+
+    A connection above `connections_max` is told 503 and closed. Logging is left as it is.
+    """
+    return Config(
+        app,
+        http=PeerProtocol,
+        ws="none",
+        lifespan="on",
+        proxy_headers=False,
+        server_header=False,
+        log_config=None,
+        access_log=access_log,
+        limit_concurrency=connections_max,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=30,
+    )
