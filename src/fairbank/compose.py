@@ -51,7 +51,7 @@ class Works:
         from pathlib import Path
         from urllib.parse import quote
 
-        from fairbank.rest.credentials import read_secret
+        from fairbank.rest.keyfile import read_secret
         from fairbank.service.settings import example, read_settings
         from fairbank.store.migrating import migrate
 
@@ -80,8 +80,8 @@ class Works:
         """Serve until told to stop."""
         from pathlib import Path
 
-        from fairbank.rest.credentials import read_secret
         from fairbank.rest.house import furnish
+        from fairbank.rest.keyfile import read_secret
         from fairbank.rest.log import log_to
         from fairbank.rest.munge import LIBRARY, Munge
         from fairbank.rest.peers import groups_of
@@ -165,7 +165,7 @@ class Works:
         from pathlib import Path
 
         from fairbank.rest.client import Client, parse_address
-        from fairbank.rest.credentials import read_secret
+        from fairbank.rest.keyfile import read_secret
         from fairbank.service.clock import SystemClock
         from fairbank.service.doctor import attempt, examine
 

@@ -26,7 +26,9 @@ from hypothesis import strategies as st
 from uvicorn.server import Server
 
 from fairbank.rest import credentials
+from fairbank.rest.authorization import BEARER, authorization, read_munge, read_token, scheme_of
 from fairbank.rest.credentials import Asked, MungeDoor, check, new_nonce, sign, statement
+from fairbank.rest.keyfile import read_secret
 from fairbank.rest.munge import CREDENTIAL_MAX, Decoded, Munge
 from fairbank.rest.protocol import serving
 from fairbank.rest.unix_socket import bind_unix
@@ -240,7 +242,7 @@ def door(munged: Munged, clock: Clock | None = None) -> MungeDoor:
 
 
 def test_altered_or_cut_credentials_are_refused_and_spend_nothing(munged: Munged) -> None:
-    bank, credential = door(munged), credentials.read_munge(sign(speak(munged), ASKED))
+    bank, credential = door(munged), read_munge(sign(speak(munged), ASKED))
     for place in range(0, len(credential), 10):
         altered = bytearray(credential)
         altered[place] ^= 0x01
@@ -252,7 +254,7 @@ def test_altered_or_cut_credentials_are_refused_and_spend_nothing(munged: Munged
 
 def test_the_server_s_clock_decides(munged: Munged) -> None:
     for clock, told in ((StoppedClock(int(time.time()) + 400), "expired"), (StoppedClock(int(time.time()) - 400), "clock skew")):
-        credential = credentials.read_munge(sign(speak(munged), ASKED))
+        credential = read_munge(sign(speak(munged), ASKED))
         with pytest.raises(Unauthenticated, match=told):
             door(munged, clock).admit(credential, ASKED)
 
@@ -266,9 +268,7 @@ def test_a_nonce_is_remembered_longer_than_the_credential_is_good(munged: Munged
             return super().spend(nonce, uid, expires_at)
 
     nonces = Watched()
-    MungeDoor(speak(munged), nonces, SystemClock(), ttl_seconds=100, skew_seconds=10).admit(
-        credentials.read_munge(sign(speak(munged), ASKED)), ASKED
-    )
+    MungeDoor(speak(munged), nonces, SystemClock(), ttl_seconds=100, skew_seconds=10).admit(read_munge(sign(speak(munged), ASKED)), ASKED)
     assert nonces.kept_for > 100 + 10 + 60, "even for a server whose clock is a minute behind"
 
 
@@ -281,11 +281,11 @@ def serve(socket_path: str, munge_socket: str, library: str, nonce_file: str) ->
 
     def admit(scope: Any, body: bytes) -> tuple[int, str]:
         try:
-            header = credentials.authorization(scope["headers"])
+            header = authorization(scope["headers"])
             if header is None:
                 raise Unauthenticated("nobody signed this")
             target = credentials.target_of(scope["raw_path"], scope["query_string"])
-            return 200, str(bank.admit(credentials.read_munge(header), Asked.of(scope["method"], target, body, BANK)).uid)
+            return 200, str(bank.admit(read_munge(header), Asked.of(scope["method"], target, body, BANK)).uid)
         except Trouble as no:
             return no.http, no.message
 
@@ -397,8 +397,8 @@ def test_a_credential_opens_no_other_request(munged: Munged, branches: list[Bran
 def test_a_replay_is_refused_everywhere_and_for_ever(munged_pair: tuple[Munged, Munged], branches: list[Branch]) -> None:
     here, there = branches
     seen = [sign(speak(munged_pair[0]), ASKED) for _ in range(3)]
-    for authorization in seen:
-        assert here.ask(authorization)[0] == 200
+    for each in seen:
+        assert here.ask(each)[0] == 200
     used = (401, "this credential was used before")
     assert here.ask(seen[0]) == used, "munged's own memory says so"
     assert there.ask(seen[0]) == used, "the other munged has never seen it: the shared table says so"
@@ -425,29 +425,29 @@ def test_of_two_servers_asked_at_once_one_says_yes(munged: Munged, branches: lis
 
 
 def test_a_request_has_one_authorization() -> None:
-    assert credentials.authorization([(b"host", b"bank")]) is None
-    assert credentials.authorization([(b"host", b"bank"), (b"Authorization", b"Munge MUNGE:x:")]) == "Munge MUNGE:x:"
+    assert authorization([(b"host", b"bank")]) is None
+    assert authorization([(b"host", b"bank"), (b"Authorization", b"Munge MUNGE:x:")]) == "Munge MUNGE:x:"
     with pytest.raises(Unauthenticated, match="two Authorization headers"):
-        credentials.authorization([(b"authorization", b"Munge MUNGE:x:"), (b"authorization", b"Bearer fbk_x")])
+        authorization([(b"authorization", b"Munge MUNGE:x:"), (b"authorization", b"Bearer fbk_x")])
 
 
 def test_each_scheme_has_its_reader() -> None:
     token = new_secret()
-    assert credentials.scheme_of("munge MUNGE:x:") == credentials.MUNGE
-    assert credentials.read_munge("MUNGE MUNGE:x:") == b"MUNGE:x:"
-    assert credentials.scheme_of(f"bearer {token}") == credentials.BEARER
-    assert credentials.read_token(f"BEARER  {token}") == token
+    assert scheme_of("munge MUNGE:x:") == credentials.MUNGE
+    assert read_munge("MUNGE MUNGE:x:") == b"MUNGE:x:"
+    assert scheme_of(f"bearer {token}") == BEARER
+    assert read_token(f"BEARER  {token}") == token
     for header in ("", "Basic cm9vdDpyb290", "Mungex MUNGE:x:", token):
-        for read in (credentials.scheme_of, credentials.read_munge, credentials.read_token):
+        for read in (scheme_of, read_munge, read_token):
             with pytest.raises(Unauthenticated, match="not known here"):
                 read(header)
     with pytest.raises(Unauthenticated, match="not signed with Bearer"):
-        credentials.read_token("Munge MUNGE:x:")
+        read_token("Munge MUNGE:x:")
 
 
 @given(st.text(max_size=60))
 def test_no_header_breaks_the_readers(header: str) -> None:
-    for read in (credentials.scheme_of, credentials.read_munge, credentials.read_token):
+    for read in (scheme_of, read_munge, read_token):
         try:
             read(header)
         except Unauthenticated as no:
@@ -462,14 +462,14 @@ def test_tokens_are_random_and_known_when_seen() -> None:
     assert len(tokens) == 500
     for token in tokens:
         assert token.startswith("fbk_")
-        assert credentials.read_token(f"Bearer {token}") == token
+        assert read_token(f"Bearer {token}") == token
 
 
 def test_a_damaged_token_is_refused_and_not_repeated() -> None:
     token = new_secret()
     for wrong in (token[:-1], token + "A", token[4:], "fbk-" + token[4:], token.replace(token[7], "+"), token + " x", token + "\n"):
         with pytest.raises(Unauthenticated) as no:
-            credentials.read_token(f"Bearer {wrong}")
+            read_token(f"Bearer {wrong}")
         assert wrong not in f"{no.value.message}{no.value.remedy}"
 
 
@@ -479,49 +479,49 @@ def test_a_damaged_token_is_refused_and_not_repeated() -> None:
 def test_a_key_is_made_once_and_is_private(tmp_path: Path) -> None:
     path = tmp_path / "key"
     with pytest.raises(Unknown, match="no key"):
-        credentials.read_secret(path)
-    key = credentials.read_secret(path, create=True)
+        read_secret(path)
+    key = read_secret(path, create=True)
     assert len(key) == 32
     assert path.stat().st_mode & 0o777 == 0o600
-    assert credentials.read_secret(path) == credentials.read_secret(path, create=True) == key
+    assert read_secret(path) == read_secret(path, create=True) == key
     assert list(tmp_path.iterdir()) == [path], "nothing is left beside it"
 
 
 def test_makers_at_the_same_moment_get_the_same_key(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as threads:
-        assert len(set(threads.map(lambda _: credentials.read_secret(tmp_path / "key", create=True), range(16)))) == 1
+        assert len(set(threads.map(lambda _: read_secret(tmp_path / "key", create=True), range(16)))) == 1
     assert len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o610, 0o644, 0o666])
 def test_a_key_that_others_may_touch_is_refused(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "key"
-    credentials.read_secret(path, create=True)
+    read_secret(path, create=True)
     path.chmod(mode)
     with pytest.raises(Forbidden, match="others can read or change") as no:
-        credentials.read_secret(path, create=True)
+        read_secret(path, create=True)
     assert f"chmod 600 {path}" in (no.value.remedy or "")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_a_key_of_somebody_else_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "key"
-    credentials.read_secret(path, create=True)
+    read_secret(path, create=True)
     SOMEBODY.give(path)
     with pytest.raises(Forbidden):
-        credentials.read_secret(path)
+        read_secret(path)
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
-    credentials.read_secret(tmp_path / "key", create=True)
+    read_secret(tmp_path / "key", create=True)
     (tmp_path / "link").symlink_to(tmp_path / "key")
     (tmp_path / "folder").mkdir(mode=0o700)
     os.mkfifo(tmp_path / "pipe", 0o600)
     for name in ("link", "folder", "pipe"):
         with pytest.raises(Forbidden):
-            credentials.read_secret(tmp_path / name)
+            read_secret(tmp_path / name)
     with pytest.raises(Unknown):
-        credentials.read_secret(tmp_path / "nowhere" / "key", create=True)
+        read_secret(tmp_path / "nowhere" / "key", create=True)
 
 
 @pytest.mark.parametrize("text", ["", "secret\n", "0" * 63, "0" * 65, "0" * 64 + "\n\n", "G" * 64, "é" * 32])
@@ -530,7 +530,7 @@ def test_a_damaged_key_is_never_used(tmp_path: Path, text: str) -> None:
     path.touch(mode=0o600)
     path.write_text(text)
     with pytest.raises(Corrupt, match="holds no key"):
-        credentials.read_secret(path, create=True)
+        read_secret(path, create=True)
     assert path.read_text() == text, "and never overwritten"
 
 

@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 
 from fairbank.rest.app import ROUTES, document
-from fairbank.rest.bodies.requests import LIMIT_MAX_SECONDS, REPORTS_MAX
-from fairbank.service import runs
 from tests.rest.world import MEMBER, World
 
 STATIC = Path(str(files("fairbank.rest"))) / "static"
@@ -82,11 +80,6 @@ def test_every_reference_leads_somewhere() -> None:
 )
 def test_what_is_sent_may_have_no_other_fields(name: str) -> None:
     assert document()["components"]["schemas"][name]["additionalProperties"] is False
-
-
-def test_bodies_and_service_agree_on_their_bounds() -> None:
-    """The shapes may not import the service, so these stand twice."""
-    assert (REPORTS_MAX, LIMIT_MAX_SECONDS) == (runs.REPORTS_MAX, runs.LIMIT_MAX_SECONDS)
 
 
 # --- the page ---

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.bank.entry import Kind
-from fairbank.rest.credentials import CHALLENGE
+from fairbank.rest.authorization import CHALLENGE
 from fairbank.rest.peers import groups_of
 from fairbank.store.contract import Reader
 from fairbank.store.memory import MemoryStore

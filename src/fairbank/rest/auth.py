@@ -18,6 +18,7 @@ from fairbank.bank.project import Role
 from fairbank.bank.wish import Asked, Note
 from fairbank.rest import credentials
 from fairbank.rest.asking import Asking
+from fairbank.rest.authorization import BEARER, authorization, read_munge, read_token, scheme_of
 from fairbank.rest.house import House
 from fairbank.rest.peers import peer_of
 from fairbank.service.askers import FULL, Asker, asker_of
@@ -59,15 +60,15 @@ class Doorkeeper:
             request.scope["user"] = await sync_to_thread(self._acting, signed_in, named, request.method, request.scope["path"])
 
     async def _signed_in(self, request: Asking) -> SignedIn:
-        header = credentials.authorization(request.scope["headers"])
+        header = authorization(request.scope["headers"])
         if header is None:
             peer = peer_of(request.scope)
             if peer is None:
                 raise Unauthenticated("nobody signed in", remedy=_HOW)
             return SignedIn(peer.uid)
-        if credentials.scheme_of(header) == credentials.BEARER:
-            return await sync_to_thread(self._by_token, credentials.read_token(header))
-        return SignedIn(await self._by_munge(request, credentials.read_munge(header)))
+        if scheme_of(header) == BEARER:
+            return await sync_to_thread(self._by_token, read_token(header))
+        return SignedIn(await self._by_munge(request, read_munge(header)))
 
     def _by_token(self, secret: str) -> SignedIn:
         token = self._house.tokens.find(secret)

@@ -1,10 +1,6 @@
-"""What proves who asks: a MUNGE credential bound to one request, or an opaque token. Both travel in `Authorization`.
+"""A MUNGE credential bound to one request, to one server, for one time: its payload is the statement of the request.
 
-    Authorization: Munge MUNGE:AwQFAA...:     its payload is the statement of this very request
-    Authorization: Bearer fbk_Zk3v...         good until it expires or is taken back
-
-One header for both, so that no request carries two identities. The statement is eight lines without a newline at the end,
-so that a shell script can make one with printf, sha256sum and munge:
+The statement is eight lines without a newline at the end, so that a shell script can make one with printf, sha256sum and munge:
 
     fairbank request 1
     POST
@@ -21,21 +17,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable
-from contextlib import suppress
-from stat import S_ISREG
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from fairbank.rest.munge import Decoded, Munge
-from fairbank.values import ids
 from fairbank.values.time import Clock, Instant
-from fairbank.values.trouble import Corrupt, Forbidden, Malformed, Unauthenticated, Unknown
+from fairbank.values.trouble import Malformed, Unauthenticated
 
-if TYPE_CHECKING:
-    from pathlib import Path  # for its name only: the everyday command comes through here
-
-MUNGE, BEARER = "Munge", "Bearer"
-CHALLENGE = f"{MUNGE}, {BEARER}"  # for WWW-Authenticate in every 401
+MUNGE = "Munge"
 
 TTL_SECONDS = 300  # munged's own default
 SKEW_SECONDS = 60
@@ -152,102 +140,3 @@ class MungeDoor:
 def sign(munge: Munge, asked: Asked) -> str:
     """The client's `Authorization` for one request, good once."""
     return f"{MUNGE} {munge.encode(statement(asked, new_nonce())).decode('ascii')}"
-
-
-def authorization(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """The one `Authorization` among raw headers, if any. Raises Unauthenticated for two: nobody guesses which one counts."""
-    found = [value for name, value in headers if name.lower() == b"authorization"]
-    if len(found) > 1:
-        raise Unauthenticated("the request has two Authorization headers", remedy="send one")
-    return found[0].decode("latin-1") if found else None
-
-
-def scheme_of(header: str) -> str:
-    """MUNGE or BEARER: which of `read_munge` and `read_token` reads this header. Raises Unauthenticated."""
-    word = header.partition(" ")[0].lower()
-    for scheme in (MUNGE, BEARER):
-        if word == scheme.lower():
-            return scheme
-    raise Unauthenticated("this way of signing in is not known here", remedy=f"Authorization: {MUNGE} ... or {BEARER} ...")
-
-
-def read_munge(header: str) -> bytes:
-    """The credential in `Authorization: Munge ...`. Raises Unauthenticated."""
-    return _after(MUNGE, header).encode("ascii", "replace")
-
-
-def read_token(header: str) -> str:
-    """The token in `Authorization: Bearer fbk_...`. Raises Unauthenticated; never repeats the token."""
-    token = _after(BEARER, header)
-    if not _TOKEN.fullmatch(token):
-        raise Unauthenticated("this is not a token of Fairbank", remedy=f"a token starts with {ids.BEARER_MARK} and is sent whole")
-    return token
-
-
-def _after(scheme: str, header: str) -> str:
-    if scheme_of(header) != scheme:
-        raise Unauthenticated(f"the request is not signed with {scheme}", remedy=f"Authorization: {scheme} ...")
-    return header[len(scheme) :].strip(" ")
-
-
-# What a token looks like. What it is worth is for `service.tokens` to say, which makes and keeps them.
-
-_TOKEN = re.compile(ids.BEARER_MARK + "[A-Za-z0-9_-]{43}")
-
-
-# The key of the digests.
-
-_KEY_BYTES = 32
-
-
-def read_secret(path: Path, *, create: bool = False) -> bytes:
-    """The key kept in a file, made there first when `create` allows.
-
-    Raises Unknown without a file, Forbidden when others may read or replace it, Corrupt when it holds no key.
-    """
-    try:
-        if create and not path.exists():
-            _make_private(path, os.urandom(_KEY_BYTES).hex() + "\n")
-        return _read_private(path)
-    except FileNotFoundError as missing:
-        raise Unknown(f"there is no key in {path}", field="secret", remedy="make one with: fairbank init") from missing
-    except OSError as bad:
-        raise Forbidden(
-            f"the key in {path} cannot be used: {bad.strerror}", field="secret", remedy="make it a plain file of the bank's user"
-        ) from bad
-
-
-def _read_private(path: Path) -> bytes:
-    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        kept, text = os.fstat(file), os.read(file, 2 * _KEY_BYTES + 2)
-    finally:
-        os.close(file)
-    if not S_ISREG(kept.st_mode) or kept.st_uid not in (0, os.geteuid()) or kept.st_mode & 0o077:
-        raise Forbidden(
-            f"others can read or change the key in {path}", field="secret", remedy=f"chown it to the bank's user; chmod 600 {path}"
-        )
-    if not re.fullmatch(rb"[0-9a-f]{%d}\n?" % (2 * _KEY_BYTES), text):
-        raise Corrupt(
-            f"{path} holds no key", field="secret", remedy=f"one line of {2 * _KEY_BYTES} hexadecimal digits; restore it from a backup"
-        )
-    return bytes.fromhex(text.decode("ascii"))
-
-
-def _make_private(path: Path, text: str) -> None:
-    """Write aside, then link: whoever looks sees no file or a whole one, and of two makers one wins."""
-    aside = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
-    try:
-        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileExistsError):
-            os.link(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -27,14 +27,12 @@ from fairbank.service.memberships import Memberships
 from fairbank.service.rights import Do, demand, demand_cluster
 from fairbank.store.contract import Store
 from fairbank.values import ids
-from fairbank.values.time import LAST_INSTANT, Clock, Instant
+from fairbank.values.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Clock, Instant
 from fairbank.values.tres import billing
 from fairbank.values.trouble import Malformed, Trouble, Unknown
 from fairbank.values.units import AMOUNT_MAX, SuMinutes
 
-REPORTS_MAX = 1_000
 _UNPAID = (Reason.OVERDRAWN, Reason.CAPPED, Reason.NO_ALLOCATION, Reason.FROZEN, Reason.UNKNOWN_PROJECT)
-LIMIT_MAX_SECONDS = 10 * 366 * 86_400
 
 Prepared = Asked | Trouble
 

@@ -12,11 +12,10 @@ from typing import Annotated, Literal
 from msgspec import Meta, Raw, Struct
 
 from fairbank.values.ids import COMMENT_MAX, ID_MAX, JOB_ID_MAX, UID_MAX
-from fairbank.values.time import LAST_INSTANT
+from fairbank.values.time import LAST_INSTANT, LIMIT_MAX_SECONDS
 from fairbank.values.units import AMOUNT_MAX
 
 REPORTS_MAX = 1_000
-LIMIT_MAX_SECONDS = 10 * 366 * 86_400
 
 Id = Annotated[int, Meta(ge=1, le=ID_MAX)]
 Uid = Annotated[int, Meta(ge=0, le=UID_MAX, description="a Unix id")]

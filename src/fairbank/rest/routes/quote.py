@@ -8,11 +8,11 @@ from litestar.params import JSONBody
 from fairbank.cluster.job import JobRequest
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import QuoteCard, Single
-from fairbank.rest.bodies.requests import LIMIT_MAX_SECONDS, DescribedJob
+from fairbank.rest.bodies.requests import DescribedJob
 from fairbank.rest.verbs import writes
 from fairbank.rest.views import quote_card, single
 from fairbank.values import ids
-from fairbank.values.time import parse_duration
+from fairbank.values.time import LIMIT_MAX_SECONDS, parse_duration
 from fairbank.values.tres import parse_counts
 from fairbank.values.trouble import Malformed
 from fairbank.values.units import AMOUNT_MAX
