@@ -21,13 +21,15 @@ from fairbank.rest.house import House
 from fairbank.rest.openapi import describe, queries_of
 from fairbank.rest.problems import HANDLERS, allowed
 from fairbank.rest.queries import Queries
-from fairbank.rest.routes import activity, alloc, audit, docs, failure, health, job, project, quote, statement, token, usage
+from fairbank.rest.routes import activity, alloc, audit, docs, failure, granting, health, job, project, quote, statement, token, usage
 
 BODY_MAX = 4 * 1024 * 1024
 THREADS = 8
 
 ROUTES: tuple[HTTPRouteHandler, ...] = tuple(
-    route for noun in (health, project, alloc, statement, activity, job, failure, usage, quote, token, audit, docs) for route in noun.ROUTES
+    route
+    for noun in (health, project, alloc, granting, statement, activity, job, failure, usage, quote, token, audit, docs)
+    for route in noun.ROUTES
 )
 
 

@@ -45,7 +45,7 @@ def read_token(header: str) -> str:
     """The token in `Authorization: Bearer fbk_...`. Raises Unauthenticated; never repeats the token."""
     token = _after(BEARER, header)
     if not _TOKEN.fullmatch(token):
-        raise Unauthenticated("this is not a token of Fairbank", remedy=f"a token starts with {MARK} and is sent whole")
+        raise Unauthenticated("this is not a token of Fairbank", remedy=f"a token starts with {BEARER_MARK} and is sent whole")
     return token
 
 

@@ -52,6 +52,7 @@ _TAGS = {
 _TAG_OF = {word: tag for tag, (_, words) in _TAGS.items() for word in words}
 
 REF = "#/components/schemas/{name}"
+_MODULE = re.compile(rb"%s\.[a-z]+\." % re.escape(answers.__name__).encode())
 _REFERENCE = re.compile(r'"#/components/schemas/([^"]+)"')
 
 
@@ -73,7 +74,7 @@ def describe(routes: Sequence[HTTPRouteHandler]) -> dict[str, Any]:
     )
     unserved = Litestar(list(routes), request_class=Asking, openapi_config=config, logging_config=None)
     drawn = msgspec.json.encode(unserved.openapi_schema.to_schema())
-    document: dict[str, Any] = msgspec.json.decode(drawn.replace(f"{answers.__name__}.".encode(), b""))
+    document: dict[str, Any] = msgspec.json.decode(_MODULE.sub(b"", drawn))
     open_to_all = {str(route.operation_id) for route in routes if route.opt.get("open")}
     for path, item in document["paths"].items():
         for operation in item.values():

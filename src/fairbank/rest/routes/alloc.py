@@ -1,28 +1,18 @@
-"""Allocations: credit granted, moved and shown."""
+"""Allocations as they are: their sums, what is left, and who drew what."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from litestar import Response, patch, post, put
-from litestar.params import FromQuery, JSONBody, QueryParameter
+from litestar.params import FromQuery, QueryParameter
 
-from fairbank.bank.allocation import Allocation, AllocationEvent, AllocationState
+from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.query import AllocationQuery, Page
-from fairbank.bank.wish import Deposit, Open, SetCap, Transfer, Withdraw
-from fairbank.rest.answering import answer, done_of, new
 from fairbank.rest.asking import Asking
-from fairbank.rest.bodies.answers import AllocationRow, BalanceRow, DrawnRow, Granted, Listing, Single
-from fairbank.rest.bodies.requests import Movement, NewAllocation, NewCap, NewTerms, NewTransfer
-from fairbank.rest.params import PAGE, PROJECTS, ActiveAt, Key, Number, OneName, OnePage, Projects, UidNumber, checked_key, instant
-from fairbank.rest.verbs import AGAIN, again, reads, writes
+from fairbank.rest.bodies.answers import AllocationRow, BalanceRow, DrawnRow, Listing, Single
+from fairbank.rest.params import PAGE, PROJECTS, ActiveAt, Number, OneName, OnePage, Projects, instant
+from fairbank.rest.verbs import reads
 from fairbank.rest.views import allocation_row, balance_row, listing, next_after, single
-from fairbank.service.allocations import Terms
-from fairbank.service.rights import Do, demand
-from fairbank.values import ids
-from fairbank.values.time import Instant, parse_instant
-from fairbank.values.trouble import Malformed, Unknown
-from fairbank.values.units import SuMinutes
 
 InState = Annotated[Literal["active", "frozen", "ended"] | None, QueryParameter(name="state")]
 FILTERS = {"page": PAGE, "projects": PROJECTS}
@@ -87,7 +77,7 @@ def _next(page: Page, found: list[Allocation]) -> str | None:
 @reads("/alloc/{allocation:int}")
 def show_allocation(request: Asking, allocation: Number) -> Single[AllocationRow]:
     """One allocation with its sums."""
-    return _single(request, allocation)
+    return shown(request, allocation)
 
 
 @reads("/alloc/{allocation:int}/user", dependencies={"page": PAGE})
@@ -98,110 +88,10 @@ def list_users(request: Asking, allocation: Number, page: OnePage) -> Listing[Dr
     return listing("drawn", request.house.clock, rows, next_after(page, [each.uid for each in found]))
 
 
-# --- changing ---
-
-
-@writes(post, "/alloc", responses=again(Single[AllocationRow]))
-def open_allocation(request: Asking, data: JSONBody[NewAllocation], key: Key = None) -> Response[Single[AllocationRow]]:
-    """Grant a project credit on a resource for a period."""
-    demand(request.asker, Do.OPEN_ALLOCATION)  # before the project is looked for, so that nobody can ask which there are
-    wish = Open(
-        project=_project(request, data),
-        resource=ids.kind(data.resource),
-        category=ids.kind(data.category, field="category"),
-        start=parse_instant(data.start, field="start"),
-        end=parse_instant(data.end, field="end"),
-        shared=data.shared,
-        credit_limit=SuMinutes(data.credit_limit),
-        deposit=SuMinutes(data.amount),
-        key=checked_key(key),
-        comment=ids.reason(data.comment),
-    )
-    _check_period(wish.start, wish.end)
-    done = done_of(request.house.allocations.open(request.asker, wish))
-    return Response(_single(request, done.allocation or 0), status_code=200 if done.again else 201)
-
-
-def _check_period(start: Instant | None, end: Instant | None) -> None:
-    if start is not None and end is not None and end <= start:
-        raise Malformed("the allocation ends before it starts", field="end", remedy="an allocation is valid from start up to, without, end")
-
-
-def _project(request: Asking, data: JSONBody[NewAllocation]) -> int:
-    if (data.project is None) == (data.account is None):
-        raise Malformed("name the project once", field="project", remedy="send either project, its number, or account")
-    if data.project is not None:
-        return data.project
-    found = request.house.directory.by_account(ids.name(data.account or "", field="account"))
-    if found is None:
-        raise Unknown(
-            f"there is no project with the account {data.account}", field="account", remedy="enter it first: fairbank project create"
-        )
-    return found.id
-
-
-@writes(patch, "/alloc/{allocation:int}")
-def amend_allocation(request: Asking, allocation: Number, data: JSONBody[NewTerms], key: Key = None) -> Single[AllocationRow]:
-    """Change the terms of an allocation, or freeze, thaw, end or reopen it."""
-    terms = Terms(
-        start=None if data.start is None else parse_instant(data.start, field="start"),
-        end=None if data.end is None else parse_instant(data.end, field="end"),
-        shared=data.shared,
-        credit_limit=None if data.credit_limit is None else SuMinutes(data.credit_limit),
-        event=None if data.event is None else AllocationEvent(data.event),
-    )
-    if terms == Terms():
-        raise Malformed("nothing is to change", remedy="send start, end, credit_limit, shared or event")
-    _check_period(terms.start, terms.end)
-    done_of(request.house.allocations.amend(request.asker, allocation, terms, ids.reason(data.comment), checked_key(key)))
-    return _single(request, allocation)
-
-
-def _single(request: Asking, allocation: int) -> Single[AllocationRow]:
+def shown(request: Asking, allocation: int) -> Single[AllocationRow]:
+    """An allocation as it stands now. Raises Unknown."""
     found = request.house.allocations.get(request.asker, allocation)
     return single("allocation", request.house.clock, _row(request, found))
 
 
-@writes(put, "/alloc/{allocation:int}/cap/{uid:int}")
-def set_cap(request: Asking, allocation: Number, uid: UidNumber, data: JSONBody[NewCap]) -> Single[Granted]:
-    """Let a user draw at most so much in all from an allocation."""
-    cap = None if data.cap is None else SuMinutes(data.cap)
-    wish = SetCap(allocation=allocation, uid=uid, cap=cap, comment=None if data.comment is None else ids.comment(data.comment))
-    return answer(request.house.allocations.set_cap(request.asker, wish), request.house.clock)
-
-
-@writes(post, "/alloc/{allocation:int}/deposit", responses=AGAIN)
-def deposit(request: Asking, allocation: Number, data: JSONBody[Movement], key: Key = None) -> Response[Single[Granted]]:
-    """Put credit into an allocation."""
-    wish = Deposit(allocation=allocation, amount=SuMinutes(data.amount), key=checked_key(key), comment=ids.reason(data.comment))
-    return new(request.house.allocations.deposit(request.asker, wish), request.house.clock)
-
-
-@writes(post, "/alloc/{allocation:int}/withdraw", responses=AGAIN)
-def withdraw(request: Asking, allocation: Number, data: JSONBody[Movement], key: Key = None) -> Response[Single[Granted]]:
-    """Take unused credit out of an allocation."""
-    wish = Withdraw(allocation=allocation, amount=SuMinutes(data.amount), key=checked_key(key), comment=ids.reason(data.comment))
-    return new(request.house.allocations.withdraw(request.asker, wish), request.house.clock)
-
-
-@writes(post, "/alloc/{allocation:int}/transfer", responses=AGAIN)
-def transfer(request: Asking, allocation: Number, data: JSONBody[NewTransfer], key: Key = None) -> Response[Single[Granted]]:
-    """Move unused credit to another allocation of the same resource."""
-    wish = Transfer(
-        source=allocation, target=data.to, amount=SuMinutes(data.amount), key=checked_key(key), comment=ids.reason(data.comment)
-    )
-    return new(request.house.allocations.transfer(request.asker, wish), request.house.clock)
-
-
-ROUTES = (
-    list_allocations,
-    list_balances,
-    show_allocation,
-    list_users,
-    open_allocation,
-    amend_allocation,
-    set_cap,
-    deposit,
-    withdraw,
-    transfer,
-)
+ROUTES = (list_allocations, list_balances, show_allocation, list_users)

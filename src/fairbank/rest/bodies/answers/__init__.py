@@ -1,0 +1,53 @@
+"""What is answered, a file an object. Instants are text in UTC (`2026-11-21T07:30:12Z`)."""
+
+from __future__ import annotations
+
+from fairbank.rest.bodies.answers.activity import ActivityRow, CreditRow, DebitRow, PredebitRow
+from fairbank.rest.bodies.answers.alloc import AllocationRow, BalanceRow, DrawnRow
+from fairbank.rest.bodies.answers.audit import AuditAnswer, AuditCard, Head
+from fairbank.rest.bodies.answers.envelope import Granted, Listing, Problem, Refused, Single
+from fairbank.rest.bodies.answers.job import FailureRow, JobRow, ReportAnswer, Status
+from fairbank.rest.bodies.answers.project import MemberRow, ProjectCard, ProjectRow
+from fairbank.rest.bodies.answers.quote import QuoteCard, QuoteLine
+from fairbank.rest.bodies.answers.server import Health, Myself, RoleIn, RoleWord
+from fairbank.rest.bodies.answers.statement import EntryRow, StatementAnswer, StatementPage, Sums
+from fairbank.rest.bodies.answers.token import TokenCard, TokenRow
+from fairbank.rest.bodies.answers.usage import UsageRow
+
+__all__ = [
+    "ActivityRow",
+    "AllocationRow",
+    "AuditAnswer",
+    "AuditCard",
+    "BalanceRow",
+    "CreditRow",
+    "DebitRow",
+    "DrawnRow",
+    "EntryRow",
+    "FailureRow",
+    "Granted",
+    "Head",
+    "Health",
+    "JobRow",
+    "Listing",
+    "MemberRow",
+    "Myself",
+    "PredebitRow",
+    "Problem",
+    "ProjectCard",
+    "ProjectRow",
+    "QuoteCard",
+    "QuoteLine",
+    "Refused",
+    "ReportAnswer",
+    "RoleIn",
+    "RoleWord",
+    "Single",
+    "StatementAnswer",
+    "StatementPage",
+    "Status",
+    "Sums",
+    "TokenCard",
+    "TokenRow",
+    "UsageRow",
+]

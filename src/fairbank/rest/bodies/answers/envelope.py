@@ -1,0 +1,64 @@
+"""The shapes around all answers, and what is told when something goes wrong."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+T = TypeVar("T")
+
+
+class Refused(Struct, frozen=True, kw_only=True):
+    """A no of the bank with its figures. `entry` is where it is kept, if it is."""
+
+    reason: str
+    asked: int
+    available: int
+    shortfall: int
+    allocation: int | None
+    project: int | None
+    resource: str | None
+    owner: int | None
+    run: str | None
+    entry: int | None
+    remedies: list[str]
+
+
+class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What went wrong, with the field concerned and what to do about it (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    field: str | None = None
+    remedy: str | None = None
+    refusal: Refused | None = None
+
+
+class Listing(Struct, Generic[T], frozen=True, kw_only=True):
+    """A page of a list; `next` goes into `after` for the next page, null when there is none."""
+
+    schema: str
+    as_of: str
+    data: list[T]
+    next: str | None = None
+
+
+class Single(Struct, Generic[T], frozen=True, kw_only=True):
+    schema: str
+    as_of: str
+    data: T
+
+
+class Granted(Struct, frozen=True, kw_only=True):
+    """A wish that was granted: the entry that says so and the figures after it. `again`: it was granted before, by that entry."""
+
+    entry: int
+    amount: int
+    allocation: int | None
+    run: int | None
+    available: int
+    written_off: int = 0
+    again: bool = False

@@ -1,0 +1,73 @@
+"""Runs, what came of reports about them, and jobs that were refused."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from fairbank.rest.bodies.answers.envelope import Granted, Refused
+
+Status = Literal["executing", "completed"]
+
+
+class JobRow(Struct, frozen=True, kw_only=True):
+    """A run in the books; `status` is HADM's word for its state. `set_by` is the entry that set its hold as it is, or closed it."""
+
+    id: int
+    cluster: str
+    job_id: int
+    submitted: str
+    restart: int
+    allocation: int
+    account: str
+    owner_uid: int
+    partition: str
+    state: Literal["held", "charged", "released", "lapsed"]
+    status: Status
+    held: int
+    charged: int
+    refunded: int
+    written_off: int
+    start: str
+    until: str
+    ended: str | None
+    outcome: str | None
+    elapsed: int | None
+    set_by: int
+
+
+class ReportAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What came of one report of many: granted (200, 201), refused (402, 404, 409) or not understood (400, 403, 404)."""
+
+    status: int
+    granted: Granted | None = None
+    detail: str | None = None
+    field: str | None = None
+    remedy: str | None = None
+    refusal: Refused | None = None
+
+
+class FailureRow(Struct, frozen=True, kw_only=True):
+    """A job the bank said no to, with the figures and what would help.
+
+    HADM's schema 6: activity_id is `id`, allocation_id `allocation`, amount `asked`; `comments` are the job's, else the reason in words.
+    """
+
+    id: int
+    at: str
+    allocation: int | None
+    project: int | None
+    account: str | None
+    resource: str | None
+    owner_uid: int | None
+    cluster: str | None
+    job_id: int | None
+    run: str | None
+    reason: str
+    detail: str
+    comments: str
+    asked: int
+    available: int
+    shortfall: int
+    remedies: list[str]

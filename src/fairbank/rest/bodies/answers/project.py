@@ -1,0 +1,26 @@
+"""Projects and their members."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from fairbank.rest.bodies.answers.server import RoleWord
+
+
+class MemberRow(Struct, frozen=True, kw_only=True):
+    uid: int
+    role: RoleWord
+
+
+class ProjectRow(Struct, frozen=True, kw_only=True):
+    """A project. HADM's schema 1: project_id is `id`."""
+
+    id: int
+    gname: str
+    gid: int
+    account: str
+    parent: int | None
+
+
+class ProjectCard(ProjectRow, frozen=True, kw_only=True):
+    members: list[MemberRow]

@@ -1,0 +1,51 @@
+"""The journal of one allocation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from fairbank.rest.bodies.answers.alloc import AllocationRow
+
+
+class Sums(Struct, frozen=True, kw_only=True):
+    deposited: int = 0
+    charged: int = 0
+    held: int = 0
+    credit_limit: int = 0
+    available: int = 0
+
+
+class EntryRow(Sums, frozen=True, kw_only=True):
+    """An entry of the journal with the sums after it."""
+
+    id: int
+    seq: int
+    at: str
+    kind: str
+    amount: int
+    run: int | None
+    cluster: str | None
+    job_id: int | None
+    owner_uid: int | None
+    actor: int
+    acting_as: int | None
+    comment: str | None
+    details: dict[str, Any] | None
+
+
+class StatementPage(Struct, frozen=True, kw_only=True):
+    allocation: AllocationRow
+    opening: Sums
+    entries: list[EntryRow]
+    closing: Sums
+
+
+class StatementAnswer(Struct, frozen=True, kw_only=True):
+    """`next` goes into `after` for the next page."""
+
+    schema: str
+    as_of: str
+    data: StatementPage
+    next: str | None = None

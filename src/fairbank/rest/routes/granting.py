@@ -1,0 +1,112 @@
+"""Allocations changed: credit granted, moved, taken back, capped."""
+
+from __future__ import annotations
+
+from litestar import Response, patch, post, put
+from litestar.params import JSONBody
+
+from fairbank.bank.allocation import AllocationEvent
+from fairbank.bank.wish import Deposit, Open, SetCap, Transfer, Withdraw
+from fairbank.rest.answering import answer, done_of, new
+from fairbank.rest.asking import Asking
+from fairbank.rest.bodies.answers import AllocationRow, Granted, Single
+from fairbank.rest.bodies.requests import Movement, NewAllocation, NewCap, NewTerms, NewTransfer
+from fairbank.rest.params import Key, Number, UidNumber, checked_key
+from fairbank.rest.routes.alloc import shown
+from fairbank.rest.verbs import AGAIN, again, writes
+from fairbank.service.allocations import Terms
+from fairbank.service.rights import Do, demand
+from fairbank.values import ids
+from fairbank.values.time import Instant, parse_instant
+from fairbank.values.trouble import Malformed, Unknown
+from fairbank.values.units import SuMinutes
+
+
+@writes(post, "/alloc", responses=again(Single[AllocationRow]))
+def open_allocation(request: Asking, data: JSONBody[NewAllocation], key: Key = None) -> Response[Single[AllocationRow]]:
+    """Grant a project credit on a resource for a period."""
+    demand(request.asker, Do.OPEN_ALLOCATION)  # before the project is looked for, so that nobody can ask which there are
+    wish = Open(
+        project=_project(request, data),
+        resource=ids.kind(data.resource),
+        category=ids.kind(data.category, field="category"),
+        start=parse_instant(data.start, field="start"),
+        end=parse_instant(data.end, field="end"),
+        shared=data.shared,
+        credit_limit=SuMinutes(data.credit_limit),
+        deposit=SuMinutes(data.amount),
+        key=checked_key(key),
+        comment=ids.reason(data.comment),
+    )
+    _check_period(wish.start, wish.end)
+    done = done_of(request.house.allocations.open(request.asker, wish))
+    return Response(shown(request, done.allocation or 0), status_code=200 if done.again else 201)
+
+
+def _check_period(start: Instant | None, end: Instant | None) -> None:
+    if start is not None and end is not None and end <= start:
+        raise Malformed("the allocation ends before it starts", field="end", remedy="an allocation is valid from start up to, without, end")
+
+
+def _project(request: Asking, data: JSONBody[NewAllocation]) -> int:
+    if (data.project is None) == (data.account is None):
+        raise Malformed("name the project once", field="project", remedy="send either project, its number, or account")
+    if data.project is not None:
+        return data.project
+    found = request.house.directory.by_account(ids.name(data.account or "", field="account"))
+    if found is None:
+        raise Unknown(
+            f"there is no project with the account {data.account}", field="account", remedy="enter it first: fairbank project create"
+        )
+    return found.id
+
+
+@writes(patch, "/alloc/{allocation:int}")
+def amend_allocation(request: Asking, allocation: Number, data: JSONBody[NewTerms], key: Key = None) -> Single[AllocationRow]:
+    """Change the terms of an allocation, or freeze, thaw, end or reopen it."""
+    terms = Terms(
+        start=None if data.start is None else parse_instant(data.start, field="start"),
+        end=None if data.end is None else parse_instant(data.end, field="end"),
+        shared=data.shared,
+        credit_limit=None if data.credit_limit is None else SuMinutes(data.credit_limit),
+        event=None if data.event is None else AllocationEvent(data.event),
+    )
+    if terms == Terms():
+        raise Malformed("nothing is to change", remedy="send start, end, credit_limit, shared or event")
+    _check_period(terms.start, terms.end)
+    done_of(request.house.allocations.amend(request.asker, allocation, terms, ids.reason(data.comment), checked_key(key)))
+    return shown(request, allocation)
+
+
+@writes(put, "/alloc/{allocation:int}/cap/{uid:int}")
+def set_cap(request: Asking, allocation: Number, uid: UidNumber, data: JSONBody[NewCap]) -> Single[Granted]:
+    """Let a user draw at most so much in all from an allocation."""
+    cap = None if data.cap is None else SuMinutes(data.cap)
+    wish = SetCap(allocation=allocation, uid=uid, cap=cap, comment=None if data.comment is None else ids.comment(data.comment))
+    return answer(request.house.allocations.set_cap(request.asker, wish), request.house.clock)
+
+
+@writes(post, "/alloc/{allocation:int}/deposit", responses=AGAIN)
+def deposit(request: Asking, allocation: Number, data: JSONBody[Movement], key: Key = None) -> Response[Single[Granted]]:
+    """Put credit into an allocation."""
+    wish = Deposit(allocation=allocation, amount=SuMinutes(data.amount), key=checked_key(key), comment=ids.reason(data.comment))
+    return new(request.house.allocations.deposit(request.asker, wish), request.house.clock)
+
+
+@writes(post, "/alloc/{allocation:int}/withdraw", responses=AGAIN)
+def withdraw(request: Asking, allocation: Number, data: JSONBody[Movement], key: Key = None) -> Response[Single[Granted]]:
+    """Take unused credit out of an allocation."""
+    wish = Withdraw(allocation=allocation, amount=SuMinutes(data.amount), key=checked_key(key), comment=ids.reason(data.comment))
+    return new(request.house.allocations.withdraw(request.asker, wish), request.house.clock)
+
+
+@writes(post, "/alloc/{allocation:int}/transfer", responses=AGAIN)
+def transfer(request: Asking, allocation: Number, data: JSONBody[NewTransfer], key: Key = None) -> Response[Single[Granted]]:
+    """Move unused credit to another allocation of the same resource."""
+    wish = Transfer(
+        source=allocation, target=data.to, amount=SuMinutes(data.amount), key=checked_key(key), comment=ids.reason(data.comment)
+    )
+    return new(request.house.allocations.transfer(request.asker, wish), request.house.clock)
+
+
+ROUTES = (open_allocation, amend_allocation, set_cap, deposit, withdraw, transfer)
