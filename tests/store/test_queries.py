@@ -65,13 +65,18 @@ def test_sqlite_finds_every_row_by_its_key(file_place: Place, name: str) -> None
     assert not [line for line in plan if line.startswith("SCAN") and "VIRTUAL TABLE" not in line and "json_each" not in line]
 
 
-def plan_of(store: SqliteStore, asked: Select[Any]) -> list[str]:
+def plan_of(store: SqliteStore, asked: Select[Any], **values: int) -> list[str]:
     """How SQLite carries out a question, with its values bound as they are in life."""
     with store.reading() as reader:
         connection = reader._connection  # type: ignore[attr-defined]
         compiled = asked.compile(dialect=connection.dialect)
-        values = tuple(compiled.params[name] for name in compiled.positiontup or ())
-        return [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}", values)]
+        bound = compiled.params | values
+        return [
+            row[3]
+            for row in connection.exec_driver_sql(
+                f"EXPLAIN QUERY PLAN {compiled}", tuple(bound[name] for name in compiled.positiontup or ())
+            )
+        ]
 
 
 EVERYTHING, MINE = Sight(everything=True), Sight(uid=1001)
@@ -100,8 +105,8 @@ def test_refusals_are_found_without_the_rest_of_the_journal(file_place: Place, a
 def test_time_cuts_a_book_by_looks_into_the_index(file_place: Place) -> None:
     store = SqliteStore(path_of(make_url(file_place.url)))
     plans = [
-        plan_of(store, selecting.statement(1, Instant(5), Instant(9), Page())),
-        plan_of(store, selecting.before(1, Instant(5))),
+        plan_of(store, selecting.statement(Page()), book=1, since=5, until=9),
+        plan_of(store, selecting.BEFORE, book=1, at=5),
     ]
     store.close()
     for plan in plans:

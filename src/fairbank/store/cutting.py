@@ -9,13 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlalchemy import CTE, BigInteger, ColumnElement, Select, case, cast, func, literal, literal_column, select
+from sqlalchemy import (
+    CTE,
+    BigInteger,
+    BindParameter,
+    ColumnElement,
+    ScalarSelect,
+    bindparam,
+    case,
+    cast,
+    func,
+    literal,
+    literal_column,
+    select,
+)
 
 from fairbank.store.schema import journal
 from fairbank.values.time import Instant
 
 FIRST_STEP = 1 << 40  # more entries than any book will have
 _ZERO = literal_column("0", BigInteger)
+BOOK: BindParameter[int] = bindparam("book", type_=BigInteger)
 
 
 def cut(made_at: Callable[[int], int | None], at: Instant) -> int:
@@ -32,27 +46,30 @@ def cut(made_at: Callable[[int], int | None], at: Instant) -> int:
     return place
 
 
-def cut_in_sql(book: int, at: Instant, name: str) -> Select[int]:
-    """The same as one statement: each look is one search in the index of (book, seq). `name` tells two cuts of one statement apart."""
-    steps = _start(book, at, name)
-    there = journal.alias(f"{name}_entry")
+def cut_in_sql(at: str) -> ScalarSelect[int]:
+    """The same in SQL: each look is one search in the index of (book, seq).
+
+    The statement is carried out with `book` and with an instant under the name `at`. It is long: build it once.
+    """
+    steps = _start(at)
+    there = journal.alias(f"{at}_entry")
     made_before = (
         select(literal(1))
-        .where(there.c.book == book, there.c.seq == steps.c.place + steps.c.step, there.c.at < at)
+        .where(there.c.book == BOOK, there.c.seq == steps.c.place + steps.c.step, there.c.at < bindparam(at, type_=BigInteger))
         .correlate(steps)
         .exists()
     )
     on = steps.c.place + case((made_before, steps.c.step), else_=_ZERO)
     steps = steps.union_all(select(on, steps.c.step // literal_column("2", BigInteger)).where(steps.c.step > _ZERO))
-    return select(func.coalesce(func.max(steps.c.place), _ZERO))
+    return select(func.coalesce(func.max(steps.c.place), _ZERO)).scalar_subquery()
 
 
-def _start(book: int, at: Instant, name: str) -> CTE:
+def _start(at: str) -> CTE:
     """No step at all when the book's first entry is not before the instant."""
     first = journal.alias()
-    begins_before = select(literal(1)).select_from(first).where(first.c.book == book, first.c.seq == 1, first.c.at < at).exists()
+    begins = (first.c.book == BOOK, first.c.seq == 1, first.c.at < bindparam(at, type_=BigInteger))
     columns = (_number(0).label("place"), _number(FIRST_STEP).label("step"))
-    return select(*columns).where(begins_before).cte(name, recursive=True)
+    return select(*columns).where(select(literal(1)).select_from(first).where(*begins).exists()).cte(f"{at}_cut", recursive=True)
 
 
 def _number(value: int) -> ColumnElement[int]:

@@ -87,10 +87,10 @@ class SqlReader:
         return self._all(selecting.refusals(query, page), entry_of)
 
     def statement(self, book: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
-        return self._all(selecting.statement(book, since, until, page), entry_of)
+        return self._all(selecting.statement(page), entry_of, book=book, since=since, until=until)
 
     def before(self, book: int, at: Instant) -> Entry | None:
-        return self._one(selecting.before(book, at), entry_of)
+        return self._one(selecting.BEFORE, entry_of, book=book, at=at)
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
         rows = self._connection.execute(selecting.usage(query, by, page)).all()
@@ -133,11 +133,11 @@ class SqlReader:
     def count_entries(self) -> int:
         return int(self._connection.execute(select(func.count()).select_from(schema.journal)).scalar_one())
 
-    def _all(self, found: Select[Any], value_of: Callable[[Row], T]) -> list[T]:
-        return [value_of(row) for row in self._connection.execute(found)]
+    def _all(self, found: Select[Any], value_of: Callable[[Row], T], **values: int) -> list[T]:
+        return [value_of(row) for row in self._connection.execute(found, values)]
 
-    def _one(self, found: Select[Any], value_of: Callable[[Row], T]) -> T | None:
-        row = self._connection.execute(found).first()
+    def _one(self, found: Select[Any], value_of: Callable[[Row], T], **values: int) -> T | None:
+        row = self._connection.execute(found, values).first()
         return None if row is None else value_of(row)
 
     def _stream(self, found: Select[Any], value_of: Callable[[Row], T]) -> Iterator[T]:

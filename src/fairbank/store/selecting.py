@@ -23,7 +23,7 @@ from fairbank.bank.query import (
 )
 from fairbank.bank.run import RunState
 from fairbank.cluster.job import COMPLETED
-from fairbank.store.cutting import cut_in_sql
+from fairbank.store.cutting import BOOK, cut_in_sql
 from fairbank.store.dialects import bytewise, fact
 from fairbank.store.schema import allocation, journal, member, project, run, token, user_sum
 from fairbank.store.usage import beyond, days_of
@@ -122,15 +122,13 @@ def _of_job(cluster: str | None, job_id: int | None) -> Condition:
     return and_(of_cluster, true() if job_id is None else run.like(f"%/{job_id}@%"))
 
 
-def statement(book: int, since: Instant, until: Instant, page: Page) -> Select[Any]:
-    j = journal.c
-    opening, closing = cut_in_sql(book, since, "opening").scalar_subquery(), cut_in_sql(book, until, "closing").scalar_subquery()
-    return _paged(select(journal).where(j.book == book, j.seq > opening, j.seq <= closing), j.seq, page)
+# Built once, for it takes long: carried out with `book`, `since` and `until`, or with `book` and `at`.
+_STATEMENT = select(journal).where(journal.c.book == BOOK, journal.c.seq > cut_in_sql("since"), journal.c.seq <= cut_in_sql("until"))
+BEFORE = select(journal).where(journal.c.book == BOOK, journal.c.seq == cut_in_sql("at"))
 
 
-def before(book: int, at: Instant) -> Select[Any]:
-    j = journal.c
-    return select(journal).where(j.book == book, j.seq == cut_in_sql(book, at, "place").scalar_subquery())
+def statement(page: Page) -> Select[Any]:
+    return _paged(_STATEMENT, journal.c.seq, page)
 
 
 def members(project: int, page: Page) -> Select[Any]:
