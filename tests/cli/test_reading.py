@@ -327,3 +327,10 @@ def test_over_the_network_with_munge(fairbank: Run, munged: Munged, surroundings
         wrong = fairbank("whoami", "--server", other.http)
         assert wrong.code == 4
         assert "server name" in wrong.err
+
+
+@pytest.mark.parametrize("words", ["usage", "statement 1", "jobs -a", "jobs --refused -a"])
+def test_a_period_that_ends_before_it_begins_is_wrong_usage(fairbank: Run, words: str) -> None:
+    said = fairbank(*words.split(), "-S", "2026-11-02", "-E", "2026-11-01")
+    assert said.code == 2
+    assert "ends before it begins" in said.err
