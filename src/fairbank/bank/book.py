@@ -100,6 +100,7 @@ class Book:
         return found
 
     def sums_of(self, allocation: int, uid: int) -> UserSums:
+        """What a user drew, and the cap; nothing and none for somebody who never drew."""
         return self.users.get((allocation, uid), NOBODY)
 
     # --- changes ---
@@ -185,10 +186,12 @@ class Book:
         self.runs[record.run] = record
 
     def put_user(self, allocation: int, uid: int, sums: UserSums) -> None:
+        """Set what a user drew, and the cap."""
         self.users[allocation, uid] = sums
         self.changed_users.add((allocation, uid))
 
     def put_project(self, project: Project) -> None:
+        """Add a project."""
         self.projects[project.id] = project
         self.new_projects.add(project.id)
 

@@ -63,6 +63,4 @@ def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
 
 def usable(allocation: Allocation, sums: UserSums) -> int:
     """What one user may still draw: what is left, within the user's cap; nothing while frozen."""
-    if allocation.state is not AllocationState.ACTIVE:
-        return 0
-    return allocation.available if sums.cap is None else min(allocation.available, sums.cap - sums.charged - sums.held)
+    return sums.within(allocation.available) if allocation.state is AllocationState.ACTIVE else 0

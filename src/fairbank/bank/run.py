@@ -73,3 +73,7 @@ class UserSums(msgspec.Struct, frozen=True):
     charged: SuMinutes = SuMinutes(0)
     held: SuMinutes = SuMinutes(0)
     cap: SuMinutes | None = None
+
+    def within(self, available: int) -> int:
+        """How much of `available` the cap lets this user draw; negative where more is drawn already."""
+        return available if self.cap is None else min(available, self.cap - self.charged - self.held)

@@ -19,7 +19,9 @@ LAST_INSTANT = Instant(253_402_300_799)  # 9999-12-31T23:59:59Z: what every data
 class Clock(Protocol):
     """Only shells own one; rules take `now`."""
 
-    def now(self) -> Instant: ...
+    def now(self) -> Instant:
+        """The instant, cut to whole seconds."""
+        ...
 
 
 class StoppedClock:

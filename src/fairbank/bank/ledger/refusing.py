@@ -92,9 +92,8 @@ def without_key(asked: Asked) -> Asked:
 
 def _left(book: Book, allocation: Allocation, owner: int, reason: Reason) -> int:
     """What is left of whatever ran out: the user's cap, or the allocation."""
-    sums = book.sums_of(allocation.id, owner)
-    if reason is Reason.CAPPED and sums.cap is not None:
-        return max(0, min(allocation.available, sums.cap - sums.charged - sums.held))
+    if reason is Reason.CAPPED:
+        return max(0, book.sums_of(allocation.id, owner).within(allocation.available))
     return allocation.available
 
 
