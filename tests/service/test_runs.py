@@ -46,6 +46,7 @@ class Centre:
         project = self.ask(Found(gname=name, gid=10 * number, account=name, parent=parent))[0].project or 0
         opening = Open(project=project, resource="cpu", category="startup", start=NOW, end=END, shared=shared, deposit=SuMinutes(credit))
         self.ask(opening)
+        self.house.directory.refresh()  # as the server does that enters a project
 
     def hear(self, report: Report) -> Outcome:
         """The agent's report, judged. Raises what keeps it from being a wish."""
