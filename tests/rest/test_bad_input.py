@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.rest.app import BODY_MAX, document
+from fairbank.rest.app import document
+from fairbank.rest.asking import BODY_MAX
 from tests.rest.operations import operations
 from tests.rest.refused import JSON, WHY, refused
 from tests.rest.world import AGENT, DAY, MEMBER, NOW, PI, SUPERUSER, World, grant, report

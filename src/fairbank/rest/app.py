@@ -18,12 +18,12 @@ from fairbank.rest.asking import Asking
 from fairbank.rest.auth import Doorkeeper
 from fairbank.rest.desk import Desk
 from fairbank.rest.house import House
+from fairbank.rest.lane import Laned
 from fairbank.rest.openapi import describe, queries_of
 from fairbank.rest.problems import HANDLERS, allowed
 from fairbank.rest.queries import Queries
 from fairbank.rest.routes import activity, alloc, audit, docs, failure, granting, health, job, project, quote, statement, token, usage
 
-BODY_MAX = 4 * 1024 * 1024
 THREADS = 8
 
 ROUTES: tuple[HTTPRouteHandler, ...] = tuple(
@@ -39,7 +39,7 @@ def document() -> dict[str, Any]:
     return describe(ROUTES)
 
 
-def create_app(house: House, *, threads: int = THREADS) -> Litestar:
+def create_app(house: House, *, threads: int = THREADS) -> Laned:
     """The routes over `house`. At most `threads` requests are worked on at a time; the others wait their turn."""
     doorkeeper, queries = Doorkeeper(house), Queries(queries_of(document()))
 
@@ -57,12 +57,12 @@ def create_app(house: House, *, threads: int = THREADS) -> Litestar:
             loop.set_default_executor(workers)
             yield
 
-    return Litestar(
+    return Laned(
         list(ROUTES),
+        let_in=doorkeeper,
         before_request=before,
         exception_handlers=HANDLERS,
         request_class=Asking,
-        request_max_body_size=BODY_MAX,
         openapi_config=None,
         logging_config=None,
         debug=False,  # whatever the environment says: its pages show our insides

@@ -6,7 +6,8 @@ from typing import Any, cast
 
 from litestar import Request
 from litestar.datastructures import State
-from litestar.exceptions import HTTPException, InternalServerException
+from litestar.exceptions import HTTPException
+from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 
 from fairbank.rest.desk import Desk
 from fairbank.rest.house import House
@@ -14,6 +15,7 @@ from fairbank.rest.reading import read_json
 from fairbank.service.askers import Asker
 from fairbank.values.trouble import Malformed
 
+BODY_MAX = 4 * 1024 * 1024
 _JSON = (b"application/json", b'application/json; charset="utf-8"', b"application/json; charset=utf-8", b"application/json;charset=utf-8")
 
 
@@ -23,6 +25,8 @@ SENT = "fairbank.method"
 
 class Asking(Request[Asker, None, State]):
     """The framework's request, with our words."""
+
+    _whole: bytes | None = None
 
     @property
     def house(self) -> House:
@@ -44,10 +48,24 @@ class Asking(Request[Asker, None, State]):
 
     async def body(self) -> bytes:
         """The whole body. Raises Malformed when the client leaves in the middle of it; too large a body is answered with 413."""
-        try:
-            return await super().body()
-        except InternalServerException as gone:
-            raise Malformed("the request ended in the middle of its body", remedy="send it again, whole") from gone
+        if self._whole is None:
+            announced = next((int(value) for name, value in self.scope["headers"] if name == b"content-length"), 0)
+            self._whole = await self._read_all(announced)
+        return self._whole
+
+    async def _read_all(self, announced: int) -> bytes:
+        whole, more = bytearray(), True
+        while more:
+            if max(announced, len(whole)) > BODY_MAX:
+                raise RequestEntityTooLarge
+            event: Any = await self.receive()
+            if event["type"] != "http.request":
+                raise Malformed("the request ended in the middle of its body", remedy="send it again, whole")
+            whole += event.get("body", b"")
+            more = event.get("more_body", False)
+        if len(whole) > BODY_MAX:
+            raise RequestEntityTooLarge
+        return bytes(whole)
 
     async def json(self) -> Any:
         """The body as what the handler's `data` is annotated with. The framework calls this; it would itself take "5" for 5."""

@@ -22,6 +22,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._requests = Counter("fairbank_requests", "Requests answered", ("method", "route", "status"), registry=self.registry)
         self._seconds = Histogram("fairbank_request_seconds", "Time to the answer", ("route",), buckets=_SECONDS, registry=self.registry)
+        self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}  # looked up rather than found anew for each request
         self._batches = Histogram("fairbank_batch_wishes", "Wishes judged in one go", buckets=_WISHES, registry=self.registry)
         self._outcomes = Counter("fairbank_outcomes", "What came of wishes: granted, or why not", ("outcome",), registry=self.registry)
         self.waiting = Gauge("fairbank_wishes_waiting", "Wishes that wait to be judged", registry=self.registry)
@@ -29,8 +30,11 @@ class Metrics:
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """A request was answered; `route` is the template, so that no client can make up labels."""
-        self._requests.labels(method, route, status).inc()
-        self._seconds.labels(route).observe(seconds)
+        counted = self._answered.get((method, route, status))
+        if counted is None:
+            counted = self._answered[method, route, status] = (self._requests.labels(method, route, status), self._seconds.labels(route))
+        counted[0].inc()
+        counted[1].observe(seconds)
 
     def judged(self, outcomes: Sequence[Outcome]) -> None:
         """A batch was judged."""

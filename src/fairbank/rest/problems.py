@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
@@ -100,6 +100,10 @@ def malformed(error: ValidationError) -> Malformed:
     return Malformed(f"{path or 'the body'}: {in_words(said)}", field=path or None, remedy=_remedy(said))
 
 
+def missing_body() -> Malformed:
+    return Malformed("the body is missing", remedy=f"send a JSON object; {_DOCUMENTED}")
+
+
 def in_words(said: str) -> str:
     """msgspec's sentence without its type names: "expected a whole number, got text"."""
     words = re.sub(r"`(\w+)`", lambda match: _KINDS.get(match[1], match[1]), said)
@@ -185,7 +189,7 @@ def _bad_parameter(error: ValidationException) -> Malformed:
     field, said = str(first.get("key", "")), str(first.get("message", ""))
     field = _HEADERS.get(field, field)
     if field == "data":
-        return Malformed("the body is missing", remedy=f"send a JSON object; {_DOCUMENTED}")
+        return missing_body()
     return Malformed(f"{field}: {in_words(said)}", field=field, remedy=_remedy(said))
 
 
@@ -196,9 +200,15 @@ def _dashed(title: str) -> str:
     return title.replace(" ", "-")
 
 
-HANDLERS: ExceptionHandlersMap = {
+_ANSWERS: Mapping[type[Exception], Callable[[Request[Any, Any, Any], Any], Response[Problem]]] = {
     Trouble: _on_trouble,
     SaidNo: _on_refusal,
     HTTPException: _on_http,
     Exception: _on_anything,
 }
+HANDLERS = cast("ExceptionHandlersMap", _ANSWERS)
+
+
+def response_to(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
+    """What the framework would find in HANDLERS for this error."""
+    return next(answer for kind, answer in _ANSWERS.items() if isinstance(error, kind))(request, error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from threading import Lock
 
 from fairbank.bank.project import Project, line_of
@@ -11,13 +12,14 @@ from fairbank.values.time import Clock
 from fairbank.values.trouble import Unknown
 
 _FRESH_SECONDS = 5  # how long it may go unnoticed that the books were replaced by a backup; by themselves projects never change
+_MISSED_SECONDS = 1  # how long a project that another server has just entered may be unknown here
 
 
 class Directory:
     """Projects by number and by account. Safe to use from many threads: a refresh replaces the maps whole.
 
     An account that is not found is looked up again at most once a second: clients may ask for as many as they like that are
-    not there. So a project that another server has just entered may be unknown here for a second.
+    not there.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -40,10 +42,26 @@ class Directory:
         self._read_at = self._clock.now()
 
     def by_account(self, account: str) -> Project | None:
-        if account not in self._by_account or self._stale():
-            with self._reading:  # whoever comes meanwhile waits for what is read, and need not read again
-                if self._age() >= (_FRESH_SECONDS if account in self._by_account else 1):
-                    self.refresh()
+        self.look_for((account,))
+        return self.known(account)
+
+    def look_for(self, accounts: Collection[str]) -> None:
+        """Read the projects again where that may tell more of these accounts than is in memory."""
+        if self.knows(accounts):
+            return
+        with self._reading:  # whoever comes meanwhile waits for what is read, and need not read again
+            if self._age() >= (_FRESH_SECONDS if self._has(accounts) else _MISSED_SECONDS):
+                self.refresh()
+
+    def knows(self, accounts: Collection[str]) -> bool:
+        """Whether all these accounts are in memory, and were read lately."""
+        return not self._stale() and self._has(accounts)
+
+    def _has(self, accounts: Collection[str]) -> bool:
+        return all(each in self._by_account for each in accounts)
+
+    def known(self, account: str) -> Project | None:
+        """As it was read last, with no look at the books."""
         return self._by_account.get(account)
 
     def by_id(self, number: int) -> Project:

@@ -66,7 +66,16 @@ class Runs:
     # --- reports ---
 
     def prepare(self, asker: Asker, reports: Sequence[Report]) -> list[Prepared]:
-        """Each report as a wish, or as the trouble that keeps it from being one."""
+        """Each report as a wish, or as the trouble that keeps it from being one; after a look at the books where one is due."""
+        self._directory.look_for([each.account for each in reports])
+        return self.wishes(asker, reports)
+
+    def knows(self, reports: Sequence[Report]) -> bool:
+        """Whether `wishes` may be asked straight away: all accounts are known, and were read lately."""
+        return self._directory.knows([each.account for each in reports])
+
+    def wishes(self, asker: Asker, reports: Sequence[Report]) -> list[Prepared]:
+        """`prepare` without a look at the books: it never waits."""
         now = self._clock.now()
         prepared: list[Prepared] = []
         for report in reports:
@@ -95,7 +104,7 @@ class Runs:
                 raise Malformed("a report is a start, a change or an end", field="do")
 
     def _hold(self, report: Started, until: Instant) -> Hold:
-        project = self._directory.by_account(report.account)
+        project = self._directory.known(report.account)
         if project is None and self._counter.bank.policy.enforce:
             remedy = "enter the project first: fairbank project create"
             raise Unknown(f"there is no project with the account {report.account[:64]!r}", field="account", remedy=remedy)
@@ -119,7 +128,7 @@ class Runs:
 
     def _resolution(self, report: Ended) -> Charge | Release:
         _checked_seconds(report.elapsed_seconds, "elapsed")
-        project = self._directory.by_account(report.account)
+        project = self._directory.known(report.account)
         free = report.outcome in self._counter.bank.policy.free_states or not report.elapsed_seconds
         amount = SuMinutes(0) if free else self._price(report, report.elapsed_seconds)
         facts: _Facts = {

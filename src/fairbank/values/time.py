@@ -36,7 +36,7 @@ class StoppedClock:
 
 def iso(at: int) -> str:
     """`2026-11-21T07:30:12Z`."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{datetime.fromtimestamp(at, UTC).isoformat()[:19]}Z"
 
 
 _SECONDS = re.compile(r"@\d{1,12}|\d{9,12}", re.ASCII)  # fewer digits are a date that lacks its dashes

@@ -50,10 +50,10 @@ InState = Annotated[Literal["held", "charged", "released", "lapsed"] | None, Que
 # --- reports ---
 
 
-@writes(post, "/job", opt={"scope": "report"}, responses=AGAIN, sync_to_thread=None)
+@writes(post, "/job", opt={"scope": "report", "lane": True}, responses=AGAIN, sync_to_thread=None)
 async def report_run(request: Asking, data: JSONBody[AnyReport]) -> Response[Single[Granted]]:
     """A run is about to start, its time limit changed, or it ended."""
-    prepared = (await sync_to_thread(request.house.runs.prepare, request.asker, [report_of(data)]))[0]
+    prepared = (await _prepared(request, [report_of(data)]))[0]
     if isinstance(prepared, Trouble):
         raise prepared
     outcome = (await request.desk.ask([prepared]))[0]
@@ -63,13 +63,21 @@ async def report_run(request: Asking, data: JSONBody[AnyReport]) -> Response[Sin
     return new(outcome, request.house.clock)
 
 
-@writes(post, "/job/bulk", opt={"scope": "report"}, status_code=200, sync_to_thread=None)
+@writes(post, "/job/bulk", opt={"scope": "report", "lane": True}, status_code=200, sync_to_thread=None)
 async def report_runs(request: Asking, data: JSONBody[Reports]) -> Listing[ReportAnswer]:
     """Many reports, judged in order in one transaction; an answer for each, in their order."""
     prepared = await sync_to_thread(_prepare, request, data)
     outcomes = iter(await request.desk.ask([each for each in prepared if isinstance(each, Asked)]))
     rows = [_answer(next(outcomes) if isinstance(each, Asked) else each) for each in prepared]
     return listing("report", request.house.clock, rows)
+
+
+async def _prepared(request: Asking, reports: list[Report]) -> list[Asked | Trouble]:
+    """At once when no look at the books is needed, which is nearly always; else in a worker thread."""
+    runs = request.house.runs
+    if runs.knows(reports):
+        return runs.wishes(request.asker, reports)
+    return await sync_to_thread(runs.prepare, request.asker, reports)
 
 
 def _read(raw: msgspec.Raw) -> Report | Trouble:
