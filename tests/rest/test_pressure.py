@@ -284,3 +284,15 @@ def test_what_goes_wrong_at_the_counter_reaches_the_desk() -> None:
 
     with pytest.raises(Exception, match="the server is stopping"):
         asyncio.run(ask())
+
+
+def test_the_counter_goes_on_when_somebody_cannot_be_told(caplog: pytest.LogCaptureFixture) -> None:
+    counter = Counter(Bank(MemoryStore(), Policy()))
+
+    def gone(_: object) -> None:
+        raise RuntimeError("the event loop is closed")
+
+    counter.submit([_note("one")], gone)
+    assert len(counter.ask([_note("two")])) == 1
+    counter.close()
+    assert "an answer reached nobody" in caplog.text

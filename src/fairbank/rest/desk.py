@@ -5,28 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Future
-from typing import NamedTuple
+from functools import partial
 
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.wish import Asked
-from fairbank.service.counter import Counter
+from fairbank.service.counter import Came, Counter
 
-
-class _Answered(NamedTuple):
-    waiting: asyncio.Future[list[Outcome]]
-    done: Future[list[Outcome]]
+Waiting = asyncio.Future[list[Outcome]]
 
 
 class Desk:
     """The counter as a coroutine.
 
-    `asyncio.wrap_future` would wake the loop once for each future; under load a batch answers hundreds of them at a time.
+    Waking the loop for each answer would be dear: under load a batch has hundreds.
     """
 
     def __init__(self, counter: Counter, loop: asyncio.AbstractEventLoop) -> None:
         self._counter, self._loop = counter, loop
-        self._answered: deque[_Answered] = deque()
+        self._answered: deque[tuple[Waiting, Came]] = deque()
         self._woken = False
 
     async def ask(self, batch: Sequence[Asked]) -> list[Outcome]:
@@ -34,13 +30,13 @@ class Desk:
 
         Who stops waiting (a client that left) does not stop the wishes: what was handed in is carried out.
         """
-        waiting: asyncio.Future[list[Outcome]] = self._loop.create_future()
-        self._counter.submit(batch).add_done_callback(lambda done: self._put(_Answered(waiting, done)))
+        waiting: Waiting = self._loop.create_future()
+        self._counter.submit(batch, partial(self._put, waiting))
         return await waiting
 
-    def _put(self, answered: _Answered) -> None:
+    def _put(self, waiting: Waiting, came: Came) -> None:
         """In the counter's thread."""
-        self._answered.append(answered)
+        self._answered.append((waiting, came))
         if not self._woken:
             self._woken = True
             self._loop.call_soon_threadsafe(self._hand_out)
@@ -49,10 +45,10 @@ class Desk:
         """In the loop. The flag falls first: whatever is put after that wakes us again."""
         self._woken = False
         while self._answered:
-            waiting, done = self._answered.popleft()
+            waiting, came = self._answered.popleft()
             if waiting.done():
                 continue
-            if (error := done.exception()) is not None:
-                waiting.set_exception(error)
+            if isinstance(came, Exception):
+                waiting.set_exception(came)
             else:
-                waiting.set_result(done.result())
+                waiting.set_result(came)

@@ -19,7 +19,9 @@ from fairbank.values.trouble import Busy, Unreachable
 
 _log = logging.getLogger(__name__)
 
-Answers = Future[list[Outcome]]
+Came = list[Outcome] | Exception
+Told = Callable[[Came], None]
+"""Who handed a batch in is told what came of it: an answer for each wish, or why there is none. In the counter's thread, so be brief."""
 
 
 def _nobody(outcomes: Sequence[Outcome]) -> None:
@@ -33,7 +35,7 @@ class Counter:
         self.bank = bank
         self.room = room
         self.watch: Callable[[Sequence[Outcome]], None] = _nobody
-        self._waiting: deque[tuple[Sequence[Asked], Answers]] = deque()
+        self._waiting: deque[tuple[Sequence[Asked], Told]] = deque()
         self._count = 0
         self._closed = False
         self._changed = threading.Condition()
@@ -45,23 +47,32 @@ class Counter:
         """How many wishes wait to be judged."""
         return self._count
 
-    def submit(self, batch: Sequence[Asked]) -> Answers:
-        """Queue a batch; its answers come together. Raises Busy when there is no room."""
-        answers: Answers = Future()
-        answers.set_running_or_notify_cancel()  # what was handed in is not taken back: nobody could say whether it was carried out
+    def submit(self, batch: Sequence[Asked], told: Told) -> None:
+        """Queue a batch; its answers come together. Raises Busy when there is no room.
+
+        What was handed in is not taken back: nobody could say whether it was carried out.
+        """
         with self._changed:
             if self._closed:
                 raise Busy("the server is stopping")
             if self._count and self._count + len(batch) > self.room:
                 raise Busy(f"{self._count} wishes are waiting already")
-            self._waiting.append((batch, answers))
+            self._waiting.append((batch, told))
             self._count += len(batch)
             self._changed.notify()
-        return answers
 
     def ask(self, batch: Sequence[Asked]) -> list[Outcome]:
         """Queue a batch and wait for its answers."""
-        return self.submit(batch).result()
+        answers: Future[list[Outcome]] = Future()
+
+        def told(came: Came) -> None:
+            if isinstance(came, Exception):
+                answers.set_exception(came)
+            else:
+                answers.set_result(came)
+
+        self.submit(batch, told)
+        return answers.result()
 
     def close(self) -> None:
         """Answer what waits, then stop."""
@@ -86,12 +97,12 @@ class Counter:
         except Exception:  # noqa: BLE001  who only watches must not end the one thread that writes
             _log.exception("the counter's watcher failed")
 
-    def _take(self) -> list[tuple[Sequence[Asked], Answers]]:
+    def _take(self) -> list[tuple[Sequence[Asked], Told]]:
         """Whatever waits, up to BATCH_MAX wishes; empty when closed and done."""
         with self._changed:
             while not self._waiting and not self._closed:
                 self._changed.wait()
-            taken: list[tuple[Sequence[Asked], Answers]] = []
+            taken: list[tuple[Sequence[Asked], Told]] = []
             size = 0
             while self._waiting and (not taken or size + len(self._waiting[0][0]) <= BATCH_MAX):
                 taken.append(self._waiting.popleft())
@@ -100,20 +111,29 @@ class Counter:
         return taken
 
     @staticmethod
-    def _answer(taken: list[tuple[Sequence[Asked], Answers]], outcomes: list[Outcome]) -> None:
+    def _answer(taken: list[tuple[Sequence[Asked], Told]], outcomes: list[Outcome]) -> None:
         begin = 0
-        for batch, answers in taken:
-            answers.set_result(outcomes[begin : begin + len(batch)])
+        for batch, told in taken:
+            _say(told, outcomes[begin : begin + len(batch)])
             begin += len(batch)
 
-    def _apart(self, taken: list[tuple[Sequence[Asked], Answers]], error: Exception) -> None:
+    def _apart(self, taken: list[tuple[Sequence[Asked], Told]], error: Exception) -> None:
         """A batch failed: if that may lie at one wish, ask for each submission by itself, so that the others are served."""
         if isinstance(error, Unreachable) or len(taken) == 1:
-            for _, answers in taken:
-                answers.set_exception(error)
+            for _, told in taken:
+                _say(told, error)
             return
-        for batch, answers in taken:
+        for batch, told in taken:
             try:
-                answers.set_result(self.bank.ask(batch))
+                came: Came = self.bank.ask(batch)
             except Exception as own:  # noqa: BLE001 (as above)
-                answers.set_exception(own)
+                came = own
+            _say(told, came)
+
+
+def _say(told: Told, came: Came) -> None:
+    """Who is told may be gone, with their event loop; the counter must go on."""
+    try:
+        told(came)
+    except Exception:  # noqa: BLE001 (as above)
+        _log.exception("an answer reached nobody")

@@ -27,6 +27,7 @@ class Directory:
         self._by_id: dict[int, Project] = {}
         self._by_account: dict[str, Project] = {}
         self._parents: dict[int, int | None] = {}
+        self._lines: dict[int, tuple[int, ...]] = {}
         self._read_at = -_FRESH_SECONDS
         self._reading = Lock()
 
@@ -39,6 +40,7 @@ class Directory:
         self._by_id = {each.id: each for each in found}
         self._by_account = {each.account: each for each in found}
         self._parents = {each.id: each.parent for each in found}
+        self._lines = {each.id: line_of(each.id, self._parents) for each in found}
         self._read_at = self._clock.now()
 
     def by_account(self, account: str) -> Project | None:
@@ -75,7 +77,7 @@ class Directory:
 
     def line(self, project: Project) -> tuple[int, ...]:
         """The project and the parents whose shared credit it may draw on, nearest first."""
-        return line_of(project.id, self._parents)
+        return self._lines.get(project.id) or line_of(project.id, self._parents)
 
     def _stale(self) -> bool:
         return self._age() >= _FRESH_SECONDS
