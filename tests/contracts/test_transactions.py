@@ -124,6 +124,34 @@ def test_a_batch_that_is_not_written_has_changed_nothing(store: Store) -> None:
     assert contents(store) == before
 
 
+def test_what_was_left_out_and_what_was_said_stand_side_by_side(store: Store) -> None:
+    """In one batch: with and without a key, a comment, a cap, a hold before the charge."""
+    fill(store)
+    said = Deposit(allocation=1, amount=SuMinutes(10), key="d1", comment="said")
+    granted(
+        store, hold(1, 60), said, SetCap(allocation=1, uid=ALICE, cap=SuMinutes(500)), hold(2, 30, project=2, owner=BOB), late_charge(3, 7)
+    )
+    granted(store, charge(1, 55), Adjust(run=job(2), amount=SuMinutes(40), until=START))
+    with store.reading() as reader:
+        entries = {each.id: each for each in reader.scan_entries()}
+        assert [each.key for each in entries.values() if each.comment is not None] == ["d1"]
+        assert [entries[run.id].key for run in reader.scan_runs()] == [None, None, None]
+        assert {user.uid: user.sums.cap for user in reader.scan_users()} == {ALICE: 500, BOB: None}
+        assert [run.outcome for run in reader.scan_runs()] == ["COMPLETED", "COMPLETED", None]
+    assert not Audit(store).verify().findings
+
+
+def test_a_job_number_may_be_used_again(store: Store) -> None:
+    """On another cluster, after a requeue, after the numbers began anew: each is a run of its own."""
+    fill(store)
+    runs = [job(1), job(1)._replace(cluster="caviness"), job(1)._replace(restart=1), job(1)._replace(submitted=901)]
+    for run in runs:
+        granted(store, hold(1, 10, run=run))
+    granted(store, charge(1, 5, run=runs[1]))
+    with store.reading() as reader:
+        assert {each.run: each.state for each in reader.scan_runs()} == dict.fromkeys(runs, RunState.HELD) | {runs[1]: RunState.CHARGED}
+
+
 def test_a_key_is_remembered_by_later_transactions(store: Store) -> None:
     fill(store)
     (first,) = granted(store, Deposit(allocation=1, amount=SuMinutes(10), key="d1"))

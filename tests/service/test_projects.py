@@ -51,7 +51,7 @@ class Centre:
         """What `asker` gets who looked before `change` was carried out, and is judged after it."""
         with ThreadPoolExecutor(1) as pool:
             with self.store.transaction():
-                self.counter.submit([by_staff(change)])
+                self.counter.submit([by_staff(change)], lambda told: None)
                 wait_until(lambda: self.counter.waiting == 0, "the change is taken up")
                 asked = pool.submit(self.projects.set_member, asker, 1, uid, role)
                 wait_until(lambda: self.counter.waiting == 1, "the asker stands at the counter")

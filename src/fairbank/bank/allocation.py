@@ -46,7 +46,7 @@ def diagram() -> str:
     return "\n".join(["stateDiagram-v2", f"    [*] --> {_S.ACTIVE.value}", *edges])
 
 
-class Allocation(msgspec.Struct, frozen=True, kw_only=True):
+class Allocation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The terms of an allocation and the sums of its journal. Valid at `t` when start <= t < end.
 
     `overrun` is how far below zero policy ever let `available` go (usage that happened beyond what was left), so that

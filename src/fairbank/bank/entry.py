@@ -7,17 +7,17 @@ members, tokens, acting as another user, refusals that met no allocation.
 from __future__ import annotations
 
 import hashlib
-from enum import Enum
 
 import msgspec
 
 from fairbank.bank.allocation import NO_LINK
 from fairbank.values.time import Instant
+from fairbank.values.word import Word
 
 OFFICE = 0
 
 
-class Kind(Enum):
+class Kind(Word):
     """What an entry is about. The first group moves units, the second changes terms, the third only tells.
 
     A refusal is a job's; whatever else was asked under a key and refused is kept as declined, so that the key has its answer.
@@ -46,7 +46,7 @@ class Kind(Enum):
     NOTE = "note"
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One line of a book. `amount` is in SU-minutes; the five sums are those after the entry.
 
     `actor` did it, perhaps acting as `acting_as`; `owner` is the user a run belongs to; `run` the id of its record.

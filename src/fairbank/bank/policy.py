@@ -41,7 +41,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Split(cost, overrun=beyond)
 
 
-class Split(msgspec.Struct, frozen=True):
+class Split(msgspec.Struct, frozen=True, gc=False):
     """What of a cost is charged, what of that overruns the allocation, and what nobody pays."""
 
     charged: int

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
 
 import msgspec
 
 from fairbank.cluster.job import Run
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
+from fairbank.values.word import Word
 
 
-class RunState(Enum):
+class RunState(Word):
     HELD = "held"
     CHARGED = "charged"
     RELEASED = "released"
     LAPSED = "lapsed"
 
 
-class RunEvent(Enum):
+class RunEvent(Word):
     ADJUST = "adjust"
     CHARGE = "charge"
     RELEASE = "release"
@@ -40,7 +40,7 @@ NEXT: Mapping[tuple[RunState, RunEvent], RunState] = {
 }
 
 
-class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A run in the books. `id` is the journal entry that opened it; `held` is 0 once the hold is closed.
 
     `set_by` is the entry that set its hold as it is, or closed it: what is reported again is answered from there.
@@ -67,7 +67,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     elapsed_seconds: int | None = None
 
 
-class UserSums(msgspec.Struct, frozen=True):
+class UserSums(msgspec.Struct, frozen=True, gc=False):
     """What one user drew from one allocation, and how much of it that user may draw in all (None: no cap)."""
 
     charged: SuMinutes = SuMinutes(0)

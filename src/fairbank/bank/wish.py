@@ -13,7 +13,7 @@ from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
+class Wish(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="do"):
     """`key` makes a wish of one actor idempotent: the same again gets the same answer, another wish under it is a conflict.
 
     A wish that is found granted already (a run held before, said again without its key) leaves no entry, nor its key.
@@ -239,7 +239,7 @@ Request = (
 )
 
 
-class Asked(msgspec.Struct, frozen=True):
+class Asked(msgspec.Struct, frozen=True, gc=False):
     """A wish with who asks and when. `actor` is the authenticated user, perhaps acting as another.
 
     `said` is the fingerprint of the report that the wish was made from; None where the wish itself is what was said.

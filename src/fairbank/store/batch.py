@@ -19,6 +19,8 @@ from fairbank.store import schema
 from fairbank.store.rows import Row, allocation_row, entry_of, member_of, member_row, project_of, project_row, run_row, token_of, token_row
 
 _ID = attrgetter("id")
+_SUMS = attrgetter("id", "deposited", "charged", "held", "overrun", "seq", "link")
+_TERMS = attrgetter("start", "end", "state", "shared", "credit_limit")
 
 Columns = list[Sequence[Any]]
 """Rows, column by column."""
@@ -143,7 +145,7 @@ class SqlTransaction(ABC):
             self._insert(schema.allocation, [allocation_row(book.allocations[number]) for number in sorted(book.opened)])
 
     def _is_amended(self, number: int, book: Book) -> bool:
-        return _terms(self._loaded[number]) != _terms(book.allocations[number])
+        return bool(_TERMS(self._loaded[number]) != _TERMS(book.allocations[number]))
 
     @staticmethod
     def _named(number: int, book: Book) -> dict[str, Any]:
@@ -162,8 +164,7 @@ def columns(rows: Collection[Sequence[Any]], width: int) -> Columns:
 
 def changed_sums(book: Book) -> list[tuple[Any, ...]]:
     """What every entry of an allocation changes, after its number; like all that follows, in the order of the key."""
-    found = (book.allocations[number] for number in sorted(book.touched - book.opened))
-    return [(each.id, each.deposited, each.charged, each.held, each.overrun, each.seq, each.link) for each in found]
+    return [_SUMS(book.allocations[number]) for number in sorted(book.touched - book.opened)]
 
 
 def changed_users(book: Book) -> list[tuple[Any, ...]]:
@@ -184,7 +185,3 @@ def changed_runs(book: Book) -> list[tuple[Any, ...]]:
 def new_runs(book: Book) -> list[tuple[Any, ...]]:
     """Whole rows."""
     return [run_row(record) for record in sorted((book.runs[run] for run in book.new_runs), key=_ID)]
-
-
-def _terms(allocation: Allocation) -> tuple[Any, ...]:
-    return (allocation.start, allocation.end, allocation.state, allocation.shared, allocation.credit_limit)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -12,6 +13,7 @@ from fairbank.bank.allocation import Allocation
 from fairbank.bank.book import Book
 from fairbank.bank.needs import Needs
 from fairbank.bank.run import RunRecord
+from fairbank.cluster.job import Run
 from fairbank.store.batch import Columns, SqlTransaction, changed_runs, changed_sums, changed_users, columns, new_runs
 from fairbank.store.queries import queries
 from fairbank.store.rows import Row, allocation_of, entry_row, run_of
@@ -25,8 +27,10 @@ class SqliteTransaction(SqlTransaction):
     """A batch in one transaction that began with BEGIN IMMEDIATE: nobody else writes until it ends."""
 
     def _find(self, name: str, *wanted: Columns) -> Sequence[Row]:
-        tables = tuple(_encode(list(zip(*table, strict=True))).decode() for table in wanted)
-        rows: list[Row] = self._driver.execute(_SQL[name], tables).fetchall()
+        return self._rows(name, *(list(zip(*table, strict=True)) for table in wanted))
+
+    def _rows(self, name: str, *wanted: Collection[Any]) -> Sequence[Row]:
+        rows: list[Row] = self._driver.execute(_SQL[name], [_encode(each).decode() for each in wanted]).fetchall()
         return rows
 
     def _fresh(self, needs: Needs) -> tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]:
@@ -35,21 +39,45 @@ class SqliteTransaction(SqlTransaction):
 
     def _load(self, needs: Needs) -> tuple[list[Allocation], list[RunRecord]]:
         # Nothing can change between the two statements, so the runs may come first and say where they belong.
-        runs = [run_of(row) for row in self._find("runs", columns(needs.runs, 4))] if needs.runs else []
+        runs = self._runs(needs.runs) if needs.runs else []
         numbers = needs.allocations.union(each.allocation for each in runs)
         found = self._find("allocations", [list(numbers)], columns(needs.funds, 2))
         return [allocation_of(row) for row in found], runs
 
+    def _runs(self, wanted: set[Run]) -> list[RunRecord]:
+        found = map(run_of, self._rows("runs", {run.job_id for run in wanted}))
+        return [each for each in found if each.run in wanted]
+
     def _write_batch(self, book: Book) -> None:
-        self._each("write_sums", map(_number_last, changed_sums(book)))
-        self._each("write_users", changed_users(book))
-        self._each("write_changed_runs", map(_number_last, changed_runs(book)))
-        self._each("write_new_runs", new_runs(book))
-        self._each("write_entries", map(entry_row, book.entries))
+        self._each("write_sums", _number_last(columns(changed_sums(book), 7)))
+        self._each("write_users", columns(changed_users(book), 5))
+        self._each("write_changed_runs", _number_last(columns(changed_runs(book), 11)))
+        self._each("write_new_runs", columns(new_runs(book), 19))
+        self._each("write_entries", columns([entry_row(entry) for entry in book.entries], 20))
 
-    def _each(self, name: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._driver.executemany(_SQL[name], rows)
+    def _each(self, name: str, table: Columns) -> None:
+        """Execute the named statement once for each row of `table`.
+
+        None and bytes make the driver look for somebody who adapts them, which takes it longer than ten numbers do. So a
+        column of nothing but None stands as NULL in the statement, and bytes go as bytearray, which it knows.
+        """
+        if not table[0]:
+            return
+        nulls = frozenset(place for place, column in enumerate(table) if column.count(None) == len(column))
+        filled = [_known_to_driver(column) for place, column in enumerate(table) if place not in nulls]
+        self._driver.executemany(_with_nulls(name, nulls), zip(*filled, strict=True))
 
 
-def _number_last(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    return (*row[1:], row[0])
+def _number_last(table: Columns) -> Columns:
+    return [*table[1:], table[0]]
+
+
+def _known_to_driver(column: Sequence[Any]) -> Sequence[Any]:
+    return [None if each is None else bytearray(each) for each in column] if isinstance(column[0], bytes) else column
+
+
+@cache
+def _with_nulls(name: str, nulls: frozenset[int]) -> str:
+    """The named statement with NULL in the places `nulls`, counted from 0."""
+    before, *after = _SQL[name].split("?")
+    return before + "".join(f"{'NULL' if place in nulls else '?'}{text}" for place, text in enumerate(after))

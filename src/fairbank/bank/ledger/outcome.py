@@ -9,7 +9,7 @@ from fairbank.bank.entry import Entry
 from fairbank.bank.refusal import Refusal
 
 
-class Done(msgspec.Struct, frozen=True, kw_only=True):
+class Done(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A wish that was granted: the entry that says so, and the allocation's figures after it.
 
     `written_off` is the part of a cost that nobody pays; `again` marks the answer to a wish that was granted before.

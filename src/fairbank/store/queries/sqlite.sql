@@ -19,13 +19,11 @@ ORDER BY id
 SELECT seq, link FROM office
 
 -- name: runs
+-- All runs of the jobs with these numbers: the few too many cost less than taking four parts of each key out of JSON.
 SELECT run.id, run.cluster, run.job_id, run.submitted, run.restart, run.allocation, run.owner, run.partition, run.state,
        run.held, run.charged, run.written_off, run.refunded, run.start_at, run.until_at, run.ended_at, run.outcome, run.elapsed_seconds,
        run.set_by
-FROM json_each(?) AS wanted
-CROSS JOIN run
-    ON run.job_id = json_extract(wanted.value, '$[1]') AND run.submitted = json_extract(wanted.value, '$[2]')
-    AND run.restart = json_extract(wanted.value, '$[3]') AND run.cluster = json_extract(wanted.value, '$[0]')
+FROM json_each(?) AS wanted CROSS JOIN run ON run.job_id = wanted.value
 
 -- name: known
 SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
