@@ -18,7 +18,7 @@ import psycopg
 from benchmarks.books import postgres_server, sqlite_folder
 from benchmarks.measure import Figure, Promise, Say, Table, at_least, at_most, percentile, to_stderr
 from benchmarks.past import Past, fill
-from fairbank.service.audit import Audit
+from fairbank.service.auditing import verify
 from fairbank.store.migrating import migrate
 from fairbank.store.opening import open_store
 from tests.support.server import banking
@@ -109,7 +109,7 @@ def _audit(url: str, scale: Scale, say: Say) -> Figure:
     for _ in range(scale.audits):
         say("audit verify")
         begun = time.perf_counter()
-        verdict = Audit(store).verify()
+        verdict = verify(store, partial(open_store, url), {})
         rates.append(verdict.entries / (time.perf_counter() - begun))
         if verdict.findings:
             raise RuntimeError(f"the audit found: {verdict.findings[0]}")

@@ -125,12 +125,16 @@ class Works:
 
     def verify(self, config: str | None, heads: Mapping[int, tuple[int, bytes]], progress: Progress | None) -> Verdict:
         """Read all books again; `heads` are those written down earlier."""
+        from functools import partial
+
         from fairbank.bank.audit import Head
-        from fairbank.service.audit import Audit
+        from fairbank.service.auditing import verify
+        from fairbank.store.opening import open_store
 
         written_down = {book: Head(book, seq, link) for book, (seq, link) in heads.items()}
+        where = self._settings(config).store
         with self._store(config) as store:
-            return Audit(store).verify(written_down, progress)
+            return verify(store, partial(open_store, where.url, journal=where.journal), written_down, progress)
 
     def backup(self, config: str | None, path: str, *, replace: bool, progress: Progress | None) -> int:
         """Write a backup while the bank works. Returns the number of rows."""

@@ -7,10 +7,11 @@ from collections import deque
 
 import msgspec
 
+from fairbank.bank.query import EVERY_BOOK, Books
 from fairbank.bank.wish import Deposit
 from fairbank.store.contract import Store
 from fairbank.values.units import SuMinutes
-from tests.contracts.centre import contents, fill, granted
+from tests.contracts.centre import BOB, contents, fill, granted, hold
 from tests.contracts.places import Place
 
 ENTRIES = 20_000
@@ -38,6 +39,17 @@ def test_a_stream_may_be_left_in_the_middle(sql_place: Place) -> None:
         assert next(stream).comment
     with store.reading() as reader:
         assert reader.count_entries() == ENTRIES
+
+
+def test_a_stretch_of_books_is_read_alone(store: Store) -> None:
+    fill(store)
+    granted(store, hold(1, 60), hold(2, 30, project=2, owner=BOB))
+    with store.reading() as reader:
+        for books in (Books(end=1), Books(1, 2), Books(2), Books(1, 1), EVERY_BOOK):
+            assert [each.book for each in reader.scan_entries(books)] == [each.book for each in reader.scan_entries() if each.book in books]
+            assert [each.id for each in reader.scan_allocations(books)] == [book for book in (1, 2) if book in books]
+            assert [each.allocation for each in reader.scan_runs(books)] == [book for book in (1, 2) if book in books]
+            assert [each.allocation for each in reader.scan_users(books)] == [book for book in (1, 2) if book in books]
 
 
 def _fill_journal(store: Store) -> None:

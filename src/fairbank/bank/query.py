@@ -14,6 +14,19 @@ from fairbank.values.time import Instant
 PAGE_MAX = 1_000
 
 
+class Books(msgspec.Struct, frozen=True):
+    """A stretch of books by their numbers, from `first` up to but not including `end`; None: without a bound on that side."""
+
+    first: int | None = None
+    end: int | None = None
+
+    def __contains__(self, book: int) -> bool:
+        return (self.first is None or book >= self.first) and (self.end is None or book < self.end)
+
+
+EVERY_BOOK = Books()
+
+
 class Page(msgspec.Struct, frozen=True):
     """At most `limit` rows beyond the row numbered `after`, in rising order, or in falling order when `newest_first`."""
 

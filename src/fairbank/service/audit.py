@@ -13,7 +13,7 @@ import msgspec
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.audit import Finding, Fold, Head
 from fairbank.bank.entry import OFFICE, Entry
-from fairbank.bank.query import AllocationQuery, Page
+from fairbank.bank.query import EVERY_BOOK, AllocationQuery, Books, Page
 from fairbank.store.contract import Reader, Store
 from fairbank.values.ids import ID_MAX
 from fairbank.values.trouble import Corrupt
@@ -52,17 +52,19 @@ class Audit:
             heads = [Head(each.id, each.seq, each.link) for each in reader.allocations(AllocationQuery(), page)]
             return reader.count_entries(), Head(OFFICE, office.seq, office.link), heads
 
-    def verify(self, heads: Mapping[int, Head] = MappingProxyType({}), progress: Progress | None = None) -> Verdict:
-        """Read every entry and compare every row. `heads` are those written down earlier, by book."""
+    def verify(
+        self, heads: Mapping[int, Head] = MappingProxyType({}), progress: Progress | None = None, books: Books = EVERY_BOOK
+    ) -> Verdict:
+        """Read every entry of `books` and compare every row. `heads` are those written down earlier, by book."""
         with self._store.reading() as reader:
-            return _Walk(reader, heads, progress).verdict()
+            return _Walk(reader, heads, progress, books).verdict()
 
 
 class _Walk:
-    """One pass over all books: entries, allocations, runs and users side by side, each read once."""
+    """One pass over the books: entries, allocations, runs and users side by side, each read once."""
 
-    def __init__(self, reader: Reader, heads: Mapping[int, Head], progress: Progress | None) -> None:
-        self._reader, self._heads, self._progress = reader, heads, progress
+    def __init__(self, reader: Reader, heads: Mapping[int, Head], progress: Progress | None, books: Books) -> None:
+        self._reader, self._heads, self._progress, self._stretch = reader, heads, progress, books
         self._findings: list[Finding] = []
         self._entries = self._books = self._run_count = 0
         self._of = reader.count_entries() if progress else 0
@@ -77,19 +79,20 @@ class _Walk:
         return Verdict(self._entries, self._books, self._run_count, tuple(self._findings))
 
     def _read(self) -> None:
-        self._allocations = _Rows(self._reader.scan_allocations(), attrgetter("id"))
-        self._runs = _Rows(self._reader.scan_runs(), attrgetter("allocation"))
-        self._users = _Rows(self._reader.scan_users(), attrgetter("allocation"))
+        self._allocations = _Rows(self._reader.scan_allocations(self._stretch), attrgetter("id"))
+        self._runs = _Rows(self._reader.scan_runs(self._stretch), attrgetter("allocation"))
+        self._users = _Rows(self._reader.scan_users(self._stretch), attrgetter("allocation"))
         met: set[int] = set()
-        for book, entries in groupby(self._reader.scan_entries(), key=attrgetter("book")):
+        for book, entries in groupby(self._reader.scan_entries(self._stretch), key=attrgetter("book")):
             self._book(book, entries)
             met.add(book)
         self._books = len(met)
-        if OFFICE not in met:  # its rows are there whatever became of its entries
+        if OFFICE in self._stretch and OFFICE not in met:  # its rows are there whatever became of its entries
             self._book(OFFICE, iter(()))
         self._rows_of(Fold(ID_MAX))
-        for book in self._heads.keys() - met:
-            self._findings.append(Finding(book, "the whole book is missing: it was written down before"))
+        for book in sorted(self._heads.keys() - met):
+            if book in self._stretch:
+                self._findings.append(Finding(book, "the whole book is missing: it was written down before"))
 
     def _book(self, book: int, entries: Iterator[Entry]) -> None:
         fold = Fold(book, self._heads.get(book))
@@ -118,14 +121,15 @@ class _Walk:
             fold.check_allocation(own)
         for run in self._runs.of(fold.book):
             self._run_count += 1
-            fold.check_run(run)
+            if run.allocation == fold.book:
+                fold.check_run(run)
+            else:
+                self._findings.append(Finding(run.allocation, f"the row of run {run.run} was added: there is no such allocation"))
         for user in self._users.of(fold.book):
             if user.allocation == fold.book:
                 fold.check_user(user.uid, user.sums)
             else:
                 self._findings.append(Finding(user.allocation, f"the sums of user {user.uid} were added: there is no such allocation"))
-        if fold.book == ID_MAX:
-            self._findings += fold.findings
 
     def _office(self, fold: Fold) -> None:
         for project in self._reader.scan_projects():

@@ -12,7 +12,9 @@ from fairbank.bank.entry import Entry
 from fairbank.bank.needs import Needs
 from fairbank.bank.project import Member, Project
 from fairbank.bank.query import (
+    EVERY_BOOK,
     AllocationQuery,
+    Books,
     Debit,
     EntryQuery,
     GroupPage,
@@ -121,20 +123,20 @@ class Reader(Protocol):
         """The token of this digest, whether it still counts or not."""
         ...
 
-    # Whole tables in the order of the audit, streamed in constant memory.
-    def scan_entries(self) -> Iterator[Entry]:
+    # Whole tables, or what belongs to a stretch of books, in the order of the audit; streamed in constant memory.
+    def scan_entries(self, books: Books = EVERY_BOOK) -> Iterator[Entry]:
         """Every entry, by (book, seq)."""
         ...
 
-    def scan_allocations(self) -> Iterator[Allocation]:
+    def scan_allocations(self, books: Books = EVERY_BOOK) -> Iterator[Allocation]:
         """By id."""
         ...
 
-    def scan_runs(self) -> Iterator[RunRecord]:
+    def scan_runs(self, books: Books = EVERY_BOOK) -> Iterator[RunRecord]:
         """By (allocation, id)."""
         ...
 
-    def scan_users(self) -> Iterator[UserRow]:
+    def scan_users(self, books: Books = EVERY_BOOK) -> Iterator[UserRow]:
         """By (allocation, uid)."""
         ...
 

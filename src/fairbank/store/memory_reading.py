@@ -13,7 +13,9 @@ from fairbank.bank.book import Office
 from fairbank.bank.entry import OFFICE, Entry, Kind
 from fairbank.bank.project import Member, Project
 from fairbank.bank.query import (
+    EVERY_BOOK,
     AllocationQuery,
+    Books,
     Debit,
     EntryQuery,
     GroupPage,
@@ -183,18 +185,19 @@ class MemoryReader:
     def token(self, digest: bytes) -> Token | None:
         return next((each for each in self._tables.tokens.values() if each.digest == digest), None)
 
-    def scan_entries(self) -> Iterator[Entry]:
-        for _, entries in sorted(self._tables.books.items()):
-            yield from entries
+    def scan_entries(self, books: Books = EVERY_BOOK) -> Iterator[Entry]:
+        for book, entries in sorted(self._tables.books.items()):
+            if book in books:
+                yield from entries
 
-    def scan_allocations(self) -> Iterator[Allocation]:
-        return iter(sorted(self._tables.allocations.values(), key=_ID))
+    def scan_allocations(self, books: Books = EVERY_BOOK) -> Iterator[Allocation]:
+        return iter(sorted((each for each in self._tables.allocations.values() if each.id in books), key=_ID))
 
-    def scan_runs(self) -> Iterator[RunRecord]:
-        return iter(sorted(self._tables.runs.values(), key=attrgetter("allocation", "id")))
+    def scan_runs(self, books: Books = EVERY_BOOK) -> Iterator[RunRecord]:
+        return iter(sorted((each for each in self._tables.runs.values() if each.allocation in books), key=attrgetter("allocation", "id")))
 
-    def scan_users(self) -> Iterator[UserRow]:
-        return (UserRow(*pair, sums) for pair, sums in sorted(self._tables.users.items(), key=lambda item: item[0]))
+    def scan_users(self, books: Books = EVERY_BOOK) -> Iterator[UserRow]:
+        return (UserRow(*pair, sums) for pair, sums in sorted(self._tables.users.items(), key=itemgetter(0)) if pair[0] in books)
 
     def scan_projects(self) -> Iterator[Project]:
         return iter(sorted(self._tables.projects.values(), key=_ID))

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, CursorResult, Select, func, select
+from sqlalchemy import Column, Connection, CursorResult, Select, Table, func, select
 
 from fairbank.bank.allocation import NO_LINK, Allocation
 from fairbank.bank.book import Office
 from fairbank.bank.entry import Entry
 from fairbank.bank.project import Member, Project
 from fairbank.bank.query import (
+    EVERY_BOOK,
     AllocationQuery,
+    Books,
     Debit,
     EntryQuery,
     GroupPage,
@@ -112,17 +114,17 @@ class SqlReader:
     def token(self, digest: bytes) -> Token | None:
         return self._one(select(schema.token).where(schema.token.c.digest == digest), token_of)
 
-    def scan_entries(self) -> Iterator[Entry]:
-        return self._stream(select(schema.journal).order_by(schema.journal.c.book, schema.journal.c.seq), entry_of)
+    def scan_entries(self, books: Books = EVERY_BOOK) -> Iterator[Entry]:
+        return self._books(schema.journal, books, schema.journal.c.book, schema.journal.c.seq, value_of=entry_of)
 
-    def scan_allocations(self) -> Iterator[Allocation]:
-        return self._stream(select(schema.allocation).order_by(schema.allocation.c.id), allocation_of)
+    def scan_allocations(self, books: Books = EVERY_BOOK) -> Iterator[Allocation]:
+        return self._books(schema.allocation, books, schema.allocation.c.id, value_of=allocation_of)
 
-    def scan_runs(self) -> Iterator[RunRecord]:
-        return self._stream(select(schema.run).order_by(schema.run.c.allocation, schema.run.c.id), run_of)
+    def scan_runs(self, books: Books = EVERY_BOOK) -> Iterator[RunRecord]:
+        return self._books(schema.run, books, schema.run.c.allocation, schema.run.c.id, value_of=run_of)
 
-    def scan_users(self) -> Iterator[UserRow]:
-        return self._stream(select(schema.user_sum).order_by(schema.user_sum.c.allocation, schema.user_sum.c.uid), user_of)
+    def scan_users(self, books: Books = EVERY_BOOK) -> Iterator[UserRow]:
+        return self._books(schema.user_sum, books, schema.user_sum.c.allocation, schema.user_sum.c.uid, value_of=user_of)
 
     def scan_projects(self) -> Iterator[Project]:
         return self._stream(select(schema.project).order_by(schema.project.c.id), project_of)
@@ -140,9 +142,14 @@ class SqlReader:
         row = self._connection.execute(found, values).first()
         return None if row is None else value_of(row)
 
+    def _books(self, table: Table, books: Books, book: Column[int], *then: Column[int], value_of: Callable[[Row], T]) -> Iterator[T]:
+        """The rows of `books`, in the order of the columns."""
+        return self._stream(select(table).where(*selecting.of_books(book, books)).order_by(book, *then), value_of)
+
     def _stream(self, found: Select[Any], value_of: Callable[[Row], T]) -> Iterator[T]:
         """Rows as they are asked for: only so many are fetched at once, however long the table is."""
         with self._connection.execute(found, execution_options={"yield_per": _ROWS_AT_ONCE}) as rows:
             self._streams.append(rows)
-            yield from map(value_of, rows)
+            for some in rows.partitions():
+                yield from map(value_of, some)
             self._streams.remove(rows)

@@ -11,6 +11,7 @@ from fairbank.bank.allocation import AllocationState
 from fairbank.bank.entry import OFFICE, Kind
 from fairbank.bank.query import (
     AllocationQuery,
+    Books,
     EntryQuery,
     GroupPage,
     Page,
@@ -33,6 +34,11 @@ Condition = ColumnElement[bool]
 
 # Written out, not bound: an index of refusals alone is only used for a statement that itself says that it wants no others.
 IS_REFUSAL = journal.c.kind == literal_column(f"'{Kind.REFUSAL.value}'")
+
+
+def of_books(book: ColumnElement[int], books: Books) -> list[Condition]:
+    """Those whose book lies in the stretch."""
+    return [*([] if books.first is None else [book >= books.first]), *([] if books.end is None else [book < books.end])]
 
 
 def projects(query: ProjectQuery, page: Page) -> Select[Any]:

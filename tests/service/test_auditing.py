@@ -1,0 +1,89 @@
+"""The audit by several processes finds what the audit by one finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from fairbank.bank.audit import Head
+from fairbank.bank.entry import OFFICE
+from fairbank.bank.query import EVERY_BOOK, Books
+from fairbank.service.audit import Audit, Verdict
+from fairbank.service.auditing import stretches_of, verify
+from fairbank.store.contract import Store
+from fairbank.store.migrating import migrate
+from fairbank.store.opening import open_store
+from fairbank.values.units import SUM_MAX
+from tests.contracts.centre import allocation, charge, fill, granted, hold
+from tests.contracts.places import Place
+
+LINK = bytes(32)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    """A file with four allocations, and runs in two of them."""
+    url = f"sqlite:///{tmp_path}/books.sqlite"
+    migrate(url)
+    with Place(url) as place:
+        store = place.open()
+        fill(store)
+        granted(store, allocation(1, 5, resource="gpu"), allocation(2, 5, resource="gpu"))
+        granted(store, hold(1, 60), hold(2, 30, project=2))
+        granted(store, charge(1, 55))
+        yield place
+
+
+def lengths(*entries: int) -> list[Head]:
+    return [Head(book, seq, LINK) for book, seq in enumerate(entries)]
+
+
+@pytest.mark.parametrize("heads", [lengths(), lengths(0), lengths(5), lengths(2, 9, 1, 1, 1, 30, 0, 4), lengths(*[1] * 50)])
+@pytest.mark.parametrize("pieces", [1, 2, 7])
+def test_every_book_lies_in_one_stretch(heads: list[Head], pieces: int) -> None:
+    stretches = list(stretches_of(heads, pieces, 1))
+    for book in (-SUM_MAX, -1, OFFICE, 1, 2, 3, 10, 49, 50, 51, SUM_MAX):
+        assert sum(book in each for each in stretches) == 1
+
+
+def test_stretches_are_about_equally_long() -> None:
+    assert list(stretches_of(lengths(2, 9, 1, 1, 1, 30, 0, 4), 4, 1)) == [Books(None, 3), Books(3, 6), Books(6, None)]
+
+
+def test_short_journals_are_one_stretch() -> None:
+    assert list(stretches_of(lengths(2, 9, 1), 8, 100)) == [EVERY_BOOK]
+
+
+def by_two(store: Store, place: Place, heads: dict[int, Head], told: list[tuple[int, int]]) -> Verdict:
+    return verify(store, partial(open_store, place.url), heads, lambda done, of: told.append((done, of)), jobs=2, entries_min=1)
+
+
+def test_two_processes_find_what_one_finds(place: Place) -> None:
+    store = place.open()
+    heads = {each.book: each for each in Audit(store).heads()}
+    told: list[tuple[int, int]] = []
+    assert by_two(store, place, heads, told) == Audit(store).verify(heads)
+    assert told[-1] == (store_entries(store), store_entries(store))
+    assert len(told) > 2
+
+    place.run("UPDATE allocation SET held = 31 WHERE id = 2")
+    place.run("UPDATE run SET allocation = 9 WHERE allocation = 1")
+    place.run("INSERT INTO user_sum VALUES (-4, 1001, 5, 0, NULL)")
+    heads |= {3: Head(3, 9, LINK), 77: Head(77, 1, LINK)}
+    found = Audit(store).verify(heads)
+    assert {each.book for each in found.findings} == {-4, 1, 2, 3, 9, 77}
+    assert by_two(store, place, heads, told) == found
+
+
+def test_what_cannot_be_read_is_found_too(place: Place) -> None:
+    place.run("UPDATE allocation SET seq = 'many' WHERE id = 2")
+    store = place.open()
+    assert by_two(store, place, {}, []).findings
+
+
+def store_entries(store: Store) -> int:
+    with store.reading() as reader:
+        return reader.count_entries()
