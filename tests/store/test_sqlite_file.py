@@ -90,9 +90,12 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
 def test_the_journal_is_a_write_ahead_log_and_every_commit_is_synced(file: Path) -> None:
     store = SqliteStore(file)
     with store._writing() as connection:
-        facts = {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous", "foreign_keys")}
+        facts = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "synchronous", "foreign_keys", "wal_autocheckpoint")
+        }
     store.close()
-    assert facts == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+    assert facts == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "wal_autocheckpoint": 4_000}
 
 
 def test_a_library_with_the_bug_is_refused_a_write_ahead_log(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
