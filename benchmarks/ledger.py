@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from benchmarks.books import ACTOR, RESOURCE, Books, books, postgres_server, sqlite_folder
-from benchmarks.loops import CHARGED, HELD, STARTS, UID, Loop, PostgresCopyLoop, PostgresLoop, SqliteLoop
+from benchmarks.loops import CHARGED, HELD, STARTS, UID, LinkingSqliteLoop, Loop, PostgresCopyLoop, PostgresLoop, SqliteLoop
 from benchmarks.measure import Figure, Promise, Say, Table, at_least, rates, ratio
 from benchmarks.pgbench import Pgbench
 from fairbank.bank.wish import Asked, Charge, Hold
@@ -23,7 +23,7 @@ from fairbank.values.units import SuMinutes
 REMARK = """"""
 
 BATCHES = (1, 100, 1_000)
-BANK, LOOP, COPY = "Fairbank", "loop by hand", "loop by hand, with COPY"
+BANK, LOOP, LINKING, COPY = "Fairbank", "loop by hand", "loop by hand, links computed", "loop by hand, with COPY"
 HOT = ", one allocation"
 SPREADS = {"": 1_000, HOT: 1}
 FIRST = 1_000_000  # where loops begin to number: beyond the entries that opened the books
@@ -94,9 +94,10 @@ def _on_sqlite() -> Iterator[dict[str, Contender]]:
         contenders = {}
         for spread, allocations in SPREADS.items():
             _, ours = fresh(allocations)
-            file, theirs = fresh(allocations)
             contenders[BANK + spread] = Contender(Holder(ours).work)
-            contenders[LOOP + spread] = _loop(stack, SqliteLoop(file, theirs.allocations, FIRST))
+            for name, kind in ((LOOP, SqliteLoop), (LINKING, LinkingSqliteLoop)):
+                file, theirs = fresh(allocations)
+                contenders[name + spread] = _loop(stack, kind(file, theirs.allocations, FIRST))
         yield contenders
 
 

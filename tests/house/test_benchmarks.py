@@ -12,7 +12,7 @@ from sqlalchemy import create_engine, text
 from benchmarks import ledger
 from benchmarks.books import MEMORY, books
 from benchmarks.claims import CLAIMS, REMARKS, drawn
-from benchmarks.loops import PostgresCopyLoop, PostgresLoop, SqliteLoop
+from benchmarks.loops import LINK, LinkingSqliteLoop, PostgresCopyLoop, PostgresLoop, SqliteLoop
 from benchmarks.measure import Figure, Table, at_least, at_most, ratio
 from benchmarks.page import PAGE, page
 from benchmarks.past import Past, fill
@@ -20,6 +20,7 @@ from benchmarks.pgbench import Pgbench
 from benchmarks.results import RESULTS, Claim, Machine, keep, kept
 from fairbank.service.audit import Audit
 from fairbank.store.opening import open_store
+from fairbank.store.sqlite_driver import driver
 from tests.support.postgres import PostgresServer, wheel_installation
 
 ALLOCATIONS, PAIRS, BATCH = 3, 12, 6
@@ -55,11 +56,23 @@ def by_the_bank(url: str) -> list[list[tuple[Any, ...]]]:
 # --- the loops by hand ---
 
 
-def test_the_loop_on_sqlite_writes_what_the_bank_writes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [SqliteLoop, LinkingSqliteLoop])
+def test_the_loops_on_sqlite_write_what_the_bank_writes(tmp_path: Path, kind: type[SqliteLoop]) -> None:
     file = tmp_path / "loop.sqlite"
-    with books(f"sqlite:///{file}", ALLOCATIONS) as to, closing(SqliteLoop(file, to.allocations, ledger.FIRST)) as loop:
+    with books(f"sqlite:///{file}", ALLOCATIONS) as to, closing(kind(file, to.allocations, ledger.FIRST)) as loop:
         assert loop.work(PAIRS, BATCH) == 2 * PAIRS
     assert rows(f"sqlite:///{file}") == by_the_bank(f"sqlite:///{tmp_path}/bank.sqlite")
+
+
+def test_the_linking_loop_gives_each_entry_its_own_link(tmp_path: Path) -> None:
+    file = tmp_path / "loop.sqlite"
+    with books(f"sqlite:///{file}", ALLOCATIONS) as to, closing(LinkingSqliteLoop(file, to.allocations, ledger.FIRST)) as loop:
+        loop.work(PAIRS, BATCH)
+    with closing(driver.connect(str(file))) as connection:
+        links = [link for (link,) in connection.execute("SELECT link FROM journal WHERE book > 0 ORDER BY id")]
+        heads = [link for (link,) in connection.execute("SELECT link FROM allocation")]
+    assert len({LINK, *links}) == len(links) + 1
+    assert set(heads) == set(links[-ALLOCATIONS:])
 
 
 @pytest.mark.slow

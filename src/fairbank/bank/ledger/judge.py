@@ -56,7 +56,7 @@ def judge(book: Book, asked: wishes.Asked, policy: Policy) -> Outcome:
         return again(known) if is_the_wish_of(known, asked) else Refusal(reason=Reason.KEY_TAKEN)
     rule = _BY_POLICY.get(type(wish))
     outcome = rule(book, asked, wish, policy) if rule else _EVERYWHERE[type(wish)](book, asked, wish)
-    if isinstance(outcome, Refusal) and wish.key is not None and outcome.entry is None and not _may_count_later(wish, outcome):
+    if wish.key is not None and isinstance(outcome, Refusal) and outcome.entry is None and not _may_count_later(wish, outcome):
         return _declined(book, asked, outcome)
     return outcome
 
