@@ -87,9 +87,9 @@ class Book:
         """
         return [
             each
-            for depth, project in enumerate(line)
-            for each in self.funds(project, resource)
-            if each.covers(at) and (depth == 0 or each.shared)
+            for project in line
+            for number in self._by_fund.get((project, resource), ())
+            if (each := self.allocations[number]).covers(at) and (project == line[0] or each.shared)
         ]
 
     def entry(self, number: int) -> Entry:
@@ -175,11 +175,12 @@ class Book:
 
     def put_run(self, record: RunRecord) -> None:
         """Add a run or replace it."""
-        if record.run not in self.runs:
-            self.new_runs.add(record.run)
-        elif record.run not in self.new_runs:
-            self.changed_runs.add(record.run)
-        self.runs[record.run] = record
+        run = record.run
+        if run not in self.runs:
+            self.new_runs.add(run)
+        elif run not in self.new_runs:
+            self.changed_runs.add(run)
+        self.runs[run] = record
 
     def put_user(self, allocation: int, uid: int, sums: UserSums) -> None:
         """Set what a user drew, and the cap."""

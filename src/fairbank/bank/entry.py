@@ -6,7 +6,7 @@ members, tokens, acting as another user, refusals that met no allocation.
 
 from __future__ import annotations
 
-import hashlib
+from hashlib import blake2b
 
 import msgspec
 
@@ -81,4 +81,4 @@ _encode = msgspec.msgpack.Encoder().encode
 
 def link_of(entry: Entry, before: bytes) -> bytes:
     """The 32 bytes that tie `entry` to the link of the entry before it: blake2b over all its fields with that link in place of its own."""
-    return hashlib.blake2b(_encode(entry if entry.link == before else msgspec.structs.replace(entry, link=before)), digest_size=32).digest()
+    return blake2b(_encode(entry if entry.link == before else msgspec.structs.replace(entry, link=before)), digest_size=32).digest()

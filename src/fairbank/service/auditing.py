@@ -6,6 +6,7 @@ a snapshot of its own, while the bank goes on working.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -67,7 +68,7 @@ def stretches_of(heads: Iterable[Head], pieces: int, entries_min: int) -> Iterat
 
 
 def _side_by_side(open_again: Callable[[], Store], heads: Mapping[int, Head], stretches: list[Books], jobs: int) -> Iterator[Verdict]:
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_leave_interrupts)
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_begin)
     try:
         waiting = [pool.submit(_read, open_again, {book: head for book, head in heads.items() if book in each}, each) for each in stretches]
         yield from (each.result() for each in waiting)
@@ -75,9 +76,10 @@ def _side_by_side(open_again: Callable[[], Store], heads: Mapping[int, Head], st
         pool.shutdown(cancel_futures=True)
 
 
-def _leave_interrupts() -> None:
-    """Ctrl-C reaches every process; the one that was called ends the others."""
+def _begin() -> None:
+    """Leave Ctrl-C, which reaches every process, to the one that was called; look for reference cycles rarely, as the server does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.set_threshold(50_000, 10, 10)
 
 
 def _read(open_again: Callable[[], Store], heads: Mapping[int, Head], books: Books) -> Verdict:

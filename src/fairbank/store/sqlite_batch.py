@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from functools import cache
+from functools import lru_cache
 from itertools import count
 from typing import Any
 
@@ -58,26 +58,35 @@ class SqliteTransaction(SqlTransaction):
     def _each(self, name: str, table: Columns) -> None:
         """Execute the named statement once for each row of `table`.
 
-        None and bytes make the driver look for somebody who adapts them, which takes it longer than ten numbers do. So a
-        column of nothing but None stands as NULL in the statement, and bytes go as bytearray, which it knows.
+        To hand a value to the driver costs about as much as to store it, and None and bytes cost ten times that: the driver
+        looks for somebody who adapts them. So a column of nothing but None or 0 stands in the statement itself, and bytes go
+        as bytearray, which the driver knows. The key is never 0, so that something is left for each row.
         """
         if not table[0]:
             return
-        nulls = frozenset(place for place, column in enumerate(table) if column.count(None) == len(column))
-        filled = [_known_to_driver(column) for place, column in enumerate(table) if place not in nulls]
-        self._driver.executemany(_with_nulls(name, nulls), zip(*filled, strict=True))
+        words = tuple(_word_for(column) for column in table)
+        bound = [_known_to_driver(column) for column, word in zip(table, words, strict=True) if word == "?"]
+        self._driver.executemany(_in_words(name, words), zip(*bound, strict=True))
 
 
 def _number_last(table: Columns) -> Columns:
     return [*table[1:], table[0]]
 
 
+def _word_for(column: Sequence[Any]) -> str:
+    """What stands for a column in a statement."""
+    first = column[0]
+    if (first is None or first == 0) and column.count(first) == len(column):
+        return "NULL" if first is None else "0"
+    return "?"
+
+
 def _known_to_driver(column: Sequence[Any]) -> Sequence[Any]:
     return [None if each is None else bytearray(each) for each in column] if isinstance(column[0], bytes) else column
 
 
-@cache
-def _with_nulls(name: str, nulls: frozenset[int]) -> str:
-    """The named statement with NULL in the places `nulls`, counted from 0."""
+@lru_cache(maxsize=1_000)
+def _in_words(name: str, words: tuple[str, ...]) -> str:
+    """The named statement with these words in the places of its values."""
     before, *after = _SQL[name].split("?")
-    return before + "".join(f"{'NULL' if place in nulls else '?'}{text}" for place, text in enumerate(after))
+    return before + "".join(f"{word}{text}" for word, text in zip(words, after, strict=True))
