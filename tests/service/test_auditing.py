@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from fairbank.service.auditing import stretches_of, verify
 from fairbank.store.contract import Store
 from fairbank.store.migrating import migrate
 from fairbank.store.opening import open_store
+from fairbank.values.trouble import Unreachable
 from fairbank.values.units import SUM_MAX
 from tests.contracts.centre import allocation, charge, fill, granted, hold
 from tests.contracts.places import Place
@@ -82,6 +84,11 @@ def test_what_cannot_be_read_is_found_too(place: Place) -> None:
     place.run("UPDATE allocation SET seq = 'many' WHERE id = 2")
     store = place.open()
     assert by_two(store, place, {}, []).findings
+
+
+def test_a_process_that_dies_ends_the_audit_with_a_remedy(place: Place) -> None:
+    with pytest.raises(Unreachable, match="ended from outside"):
+        verify(place.open(), partial(os._exit, 3), {}, jobs=2, entries_min=1)
 
 
 def store_entries(store: Store) -> int:

@@ -11,6 +11,7 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from itertools import pairwise
 from multiprocessing import get_context
 
@@ -18,7 +19,7 @@ from fairbank.bank.audit import Head
 from fairbank.bank.query import EVERY_BOOK, Books
 from fairbank.service.audit import Audit, Progress, Verdict
 from fairbank.store.contract import Store
-from fairbank.values.trouble import Corrupt
+from fairbank.values.trouble import Corrupt, Unreachable
 
 ENTRIES_MIN = 100_000
 """In a stretch: fewer are read before another process has begun."""
@@ -37,7 +38,7 @@ def verify(
 ) -> Verdict:
     """`Audit.verify` by `jobs` processes (None: as many as there are processors); a short journal is read here and now.
 
-    `open_again` opens the store in another process, so it must be something that can be sent there.
+    `open_again` opens the store in another process, so it must be something that can be sent there. Raises Unreachable.
     """
     jobs = jobs or len(os.sched_getaffinity(0))
     stretches = _stretches(store, jobs * _STRETCHES, entries_min)
@@ -72,6 +73,8 @@ def _side_by_side(open_again: Callable[[], Store], heads: Mapping[int, Head], st
     try:
         waiting = [pool.submit(_read, open_again, {book: head for book, head in heads.items() if book in each}, each) for each in stretches]
         yield from (each.result() for each in waiting)
+    except BrokenProcessPool as ended:
+        raise Unreachable("a process of the audit was ended from outside", remedy="try again; perhaps memory ran out") from ended
     finally:
         pool.shutdown(cancel_futures=True)
 
