@@ -120,7 +120,7 @@ questions: st.SearchStrategy[Question] = st.one_of(
     _asking("usage", st.builds(UsageQuery, sight=sights, since=instant), st.sampled_from(UsageBy), st.just(GroupPage(3))),
     _asking("statement", st.integers(0, 9), ats, ats, pages),
     _asking("before", st.integers(0, 9), ats),
-    _asking("users", st.frozensets(st.integers(0, 9), max_size=4)),
+    _asking("users", st.frozensets(st.integers(0, 9), max_size=4), owners),
     _asking("members", wishes.projects, pages),
     _asking("drawn", st.integers(0, 9), pages),
     _asking("debits", st.frozensets(st.integers(0, 9), max_size=4)),

@@ -246,6 +246,7 @@ def test_user_sums(filled: Store) -> None:
         (1, BOB, 0, 0, 400),
         (3, ALICE, 0, 30, None),
     ]
+    assert Look(filled).users(frozenset({1, 3, 99}), BOB) == rows[1:2]
     assert Look(filled).users(frozenset()) == []
 
 

@@ -20,6 +20,6 @@ def means(store: Store, lines: Sequence[tuple[int, ...]], resource: str, uid: in
     projects = frozenset(project for line in lines for project in line)
     with store.reading() as reader:
         found = reader.allocations(AllocationQuery(projects=projects, resource=resource, active_at=at), Page(PAGE_MAX))
-        rows = reader.users(frozenset(each.id for each in found)) if found else []
-    book = Book(allocations=found, users=((row.allocation, uid, row.sums) for row in rows if row.uid == uid))
+        rows = reader.users(frozenset(each.id for each in found), uid) if found else []
+    book = Book(allocations=found, users=((row.allocation, uid, row.sums) for row in rows))
     return [[(each, book.sums_of(each.id, uid)) for each in book.candidates(line, resource, at)] for line in lines]

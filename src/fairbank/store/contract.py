@@ -56,8 +56,8 @@ class Reader(Protocol):
         """With their sums."""
         ...
 
-    def users(self, allocations: frozenset[int]) -> list[UserRow]:
-        """Everybody who drew on these allocations or has a cap there, by (allocation, uid)."""
+    def users(self, allocations: frozenset[int], uid: int | None = None) -> list[UserRow]:
+        """Everybody, or one user, who drew on these allocations or has a cap there, by (allocation, uid)."""
         ...
 
     def drawn(self, allocation: int, page: Page) -> list[UserRow]:

@@ -85,8 +85,8 @@ class MemoryReader:
         )
         return paged(wanted, _ID, page)
 
-    def users(self, allocations: frozenset[int]) -> list[UserRow]:
-        return [each for each in self.scan_users() if each.allocation in allocations]
+    def users(self, allocations: frozenset[int], uid: int | None = None) -> list[UserRow]:
+        return [each for each in self.scan_users() if each.allocation in allocations and equal((each.uid, uid))]
 
     def drawn(self, allocation: int, page: Page) -> list[UserRow]:
         return paged((each for each in self.scan_users() if each.allocation == allocation), _UID, page)

@@ -64,9 +64,8 @@ class SqlReader:
     def allocations(self, query: AllocationQuery, page: Page) -> list[Allocation]:
         return self._all(selecting.allocations(query, page), allocation_of)
 
-    def users(self, allocations: frozenset[int]) -> list[UserRow]:
-        u = schema.user_sum.c
-        return self._all(select(schema.user_sum).where(u.allocation.in_(sorted(allocations))).order_by(u.allocation, u.uid), user_of)
+    def users(self, allocations: frozenset[int], uid: int | None = None) -> list[UserRow]:
+        return self._all(selecting.users(allocations, uid), user_of)
 
     def drawn(self, allocation: int, page: Page) -> list[UserRow]:
         return self._all(selecting.drawn(allocation, page), user_of)

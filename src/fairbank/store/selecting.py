@@ -67,6 +67,11 @@ def allocations(query: AllocationQuery, page: Page) -> Select[Any]:
     return _paged(select(allocation).where(*wanted), a.id, page)
 
 
+def users(allocations: frozenset[int], uid: int | None) -> Select[Any]:
+    u = user_sum.c
+    return select(user_sum).where(_among(u.allocation, allocations), _equal(u.uid, uid)).order_by(u.allocation, u.uid)
+
+
 def runs(query: RunQuery, page: Page) -> Select[Any]:
     r = run.c
     wanted = [
