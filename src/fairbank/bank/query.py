@@ -106,7 +106,8 @@ class EntryQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 class RefusalQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Refused jobs: `since` <= at < `until`. `projects` and `resource` are what the job asked for, whether or not that led to an
-    allocation; `category` and `active_at` are about the allocation that was met. What may be seen is as for entries.
+    allocation; `category` and `active_at` are about the allocation that was met. Seen are, beside what a sight sees of entries, the
+    refusals of jobs that asked for the credit of its projects: a project without an allocation has its refusals too.
     """
 
     sight: Sight = ALL

@@ -134,16 +134,16 @@ class MemoryReader:
 
     def refusals(self, query: RefusalQuery, page: Page) -> list[Entry]:
         q = query
+        found = ((each, _refusal_in(each)) for each in self._tables.entries.values() if each.kind is Kind.REFUSAL)
         wanted = (
             each
-            for each in self._tables.entries.values()
-            if each.kind is Kind.REFUSAL
-            and self._sees(q.sight, each.book, each.owner)
+            for each, no in found
+            if (no.project in q.sight.projects or self._sees(q.sight, each.book, each.owner))
             and among(each.id, q.ids)
             and equal((each.book, q.allocation), (each.owner, q.owner))
             and fits(self._tables.allocations.get(each.book), None, q.category, q.active_at)
             and during(each.at, q.since, q.until)
-            and asked(msgspec.json.decode(each.details or "{}", type=Refusal), q)
+            and asked(no, q)
         )
         return paged(wanted, _ID, page)
 
@@ -238,3 +238,7 @@ def _usage(group: str | int, runs: list[RunRecord]) -> Usage:
         charged=sum(run.charged - run.refunded for run in runs),
         elapsed_seconds=sum(run.elapsed_seconds or 0 for run in runs),
     )
+
+
+def _refusal_in(entry: Entry) -> Refusal:
+    return msgspec.json.decode(entry.details or "{}", type=Refusal)

@@ -108,10 +108,10 @@ def refusals(query: RefusalQuery, page: Page) -> Select[Any]:
     j = journal.c
     wanted = [
         IS_REFUSAL,
-        _seen_or_owned(query.sight, j.book, j.owner == query.sight.uid),
+        _seen_or_refused(query.sight),
         _among(j.id, query.ids),
         _equal(j.book, query.allocation),
-        _among(cast(_refused("project"), BigInteger), query.projects),
+        _among(_PROJECT_REFUSED, query.projects),
         _equal(_refused("resource"), query.resource),
         _of_allocations(j.book, None, query.category, query.active_at),
         _equal(j.owner, query.owner),
@@ -124,6 +124,15 @@ def refusals(query: RefusalQuery, page: Page) -> Select[Any]:
 def _refused(member: str) -> ColumnElement[Any]:
     """What a refusal says of itself. Other kinds of entries are not read: their details need be no JSON."""
     return case((IS_REFUSAL, fact(journal.c.details, member)))
+
+
+_PROJECT_REFUSED = cast(_refused("project"), BigInteger)
+
+
+def _seen_or_refused(sight: Sight) -> Condition:
+    """Also those of jobs that asked for these projects' credit, in whatever book they are kept."""
+    seen = _seen_or_owned(sight, journal.c.book, journal.c.owner == sight.uid)
+    return seen if sight.everything or not sight.projects else or_(seen, _among(_PROJECT_REFUSED, sight.projects))
 
 
 def _of_job(cluster: str | None, job_id: int | None) -> Condition:

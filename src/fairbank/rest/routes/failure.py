@@ -37,7 +37,7 @@ def list_failures(
     cluster: OneName = None,
     job_id: JobId = None,
 ) -> Listing[FailureRow]:
-    """The refusals that the asker may see. Those that met no allocation are seen by their owner and by staff only.
+    """The refusals that the asker may see: the own ones, and those of jobs that asked for the credit of the own projects.
 
     Project and resource are what the job asked for; category and active-at are about the allocation that it met.
     """
