@@ -115,6 +115,14 @@ def test_a_batch_with_a_refusal_for_the_office_takes_one_transaction_too(store: 
         assert reader.office().seq == 3  # two projects, one refusal
 
 
+def test_a_batch_with_a_refusal_for_the_office_leaves_no_gap_among_allocations(store: Store) -> None:
+    fill(store)
+    opened, no = ask(store, allocation(1, 5, resource="gpu"), hold(1, 5, resource="tape"))
+    assert isinstance(opened, Done)
+    assert isinstance(no, Refusal)
+    assert [each.allocation for each in (opened, *granted(store, allocation(2, 5, resource="gpu")))] == [3, 4]
+
+
 def test_a_batch_that_is_not_written_has_changed_nothing(store: Store) -> None:
     fill(store)
     before = contents(store)

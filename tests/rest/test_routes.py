@@ -278,6 +278,16 @@ def test_a_refusal_that_met_no_allocation_is_found_by_its_project(world: World) 
     assert data(world, "/failure?resource=tape", OTHER_PI) == []
 
 
+def test_the_end_of_a_run_of_an_unknown_account_is_kept_under_that_name(world: World) -> None:
+    ended = report(45, account="nosuch", do="complete", end=NOW + 600, elapsed=600, state="COMPLETED")
+    refused = world.ask("POST", "/job", AGENT, json=ended)
+    assert (refused.status_code, refused.json()["refusal"]["reason"]) == (404, "UNKNOWN_PROJECT")
+    assert refused.json()["detail"] == "there is no such project: none has the account 'nosuch'."
+    row = data(world, f"/failure/{refused.json()['refusal']['entry']}", MEMBER)
+    assert (row["account"], row["project"], row["asked"], row["owner_uid"]) == ("nosuch", None, 10, MEMBER)
+    assert data(world, "/failure?job_id=45", PI) == []
+
+
 def all_pages(world: World, path: str, uid: int = PI) -> list[Any]:
     """Every row of a list, two at a time."""
     found: list[Any] = []

@@ -32,8 +32,8 @@ class Centre:
 
     def __init__(self, policy: Policy, groups: Mapping[int, frozenset[int]] | None) -> None:
         groups_of = None if groups is None else lambda uid: groups.get(uid, frozenset())
-        clock = StoppedClock(NOW)
-        self.house = services(MemoryStore(), clock=clock, staff=STAFF, clusters={}, policy=policy, key=b"k" * 32, groups_of=groups_of)
+        self.clock = StoppedClock(NOW)
+        self.house = services(MemoryStore(), clock=self.clock, staff=STAFF, clusters={}, policy=policy, key=b"k" * 32, groups_of=groups_of)
 
     def ask(self, *wishes: Request) -> list[Done]:
         """Set the scene."""
@@ -123,6 +123,7 @@ def test_the_end_of_a_job_of_an_unknown_account_is_kept_under_its_name_and_count
     assert (no.reason, no.account, no.project, no.asked, no.owner) == (Reason.UNKNOWN_PROJECT, "chem", None, 10, ALICE)
     assert centre.kept(no.entry) == no
     centre.project("chem", 1, credit=100)
+    centre.clock.at = Instant(NOW + 1)  # an unknown account is looked up once a second
     yes = centre.hear(ended("chem"))
     assert isinstance(yes, Done)
     assert (yes.amount, yes.available) == (10, 90)

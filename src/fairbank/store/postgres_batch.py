@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -57,6 +58,7 @@ class PostgresTransaction(SqlTransaction):
         super().__init__(connection)
         self._cursor = psycopg.RawCursor(self._driver)
         self._numbers = numbers
+        self._taken: dict[str, list[int]] = {}
 
     def _find(self, name: str, *wanted: Columns) -> Sequence[Row]:
         self._run(name, wanted)
@@ -81,9 +83,14 @@ class PostgresTransaction(SqlTransaction):
         )
 
     def _one_by_one(self, name: str) -> Iterator[int]:
-        """Numbers that are taken when they are used, so that what is refused leaves no gap among numbers that people type."""
-        while True:
-            yield self._find(name)[0][0]
+        """Numbers that are taken when they are used, so that what is refused leaves no gap among numbers that people type. A batch
+        that is judged again uses the same again.
+        """
+        taken = self._taken.setdefault(name, [])
+        for place in count():
+            if place == len(taken):
+                taken.append(self._find(name)[0][0])
+            yield taken[place]
 
     def _write_batch(self, book: Book) -> None:
         if not book.entries:
