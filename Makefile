@@ -2,7 +2,7 @@
 #
 #   PYTHON=python3.12        another interpreter (3.11 or newer) for .venv
 #   SHORT=1                  bench and campaign: a few minutes instead of long ones
-#   TESTS=tests/bank         test and campaign: only these
+#   TESTS=tests/bank         test, test-slurm and campaign: only these
 #   ARGS="-x -k hold"        handed on to pytest, to the benchmarks, or to `fairbank demo`
 #   UPGRADE=1                lock: newest versions instead of the smallest change
 
@@ -21,10 +21,10 @@ export NO_MKDOCS_2_WARNING := 1
 export FAIRBANK_SHORT := $(SHORT)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench campaign map docs lock coverage clean
+.PHONY: help demo test test-slurm check format bench campaign map docs lock coverage clean
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.runtime ## run the main job: a month of jobs through the bank, then a newcomer's session
 	$(call say,demo)
@@ -32,9 +32,15 @@ demo: $(VENV)/.runtime ## run the main job: a month of jobs through the bank, th
 
 test: $(VENV)/.dev ## run the tests, PostgreSQL included
 	$(call say,test: the quick half)
-	$(BIN)/pytest $(LIGHT) -m 'not slow and not campaign' $(ARGS) $(TESTS)
+	$(BIN)/pytest $(LIGHT) -m 'not slow and not campaign and not slurm' $(ARGS) $(TESTS)
 	$(call say,test: the slow half)
-	$(BIN)/pytest -m 'slow and not campaign' $(ARGS) $(TESTS) || { code=$$?; [ $$code = 5 ] && [ -n '$(ARGS)$(TESTS)' ]; }
+	$(BIN)/pytest -m 'slow and not campaign and not slurm' $(ARGS) $(TESTS) || { code=$$?; [ $$code = 5 ] && [ -n '$(ARGS)$(TESTS)' ]; }
+
+test-slurm: $(VENV)/.dev ## tests with a real Slurm from Debian's packages, which it installs; as root
+	$(call say,test-slurm: packages)
+	-$(BIN)/python -m tests.slurm.lab install
+	$(call say,test-slurm: tests)
+	$(BIN)/pytest $(LIGHT) -m slurm $(ARGS) $(or $(TESTS),tests/slurm)
 
 check: $(VENV)/.dev ## lint, formatting, types, the map, the locks
 	$(call say,check: lint)
@@ -74,7 +80,7 @@ docs: $(VENV)/.dev ## build the documentation into site/
 
 coverage: $(VENV)/.dev ## which lines the tests never reach
 	$(call say,coverage)
-	$(BIN)/pytest --cov --cov-report term-missing:skip-covered -m 'not campaign' $(ARGS) $(TESTS)
+	$(BIN)/pytest --cov --cov-report term-missing:skip-covered -m 'not campaign and not slurm' $(ARGS) $(TESTS)
 
 lock: $(VENV)/.uv ## bring the lock files up to date with pyproject.toml
 	$(call say,lock)

@@ -1,0 +1,80 @@
+"""The cluster that the tests share, its figures, and the proof that the host is afterwards as it was."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.lab.cluster import Cluster, names
+from tests.slurm.lab.packages import Unobtainable, check
+
+Tell = Callable[[str], None]
+
+_FIGURES = pytest.StashKey[list[str]]()
+
+
+@pytest.fixture(scope="session")
+def tell(request: pytest.FixtureRequest) -> Tell:
+    """Say a figure, to be shown after all tests."""
+    return request.config.stash.setdefault(_FIGURES, []).append
+
+
+@pytest.fixture(scope="session")
+def cluster(checkout: Path, tell: Tell) -> Iterator[Cluster]:
+    """A running cluster for all tests. A test that wants it at rest asks for `slurm`."""
+    try:
+        check()
+    except Unobtainable as why:
+        pytest.skip(f"Slurm: {why}")
+    before = people_of_the_host()
+    name = f"tests-{os.getpid()}"
+    with guarded(name, checkout):
+        begun = time.monotonic()
+        cluster = Cluster.up(name)
+        tell(f"from nothing to {len(cluster.node_names)} idle nodes: {time.monotonic() - begun:.1f} s")
+        try:
+            yield cluster
+        finally:
+            begun = time.monotonic()
+            cluster.down()
+            tell(f"from there to nothing: {time.monotonic() - begun:.1f} s")
+    assert cluster.processes() == []
+    assert not cluster.place.folder.exists()
+    if not names():  # another checkout may have a cluster of its own, with the same people
+        assert people_of_the_host() == before
+
+
+@pytest.fixture
+def slurm(cluster: Cluster) -> Cluster:
+    """The cluster with all its daemons, no job and idle nodes, whatever the test before has done to it."""
+    cluster.calm()
+    return cluster
+
+
+@contextmanager
+def guarded(name: str, checkout: Path) -> Iterator[None]:
+    """Should these tests be killed, somebody else takes the cluster down."""
+    command = [sys.executable, "-m", "tests.slurm.lab", "guard", "--name", name]
+    with subprocess.Popen(command, cwd=checkout, stdin=subprocess.PIPE, start_new_session=True):
+        yield
+
+
+def people_of_the_host() -> dict[str, str]:
+    """What the host has written down about users and groups."""
+    files = ("passwd", "group", "shadow", "gshadow", "subuid", "subgid")
+    return {name: path.read_text() for name in files if (path := Path("/etc", name)).exists()}
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """The figures, whatever became of the tests."""
+    if figures := config.stash.get(_FIGURES, []):
+        terminalreporter.section("figures of the lab")
+        for line in figures:
+            terminalreporter.line(f"    {line}")

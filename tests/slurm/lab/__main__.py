@@ -1,0 +1,95 @@
+"""`python -m tests.slurm.lab`: the lab for people. Raise a cluster, look at it, hurt it, empty it, take it down."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+
+from tests.slurm.lab import packages, people
+from tests.slurm.lab.cluster import AlreadyThere, Cluster, NoSuchCluster, names
+from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD
+from tests.slurm.lab.machine import SIZES
+
+UNAVAILABLE, WRONG = 69, 1
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """The exit code: 69 when this machine can have no lab, 1 when there is no such cluster or one too many."""
+    chosen = _parser().parse_args(words)
+    try:
+        chosen.verb(chosen)
+    except packages.Unobtainable as why:
+        print(why, file=sys.stderr)
+        return UNAVAILABLE
+    except (people.Taken, AlreadyThere, NoSuchCluster) as why:
+        print(why, file=sys.stderr)
+        return WRONG
+    return 0
+
+
+def install(chosen: argparse.Namespace) -> None:
+    """install the Debian packages that are missing"""
+    installed = packages.install()
+    print(f"installed {', '.join(installed)}" if installed else "every package is there")
+
+
+def up(chosen: argparse.Namespace) -> None:
+    """start a cluster and tell how to use it"""
+    begun = time.monotonic()
+    cluster = Cluster.up(chosen.name, size=chosen.size)
+    print(f"{len(cluster.node_names)} nodes are idle after {time.monotonic() - begun:.1f} s. In a shell:")
+    print(f"    export SLURM_CONF={cluster.place.slurm_conf} TZ=UTC")
+    print("    srun --uid=alice --chdir=/tmp hostname")
+
+
+def status(chosen: argparse.Namespace) -> None:
+    """show the daemons, nodes and jobs of each cluster"""
+    for name in names():
+        cluster = Cluster.found(name)
+        print(f"{name}: {cluster.place.folder}, ports from {cluster.place.first_port}")
+        for daemon in (MUNGED, MARIADBD, SLURMDBD, SLURMCTLD, *cluster.node_names):
+            pid = cluster.pid(daemon)
+            print(f"    {daemon:<10} {pid or 'down'}")
+        print(f"    {len(cluster.processes())} processes in all")
+        for command in ("sinfo", "squeue"):
+            answer = cluster.run("root", command)
+            print(answer.out + answer.err, end="")
+
+
+def empty(chosen: argparse.Namespace) -> None:
+    """end every job and forget them, and start what is not running"""
+    Cluster.found(chosen.name).empty()
+
+
+def down(chosen: argparse.Namespace) -> None:
+    """end every process of a cluster and remove its folder; with the last one also the users"""
+    Cluster.found(chosen.name).down()
+
+
+def guard(chosen: argparse.Namespace) -> None:
+    """take a cluster down when the standard input ends (for tests that are killed)"""
+    sys.stdin.read()
+    if chosen.name in names():
+        down(chosen)
+
+
+VERBS = (install, up, status, empty, down, guard)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.slurm.lab", description=__doc__)
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    for verb in VERBS:
+        one = verbs.add_parser(verb.__name__, help=verb.__doc__, description=verb.__doc__)
+        one.set_defaults(verb=verb)
+        if verb in (up, empty, down, guard):
+            one.add_argument("--name", default="lab", help="which cluster of this machine; default %(default)s")
+        if verb is up:
+            one.add_argument("--size", default="full", choices=sorted(SIZES), help="how many nodes; default %(default)s")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""What Slurm's commands print, read into values. Only as much as the lab itself needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+DELIMITER = "\x1f"
+
+
+def rows(text: str, columns: Sequence[str], delimiter: str = DELIMITER) -> list[dict[str, str]]:
+    """Rows of `sacct -nP --delimiter=...`. A field may hold line feeds, unless it is the last one. Raises ValueError for what is no row."""
+    found: list[dict[str, str]] = []
+    unfinished = ""
+    for line in text.split("\n")[:-1]:
+        fields = (unfinished + line).split(delimiter)
+        if len(fields) > len(columns):
+            raise ValueError(f"{len(fields)} fields for {len(columns)} columns: {unfinished + line!r}")
+        if len(fields) == len(columns):
+            found.append(dict(zip(columns, fields, strict=True)))
+            unfinished = ""
+        else:
+            unfinished += line + "\n"
+    if unfinished:
+        raise ValueError(f"the answer ends within a row: {unfinished!r}")
+    return found
+
+
+def is_whole(row: Mapping[str, str]) -> bool:
+    """Whether slurmdbd has heard of the start of the job. The end of a short job can be there a second before it: the row then says
+    COMPLETED, and has the name "allocation", the group root, no partition, and no TRES asked for."""
+    return row["Partition"] != ""
+
+
+def tres(text: str) -> dict[str, str]:
+    """`billing=24,cpu=16` as a dictionary."""
+    return dict(part.split("=", 1) for part in text.split(",") if part)
+
+
+def fields(line: str) -> dict[str, str]:
+    """One line of `scontrol -o show`: the first word of a value, which is all of it for numbers, states and names of nodes."""
+    return dict(word.split("=", 1) for word in line.split() if "=" in word)

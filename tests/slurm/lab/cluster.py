@@ -1,0 +1,248 @@
+"""A Slurm cluster of the lab: raised, changed, hurt, emptied and taken down."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.slurm.lab import daemons, people
+from tests.slurm.lab.configuration import CLUSTER
+from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD, Daemon
+from tests.slurm.lab.layout import RECORD, configure, furnish, read_record, record
+from tests.slurm.lab.machine import SIZES, node_names
+from tests.slurm.lab.packages import check
+from tests.slurm.lab.place import BASE, Place, blocks
+from tests.slurm.lab.processes import Process, end_family, family
+from tests.slurm.lab.shell import Shell
+from tests.support.waiting import wait_until
+
+START_SECONDS = 60
+
+
+class NoSuchCluster(Exception):
+    """Nobody has started a cluster of this name here."""
+
+
+class AlreadyThere(Exception):
+    """There is a cluster of this name."""
+
+
+class Cluster(Shell):
+    """A cluster that has a folder. Daemons are named munged, mariadbd, slurmdbd, slurmctld, and a slurmd after its node."""
+
+    def __init__(self, place: Place, size: str = "full", changes: Mapping[str, str] | None = None) -> None:
+        super().__init__(place)
+        self.size = size
+        self.machine = SIZES[size]
+        self.node_names = tuple(node_names(self.machine))
+        self._daemons = {daemon.name: daemon for daemon in daemons.all_daemons(place, self.machine)}
+        self._changes = dict(changes or {})
+
+    # ------------------------------------------------------------------ from nothing, and back
+
+    @classmethod
+    def up(cls, name: str, *, size: str = "full", changes: Mapping[str, str] | None = None) -> Cluster:
+        """A new cluster with all nodes idle. Raises Unobtainable, people.Taken, AlreadyThere; leaves nothing when it fails."""
+        check()
+        with _alone():
+            place = _claim(name, size)
+        cluster = cls(place, size, changes)
+        try:
+            with _alone():
+                people.arrive()
+            furnish(place, cluster.machine)
+            configure(place, cluster.machine, cluster._changes)
+            cluster._start_all()
+        except BaseException:
+            cluster.down()
+            raise
+        return cluster
+
+    @classmethod
+    def found(cls, name: str) -> Cluster:
+        """The cluster of this name that somebody has started. Raises NoSuchCluster."""
+        if name not in names():
+            raise NoSuchCluster(f"there is no cluster {name}; there {'are ' + ', '.join(names()) if names() else 'is none'}")
+        return cls(*read_record(BASE / name))
+
+    def down(self) -> None:
+        """End every process of the cluster and remove its folder; with the last cluster also the users. Nothing is left."""
+        end_family(self.place)
+        with _alone():
+            shutil.rmtree(self.place.folder)
+            if not names():
+                people.leave()
+                BASE.rmdir()
+
+    def _start_all(self) -> None:
+        self.start(MUNGED, MARIADBD)
+        self.start(SLURMDBD)
+        for words in people.accounting(CLUSTER):
+            self.root("sacctmgr", "--immediate", *words)
+        self.start(SLURMCTLD, *self.node_names)
+        self.wait_for_nodes("idle", seconds=START_SECONDS)
+
+    # ------------------------------------------------------------------ its daemons
+
+    def pid(self, name: str) -> int | None:
+        """The process id of the daemon, when it runs."""
+        process = self._process(name)
+        return process.pid if process else None
+
+    def start(self, *names: str) -> None:
+        """Start them, unless they run, and return when they listen."""
+        self._start([self._daemons[name] for name in names])
+
+    def stop(self, *names: str) -> None:
+        """Ask them to end, as the host's own scripts would, and return when they have."""
+        daemons.end_daemons(self.place, names)
+
+    def kill(self, *names: str) -> None:
+        """kill -9. Jobs of a node go on, as they do when a real slurmd dies."""
+        daemons.end_daemons(self.place, names, signal.SIGKILL)
+
+    def processes(self) -> list[Process]:
+        """All processes that belong to the cluster, jobs included."""
+        return family(self.place)
+
+    def log(self, name: str) -> str:
+        """What the daemon has written so far: its log and its output."""
+        files = (self.place.logs / f"{stem}" for stem in (f"{name}.log", f"slurmd-{name}.log", f"{name}.output"))
+        return "".join(file.read_text(errors="replace") for file in files if file.exists())
+
+    # ------------------------------------------------------------------ its settings and its memory
+
+    def write_down(self, job: int) -> None:
+        """Return when slurmctld has written to its disk what the job is now. It writes every few seconds, and kill -9 loses the rest."""
+        mark = f"written down at {time.monotonic_ns()}"
+        self.root("scontrol", "update", f"jobid={job}", f"admincomment={mark}")
+        wait_until(lambda: mark.encode() in (self.place.state / "job_state").read_bytes(), "slurmctld to save its jobs")
+
+    def reconfigure(self, changes: Mapping[str, str]) -> None:
+        """Other settings than the lab's own (see configuration.SETTINGS), with slurmctld and every slurmd started anew."""
+        self._changes = dict(changes)
+        self.stop(SLURMCTLD, *self.node_names)
+        configure(self.place, self.machine, self._changes)
+        self.start(SLURMCTLD, *self.node_names)
+        self._wait_for_controller()
+
+    @contextmanager
+    def configured(self, changes: Mapping[str, str]) -> Iterator[None]:
+        """These settings for a while, then those of before."""
+        before = self._changes
+        try:
+            self.reconfigure({**before, **changes})
+            yield
+        finally:
+            self.reconfigure(before)
+
+    def empty(self) -> None:
+        """No job, no step, and job numbers from 1 again, however many there were; accounting keeps what has been, as ended."""
+        self.start(MUNGED, MARIADBD)
+        self.start(SLURMDBD)
+        self.stop(SLURMCTLD, *self.node_names)
+        keepers = [self._process(name) for name in (MUNGED, MARIADBD, SLURMDBD)]
+        for process in self.processes():
+            if process not in keepers:
+                process.end(signal.SIGKILL, 1)
+        for node in self.node_names:
+            shutil.rmtree(self.place.spool / node, ignore_errors=True)
+        for memory in self.place.state.glob("job_state*"):  # or else slurmctld would count on from the last number
+            memory.unlink()
+        self._start([daemons.slurmctld(self.place, forgetting=True)])
+        self.start(*self.node_names)
+        self.wait_for_nodes("idle", seconds=START_SECONDS)
+
+    def calm(self) -> None:
+        """Everything runs, no job is left, all nodes are idle: what a test wants to begin with."""
+        self.start(MUNGED, MARIADBD)
+        self.start(SLURMDBD)
+        self.start(SLURMCTLD, *self.node_names)
+        self._wait_for_controller()
+        try:
+            if jobs := self.queued():
+                self.root("scancel", *jobs)
+            wait_until(lambda: not self.queued(), "the queue to be empty")
+            self.wait_for_nodes("idle")
+        except (TimeoutError, AssertionError):
+            self.empty()
+
+    def _wait_for_controller(self) -> None:
+        wait_until(lambda: self.run("root", "scontrol", "ping").code == 0, "slurmctld to answer", seconds=START_SECONDS)
+
+    def _process(self, name: str) -> Process | None:
+        return daemons.pid_of(self.place, name)
+
+    def _start(self, wanted: list[Daemon]) -> None:
+        for daemon in wanted:
+            daemons.launch_daemon(self.place, daemon)
+        for daemon in wanted:
+            daemons.await_daemon(self.place, daemon)
+
+
+def names() -> list[str]:
+    """The clusters of this host."""
+    return sorted(folder.name for folder in BASE.iterdir()) if BASE.exists() else []
+
+
+def _claim(name: str, size: str) -> Place:
+    """A folder and a free block of ports, written down for others to see."""
+    if name in names():
+        raise AlreadyThere(f"there is a cluster {name} already: use it, take it down, or give another name")
+    folder = BASE / name
+    folder.mkdir()
+    host = socket.gethostname().partition(".")[0]
+    taken = []
+    for other in names():
+        with contextlib.suppress(FileNotFoundError):
+            taken.append(read_record(BASE / other)[0].first_port)
+    for first in blocks(taken):
+        place = Place(folder, first, host, socket.gethostbyname(host))
+        if all(_free(port) for port in place.ports):
+            (folder / RECORD).write_text(record(place, size))
+            return place
+    folder.rmdir()
+    raise RuntimeError("no free block of ports for another cluster; take one down")
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Nobody else claims or gives back a place meanwhile. The lock is the folder of all clusters, which goes with the last."""
+    while True:
+        BASE.mkdir(mode=0o755, exist_ok=True)
+        try:
+            lock = os.open(BASE, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if _is(lock, BASE):
+                yield
+                return
+        finally:
+            os.close(lock)
+
+
+def _is(opened: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(opened), path.stat())
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,130 @@
+"""The texts of a cluster's configuration, as functions of its place and machine. Nothing is read and nothing is written here."""
+
+from __future__ import annotations
+
+import sysconfig
+from collections.abc import Iterator, Mapping, Sequence
+
+from tests.slurm.lab.machine import NodeGroup, node_names
+from tests.slurm.lab.place import Place
+
+CLUSTER = "lab"
+PLUGINS = f"/usr/lib/{sysconfig.get_config_var('MULTIARCH')}/slurm-wlm"  # of Debian's packages; for a PluginDir that names more
+NODE_TIMEOUT = 15  # seconds after which a silent slurmd counts as dead and its jobs end as NODE_FAIL
+
+# What does not depend on the place. Tests change settings by name; a name given twice would make every command complain.
+SETTINGS: Mapping[str, str] = {
+    "ClusterName": CLUSTER,
+    "SlurmUser": "slurm",
+    "AuthType": "auth/munge",
+    "CommunicationParameters": "NoCtldInAddrAny,NoInAddrAny",
+    "DebugFlags": "NO_CONF_HASH",
+    "MpiDefault": "none",
+    "ProctrackType": "proctrack/linuxproc",
+    "TaskPlugin": "task/none",
+    "JobAcctGatherType": "jobacct_gather/linux",
+    "JobAcctGatherFrequency": "5",
+    "SelectType": "select/cons_tres",
+    "SelectTypeParameters": "CR_Core_Memory",
+    "GresTypes": "gpu",
+    "SlurmdParameters": "config_overrides",
+    "ReturnToService": "2",
+    "SlurmdTimeout": str(NODE_TIMEOUT),
+    "KillWait": "2",
+    "MinJobAge": "300",
+    "MaxArraySize": "20001",
+    "MaxJobCount": "50000",
+    "MailProg": "/bin/true",
+    "SchedulerType": "sched/backfill",
+    "SchedulerParameters": "batch_sched_delay=0,bf_interval=5,bf_continue,default_queue_depth=1000,sched_min_interval=2000",
+    "AccountingStorageType": "accounting_storage/slurmdbd",
+    "AccountingStorageEnforce": "associations,limits,qos",
+    "AccountingStorageTRES": "gres/gpu",
+    "AccountingStoreFlags": "job_comment",
+    "PriorityType": "priority/multifactor",
+    "PriorityFlags": "MAX_TRES",
+    "PriorityCalcPeriod": "1",
+    "PriorityDecayHalfLife": "7-0",
+    "PriorityMaxAge": "7-0",
+    "PriorityWeightAge": "1000",
+    "PriorityWeightFairshare": "100000",
+    "PriorityWeightJobSize": "1000",
+    "PriorityWeightPartition": "1000",
+    "PriorityWeightQOS": "1000",
+    "LogTimeFormat": "iso8601_ms",
+}
+
+
+def slurm_conf(place: Place, machine: Sequence[NodeGroup], changes: Mapping[str, str]) -> str:
+    """slurm.conf, with some settings changed or added. A change to the empty text removes the setting."""
+    settings = {**SETTINGS, **_places(place), **changes}
+    lines = [f"{name}={value}" for name, value in settings.items() if value]
+    return _text([*lines, *_nodes(place, machine), *_partitions(machine)])
+
+
+def gres_conf(place: Place, machine: Sequence[NodeGroup]) -> str:
+    """gres.conf: files that stand for GPUs."""
+    return _text(
+        f"NodeName={','.join(group.nodes)} Name=gpu Type={group.gpu_kind} File={place.gpus}/[0-{group.gpus - 1}]"
+        for group in machine
+        if group.gpus
+    )
+
+
+def slurmdbd_conf(place: Place) -> str:
+    """slurmdbd.conf: MariaDB is reached through its socket, which MYSQL_UNIX_PORT names, as the user slurm and with no password."""
+    return _text(
+        [
+            "DbdHost=localhost",
+            f"DbdPort={place.database_port}",
+            "SlurmUser=slurm",
+            "AuthType=auth/munge",
+            f"AuthInfo=socket={place.munge}/socket",
+            "StorageType=accounting_storage/mysql",
+            "StorageHost=localhost",
+            "StorageUser=slurm",
+            "StorageLoc=slurm_acct_db",
+            "DebugLevel=info",
+            f"LogFile={place.logs}/slurmdbd.log",
+            f"PidFile={place.state}/slurmdbd.pid",
+        ]
+    )
+
+
+def _places(place: Place) -> dict[str, str]:
+    return {
+        "AuthInfo": f"socket={place.munge}/socket",
+        "SlurmctldHost": f"{place.host}({place.address})",
+        "SlurmctldPort": str(place.controller_port),
+        "AccountingStorageHost": "localhost",
+        "AccountingStoragePass": f"{place.munge}/socket",  # to slurmdbd, Slurm looks for munge here and not in AuthInfo
+        "AccountingStoragePort": str(place.database_port),
+        "StateSaveLocation": str(place.state),
+        "SlurmctldPidFile": f"{place.state}/slurmctld.pid",
+        "SlurmctldLogFile": f"{place.logs}/slurmctld.log",
+        "SlurmdSpoolDir": f"{place.spool}/%n",
+        "SlurmdPidFile": f"{place.spool}/%n.pid",
+        "SlurmdLogFile": f"{place.logs}/slurmd-%n.log",
+    }
+
+
+def _nodes(place: Place, machine: Sequence[NodeGroup]) -> Iterator[str]:
+    numbers = {name: number for number, name in enumerate(node_names(machine))}
+    for group in machine:
+        gres = f" Gres=gpu:{group.gpu_kind}:{group.gpus}" if group.gpus else ""
+        size = f"CPUs={group.cpus} Sockets=2 CoresPerSocket={group.cpus // 2} ThreadsPerCore=1 RealMemory={group.memory}"
+        for name in group.nodes:
+            there = f"NodeHostname={place.host} NodeAddr={place.address} Port={place.node_port(numbers[name])}"
+            yield f"NodeName={name} {there} {size}{gres} State=UNKNOWN"
+
+
+def _partitions(machine: Sequence[NodeGroup]) -> Iterator[str]:
+    limits = "DefaultTime=30 MaxTime=7-0 DefMemPerCPU=1000"
+    for number, group in enumerate(machine):
+        default = "NO" if number else "YES"
+        weights = f'TRESBillingWeights="{group.weights}"'
+        yield f"PartitionName={group.partition} Nodes={','.join(group.nodes)} Default={default} State=UP {limits} {weights}"
+
+
+def _text(lines: Iterator[str] | list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,135 @@
+"""The daemons of a cluster as values, in the order in which they need each other, and how each is started, ended and found again."""
+
+from __future__ import annotations
+
+import contextlib
+import pwd
+import signal
+import socket
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.slurm.lab.machine import NodeGroup, node_names
+from tests.slurm.lab.place import Place
+from tests.slurm.lab.processes import Process, launch
+from tests.support.waiting import wait_until
+
+STOP_SECONDS = 20
+MUNGED, MARIADBD, SLURMDBD, SLURMCTLD = "munged", "mariadbd", "slurmdbd", "slurmctld"
+
+# Small, and safe against kill -9 of the process: what it has written to files is the kernel's to keep. Nothing here survives a power cut.
+MARIADB_SETTINGS = (
+    "--no-defaults",
+    "--skip-networking",
+    "--skip-log-bin",
+    "--performance-schema=OFF",
+    "--innodb-buffer-pool-size=64M",
+    "--innodb-log-file-size=32M",
+    "--innodb-flush-log-at-trx-commit=2",
+    "--innodb-flush-method=nosync",
+    "--innodb-doublewrite=OFF",
+    "--innodb-lock-wait-timeout=900",
+)
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """One daemon: what is run, as whom, and where it listens when it is ready (a socket file, or a port of this host)."""
+
+    name: str
+    user: str
+    command: tuple[str, ...]
+    listens: Path | tuple[str, int]
+    environment: tuple[tuple[str, str], ...] = field(default=())
+
+
+def all_daemons(place: Place, machine: Sequence[NodeGroup]) -> Iterator[Daemon]:
+    """In the order of their start."""
+    yield munged(place)
+    yield mariadbd(place)
+    yield slurmdbd(place)
+    yield slurmctld(place)
+    for number, node in enumerate(node_names(machine)):
+        yield slurmd(place, node, number)
+
+
+def munged(place: Place) -> Daemon:
+    names = {"key-file": "key", "log-file": "log", "pid-file": "pid", "seed-file": "seed", "socket": "socket"}
+    options = [f"--{option}={place.munge / name}" for option, name in names.items()]
+    return Daemon(MUNGED, "munge", ("/usr/sbin/munged", "--foreground", *options), place.munge / "socket")
+
+
+def mariadbd(place: Place) -> Daemon:
+    files = (f"--datadir={place.mariadb}/data", f"--socket={place.mariadb}/socket", f"--pid-file={place.mariadb}/pid")
+    return Daemon(MARIADBD, "slurm", ("/usr/sbin/mariadbd", *MARIADB_SETTINGS, *files), place.mariadb / "socket")
+
+
+def slurmdbd(place: Place) -> Daemon:
+    there = (("MYSQL_UNIX_PORT", f"{place.mariadb}/socket"),)
+    return Daemon(SLURMDBD, "slurm", ("/usr/sbin/slurmdbd", "-D"), ("localhost", place.database_port), there)
+
+
+def slurmctld(place: Place, *, forgetting: bool = False) -> Daemon:
+    """The controller; `forgetting` starts it with no memory of jobs and nodes."""
+    command = (f"{place.programs}/slurmctld", "-D", *(["-c"] if forgetting else []))
+    return Daemon(SLURMCTLD, "slurm", command, (place.address, place.controller_port))
+
+
+def slurmd(place: Place, node: str, number: int) -> Daemon:
+    return Daemon(node, "root", (f"{place.programs}/slurmd", "-D", "-N", node), (place.address, place.node_port(number)))
+
+
+def pid_of(place: Place, name: str) -> Process | None:
+    """The daemon's process, when it runs."""
+    try:
+        pid, started = (place.pids / name).read_text().split()
+    except FileNotFoundError:
+        return None
+    process = Process(int(pid), started)
+    return process if process.running else None
+
+
+def launch_daemon(place: Place, daemon: Daemon) -> None:
+    """Start it, unless it runs, and return without waiting until it is ready. Raises RuntimeError when it ends at once."""
+    if pid_of(place, daemon.name):
+        return
+    who = pwd.getpwnam(daemon.user)
+    log = place.logs / f"{daemon.name}.output"
+    environment = place.environment | dict(daemon.environment)
+    process = launch(daemon.command, environment, place.logs, log, uid=who.pw_uid, gid=who.pw_gid)
+    if process is None:
+        raise _ended(place, daemon)
+    (place.pids / daemon.name).write_text(f"{process.pid} {process.started}\n")
+
+
+def await_daemon(place: Place, daemon: Daemon, seconds: float = 30) -> None:
+    """Return when it listens. Raises RuntimeError, with the end of its log, when it has ended instead."""
+    wait_until(lambda: answers(daemon.listens) or not pid_of(place, daemon.name), f"{daemon.name} to listen", seconds=seconds)
+    if not pid_of(place, daemon.name):
+        raise _ended(place, daemon)
+
+
+def end_daemons(place: Place, names: Sequence[str], number: int = signal.SIGTERM) -> None:
+    """Send all of them the signal, and return when all have ended; after a while with SIGKILL."""
+    processes = [process for name in names if (process := pid_of(place, name))]
+    for process in processes:
+        process.send(number)
+    for process in processes:
+        process.end(number, STOP_SECONDS)
+
+
+def answers(where: Path | tuple[str, int]) -> bool:
+    """Whether somebody listens there."""
+    if isinstance(where, Path):
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(str(where)) == 0
+    with contextlib.suppress(OSError), socket.create_connection(where, timeout=2):
+        return True
+    return False
+
+
+def _ended(place: Place, daemon: Daemon) -> RuntimeError:
+    logs = [place.logs / f"{daemon.name}.output", place.logs / f"{daemon.name}.log", place.logs / f"slurmd-{daemon.name}.log"]
+    last = "".join(log.read_text(errors="replace")[-1500:] for log in logs if log.exists())
+    return RuntimeError(f"{daemon.name} ended at once:\n{last}")

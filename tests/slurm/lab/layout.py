@@ -1,0 +1,106 @@
+"""The folder of a cluster: made with its owners and rights before the first daemon starts."""
+
+from __future__ import annotations
+
+import json
+import pwd
+import secrets
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.slurm.lab.configuration import gres_conf, slurm_conf, slurmdbd_conf
+from tests.slurm.lab.daemons import SLURMCTLD, all_daemons
+from tests.slurm.lab.machine import NodeGroup
+from tests.slurm.lab.people import PEOPLE
+from tests.slurm.lab.place import Place
+
+RECORD = "cluster.json"
+
+
+def record(place: Place, size: str) -> str:
+    """What another process must know to find its way: the ports, the names of the host, and which machine it is."""
+    return json.dumps({"first_port": place.first_port, "host": place.host, "address": place.address, "machine": size}) + "\n"
+
+
+def read_record(folder: Path) -> tuple[Place, str]:
+    """The place and the size of the cluster in the folder."""
+    kept = json.loads((folder / RECORD).read_text())
+    return Place(folder, kept["first_port"], kept["host"], kept["address"]), kept["machine"]
+
+
+def furnish(place: Place, machine: Sequence[NodeGroup]) -> None:
+    """Make everything that the daemons expect to find, with a fresh munge key and an empty database."""
+    _folders(place)
+    _programs(place)
+    for number in range(max((group.gpus for group in machine), default=0)):
+        (place.gpus / str(number)).touch()
+    for person in PEOPLE:
+        place.home(person.name).mkdir(mode=0o700, parents=True)
+        shutil.chown(place.home(person.name), person.name, "users")
+    _secret(place.munge / "key", secrets.token_bytes(128), "munge")
+    _secret(place.conf / "slurmdbd.conf", slurmdbd_conf(place).encode(), "slurm")
+    for daemon in all_daemons(place, machine):
+        log = place.logs / f"{daemon.name}.output"
+        log.touch()
+        shutil.chown(log, daemon.user)
+    _database(place)
+
+
+def configure(place: Place, machine: Sequence[NodeGroup], changes: Mapping[str, str]) -> None:
+    """Write slurm.conf and gres.conf."""
+    place.slurm_conf.write_text(slurm_conf(place, machine, changes))
+    (place.conf / "gres.conf").write_text(gres_conf(place, machine))
+
+
+def _folders(place: Place) -> None:
+    for folder in (place.conf, place.pids, place.programs, place.gpus, place.spool, place.folder / "home"):
+        folder.mkdir()
+    for folder, owner, mode in (
+        (place.munge, "munge", 0o711),  # clients of any user pass, and see nothing
+        (place.mariadb, "slurm", 0o700),
+        (place.state, "slurm", 0o700),
+        (place.logs, "slurm", 0o755),
+    ):
+        folder.mkdir()
+        folder.chmod(mode)
+        shutil.chown(folder, owner, owner)
+
+
+def _programs(place: Place) -> None:
+    (place.programs / SLURMCTLD).symlink_to("/usr/sbin/slurmctld-wlm")
+    (place.programs / "slurmd").symlink_to("/usr/sbin/slurmd-wlm")
+
+
+def _secret(path: Path, content: bytes, owner: str) -> None:
+    path.touch(mode=0o600)
+    path.write_bytes(content)
+    shutil.chown(path, owner, owner)
+
+
+def _database(place: Place) -> None:
+    """System tables with one account: slurm, by its socket."""
+    who = pwd.getpwnam("slurm")
+    done = subprocess.run(
+        [
+            "mariadb-install-db",
+            "--no-defaults",
+            f"--datadir={place.mariadb}/data",
+            "--auth-root-authentication-method=socket",
+            "--auth-root-socket-user=slurm",
+            "--skip-test-db",
+            "--skip-name-resolve",
+            "--innodb-log-file-size=32M",
+        ],
+        cwd=place.mariadb,
+        env=place.environment,
+        user=who.pw_uid,
+        group=who.pw_gid,
+        extra_groups=[],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"mariadb-install-db failed:\n{done.stdout[-1500:]}{done.stderr[-1500:]}")

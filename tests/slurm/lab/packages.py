@@ -1,0 +1,91 @@
+"""The Debian packages that the lab needs: which are missing, and how to install them so that none of them starts a daemon."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+# The program that tells each package is there. MariaDB's core has the programs and neither a user, a data folder nor a service.
+PACKAGES = {
+    "munge": "/usr/sbin/munged",
+    "mariadb-server-core": "/usr/sbin/mariadbd",
+    "mariadb-client-core": "/usr/bin/my_print_defaults",  # which mariadb-install-db needs
+    "slurm-client": "/usr/bin/sbatch",
+    "slurmdbd": "/usr/sbin/slurmdbd",
+    "slurmctld": "/usr/sbin/slurmctld-wlm",
+    "slurmd": "/usr/sbin/slurmd-wlm",
+}
+SERVICES = ("munge", "slurmdbd", "slurmctld", "slurmd")  # packages with a service of the same name
+
+POLICY = Path("/usr/sbin/policy-rc.d")  # asked by every package before it starts a service; 101 forbids it
+SET_ASIDE = POLICY.with_name("policy-rc.d.set-aside-by-fairbank")
+MARK = "# Put here by Fairbank's tests while they install packages; may be removed."
+FORBIDDEN = 101
+
+
+class Unobtainable(Exception):
+    """There can be no lab on this machine; the message says why, and what to do."""
+
+
+def missing() -> tuple[str, ...]:
+    """The packages that are not installed."""
+    return tuple(package for package, program in PACKAGES.items() if not Path(program).exists())
+
+
+def check() -> None:
+    """Raises Unobtainable when a cluster cannot be started here."""
+    if os.geteuid() != 0:
+        raise Unobtainable("only root can start daemons and commands as several users; run `make test-slurm` as root")
+    if lacking := missing():
+        raise Unobtainable(f"{', '.join(lacking)} not installed; `make test-slurm` installs what is missing, on Debian, as root")
+
+
+def install() -> tuple[str, ...]:
+    """Install what is missing and return its names; no service starts, now or at the next boot. Raises Unobtainable."""
+    wanted = missing()
+    if not wanted:
+        return ()
+    if os.geteuid() != 0:
+        raise Unobtainable(f"only root can install {', '.join(wanted)}; run this as root")
+    if not shutil.which("apt-get"):
+        raise Unobtainable(
+            f"{', '.join(wanted)} not installed, and this is no Debian to fetch them from; use a Debian machine or container"
+        )
+    with no_service_starts():
+        _apt("update")
+        _apt("install", "--no-install-recommends", *wanted)
+        _disable(service for service in SERVICES if service in wanted)
+    return wanted
+
+
+@contextmanager
+def no_service_starts() -> Iterator[None]:
+    """Within, packages install without starting anything. Afterwards the host's own policy stands as before."""
+    if POLICY.exists() and MARK not in POLICY.read_text():
+        POLICY.rename(SET_ASIDE)
+    POLICY.write_text(f"#!/bin/sh\n{MARK}\nexit {FORBIDDEN}\n")
+    POLICY.chmod(0o755)
+    try:
+        yield
+    finally:
+        if SET_ASIDE.exists():  # also one left by an installation that was killed
+            SET_ASIDE.rename(POLICY)
+        else:
+            POLICY.unlink()
+
+
+def _disable(services: Iterator[str]) -> None:
+    if Path("/run/systemd/system").is_dir():
+        for service in services:
+            subprocess.run(["systemctl", "disable", "--quiet", service], check=False)
+
+
+def _apt(*words: str) -> None:
+    command = ["apt-get", "--yes", "--quiet", *words]
+    done = subprocess.run(command, env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"}, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Unobtainable(f"`{' '.join(command)}` failed: {done.stderr.strip()[-500:]}")

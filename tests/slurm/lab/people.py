@@ -1,0 +1,116 @@
+"""The people of the lab: Unix users and groups, and the same people in Slurm's accounting. Made on the host, and removed again."""
+
+from __future__ import annotations
+
+import grp
+import pwd
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+MARK = "a person of Fairbank's test lab"  # how we know them again in /etc/passwd
+COMMON_GROUP = "users"  # of everybody, and of no project
+
+
+class Taken(Exception):
+    """The host has somebody of this name who is not ours; the message says whom."""
+
+
+@dataclass(frozen=True)
+class Team:
+    """A Unix group and the Slurm account of the same name."""
+
+    name: str
+    gid: int
+    shares: int
+
+
+@dataclass(frozen=True)
+class Person:
+    """A Unix user, with the shares in each of their teams. The first team is their default account."""
+
+    name: str
+    uid: int
+    teams: tuple[tuple[str, str], ...]
+
+
+# The numbers lie above those that hosts give to people, and below those of systemd's passing users.
+TEAMS = (Team("wg_astro", 60_651, 50), Team("wg_bio", 60_652, 30), Team("wg_chem", 60_653, 20))
+PEOPLE = (
+    Person("alice", 60_601, (("wg_astro", "10"),)),
+    Person("bob", 60_602, (("wg_bio", "10"), ("wg_astro", "10"))),
+    Person("carol", 60_603, (("wg_bio", "20"),)),
+    Person("dave", 60_604, (("wg_chem", "parent"),)),
+)
+QUALITIES = {"normal": 0, "high": 100, "low": 1}  # QOS and their priorities; Slurm brings the first by itself
+
+
+def accounting(cluster: str, people: Sequence[Person] = PEOPLE, teams: Sequence[Team] = TEAMS) -> Iterator[tuple[str, ...]]:
+    """What `sacctmgr` is told, call by call, so that a new slurmdbd knows cluster, QOS, accounts, people and shares."""
+    yield ("add", "cluster", cluster)
+    for quality, priority in QUALITIES.items():
+        if quality != "normal":
+            yield ("add", "qos", quality, f"priority={priority}")
+    for team in teams:
+        yield ("add", "account", team.name, f"cluster={cluster}", f"fairshare={team.shares}", f"description={team.name}")
+    yield ("modify", "account", *[team.name for team in teams], "set", f"qos={','.join(QUALITIES)}", "defaultqos=normal")
+    for person in people:
+        default = person.teams[0][0]
+        for account, shares in person.teams:
+            yield ("add", "user", person.name, f"account={account}", f"defaultaccount={default}", f"fairshare={shares}")
+
+
+def arrive(people: Sequence[Person] = PEOPLE, teams: Sequence[Team] = TEAMS) -> None:
+    """Make the users and groups that the host does not have yet. Raises Taken."""
+    for name, number in _numbers(people, teams):
+        _refuse_strangers(name, number)
+    known = {entry.gr_name for entry in grp.getgrall()}
+    for team in teams:
+        if team.name not in known:
+            _tell("groupadd", "--gid", str(team.gid), team.name)
+    for person in people:
+        if not _is_here(person.name):
+            _tell("useradd", *_particulars(person), person.name)
+
+
+def leave(people: Sequence[Person] = PEOPLE, teams: Sequence[Team] = TEAMS) -> None:
+    """Remove our users and groups, and nobody else."""
+    for person in people:
+        if _is_here(person.name) and pwd.getpwnam(person.name).pw_gecos == MARK:
+            _tell("userdel", person.name)
+    known = {entry.gr_name: entry.gr_gid for entry in grp.getgrall()}
+    for team in teams:
+        if known.get(team.name) == team.gid:
+            _tell("groupdel", team.name)
+
+
+def _particulars(person: Person) -> list[str]:
+    """No home, no mailbox, no subordinate numbers, no line in lastlog: nothing that userdel would leave behind."""
+    teams = ",".join(team for team, _ in person.teams)
+    options = ["--uid", str(person.uid), "--comment", MARK, "--no-user-group", "--gid", COMMON_GROUP, "--groups", teams]
+    options += ["--home-dir", "/nonexistent", "--no-create-home", "--shell", "/bin/sh", "--no-log-init"]
+    return [*options, "--key", "SUB_UID_COUNT=0", "--key", "SUB_GID_COUNT=0"]
+
+
+def _numbers(people: Sequence[Person], teams: Sequence[Team]) -> Iterator[tuple[str, int]]:
+    yield from ((person.name, person.uid) for person in people)
+    yield from ((team.name, team.gid) for team in teams)
+
+
+def _refuse_strangers(name: str, number: int) -> None:
+    for entry in pwd.getpwall():
+        if name == entry.pw_name and (entry.pw_gecos != MARK or entry.pw_uid != number):
+            raise Taken(f"this host has a user {name} of its own; the lab needs the name: use another machine or a container")
+    for group in grp.getgrall():
+        if name == group.gr_name and group.gr_gid != number:
+            raise Taken(f"this host has a group {name} of its own; the lab needs the name: use another machine or a container")
+
+
+def _is_here(user: str) -> bool:
+    return any(entry.pw_name == user for entry in pwd.getpwall())
+
+
+def _tell(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"`{' '.join(command)}` failed: {done.stderr.strip()}")

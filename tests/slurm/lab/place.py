@@ -1,0 +1,100 @@
+"""Where a cluster of the lab lives: one folder and one block of ports, shared with no other cluster and no Slurm of the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+BASE = Path("/var/lib/fairbank-slurm-lab")  # root's own, so that nobody else can put anything there; short enough for sockets
+FIRST_PORT, BLOCK, BLOCKS = 17_000, 40, 50  # below the ports that systems give to clients
+FIRST_NODE = 4
+
+
+@dataclass(frozen=True)
+class Place:
+    """The folder and ports of one cluster, and the names under which this host knows itself."""
+
+    folder: Path
+    first_port: int
+    host: str
+    address: str
+
+    @property
+    def conf(self) -> Path:
+        """Where Slurm looks for slurm.conf and whatever lies beside it, such as job_submit.lua."""
+        return self.folder / "conf"
+
+    @property
+    def slurm_conf(self) -> Path:
+        return self.conf / "slurm.conf"
+
+    @property
+    def munge(self) -> Path:
+        return self.folder / "munge"
+
+    @property
+    def mariadb(self) -> Path:
+        return self.folder / "mariadb"
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state"
+
+    @property
+    def spool(self) -> Path:
+        return self.folder / "spool"
+
+    @property
+    def logs(self) -> Path:
+        return self.folder / "log"
+
+    @property
+    def pids(self) -> Path:
+        return self.folder / "pids"
+
+    @property
+    def programs(self) -> Path:
+        """Links to daemons under their true names: slurmctld crashes when it is called slurmctld-wlm."""
+        return self.folder / "bin"
+
+    @property
+    def gpus(self) -> Path:
+        """Plain files that stand for devices."""
+        return self.folder / "gpus"
+
+    @property
+    def controller_port(self) -> int:
+        return self.first_port
+
+    @property
+    def database_port(self) -> int:
+        return self.first_port + 1
+
+    def home(self, user: str) -> Path:
+        return self.folder / "home" / user
+
+    def node_port(self, number: int) -> int:
+        """The port of the slurmd with this number, counted from 0."""
+        return self.first_port + FIRST_NODE + number
+
+    @property
+    def ports(self) -> range:
+        return range(self.first_port, self.first_port + BLOCK)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What every daemon and command of this cluster gets, and no other process has: by the last line we know them again."""
+        return {
+            "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+            "LC_ALL": "C.UTF-8",
+            "TZ": "UTC",
+            "SLURM_CONF": str(self.slurm_conf),
+            "SLURM_LAB": str(self.folder),
+        }
+
+
+def blocks(taken: Iterable[int]) -> list[int]:
+    """The first ports of the blocks that no cluster has taken."""
+    gone = set(taken)
+    return [port for port in range(FIRST_PORT, FIRST_PORT + BLOCK * BLOCKS, BLOCK) if port not in gone]

@@ -1,0 +1,129 @@
+"""Processes of the host: start one that outlives us, know it again by its id and start time, and end what belongs to one cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.slurm.lab.place import Place
+from tests.support.waiting import wait_until
+
+PROC = Path("/proc")
+# setsid forks and returns at once; the shell tells its process id, which stays that of the daemon, and only then writes into the log.
+LAUNCH = ("setsid", "--fork", "sh", "-c", 'echo $$; exec "$@" >>"$0" 2>&1')
+TITLED = (b"slurmstepd", b"slurmscriptd", b"slurmctld")
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process by number and start time, so that a number given again to another process is not taken for it."""
+
+    pid: int
+    started: str
+
+    @classmethod
+    def numbered(cls, pid: int) -> Process | None:
+        """The process that has the number now; None when there is none, or only its corpse."""
+        fields = _fields(pid)
+        return None if fields is None or fields[0] in "ZX" else cls(pid, fields[19])
+
+    @property
+    def command(self) -> bytes:
+        """Its words, or the title that it has given itself."""
+        return _read(self.pid, "cmdline").replace(b"\0", b" ").strip()
+
+    @property
+    def running(self) -> bool:
+        return Process.numbered(self.pid) == self
+
+    def send(self, number: int) -> None:
+        if self.running:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def end(self, number: int, seconds: float) -> None:
+        """Send the signal, wait until the process is gone, and insist with SIGKILL when it is not in time."""
+        self.send(number)
+        with contextlib.suppress(TimeoutError):
+            wait_until(lambda: not self.running, f"process {self.pid} to end", seconds=seconds)
+        self.send(signal.SIGKILL)
+        wait_until(lambda: not self.running, f"process {self.pid} to be killed")
+
+
+def launch(command: Sequence[str], environment: Mapping[str, str], folder: Path, log: Path, *, uid: int, gid: int) -> Process | None:
+    """Start a daemon that outlives us; None when it has ended already. The log must be writable for the user."""
+    done = subprocess.run(
+        [*LAUNCH, str(log), *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=True,
+        cwd=folder,
+        env=dict(environment),
+        user=uid,
+        group=gid,
+        extra_groups=[],
+    )
+    return Process.numbered(int(done.stdout))
+
+
+def family(place: Place) -> list[Process]:
+    """Every process of the cluster: daemons, steps, jobs, commands under way; but not the shell of a person who looks at it."""
+    mark = f"SLURM_LAB={place.folder}".encode()
+    parents = dict(_parents())
+    ours = {pid for pid in parents if mark in _environment(pid) or _is_titled(pid, place)}
+    while more := {pid for pid, parent in parents.items() if parent in ours and pid not in ours}:
+        ours |= more
+    ours.discard(os.getpid())
+    return [process for pid in sorted(ours) if (process := Process.numbered(pid))]
+
+
+def end_family(place: Place) -> None:
+    """SIGKILL to all of them, again and again until none is left: a dying daemon may have had a child under way."""
+
+    def gone() -> bool:
+        left = family(place)
+        for process in left:
+            process.send(signal.SIGKILL)
+        return not left
+
+    wait_until(gone, f"the processes of {place.folder} to end")
+
+
+def _is_titled(pid: int, place: Place) -> bool:
+    """Whether it is one of Slurm's processes that write their title over their environment, and holds a log of the cluster open."""
+    if not _read(pid, "comm").startswith(TITLED):
+        return False
+    folder = f"{place.folder}/"
+    with contextlib.suppress(OSError):
+        return any(str(entry.readlink()).startswith(folder) for entry in (PROC / str(pid) / "fd").iterdir())
+    return False
+
+
+def _environment(pid: int) -> list[bytes]:
+    return _read(pid, "environ").split(b"\0")
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    for entry in PROC.iterdir():
+        if entry.name.isdigit() and (fields := _fields(int(entry.name))):
+            yield int(entry.name), int(fields[1])
+
+
+def _fields(pid: int) -> list[str] | None:
+    """/proc/PID/stat from the state on: state, parent, ... and start time as the 20th."""
+    stat = _read(pid, "stat").decode(errors="replace")
+    return stat.rpartition(")")[2].split() or None
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        return (PROC / str(pid) / name).read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,154 @@
+"""Commands in a cluster, as its users and as root, under a time limit; and waiting for what they say."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import signal
+import subprocess
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.slurm.lab import answers
+from tests.slurm.lab.place import Place
+from tests.support.waiting import wait_until
+
+SECONDS = 30
+RUN_COLUMNS = ("JobID", "JobIDRaw", "JobName", "User", "Group", "Account", "Partition", "QOS", "State", "ExitCode")
+RUN_TIMES = ("Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw", "AllocTRES", "ReqTRES", "NodeList")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A command that has ended, and what it said."""
+
+    command: tuple[str, ...]
+    code: int
+    out: str
+    err: str
+
+    def done(self) -> Ran:
+        """Itself, when it succeeded. Raises AssertionError with all that it said."""
+        assert self.code == 0, f"`{' '.join(self.command)}` ended with {self.code}:\n{self.out}{self.err}"
+        return self
+
+
+class Shell:
+    """Where people of the cluster type."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    def run(
+        self,
+        user: str,
+        *command: str,
+        group: str | None = None,
+        stdin: str = "",
+        seconds: float = SECONDS,
+        environment: Mapping[str, str] | None = None,
+    ) -> Ran:
+        """Run as this user, with this primary group (that of the user unless told), in the user's home of this cluster.
+
+        Raises TimeoutError, with what was said until then, when the time is over; nothing of the command is left then.
+        """
+        who = pwd.getpwnam(user)
+        home = str(self.place.folder if user == "root" else self.place.home(user))
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=home,
+            env=self.place.environment | {"HOME": home, "USER": user, "LOGNAME": user, "SHELL": "/bin/sh"} | dict(environment or {}),
+            user=who.pw_uid,
+            group=grp.getgrnam(group).gr_gid if group else who.pw_gid,
+            extra_groups=os.getgrouplist(user, who.pw_gid),
+            start_new_session=True,
+        )
+        with process:
+            try:
+                out, err = process.communicate(stdin, timeout=seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                out, err = process.communicate()
+                raise TimeoutError(f"`{' '.join(command)}` took more than {seconds:g} s; so far it said:\n{out}{err}") from None
+            except BaseException:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+        return Ran(command, process.returncode, out, err)
+
+    def root(self, *command: str, stdin: str = "", seconds: float = SECONDS) -> str:
+        """Run as root, expect success, and return what it printed."""
+        return self.run("root", *command, stdin=stdin, seconds=seconds).done().out
+
+    def submit(self, user: str, *options: str, script: str = "true", group: str | None = None) -> int:
+        """`sbatch` with a script of the shell; the number of the job."""
+        ran = self.run(user, "sbatch", "--parsable", *options, group=group, stdin=f"#!/bin/sh\n{script}\n")
+        return int(ran.done().out.partition(";")[0])
+
+    def states(self, job: int | str) -> list[str]:
+        """The states of the job, or of the parts of an array, as the controller has them; none when it does not know the job."""
+        ran = self.run("root", "squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T")
+        return ran.out.split() if ran.code == 0 else []
+
+    def wait_for(self, job: int | str, *wanted: str, seconds: float = SECONDS) -> None:
+        """Return when every part of the job is in one of these states."""
+
+        def there() -> bool:
+            states = self.states(job)
+            return bool(states) and all(state in wanted for state in states)
+
+        try:
+            wait_until(there, f"job {job} to be {' or '.join(wanted)}", seconds=seconds)
+        except TimeoutError as late:
+            raise TimeoutError(f"{late}; it is {self.states(job) or 'unknown'}") from None
+
+    def job(self, number: int | str) -> dict[str, str]:
+        """The fields of `scontrol show job`."""
+        return answers.fields(self.root("scontrol", "--oneliner", "show", "job", str(number)))
+
+    def nodes(self) -> dict[str, str]:
+        """The state of each node, as `sinfo` writes it in one word: idle, mixed, allocated, down, and marks like `*`."""
+        return dict(line.split() for line in self.root("sinfo", "--noheader", "--Node", "--format=%N %T").splitlines())
+
+    def wait_for_nodes(self, *wanted: str, nodes: Collection[str] | None = None, seconds: float = SECONDS) -> None:
+        """Return when all nodes, or those named, are in one of these states."""
+
+        def there() -> bool:
+            return all(state in wanted for node, state in self.nodes().items() if nodes is None or node in nodes)
+
+        try:
+            wait_until(there, f"nodes to be {' or '.join(wanted)}", seconds=seconds)
+        except TimeoutError as late:
+            raise TimeoutError(f"{late}; they are {self.nodes()}") from None
+
+    def queued(self) -> list[str]:
+        """The jobs that the controller has not finished with."""
+        return self.root("squeue", "--noheader", "--format=%i").split()
+
+    def sacct(self, *options: str, columns: Sequence[str] = (*RUN_COLUMNS, *RUN_TIMES)) -> list[dict[str, str]]:
+        """Rows of accounting: all users and no steps, unless told. It lags behind the controller, so wait for what you need."""
+        asked = ("--allusers", "--allocations", "--noheader", "--parsable2", f"--delimiter={answers.DELIMITER}")
+        return answers.rows(self.root("sacct", *asked, f"--format={','.join(columns)}", *options), columns)
+
+    def wait_for_sacct(self, job: int | str, *wanted: str, rows: int = 1, seconds: float = SECONDS) -> list[dict[str, str]]:
+        """The rows of the job, as soon as that many are there, whole, and all in one of these states."""
+        found: list[dict[str, str]] = []
+
+        def there() -> bool:
+            found[:] = self.sacct(f"--jobs={job}")
+            return len(found) == rows and all(answers.is_whole(row) and row["State"].split()[0] in wanted for row in found)
+
+        try:
+            wait_until(there, f"accounting to have job {job} as {' or '.join(wanted)}", seconds=seconds)
+        except TimeoutError as late:
+            raise TimeoutError(f"{late}; it has {found}") from None
+        return found
+
+    def file(self, user: str, name: str) -> Path:
+        """A file in the user's home."""
+        return self.place.home(user) / name

@@ -1,0 +1,111 @@
+"""The cluster does what a centre's Slurm does: jobs of every kind, by several users, with their groups, GPUs and billing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from tests.slurm.lab.answers import tres
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.people import PEOPLE
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
+
+DEFAULT_ACCOUNT = {person.name: person.teams[0][0] for person in PEOPLE}
+EVERYONE = pytest.mark.parametrize("user", sorted(DEFAULT_ACCOUNT))
+
+
+@EVERYONE
+def test_everyone_may_submit_a_script(slurm: Cluster, user: str) -> None:
+    job = slurm.submit(user, "--output=said", script="id -un; echo $SLURM_JOB_ACCOUNT")
+    slurm.wait_for(job, "COMPLETED")
+    assert slurm.file(user, "said").read_text().split() == [user, DEFAULT_ACCOUNT[user]]
+
+
+@EVERYONE
+def test_everyone_may_run_at_once(slurm: Cluster, user: str) -> None:
+    assert slurm.run(user, "srun", "--nodes=2", "id", "-un").done().out.split() == [user, user]
+
+
+@EVERYONE
+def test_everyone_may_allocate_and_run_within(slurm: Cluster, user: str) -> None:
+    assert slurm.run(user, "salloc", "--nodes=1", "srun", "id", "-un").done().out.split() == [user]
+
+
+def test_the_group_chosen_goes_with_the_job(slurm: Cluster) -> None:
+    own, chosen = slurm.submit("bob"), slurm.submit("bob", "--account=wg_astro", group="wg_astro")
+    slurm.wait_for(own, "COMPLETED")
+    slurm.wait_for(chosen, "COMPLETED")
+    for job, group, account in ((own, "users", "wg_bio"), (chosen, "wg_astro", "wg_astro")):
+        (row,) = slurm.wait_for_sacct(job, "COMPLETED")
+        assert (row["Group"], row["Account"]) == (group, account)
+
+
+def test_nobody_spends_from_the_account_of_others(slurm: Cluster) -> None:
+    ran = slurm.run("dave", "sbatch", "--account=wg_bio", "--wrap=true")
+    assert ran.code != 0
+    assert "Invalid account" in ran.err
+
+
+def test_an_array_is_as_many_jobs(slurm: Cluster) -> None:
+    job = slurm.submit("dave", "--array=1-5%2", "--output=said-%a", script="echo task $SLURM_ARRAY_TASK_ID")
+    slurm.wait_for(job, "COMPLETED", seconds=60)
+    rows = slurm.wait_for_sacct(job, "COMPLETED", rows=5)
+    assert {row["JobID"] for row in rows} == {f"{job}_{task}" for task in range(1, 6)}
+    assert [slurm.file("dave", f"said-{task}").read_text() for task in range(1, 6)] == [f"task {task}\n" for task in range(1, 6)]
+
+
+def test_gpus_are_given_and_counted(slurm: Cluster) -> None:
+    job = slurm.submit(
+        "carol", "--partition=gpu", "--cpus-per-task=16", "--mem=64G", "--gres=gpu:2", "--output=said", script="echo $SLURM_GPUS_ON_NODE"
+    )
+    slurm.wait_for(job, "COMPLETED")
+    (row,) = slurm.wait_for_sacct(job, "COMPLETED")
+    assert tres(row["AllocTRES"]) == {"billing": "24", "cpu": "16", "gres/gpu": "2", "mem": "64G", "node": "1"}
+    assert slurm.file("carol", "said").read_text() == "2\n"
+
+
+# The greatest weighted resource counts, not the sum; sacct and this table have it as a whole number, rounded down.
+BILLING = (
+    ("cpu", "-c1 --mem=64G", 32),  # HADM: one core with half of the memory ...
+    ("cpu", "-c32 --mem=1G", 32),  # ... costs what half of the cores cost
+    ("cpu", "-c4 --mem=2G", 4),
+    ("cpu", "-N2 -n2 --mem=16G", 16),  # of the job's totals: 2 nodes with 16 GiB each
+    ("cpu", "--exclusive -n1", 64),
+    ("gpu", "-c16 --mem=64G --gres=gpu:2", 24),
+    ("gpu", "-c1 --gres=gpu:1", 12),
+    ("gpu", "-N2 -n2 --gres=gpu:4", 96),
+    ("gpu-t4", "-c16 --mem=1G --gres=gpu:1", 1),  # HADM: a GPU is worth 16 cores ...
+    ("gpu-t4", "-c32 --mem=1G --gres=gpu:1", 2),
+    ("gpu-t4", "-c1 --mem=96G --gres=gpu:1", 3),  # ... and 32 GiB
+    ("gpu-t4", "-c1 --mem=1G", 0),  # a sixteenth
+)
+
+
+def ended(slurm: Cluster, jobs: Iterable[int]) -> list[dict[str, str]]:
+    """The rows of accounting of jobs that complete. Waiting for many costs little more than for one."""
+    return [row for job in list(jobs) for row in slurm.wait_for_sacct(job, "COMPLETED")]
+
+
+def test_the_greatest_resource_is_billed(slurm: Cluster) -> None:
+    rows = ended(slurm, [slurm.submit("alice", f"--partition={partition}", *options.split()) for partition, options, _ in BILLING])
+    billed = [int(tres(row["AllocTRES"]).get("billing", "0")) for row in rows]
+    assert [(partition, options, sum_) for (partition, options, _), sum_ in zip(BILLING, billed, strict=True)] == list(BILLING)
+
+
+def test_any_name_of_a_job_can_be_read_back(slurm: Cluster) -> None:
+    names = ["a|b", "two\nlines", "|\n|", "\n", "back\\slash 'quote", "ünïcödé"]
+    rows = ended(slurm, [slurm.submit("alice", f"--job-name={name}") for name in names])
+    assert [(row["JobName"], row["State"]) for row in rows] == [(name, "COMPLETED") for name in names]
+
+
+def test_accounting_changes_double_quotes_in_names(slurm: Cluster) -> None:
+    (row,) = ended(slurm, [slurm.submit("alice", '--job-name="it"')])
+    assert row["JobName"] == "`it`"
+
+
+def test_a_command_that_hangs_is_ended(slurm: Cluster) -> None:
+    with pytest.raises(TimeoutError, match="srun"):
+        slurm.run("alice", "srun", "--hold", "true", seconds=1)
+    assert [process for process in slurm.processes() if b"srun" in process.command] == []
