@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.slurm.lab.configuration import gres_conf, slurm_conf, slurmdbd_conf
 from tests.slurm.lab.machine import SIZES, node_names
 from tests.slurm.lab.people import PEOPLE, accounting
 from tests.slurm.lab.place import BLOCK, FIRST_NODE, Place, blocks
+from tests.slurm.lab.recording import SACCT, anonymous
 
 PLACE = Place(Path("/lab/one"), 17_000, "here", "127.0.0.1")
 FULL = SIZES["full"]
@@ -74,6 +76,33 @@ def test_a_line_of_scontrol_and_a_list_of_tres() -> None:
     assert fields("JobId=3 JobState=RUNNING TRES=cpu=1,mem=1G")["TRES"] == "cpu=1,mem=1G"
     assert tres("billing=24,gres/gpu=2") == {"billing": "24", "gres/gpu": "2"}
     assert tres("") == {}
+
+
+def test_a_recording_tells_nothing_of_its_host() -> None:
+    text = "SlurmctldHost[0] = here(10.1.2.3)\nOS=Linux 6.9-mine #1 SMP today \n WorkDir=/lab/one/home/bob AllocNode:Sid=there:77\n"
+    place = dataclasses.replace(PLACE, address="10.1.2.3")
+    kept = "SlurmctldHost[0] = head(127.0.0.1)\nOS=Linux 6.1.0-1-amd64 #1 SMP \n WorkDir=/lab/home/bob AllocNode:Sid=head:1000\n"
+    assert anonymous(text + '"directory": "\\/lab\\/one\\/home"\n', place) == kept + '"directory": "\\/lab\\/home"\n'
+
+
+def test_what_was_recorded_can_be_read(checkout: Path) -> None:
+    folder = checkout / "tests" / "golden" / "slurm-22.05"
+    runs = rows((folder / "sacct-separated.txt").read_text(), SACCT)
+    assert {"a|b", "two\nlines", "|\n|", "ünïcödé", "`double`"} <= {run["JobName"] for run in runs}
+    assert {run["State"].split()[0] for run in runs} >= {
+        "COMPLETED",
+        "FAILED",
+        "TIMEOUT",
+        "CANCELLED",
+        "NODE_FAIL",
+        "REQUEUED",
+        "RUNNING",
+        "PENDING",
+    }
+    again = [run for run in runs if run["JobName"] == "again"]
+    assert [run["State"] for run in again] == ["REQUEUED", "RUNNING"]
+    for file in folder.glob("*.json"):
+        assert json.loads(file.read_text())["errors"] == []
 
 
 @pytest.mark.parametrize("own", [None, "#!/bin/sh\nexit 0\n", f"#!/bin/sh\n{packages.MARK}\nexit 101\n"])

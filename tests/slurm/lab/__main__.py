@@ -6,8 +6,9 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
-from tests.slurm.lab import packages, people
+from tests.slurm.lab import packages, people, recording
 from tests.slurm.lab.cluster import AlreadyThere, Cluster, NoSuchCluster, names
 from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD
 from tests.slurm.lab.machine import SIZES
@@ -75,7 +76,17 @@ def guard(chosen: argparse.Namespace) -> None:
         down(chosen)
 
 
-VERBS = (install, up, status, empty, down, guard)
+def record(chosen: argparse.Namespace) -> None:
+    """record this Slurm's answers for the tests of parsers, with a cluster of its own; takes a few minutes"""
+    cluster = Cluster.up(chosen.name)
+    try:
+        for line in recording.record(cluster, chosen.folder):
+            print(f"not answered: {line}")
+    finally:
+        cluster.down()
+
+
+VERBS = (install, up, status, empty, down, guard, record)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -86,6 +97,9 @@ def _parser() -> argparse.ArgumentParser:
         one.set_defaults(verb=verb)
         if verb in (up, empty, down, guard):
             one.add_argument("--name", default="lab", help="which cluster of this machine; default %(default)s")
+        if verb is record:
+            one.add_argument("folder", type=Path, help="where the answers go, such as tests/golden/slurm-22.05")
+            one.set_defaults(name="recording")
         if verb is up:
             one.add_argument("--size", default="full", choices=sorted(SIZES), help="how many nodes; default %(default)s")
     return parser

@@ -1,0 +1,179 @@
+"""Answers of a real Slurm, recorded for the tests of parsers: a morning at the lab is played, and every question asked about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.slurm.lab.answers import DELIMITER
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.place import Place
+from tests.slurm.lab.shell import RUN_COLUMNS, RUN_TIMES
+
+# Every column of Slurm 22.05 that an accountant could want. The name comes early, since the last column must not hold a line feed.
+SACCT = (
+    *RUN_COLUMNS,
+    "UID",
+    "GID",
+    "Eligible",
+    *RUN_TIMES,
+    "Suspended",
+    "Reason",
+    "AdminComment",
+    "Comment",
+    "DBIndex",
+    "Flags",
+    "Cluster",
+)
+ASSOCIATIONS = "cluster,account,user,partition,share,parentname,grptresmins,grptresrunmins,maxjobs,qos,defaultqos"
+SQUEUE = "%i|%A|%F|%K|%u|%g|%a|%P|%q|%T|%r|%M|%l|%L|%D|%C|%m|%b|%Q|%V|%S|%e|%N|%j"
+
+QUESTIONS: Mapping[str, tuple[str, ...]] = {
+    "version": ("scontrol", "--version"),
+    "config": ("scontrol", "show", "config"),
+    "partitions": ("scontrol", "show", "partition"),
+    "partitions-oneliner": ("scontrol", "--oneliner", "show", "partition"),
+    "nodes": ("scontrol", "show", "node"),
+    "nodes-oneliner": ("scontrol", "--oneliner", "show", "node"),
+    "jobs": ("scontrol", "--details", "show", "job"),
+    "jobs-oneliner": ("scontrol", "--oneliner", "show", "job"),
+    "reservations-oneliner": ("scontrol", "--oneliner", "show", "reservation"),
+    "squeue": ("squeue", "--states=all"),
+    "squeue-array": ("squeue", "--array"),
+    "squeue-columns": ("squeue", "--states=all", f"--format={SQUEUE}"),
+    "squeue-all": ("squeue", "--json"),
+    "sinfo": ("sinfo", "--Node", "--long"),
+    "sprio": ("sprio", "--long"),
+    "sshare": ("sshare", "--all", "--long", "--parsable2"),
+    "associations": ("sacctmgr", "--parsable2", "show", "associations", "tree", f"format={ASSOCIATIONS}"),
+    "associations-default": ("sacctmgr", "--parsable2", "show", "associations"),
+    "accounts": ("sacctmgr", "--parsable2", "show", "account"),
+    "users": ("sacctmgr", "--parsable2", "show", "user", "withassoc"),
+    "qos": ("sacctmgr", "--parsable2", "show", "qos"),
+    "tres": ("sacctmgr", "--parsable2", "show", "tres"),
+    "clusters": ("sacctmgr", "--parsable2", "show", "cluster"),
+    "sacct": ("sacct", "--allusers", "--parsable2", "--allocations", f"--format={','.join(SACCT)}"),
+    "sacct-duplicates": ("sacct", "--allusers", "--parsable2", "--allocations", "--duplicates", f"--format={','.join(SACCT)}"),
+    "sacct-steps": ("sacct", "--allusers", "--parsable2", f"--format={','.join(SACCT)}"),
+    "sacct-separated": (
+        "sacct",
+        "--allusers",
+        "--noheader",
+        "--parsable2",
+        "--allocations",
+        "--duplicates",
+        f"--delimiter={DELIMITER}",
+        f"--format={','.join(SACCT)}",
+    ),
+    "sacct-all": ("sacct", "--allusers", "--json"),
+    "sacct-columns": ("sacct", "--helpformat"),
+}
+
+LONG = "sleep 3600"
+MINUTES = 150  # seconds in which a job with a limit of one minute is over
+
+
+def record(cluster: Cluster, folder: Path) -> list[str]:
+    """Play, ask, and write one file an answer into the folder. The questions that this Slurm cannot answer, for the reader to know."""
+    play(cluster)
+    folder.mkdir(parents=True, exist_ok=True)
+    unanswered = []
+    for name, command in QUESTIONS.items():
+        ran = cluster.run("root", *command, seconds=60)
+        if ran.code:
+            unanswered.append(f"{name}: {ran.err.strip()}")
+        else:
+            (folder / f"{name}.{'json' if '--json' in command else 'txt'}").write_text(anonymous(ran.out, cluster.place))
+    asked = "".join(f"{name}: {' '.join(command)!r}\n" for name, command in QUESTIONS.items())
+    (folder / "QUESTIONS").write_text(asked + "".join(f"unanswered: {anonymous(line, cluster.place)}\n" for line in unanswered))
+    return unanswered
+
+
+def anonymous(text: str, place: Place) -> str:
+    """The same without what only this host has: its name, address, folders and kernel."""
+    folder = str(place.folder)
+    text = text.replace(folder, "/lab").replace(folder.replace("/", r"\/"), r"\/lab").replace(place.address, "127.0.0.1")
+    text = re.sub(rf"\b{re.escape(place.host)}\b", "head", text)
+    text = re.sub(r"AllocNode:Sid=\S+", "AllocNode:Sid=head:1000", text)
+    return re.sub(r"(?m)\bOS=Linux .*?(?=\s*$| RealMemory=)", "OS=Linux 6.1.0-1-amd64 #1 SMP", text)
+
+
+def play(cluster: Cluster) -> None:
+    """Jobs of every kind and every end, some still waiting or running when it is over."""
+    overdue = cluster.submit("dave", "--time=1", "--job-name=overdue", script=LONG)
+    _short_jobs(cluster)
+    _ended_by_others(cluster)
+    _strange_names(cluster)
+    cluster.wait_for(overdue, "TIMEOUT", seconds=MINUTES)
+    cluster.wait_for_sacct(overdue, "TIMEOUT")
+    _still_there(cluster)
+
+
+def _short_jobs(cluster: Cluster) -> None:
+    jobs = [
+        cluster.submit("alice", "--job-name=fit", "--cpus-per-task=4", "--comment=a comment | with a pipe"),
+        cluster.submit("bob", "--job-name=align", "--partition=gpu", "--cpus-per-task=16", "--mem=64G", "--gres=gpu:a100:2"),
+        cluster.submit("bob", "--job-name=render", "--account=wg_astro", "--nodes=3", "--exclusive", group="wg_astro", script="srun true"),
+        cluster.submit("carol", "--job-name=t4", "--partition=gpu-t4", "--gres=gpu:1", "--mem=96G", "--qos=high"),
+        cluster.submit("carol", "--job-name=wrong", script="exit 3"),
+        cluster.submit("dave", "--job-name=crash", script="kill -SEGV $$"),
+        cluster.submit("alice", "--array=1,3,5-7%2", "--job-name=sweep"),
+        cluster.submit("alice", "--ntasks=1", ":", "--ntasks=2", "--partition=gpu", "--gres=gpu:1"),
+    ]
+    cluster.run("bob", "srun", "--job-name=interactive", "--ntasks=2", "true").done()
+    cluster.run("carol", "salloc", "--job-name=session", "srun", "true").done()
+    for job in jobs:
+        cluster.wait_for(job, "COMPLETED", "FAILED", seconds=60)
+
+
+def _ended_by_others(cluster: Cluster) -> None:
+    running = cluster.submit("alice", "--job-name=cancelled", script=LONG)
+    waiting = cluster.submit("bob", "--hold", "--job-name=never-ran", script=LONG)
+    again = cluster.submit("carol", "--job-name=again", "--nodelist=c02", script=LONG)
+    lost = cluster.submit("dave", "--job-name=lost", "--no-requeue", "--nodelist=c06", script=LONG)
+    moved = cluster.submit("dave", "--job-name=moved", "--requeue", "--nodelist=c06", script=LONG)
+    paused = cluster.submit("alice", "--job-name=paused", "--time=30", script=LONG)
+    for job in (running, again, lost, moved, paused):
+        cluster.wait_for(job, "RUNNING")
+    cluster.kill("c06")
+    cluster.root("scancel", str(waiting))
+    cluster.run("alice", "scancel", str(running)).done()
+    cluster.root("scontrol", "update", f"jobid={paused}", "timelimit=45")
+    cluster.root("scontrol", "suspend", str(paused))
+    cluster.root("scontrol", "requeue", str(again))
+    cluster.wait_for(lost, "NODE_FAIL", seconds=120)
+    cluster.wait_for(moved, "PENDING")
+    cluster.start("c06")
+    cluster.wait_for_nodes("idle", nodes=["c06"], seconds=60)
+    for requeued in (again, moved):
+        cluster.wait_for(requeued, "PENDING")
+        cluster.root("scontrol", "update", f"jobid={requeued}", "starttime=now")  # and not in two minutes
+        cluster.wait_for(requeued, "RUNNING", seconds=90)
+    cluster.run("dave", "scancel", str(moved)).done()
+    cluster.root("scontrol", "resume", str(paused))
+    cluster.run("alice", "scancel", str(paused)).done()
+
+
+def _strange_names(cluster: Cluster) -> None:
+    for name in ("a|b", "two\nlines", "|\n|", "a,b=c;d", "back\\slash 'quote", '"double"', "ünïcödé", "x" * 200):
+        cluster.wait_for(cluster.submit("alice", f"--job-name={name}"), "COMPLETED")
+
+
+def _still_there(cluster: Cluster) -> None:
+    running = cluster.submit("alice", "--job-name=long", "--nodes=2", "--cpus-per-task=8", "--time=2:00:00", script=LONG)
+    gpus = cluster.submit("carol", "--job-name=fold", "--partition=gpu", "--gres=gpu:4", "--time=1-0", script=LONG)
+    tasks = cluster.submit("dave", "--job-name=tasks", "--array=1-100%2", script=LONG)
+    cluster.wait_for(running, "RUNNING")
+    cluster.wait_for(gpus, "RUNNING")
+    cluster.submit("bob", "--job-name=big", "--nodes=6", "--exclusive", "--time=12:00:00", script=LONG)
+    cluster.submit("bob", "--job-name=after", f"--dependency=afterok:{running}", script=LONG)
+    held = cluster.submit("carol", "--job-name=held", script=LONG)
+    cluster.root("scontrol", "hold", str(held))
+    cluster.root("scontrol", "update", f"jobid={held}", "admincomment=allocation exhausted | ask your PI")
+    cluster.root(
+        "scontrol", "create", "reservation", "reservationname=course", "starttime=now+1hour", "duration=60", "nodes=g04", "accounts=wg_bio"
+    )
+    cluster.wait_for_sacct(running, "RUNNING")
+    cluster.wait_for_sacct(gpus, "RUNNING")
+    cluster.wait_for_sacct(tasks, "RUNNING", "PENDING", rows=3)
