@@ -40,7 +40,7 @@ def up(chosen: argparse.Namespace) -> None:
     """start a cluster and tell how to use it"""
     begun = time.monotonic()
     cluster = Cluster.up(chosen.name, size=chosen.size)
-    print(f"{len(cluster.node_names)} nodes are idle after {time.monotonic() - begun:.1f} s. In a shell:")
+    print(f"every node is idle after {time.monotonic() - begun:.1f} s. In a shell:")
     print(f"    export SLURM_CONF={cluster.place.slurm_conf} TZ=UTC")
     print("    srun --uid=alice --chdir=/tmp hostname")
 

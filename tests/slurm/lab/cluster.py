@@ -199,6 +199,8 @@ def _claim(name: str, size: str) -> Place:
         raise AlreadyThere(f"there is a cluster {name} already: use it, take it down, or give another name")
     folder = BASE / name
     folder.mkdir()
+    for each in (BASE, folder):
+        each.chmod(0o755)  # for people to pass, whatever our umask is
     host = socket.gethostname().partition(".")[0]
     taken = []
     for other in names():

@@ -49,14 +49,16 @@ def furnish(place: Place, machine: Sequence[NodeGroup]) -> None:
 
 
 def configure(place: Place, machine: Sequence[NodeGroup], changes: Mapping[str, str]) -> None:
-    """Write slurm.conf and gres.conf."""
-    place.slurm_conf.write_text(slurm_conf(place, machine, changes))
-    (place.conf / "gres.conf").write_text(gres_conf(place, machine))
+    """Write slurm.conf and gres.conf, for everybody to read."""
+    for name, text in (("slurm.conf", slurm_conf(place, machine, changes)), ("gres.conf", gres_conf(place, machine))):
+        (place.conf / name).write_text(text)
+        (place.conf / name).chmod(0o644)
 
 
 def _folders(place: Place) -> None:
     for folder in (place.conf, place.pids, place.programs, place.gpus, place.spool, place.folder / "home"):
         folder.mkdir()
+        folder.chmod(0o755)  # whatever our umask is
     for folder, owner, mode in (
         (place.munge, "munge", 0o711),  # clients of any user pass, and see nothing
         (place.mariadb, "slurm", 0o700),
