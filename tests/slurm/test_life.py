@@ -109,6 +109,26 @@ def test_other_settings_for_a_while(slurm: Cluster) -> None:
     slurm.wait_for(slurm.submit("alice"), "COMPLETED")
 
 
+def test_plug_ins_of_the_commands_and_scripts_of_the_controller(slurm: Cluster) -> None:
+    said = "say what it is for"
+    (slurm.place.conf / "cli_filter.lua").write_text(
+        "function slurm_cli_setup_defaults(options, early) return slurm.SUCCESS end\n"
+        "function slurm_cli_pre_submit(options, offset)\n"
+        f'  if options["comment"] == nil then slurm.log_error("{said}"); return slurm.ERROR end\n'
+        "  return slurm.SUCCESS\n"
+        "end\n"
+        "function slurm_cli_post_submit(offset, job, step) return slurm.SUCCESS end\n"
+    )
+    prolog = slurm.place.conf / "prolog"
+    prolog.write_text(f'#!/bin/sh\necho "$SLURM_JOB_ID $SLURM_JOB_ACCOUNT" >>{slurm.place.state}/started\n')
+    prolog.chmod(0o755)
+    with slurm.configured({"CliFilterPlugins": "lua", "PrologSlurmctld": str(prolog)}):
+        assert f"error: lua: {said}" in slurm.run("bob", "srun", "true").err
+        job = slurm.submit("bob", "--comment=given")
+        slurm.wait_for(job, "COMPLETED")
+        assert (slurm.place.state / "started").read_text() == f"{job} wg_bio\n"
+
+
 def test_emptying_leaves_no_job(slurm: Cluster, tell: Tell) -> None:
     running = slurm.submit("alice", "--array=1-20", script=f"trap '' TERM; {LONG} & wait")
     slurm.submit("bob", "--array=1-2000", "--nodes=6", "--exclusive")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sysconfig
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 
 from tests.slurm.lab.machine import NodeGroup, node_names
 from tests.slurm.lab.place import Place
 
 CLUSTER = "lab"
-PLUGINS = f"/usr/lib/{sysconfig.get_config_var('MULTIARCH')}/slurm-wlm"  # of Debian's packages; for a PluginDir that names more
+PLUGINS = f"/usr/lib/{platform.machine()}-linux-gnu/slurm-wlm"  # of Debian's packages
 NODE_TIMEOUT = 15  # seconds after which a silent slurmd counts as dead and its jobs end as NODE_FAIL
 
 # What does not depend on the place. Tests change settings by name; a name given twice would make every command complain.
@@ -99,6 +99,7 @@ def _places(place: Place) -> dict[str, str]:
         "AccountingStorageHost": "localhost",
         "AccountingStoragePass": f"{place.munge}/socket",  # to slurmdbd, Slurm looks for munge here and not in AuthInfo
         "AccountingStoragePort": str(place.database_port),
+        "PluginDir": f"{PLUGINS}:{place.plugins}",
         "StateSaveLocation": str(place.state),
         "SlurmctldPidFile": f"{place.state}/slurmctld.pid",
         "SlurmctldLogFile": f"{place.logs}/slurmctld.log",

@@ -56,7 +56,7 @@ def configure(place: Place, machine: Sequence[NodeGroup], changes: Mapping[str, 
 
 
 def _folders(place: Place) -> None:
-    for folder in (place.conf, place.pids, place.programs, place.gpus, place.spool, place.folder / "home"):
+    for folder in (place.conf, place.pids, place.programs, place.plugins, place.gpus, place.spool, place.folder / "home"):
         folder.mkdir()
         folder.chmod(0o755)  # whatever our umask is
     for folder, owner, mode in (

@@ -59,6 +59,11 @@ class Place:
         return self.folder / "bin"
 
     @property
+    def plugins(self) -> Path:
+        """Where Slurm looks for further plug-ins, after its own."""
+        return self.folder / "plugins"
+
+    @property
     def gpus(self) -> Path:
         """Plain files that stand for devices."""
         return self.folder / "gpus"
