@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairbank.bank.book import Book, Office, OfficeNeeded
-from fairbank.bank.entry import Entry
+from fairbank.bank.entry import Entry, undone_by
 from fairbank.bank.ledger import Outcome, judge
 from fairbank.bank.needs import Needs, needs_of, told_by
 from fairbank.bank.policy import Policy
@@ -54,6 +54,7 @@ class Shelf:
             users=[(*pair, rows.users[pair]) for pair in drawn if pair in rows.users],
             known=[entry for entry in self.journal if (entry.actor, entry.key) in needs.keys],
             told=[entry for entry in self.journal if entry.id in told],
+            undoing=[entry for entry in self.journal if undone_by(entry) in needs.undone],
             projects=[
                 each
                 for each in rows.projects.values()

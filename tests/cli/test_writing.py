@@ -66,8 +66,8 @@ def test_what_was_moved_is_undone_once(changing: Run) -> None:
         assert f"undo of entry {number}, a" in told(changing("undo", number, "--reason", "a slip"))
     after = available(changing, GPU), available(changing, FOLD)
     assert after == before
-    again = changing("undo", entries[0], "--reason", "a slip")
-    assert (again.code, "carried out before" in again.err) == (0, True)
+    for number in entries:
+        assert f"entry {number} was taken back by entry " in " ".join(told(changing("undo", number, "--reason", "a slip"), 7).split())
     assert (available(changing, GPU), available(changing, FOLD)) == before
     assert f"undo of entry {entries[2]}: a slip" in changing("statement", FOLD, "-l").out
 
@@ -90,9 +90,7 @@ def test_an_undo_that_was_refused_may_be_tried_again(changing: Run) -> None:
     no = told(changing("undo", deposited, "--reason", "x"), 5)
     assert "not so much unused credit" in no
     told(changing("deposit", GPU, f"{left}m", "--reason", "x"))
-    key = no.split()[-2:]
-    assert key == ["--idempotency-key", f"undo-{deposited}-again"]
-    assert "undo of entry" in told(changing("undo", deposited, "--reason", "x", *key))
+    assert "undo of entry" in told(changing("undo", deposited, "--reason", "x"))
 
 
 def test_credit_that_nobody_can_draw_on_is_deposited_with_a_warning(changing: Run) -> None:

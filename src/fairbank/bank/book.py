@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from fairbank.bank.allocation import NO_LINK, Allocation
-from fairbank.bank.entry import OFFICE, Entry, Kind, link_of
+from fairbank.bank.entry import OFFICE, Entry, Kind, link_of, undone_by
 from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.run import RunRecord, UserSums
 from fairbank.bank.token import Token
@@ -42,6 +42,7 @@ class Book:
         users: Iterable[tuple[int, int, UserSums]] = (),
         known: Iterable[Entry] = (),
         told: Iterable[Entry] = (),
+        undoing: Iterable[Entry] = (),
         projects: Iterable[Project] = (),
         members: Iterable[Member] = (),
         tokens: Iterable[Token] = (),
@@ -56,6 +57,7 @@ class Book:
         self.users = {(allocation, uid): sums for allocation, uid, sums in users}
         self.known = {(each.actor, each.key): each for each in known if each.key is not None}
         self.told = {each.id: each for each in told}
+        self.undoing = {undone_by(each): each for each in undoing}
         self.projects = {each.id: each for each in projects}
         self.members = {(each.project, each.uid): each for each in members}
         self.tokens = {each.id: each for each in tokens}

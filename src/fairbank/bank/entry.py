@@ -7,6 +7,7 @@ members, tokens, acting as another user, refusals that met no allocation.
 from __future__ import annotations
 
 from hashlib import blake2b
+from typing import Any
 
 import msgspec
 
@@ -74,6 +75,20 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     comment: str | None
     details: str | None
     link: bytes = NO_LINK
+
+
+def facts_of(entry: Entry) -> dict[str, Any]:
+    """The facts in its details."""
+    return msgspec.json.decode(entry.details, type=dict[str, Any]) if entry.details else {}
+
+
+UNDOING = (Kind.DEPOSIT, Kind.WITHDRAW, Kind.TRANSFER_IN)
+"""Kinds whose entries may take another back. They stand in the book of that one, and `undoes` ends their details."""
+
+
+def undone_by(entry: Entry) -> int | None:
+    """The number of the entry that this one takes back."""
+    return facts_of(entry).get("undoes") if entry.kind in UNDOING else None
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -36,8 +36,9 @@ class Needs(msgspec.Struct, kw_only=True):
 
     `allocations` by number, `funds` by project and resource, `runs` with their allocations (those that are said to start
     are `starting`, those whose hold is to change `changing`), entries by the actor and key of a wish in `keys`,
-    `caps` as (allocation, user), user sums for `owners` in whatever allocations they may draw on, `projects` and those
-    that a `founding` would collide with, `members` by project and user, `tokens` by number and by their `digests`.
+    entries to be `undone`
+    with those that undid them before, `caps` as (allocation, user), user sums for `owners` in whatever allocations they may draw on,
+    `projects` and those that a `founding` would collide with, `members` by project and user, `tokens` by number and by their `digests`.
     `entries`, `opens`, `founds`, `issues` count the fresh numbers wanted at most.
     """
 
@@ -47,6 +48,7 @@ class Needs(msgspec.Struct, kw_only=True):
     starting: set[Run] = msgspec.field(default_factory=set)
     changing: set[Run] = msgspec.field(default_factory=set)
     keys: set[tuple[int, str]] = msgspec.field(default_factory=set)
+    undone: set[int] = msgspec.field(default_factory=set)
     owners: dict[tuple[int, str], set[int]] = msgspec.field(default_factory=dict)
     caps: set[tuple[int, int]] = msgspec.field(default_factory=set)
     projects: set[int] = msgspec.field(default_factory=set)
@@ -69,6 +71,8 @@ def needs_of(batch: Sequence[Asked], *, office: bool = False) -> Needs:
         needs.entries += 2
         if wish.key is not None:
             needs.keys.add((asked.actor, wish.key))
+        if isinstance(wish, Deposit | Withdraw | Transfer) and wish.undoes is not None:
+            needs.undone.add(wish.undoes)
         match wish:
             case Hold():
                 needs.starting.add(wish.run)
@@ -117,11 +121,11 @@ def needs_of(batch: Sequence[Asked], *, office: bool = False) -> Needs:
 
 
 def told_by(needs: Needs, runs: Iterable[RunRecord]) -> set[int]:
-    """The entries that a report made before would be answered with; none where every run just starts or ends."""
+    """The entries that a report made before would be answered with, none where every run just starts or ends; and those to be undone."""
     told = {each.set_by for each in runs if each.state in _RESOLVED or each.run in needs.changing}
     if needs.starting:
         told.update(each.id for each in runs if each.run in needs.starting)
-    return told
+    return told | needs.undone
 
 
 _RESOLVED = (RunState.CHARGED, RunState.RELEASED)

@@ -26,6 +26,8 @@ class Reason(Enum):
     KEY_TAKEN = "this idempotency key was used for something else"
     NOT_ENOUGH = "there is not so much unused credit to take out"
     LIMIT_IN_USE = "more is drawn on the credit limit already"
+    UNDONE = "this entry was taken back already"
+    NO_REVERSE = "this is not the reverse of the entry that it is to take back"
     SAME_ALLOCATION = "credit cannot move from an allocation to itself"
     NOT_DUE = "its time has not come"
     TOO_MUCH_BACK = "that is more than the run was charged"
@@ -150,6 +152,8 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.KEY_TAKEN: "use a new key for a new wish",
     Reason.NOT_ENOUGH: "take out at most {most}",
     Reason.LIMIT_IN_USE: "first deposit what is drawn on the limit: fairbank deposit {no.allocation} AMOUNT --reason '...'",
+    Reason.UNDONE: "look at both: fairbank statement {no.allocation}",
+    Reason.NO_REVERSE: "let fairbank undo make the reverse; the numbers of the entries: fairbank statement {no.allocation}",
     Reason.SAME_ALLOCATION: "name another allocation to move credit to",
     Reason.NOT_DUE: "wait until it is due",
     Reason.TOO_MUCH_BACK: "refund at most {most}",

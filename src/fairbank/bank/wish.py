@@ -103,10 +103,14 @@ class Refund(Wish, frozen=True, kw_only=True, tag="refund"):
 
 
 class Deposit(Wish, frozen=True, kw_only=True, tag="deposit"):
-    """Put credit into an allocation."""
+    """Put credit into an allocation.
+
+    Here and below `undoes` is the number of the entry that this takes back, if it takes one back: that is done once and whole.
+    """
 
     allocation: int
     amount: SuMinutes
+    undoes: int | None = None
 
 
 class Withdraw(Wish, frozen=True, kw_only=True, tag="withdraw"):
@@ -114,6 +118,7 @@ class Withdraw(Wish, frozen=True, kw_only=True, tag="withdraw"):
 
     allocation: int
     amount: SuMinutes
+    undoes: int | None = None
 
 
 class Transfer(Wish, frozen=True, kw_only=True, tag="transfer"):
@@ -122,6 +127,7 @@ class Transfer(Wish, frozen=True, kw_only=True, tag="transfer"):
     source: int
     target: int
     amount: SuMinutes
+    undoes: int | None = None
 
 
 # --- terms ---

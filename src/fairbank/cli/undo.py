@@ -8,7 +8,6 @@ from fairbank.cli.command import Command
 from fairbank.cli.options import add_writing, number
 from fairbank.cli.posting import Posting, entry, moved, post, tell
 from fairbank.report.columns import instant_of
-from fairbank.rest.client import Refused
 from fairbank.values.trouble import Malformed, Unknown
 
 if TYPE_CHECKING:
@@ -34,14 +33,7 @@ def add(parser: Parser) -> None:
 def run(desk: Desk, options: Namespace) -> int:
     done = _the_entry(desk, options.entry)
     posting = _reversed(desk, done, f"undo of entry {options.entry}: {options.reason}")
-    if options.idempotency_key is None:  # one entry is undone once, whoever asks and however often
-        options.idempotency_key = f"undo-{options.entry}"
-    try:
-        answer = post(desk, posting)
-    except Refused as no:  # the bank keeps this answer under the key
-        retry = f"once that is mended, with a key of its own: --idempotency-key {options.idempotency_key}-again"
-        no.refusal = {**no.refusal, "remedies": [*no.remedies, retry]}
-        raise
+    answer = post(desk, posting)
     return tell(desk, "fairbank.undo/1", answer, moved(desk, answer, posting.question.removesuffix(". Go on?")))
 
 
@@ -70,17 +62,18 @@ def _reversed(desk: Desk, done: Row, comment: str) -> Posting:
     """The request that moves the same amount the other way. Raises Malformed where there is none."""
     row, amount, kind = done["allocation"], done["amount"], done["kind"]
     name = f"allocation {row['id']} ({row['account']}/{row['resource']})"
-    body = {"amount": amount, "comment": comment}
+    undoes = {"undoes": done["id"]}  # the bank sees to it that an entry is undone once, whoever asks and however often
+    body = {"amount": amount, "comment": comment, **undoes}
     what = f"undo of entry {done['id']}, a {kind.removesuffix('-out')} of {desk.look.su(amount)} SU"
     if kind in ("deposit", "withdraw"):
         verb, sign, way = ("withdraw", -1, "out of") if kind == "deposit" else ("deposit", 1, "into")
-        told = [entry(verb, comment, allocation=row, amount=sign * amount)]
+        told = [entry(verb, comment, undoes, allocation=row, amount=sign * amount)]
         return Posting("POST", f"/alloc/{row['id']}/{verb}", body, told, f"{what}: {verb} {way} {name}. Go on?")
     if kind == "transfer-out":
         other = desk.one(f"/alloc/{done['details']['to']}")
         told = [
             entry("transfer-out", comment, allocation=other, amount=-amount),
-            entry("transfer-in", comment, allocation=row, amount=amount),
+            entry("transfer-in", comment, undoes, allocation=row, amount=amount),
         ]
         return Posting("POST", f"/alloc/{other['id']}/transfer", {"to": row["id"], **body}, told, f"{what}: back to {name}. Go on?")
     remedy = HOW.get(kind, "only deposits, withdrawals and transfers are undone")

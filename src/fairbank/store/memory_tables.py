@@ -7,7 +7,7 @@ from itertools import count
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.book import Book, Office
-from fairbank.bank.entry import Entry
+from fairbank.bank.entry import Entry, undone_by
 from fairbank.bank.needs import Needs, told_by
 from fairbank.bank.project import Member, Project
 from fairbank.bank.run import RunRecord, UserSums
@@ -59,6 +59,7 @@ class Tables:
             users=((*pair, self.users[pair]) for pair in pairs if pair in self.users),
             known=(self.keys[key] for key in needs.keys if key in self.keys),
             told=(self.entries[number] for number in told_by(needs, runs) if number in self.entries),
+            undoing=self._undoing(needs),
             projects=self._projects(needs),
             members=(self.members[pair] for pair in needs.members if pair in self.members),
             tokens=self._tokens(needs),
@@ -102,6 +103,10 @@ class Tables:
             self.books.setdefault(each.book, []).append(each)
             if each.key is not None:
                 self.keys[each.actor, each.key] = each
+
+    def _undoing(self, needs: Needs) -> Iterable[Entry]:
+        books = {self.entries[number].book for number in needs.undone if number in self.entries}
+        return (each for book in sorted(books) for each in self.books[book] if undone_by(each) in needs.undone)
 
     def _projects(self, needs: Needs) -> list[Project]:
         gnames = {each.gname for each in needs.founding}

@@ -19,8 +19,11 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0006"
+REVISION = "0007"
 """What the newest migration calls itself."""
+
+# The entries among which one is looked for that takes another back (`bank.entry.UNDOING`).
+_UNDOING = text("kind IN ('deposit', 'withdraw', 'transfer-in')")
 
 metadata = MetaData()
 
@@ -142,6 +145,7 @@ journal = Table(
     Index("journal_key", "actor", "key", unique=True, sqlite_where=text("key IS NOT NULL"), postgresql_where=text("key IS NOT NULL")),
     Index("journal_refusal", "owner", "id", sqlite_where=text("kind = 'refusal'"), postgresql_where=text("kind = 'refusal'")),
     Index("journal_refused", "id", sqlite_where=text("kind = 'refusal'"), postgresql_where=text("kind = 'refusal'")),
+    Index("journal_undoing", "book", "seq", sqlite_where=_UNDOING, postgresql_where=_UNDOING),
 )
 
 office = Table(

@@ -8,6 +8,7 @@ from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Outcome, done
+from fairbank.bank.ledger.undoing import post_undoing, refuse_undoing
 from fairbank.bank.policy import fits
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunState, UserSums
@@ -22,10 +23,12 @@ def deposit(book: Book, asked: Asked, wish: Deposit) -> Outcome:
     allocation = book.allocations.get(wish.allocation)
     if allocation is None:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
+    if (no := refuse_undoing(book, wish, Kind.DEPOSIT, allocation)) is not None:
+        return no
     after = _deposited(allocation, wish.amount)
     if isinstance(after, Refusal):
         return after
-    return done(book.post(asked, Kind.DEPOSIT, wish.amount, after), after)
+    return done(post_undoing(book, asked, wish, Kind.DEPOSIT, after), after)
 
 
 def withdraw(book: Book, asked: Asked, wish: Withdraw) -> Outcome:
@@ -33,10 +36,12 @@ def withdraw(book: Book, asked: Asked, wish: Withdraw) -> Outcome:
     allocation = book.allocations.get(wish.allocation)
     if allocation is None:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
+    if (no := refuse_undoing(book, wish, Kind.WITHDRAW, allocation)) is not None:
+        return no
     if wish.amount > allocation.own_available:
         return _too_little(allocation, wish.amount)
     after = _replace(allocation, deposited=allocation.deposited - wish.amount)
-    return done(book.post(asked, Kind.WITHDRAW, wish.amount, after), after)
+    return done(post_undoing(book, asked, wish, Kind.WITHDRAW, after), after)
 
 
 def transfer(book: Book, asked: Asked, wish: Transfer) -> Outcome:
@@ -48,6 +53,8 @@ def transfer(book: Book, asked: Asked, wish: Transfer) -> Outcome:
         return Refusal(reason=Reason.SAME_ALLOCATION, allocation=wish.target)
     if source.resource != target.resource:
         return Refusal(reason=Reason.OTHER_RESOURCE, allocation=wish.target, resource=source.resource)
+    if (no := refuse_undoing(book, wish, Kind.TRANSFER_IN, target)) is not None:
+        return no
     for each in (source, target):
         if each.state is not AllocationState.ACTIVE or each.end <= asked.at:
             # What staff froze stays where it is, and credit does not outlive its period; staff have withdraw and deposit.
@@ -60,7 +67,7 @@ def transfer(book: Book, asked: Asked, wish: Transfer) -> Outcome:
         return richer
     poorer = _replace(source, deposited=source.deposited - wish.amount)
     entry = book.post(asked, Kind.TRANSFER_OUT, wish.amount, poorer, details=f'{{"to":{target.id}}}')
-    book.post(asked, Kind.TRANSFER_IN, wish.amount, richer, details=f'{{"from":{source.id}}}')
+    post_undoing(book, asked, wish, Kind.TRANSFER_IN, richer, {"from": source.id})
     return done(entry, poorer)
 
 

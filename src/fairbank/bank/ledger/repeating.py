@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from fairbank.bank.book import Book
-from fairbank.bank.entry import OFFICE, Entry, Kind
+from fairbank.bank.entry import OFFICE, Entry, Kind, facts_of
 from fairbank.bank.ledger.outcome import Done, Outcome
 from fairbank.bank.ledger.refusing import let_through
 from fairbank.bank.refusal import Reason, Refusal
@@ -19,7 +17,7 @@ _replace = msgspec.structs.replace
 
 def again(entry: Entry) -> Outcome:
     """The first answer, from the entry that kept it."""
-    facts = _facts_of(entry)
+    facts = facts_of(entry)
     if entry.kind in (Kind.REFUSAL, Kind.DECLINED):
         no = _replace(msgspec.convert(facts, Refusal), entry=entry.id)
         return _replace(let_through(no), again=True) if no.observed else no
@@ -65,7 +63,7 @@ def held_before(book: Book, asked: Asked, known: RunRecord, wish: Hold) -> Outco
 def _is_same_start(book: Book, first: Entry, known: RunRecord, wish: Hold) -> bool:
     """Whether all that the books keep of the start is as the wish has it, its amount as it was held or as it is held now."""
     allocation = book.allocations[known.allocation]
-    project = _facts_of(first).get("project", allocation.project)
+    project = facts_of(first).get("project", allocation.project)
     kept = (known.owner, known.start, known.partition, (project,), allocation.resource)
     return wish.amount in (first.amount, known.held) and kept == (wish.owner, wish.start, wish.partition, wish.line[:1], wish.resource)
 
@@ -76,7 +74,3 @@ def resolved_before(book: Book, asked: Asked, known: RunRecord, state: RunState,
     if (known.state is state and known.charged + known.written_off == cost) or is_reported_by(last, asked):
         return again(last)
     return Refusal(reason=Reason.RUN_RESOLVED, run=str(known.run), asked=cost, available=known.charged, allocation=known.allocation)
-
-
-def _facts_of(entry: Entry) -> dict[str, Any]:
-    return msgspec.json.decode(entry.details, type=dict[str, Any]) if entry.details else {}

@@ -92,13 +92,19 @@ class NewCap(Body, frozen=True, kw_only=True):
 
 
 class Movement(Body, frozen=True, kw_only=True):
+    """`undoes`: the entry that this takes back, once and whole; this must be its reverse."""
+
     amount: Amount
+    undoes: Id | None = None
     comment: Reason
 
 
 class NewTransfer(Body, frozen=True, kw_only=True):
+    """`undoes` as in a deposit: the entry by which the credit left `to`."""
+
     to: Id
     amount: Amount
+    undoes: Id | None = None
     comment: Reason
 
 

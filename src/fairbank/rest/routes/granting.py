@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 from litestar import Response, patch, post, put
 from litestar.params import JSONBody
 
@@ -86,26 +88,37 @@ def set_cap(request: Asking, allocation: Number, uid: UidNumber, data: JSONBody[
     return answer(request.house.allocations.set_cap(request.asker, wish), request.house.clock)
 
 
+class _Moved(TypedDict):
+    """What all movements of credit have in common."""
+
+    amount: SuMinutes
+    undoes: int | None
+    key: str | None
+    comment: str
+
+
+def _moved(data: Movement | NewTransfer, key: str | None) -> _Moved:
+    return {"amount": SuMinutes(data.amount), "undoes": data.undoes, "key": checked_key(key), "comment": ids.reason(data.comment)}
+
+
 @writes(post, "/alloc/{allocation:int}/deposit", responses=AGAIN)
 def deposit(request: Asking, allocation: Number, data: JSONBody[Movement], key: Key = None) -> Response[Single[Granted]]:
     """Put credit into an allocation."""
-    wish = Deposit(allocation=allocation, amount=SuMinutes(data.amount), key=checked_key(key), comment=ids.reason(data.comment))
+    wish = Deposit(allocation=allocation, **_moved(data, key))
     return new(request.house.allocations.deposit(request.asker, wish), request.house.clock)
 
 
 @writes(post, "/alloc/{allocation:int}/withdraw", responses=AGAIN)
 def withdraw(request: Asking, allocation: Number, data: JSONBody[Movement], key: Key = None) -> Response[Single[Granted]]:
     """Take unused credit out of an allocation."""
-    wish = Withdraw(allocation=allocation, amount=SuMinutes(data.amount), key=checked_key(key), comment=ids.reason(data.comment))
+    wish = Withdraw(allocation=allocation, **_moved(data, key))
     return new(request.house.allocations.withdraw(request.asker, wish), request.house.clock)
 
 
 @writes(post, "/alloc/{allocation:int}/transfer", responses=AGAIN)
 def transfer(request: Asking, allocation: Number, data: JSONBody[NewTransfer], key: Key = None) -> Response[Single[Granted]]:
     """Move unused credit to another allocation of the same resource."""
-    wish = Transfer(
-        source=allocation, target=data.to, amount=SuMinutes(data.amount), key=checked_key(key), comment=ids.reason(data.comment)
-    )
+    wish = Transfer(source=allocation, target=data.to, **_moved(data, key))
     return new(request.house.allocations.transfer(request.asker, wish), request.house.clock)
 
 

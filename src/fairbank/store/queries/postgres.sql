@@ -40,6 +40,15 @@ SELECT id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, diges
        comment, details, link
 FROM journal WHERE id = ANY ($1::bigint[])
 
+-- name: undoing
+-- The entries that took back those wanted: in the same book, after them.
+SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
+       journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
+       journal.overrun, journal.comment, journal.details, journal.link
+FROM journal AS undone JOIN journal ON journal.book = undone.book AND journal.seq > undone.seq
+WHERE undone.id = ANY ($1::bigint[])
+  AND journal.kind IN ('deposit', 'withdraw', 'transfer-in') AND journal.details LIKE '%"undoes":' || undone.id || '}'
+
 -- name: users
 SELECT allocation, uid, charged, held, cap
 FROM unnest($1::bigint[], $2::bigint[]) AS wanted (allocation, uid) JOIN user_sum USING (allocation, uid)

@@ -1,0 +1,57 @@
+"""Taking an entry back: once, whoever asks, and whole, by the opposite of what it did in its own book."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.book import Book
+from fairbank.bank.entry import Entry, Kind, facts_of
+from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.wish import Asked, Deposit, Transfer, Withdraw
+
+_OPPOSITE: Mapping[Kind, Kind] = {
+    Kind.DEPOSIT: Kind.WITHDRAW,
+    Kind.WITHDRAW: Kind.DEPOSIT,
+    Kind.TRANSFER_OUT: Kind.TRANSFER_IN,
+}
+
+
+def refuse_undoing(book: Book, wish: Deposit | Withdraw | Transfer, kind: Kind, allocation: Allocation) -> Refusal | None:
+    """Why the entry of `kind` that `wish` asks for in `allocation` may not take back the entry it names; None when it may.
+
+    Whoever undoes an entry locks the allocation it stands in, so two never find it untouched.
+    """
+    if wish.undoes is None:
+        return None
+    if (other := book.undoing.get(wish.undoes)) is not None:
+        who = f"user {other.actor}" + ("" if other.acting_as is None else f" as user {other.acting_as}")
+        about = f"entry {wish.undoes} was taken back by entry {other.id}, of {who}"
+        return Refusal(reason=Reason.UNDONE, allocation=allocation.id, about=about)
+    entry = book.told.get(wish.undoes)
+    if entry is None or not _reverses(wish, kind, allocation, entry):
+        about = f"entry {wish.undoes} is no such entry of allocation {allocation.id}" if entry is None else _about(entry)
+        return Refusal(reason=Reason.NO_REVERSE, asked=wish.amount, allocation=allocation.id, about=about)
+    return None
+
+
+def post_undoing(
+    book: Book, asked: Asked, wish: Deposit | Withdraw | Transfer, kind: Kind, after: Allocation, facts: Mapping[str, int] | None = None
+) -> Entry:
+    """Post the entry of `kind` with the fact that it takes another back, where it does."""
+    told = {**(facts or {}), **({} if wish.undoes is None else {"undoes": wish.undoes})}  # in this order: stores look at the end
+    entry = book.post(asked, kind, wish.amount, after, details=msgspec.json.encode(told).decode() if told else None)
+    if wish.undoes is not None:
+        book.undoing[wish.undoes] = entry
+    return entry
+
+
+def _reverses(wish: Deposit | Withdraw | Transfer, kind: Kind, allocation: Allocation, entry: Entry) -> bool:
+    back = not isinstance(wish, Transfer) or facts_of(entry).get("to") == wish.source
+    return back and _OPPOSITE.get(entry.kind) is kind and (entry.book, entry.amount) == (allocation.id, wish.amount)
+
+
+def _about(entry: Entry) -> str:
+    return f"entry {entry.id} is a {entry.kind.value} of {entry.amount} SU-minutes in the book of allocation {entry.book}"

@@ -1,0 +1,107 @@
+"""An entry that moved credit is taken back once, whole, and by nothing but its reverse: whoever asks, under whatever key."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+import pytest
+
+from fairbank.bank.ledger import Done, Outcome
+from fairbank.bank.policy import Policy
+from fairbank.bank.refusal import Reason, Refusal, sentence
+from fairbank.bank.wish import Asked, Deposit, Request, Transfer, Withdraw
+from fairbank.service.bank import Bank
+from fairbank.store.contract import Store
+from fairbank.values.units import SuMinutes
+from tests.contracts.centre import ALICE, BOB, START, allocation, ask, contents, fill, granted, project
+from tests.contracts.places import Place
+
+TEN = SuMinutes(10)
+
+
+def by(store: Store, actor: int, *wishes: Request) -> list[Outcome]:
+    return Bank(store, Policy()).ask([Asked(wish, START, actor) for wish in wishes])
+
+
+def opened(store: Store) -> None:
+    """Two allocations of one resource, 1 and 2."""
+    granted(store, project("physics", 5001), project("chemistry", 5002))
+    granted(store, allocation(1), allocation(2))
+
+
+def moved(store: Store, kind: str) -> tuple[int, Deposit | Withdraw | Transfer]:
+    """The number of an entry, and the wish that undoes it."""
+    if kind == "deposit":
+        number = granted(store, Deposit(allocation=1, amount=TEN))[0].entry
+        return number, Withdraw(allocation=1, amount=TEN, undoes=number)
+    if kind == "withdraw":
+        number = granted(store, Withdraw(allocation=1, amount=TEN))[0].entry
+        return number, Deposit(allocation=1, amount=TEN, undoes=number)
+    number = granted(store, Transfer(source=1, target=2, amount=TEN))[0].entry
+    return number, Transfer(source=2, target=1, amount=TEN, undoes=number)
+
+
+@pytest.mark.parametrize("kind", ["deposit", "withdraw", "transfer"])
+def test_two_people_do_not_undo_one_entry_twice(store: Store, kind: str) -> None:
+    opened(store)
+    number, back = moved(store, kind)
+    (first,) = by(store, ALICE, msgspec.structs.replace(back, key="a"))
+    assert isinstance(first, Done)
+    before = contents(store)
+    (second,) = by(store, BOB, back)
+    assert isinstance(second, Refusal)
+    assert second.reason is Reason.UNDONE
+    assert f"entry {number} was taken back by entry " in sentence(second)
+    assert f"of user {ALICE}" in sentence(second)
+    assert contents(store) == before
+    (again,) = by(store, ALICE, msgspec.structs.replace(back, key="a"))
+    assert isinstance(again, Done)
+    assert again.again
+
+
+def test_nor_do_they_in_one_batch(store: Store) -> None:
+    opened(store)
+    _, back = moved(store, "deposit")
+    done, no = Bank(store, Policy()).ask([Asked(back, START, ALICE), Asked(back, START, BOB)])
+    assert isinstance(done, Done)
+    assert isinstance(no, Refusal)
+    assert no.reason is Reason.UNDONE
+
+
+def test_nor_do_several_servers(sql_place: Place) -> None:
+    opened(sql_place.open())
+    _, back = moved(sql_place.open(), "transfer")
+    stores = [sql_place.open() for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = [each[0] for each in pool.map(lambda store: by(store, ALICE, back), stores)]
+    assert sum(isinstance(each, Done) for each in outcomes) == 1
+
+
+def test_what_was_undone_may_be_done_anew_and_that_undone(store: Store) -> None:
+    opened(store)
+    _, back = moved(store, "deposit")
+    undone = granted(store, back)[0].entry
+    redone = granted(store, Deposit(allocation=1, amount=TEN, undoes=undone))[0].entry
+    granted(store, Withdraw(allocation=1, amount=TEN, undoes=redone))
+
+
+def test_only_the_reverse_undoes(store: Store) -> None:
+    fill(store)
+    opened_too = granted(store, allocation(1, resource="gpu"), allocation(2, resource="gpu"))
+    one, other = (each.allocation or 0 for each in opened_too)
+    number = granted(store, Deposit(allocation=one, amount=TEN))[0].entry
+    gone = granted(store, Transfer(source=one, target=other, amount=TEN))[0].entry
+    wrong: list[Request] = [
+        Withdraw(allocation=one, amount=SuMinutes(9), undoes=number),
+        Withdraw(allocation=other, amount=TEN, undoes=number),
+        Deposit(allocation=one, amount=TEN, undoes=number),
+        Withdraw(allocation=one, amount=TEN, undoes=gone),
+        Transfer(source=one, target=other, amount=TEN, undoes=gone),
+        Transfer(source=other, target=one, amount=TEN, undoes=gone + 1),
+        Withdraw(allocation=one, amount=TEN, undoes=999_999),
+    ]
+    for wish in wrong:
+        (no,) = ask(store, wish)
+        assert isinstance(no, Refusal), wish
+        assert no.reason is Reason.NO_REVERSE
