@@ -35,6 +35,7 @@ from fairbank.service.audit import Audit
 from fairbank.service.bank import Bank
 from fairbank.store.contract import Contention, Store, Transaction
 from fairbank.values.time import Instant
+from fairbank.values.trouble import Malformed
 from fairbank.values.units import SuMinutes
 from tests.contracts.centre import (
     ALICE,
@@ -55,6 +56,25 @@ from tests.contracts.centre import (
     token,
 )
 from tests.contracts.places import Place
+
+
+@pytest.mark.parametrize(
+    ("wish", "field"),
+    [
+        (Deposit(allocation=1, amount=SuMinutes(-5)), "amount"),
+        (allocation(1, -5, resource="gpu"), "deposit"),
+        (allocation(1, resource="gpu", credit_limit=SuMinutes(-5)), "credit_limit"),
+        (Amend(allocation=1, project=1, resource="cpu", credit_limit=SuMinutes(-5)), "credit_limit"),
+        (SetCap(allocation=1, uid=ALICE, cap=SuMinutes(-5)), "cap"),
+    ],
+)
+def test_no_amount_is_less_than_nothing_in_any_store(store: Store, wish: Request, field: str) -> None:
+    fill(store)
+    before = contents(store)
+    with pytest.raises(Malformed, match="less than nothing") as bad:
+        ask(store, wish)
+    assert bad.value.field == field
+    assert contents(store) == before
 
 
 class Cancelled(Exception):

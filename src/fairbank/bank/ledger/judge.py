@@ -41,6 +41,12 @@ _EVERYWHERE: Mapping[type, Callable[[Book, wishes.Asked, Any], Outcome]] = {
     wishes.Note: office.note,
 }
 
+# The fields of each wish that are amounts. None of them may be negative; some databases would say so, but not all stores are one.
+_AMOUNTS: Mapping[type, tuple[str, ...]] = {
+    kind: tuple(each.name for each in msgspec.structs.fields(kind) if each.name in ("amount", "credit_limit", "deposit", "cap"))
+    for kind in (*_BY_POLICY, *_EVERYWHERE)
+}
+
 
 def judge(book: Book, asked: wishes.Asked, policy: Policy) -> Outcome:
     """Judge one wish and, if it is granted (or its refusal is to be kept), write it into `book`.
@@ -50,8 +56,9 @@ def judge(book: Book, asked: wishes.Asked, policy: Policy) -> Outcome:
     door lets in.
     """
     wish = asked.wish
-    if (getattr(wish, "amount", None) or 0) < 0:
-        raise Malformed(f"{type(wish).__name__} of less than nothing", field="amount", remedy="amounts are not negative")
+    for field in _AMOUNTS[type(wish)]:
+        if (getattr(wish, field) or 0) < 0:
+            raise Malformed(f"{type(wish).__name__} of less than nothing", field=field, remedy="amounts are not negative")
     if wish.key is not None and (known := book.known.get((asked.actor, wish.key))) is not None:
         return again(known) if is_the_wish_of(known, asked) else Refusal(reason=Reason.KEY_TAKEN)
     rule = _BY_POLICY.get(type(wish))
