@@ -11,9 +11,9 @@ from fairbank.bank.allocation import AllocationEvent, AllocationState
 from fairbank.bank.entry import OFFICE, Entry, Kind
 from fairbank.bank.project import Role
 from fairbank.bank.query import PAGE_MAX, AllocationQuery, Debit, EntryQuery, Page, ProjectQuery, RefusalQuery, RunQuery, Sight
+from fairbank.bank.refusal import refusal_of
 from fairbank.bank.run import RunState
 from fairbank.bank.wish import Amend, Release, SetCap, SetMember
-from fairbank.service.runs import refusal_in
 from fairbank.store.contract import Store
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
@@ -221,7 +221,7 @@ def test_entries(filled: Store, query: dict[str, Any], expected: list[str]) -> N
 )
 def test_refusals(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
     found = Look(filled).refusals(RefusalQuery(**query), PAGE)
-    assert [refusal_in(each).run for each in found] == [f"darwin/{number}@900.0" for number in expected]
+    assert [refusal_of(each).run for each in found] == [f"darwin/{number}@900.0" for number in expected]
     assert numbers(found) == sorted(numbers(found))
     assert found == Look(filled).refusals(RefusalQuery(ids=frozenset(numbers(found))), PAGE)
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 import msgspec
 
 from fairbank.bank.charge import longest_paid
+from fairbank.bank.entry import Entry
 from fairbank.values.time import show_duration
 from fairbank.values.units import MINUTES_IN_SU, show_su, type_su
 
@@ -95,6 +96,11 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def exit(self) -> int:
         return _EXIT[self.http]
+
+
+def refusal_of(entry: Entry) -> Refusal:
+    """The refusal that a journal entry keeps."""
+    return msgspec.structs.replace(msgspec.json.decode(entry.details or "{}", type=Refusal), entry=entry.id)
 
 
 class Alternative(msgspec.Struct, frozen=True):

@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TypedDict
 
-import msgspec
-
 from fairbank.bank.charge import cost
 from fairbank.bank.entry import Entry
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.query import Page, RefusalQuery, RunQuery
 from fairbank.bank.quote import usable
-from fairbank.bank.refusal import Alternative, Reason, Refusal
+from fairbank.bank.refusal import Alternative, Reason, Refusal, refusal_of
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Refund, Release
 from fairbank.cluster.job import Run, checked_run
@@ -213,7 +211,7 @@ class Runs:
         """Refused jobs, as far as `query.sight` sees them."""
         with self._store.reading() as reader:
             entries = reader.refusals(query, page)
-        return [(entry, refusal_in(entry)) for entry in entries]
+        return [(entry, refusal_of(entry)) for entry in entries]
 
     def refusal(self, asker: Asker, number: int) -> tuple[Entry, Refusal]:
         """Raises Unknown, for a refusal that is not there as for one of others."""
@@ -243,11 +241,6 @@ class Runs:
         demand(asker, Do.REFUND)
         wish = Refund(run=record.run, amount=amount, comment=comment, key=key)
         return self._counter.ask([Asked(wish, self._clock.now(), asker.actor, asker.acting_as)])[0]
-
-
-def refusal_in(entry: Entry) -> Refusal:
-    """The refusal that a journal entry keeps."""
-    return msgspec.structs.replace(msgspec.json.decode(entry.details or "{}", type=Refusal), entry=entry.id)
 
 
 def _left_for(offers: Means, asked: int) -> int | None:

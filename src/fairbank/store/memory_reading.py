@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from operator import attrgetter, itemgetter
 from typing import Any
 
-import msgspec
-
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.book import Office
 from fairbank.bank.entry import OFFICE, Entry, Kind
@@ -29,7 +27,7 @@ from fairbank.bank.query import (
     UsageQuery,
     UserRow,
 )
-from fairbank.bank.refusal import Refusal
+from fairbank.bank.refusal import refusal_of
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.token import Token
 from fairbank.cluster.job import COMPLETED, Run
@@ -134,7 +132,7 @@ class MemoryReader:
 
     def refusals(self, query: RefusalQuery, page: Page) -> list[Entry]:
         q = query
-        found = ((each, _refusal_in(each)) for each in self._tables.entries.values() if each.kind is Kind.REFUSAL)
+        found = ((each, refusal_of(each)) for each in self._tables.entries.values() if each.kind is Kind.REFUSAL)
         wanted = (
             each
             for each, no in found
@@ -238,7 +236,3 @@ def _usage(group: str | int, runs: list[RunRecord]) -> Usage:
         charged=sum(run.charged - run.refunded for run in runs),
         elapsed_seconds=sum(run.elapsed_seconds or 0 for run in runs),
     )
-
-
-def _refusal_in(entry: Entry) -> Refusal:
-    return msgspec.json.decode(entry.details or "{}", type=Refusal)

@@ -8,7 +8,7 @@ from fairbank.bank.book import Book
 from fairbank.bank.entry import OFFICE, Entry, Kind, facts_of
 from fairbank.bank.ledger.outcome import Done, Outcome
 from fairbank.bank.ledger.refusing import let_through
-from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.refusal import Reason, Refusal, refusal_of
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.wish import Asked, Hold, digest
 
@@ -17,10 +17,10 @@ _replace = msgspec.structs.replace
 
 def again(entry: Entry) -> Outcome:
     """The first answer, from the entry that kept it."""
-    facts = facts_of(entry)
     if entry.kind in (Kind.REFUSAL, Kind.DECLINED):
-        no = _replace(msgspec.convert(facts, Refusal), entry=entry.id)
+        no = refusal_of(entry)
         return _replace(let_through(no), again=True) if no.observed else no
+    facts = facts_of(entry)
     return Done(
         entry=entry.id,
         amount=entry.amount,
