@@ -21,6 +21,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The bank's rules that differ from centre to centre.
 
     `enforce`: false refuses no job and only records what would have been refused; where there is no allocation nothing is held.
+    What runs beyond the credit then is always recorded, whatever `overrun` says: such a bank writes nothing off.
     `late_charges`: a finished run without a hold is charged (otherwise it is refused and kept among the refusals).
     `free_states`: final job states that cost nothing; naming FAILED, CANCELLED and TIMEOUT as well gives Maui's
     DEBITSUCCESSFULWC.
