@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
+import msgspec
 import pytest
 
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
-from fairbank.bank.refusal import Alternative, Reason, Refusal
+from fairbank.bank.refusal import Alternative, Reason, Refusal, remedies
 from fairbank.bank.wish import Asked, Found, Open, Request, SetCap, SetMember
 from fairbank.cluster.job import Run
 from fairbank.cluster.report import Ended, Report, Started
@@ -139,6 +140,31 @@ def test_an_observing_bank_stops_no_job_whose_account_or_allocation_is_missing(o
     unknown, homeless = (observing.refused_but_let_through(started(account)) for account in ("chem", "bio"))
     assert (unknown.reason, unknown.account, unknown.observed) == (Reason.UNKNOWN_PROJECT, "chem", True)
     assert (homeless.reason, homeless.project, homeless.asked, homeless.observed) == (Reason.NO_ALLOCATION, 1, 60, True)
+
+
+# --- what is told of the price ---
+
+
+def test_an_amount_is_the_price_also_of_a_run_that_took_no_time(centre: Centre) -> None:
+    centre.project("chem", 1, credit=100)
+    short = msgspec.structs.replace(ended("chem"), amount=40, elapsed_seconds=0)
+    yes = centre.hear(short)
+    assert isinstance(yes, Done)
+    assert (yes.amount, yes.available) == (40, 60)
+    for number, free in ((2, {"amount": 40, "outcome": "NODE_FAIL"}), (3, {"elapsed_seconds": 0})):
+        other = centre.hear(msgspec.structs.replace(ended("chem"), run=Run("darwin", number, 900), key=None, **free))
+        assert isinstance(other, Done)
+        assert (other.amount, other.available) == (0, 60)
+
+
+def test_no_shorter_time_limit_is_advised_where_it_would_not_change_the_price(centre: Centre) -> None:
+    centre.project("chem", 1, credit=30)
+    priced = centre.hear(started("chem"))
+    told = centre.hear(msgspec.structs.replace(started("chem"), amount=60))
+    assert isinstance(priced, Refusal)
+    assert isinstance(told, Refusal)
+    assert any("a shorter time limit" in each for each in remedies(priced))
+    assert not any("a shorter time limit" in each for each in remedies(told))
 
 
 # --- who else could pay ---

@@ -107,7 +107,7 @@ class Runs:
             remedy = "enter the project first: fairbank project create"
             raise Unknown(f"there is no project with the account {report.account[:64]!r}", field="account", remedy=remedy)
         _demand_limit(report)
-        units = self._units(report)
+        units = None if report.amount is not None else self._units(report)  # a price that was told is the same for any time limit
         return Hold(
             run=report.run,
             line=self._directory.line(project) if project else (),
@@ -127,7 +127,7 @@ class Runs:
     def _resolution(self, report: Ended) -> Charge | Release:
         _checked_seconds(report.elapsed_seconds, "elapsed")
         project = self._directory.known(report.account)
-        free = report.outcome in self._counter.bank.policy.free_states or not report.elapsed_seconds
+        free = report.outcome in self._counter.bank.policy.free_states or (report.amount is None and not report.elapsed_seconds)
         amount = SuMinutes(0) if free else self._price(report, report.elapsed_seconds)
         facts: _Facts = {
             "run": report.run,

@@ -148,7 +148,10 @@ class AdjustReport(Report, frozen=True, kw_only=True, tag="adjust"):
 
 
 class CompleteReport(Report, frozen=True, kw_only=True, tag="complete"):
-    """A run ended after `elapsed` seconds, as the scheduler counts them, in Slurm's state `state`."""
+    """A run ended after `elapsed` seconds, as the scheduler counts them, in Slurm's state `state`.
+
+    It costs nothing in a state that is free, and after no time at all unless `amount` says what it costs.
+    """
 
     time_limit: Seconds = 0
     end: Epoch
