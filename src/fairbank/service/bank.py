@@ -11,6 +11,7 @@ from fairbank.bank.ledger import Outcome, judge
 from fairbank.bank.needs import needs_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked
+from fairbank.service.patience import Deadline, Patience
 from fairbank.store.contract import Contention, Store, Transaction
 from fairbank.values.trouble import Busy
 
@@ -19,23 +20,26 @@ _TRIES = 20
 
 
 class Bank:
-    """Judges batches against one store."""
+    """Judges batches against one store, and tries again while other writers are in the way: for as long as `patience` says."""
 
-    def __init__(self, store: Store, policy: Policy) -> None:
+    def __init__(self, store: Store, policy: Policy, patience: Patience | None = None) -> None:
         self.store = store
         self.policy = policy
+        self.patience = patience or Patience()
 
-    def ask(self, batch: Sequence[Asked]) -> list[Outcome]:
+    def ask(self, batch: Sequence[Asked], deadline: Deadline | None = None) -> list[Outcome]:
         """An answer for each wish, in order. When this returns, all that was granted is durable.
 
         More than BATCH_MAX wishes take several transactions. Raises Busy when other writers stay in the way, Unreachable.
+        After the deadline (by default each transaction has its own) no try is begun, but the first and the one under way
+        may last: as long as the store waits for a lock.
         """
         answers: list[Outcome] = []
         for begin in range(0, len(batch), BATCH_MAX):
-            answers += self._ask_once(batch[begin : begin + BATCH_MAX])
+            answers += self._ask_once(batch[begin : begin + BATCH_MAX], deadline or self.patience.from_now())
         return answers
 
-    def _ask_once(self, batch: Sequence[Asked]) -> list[Outcome]:
+    def _ask_once(self, batch: Sequence[Asked], deadline: Deadline) -> list[Outcome]:
         for attempt in range(_TRIES):
             try:
                 with self.store.transaction() as transaction:
@@ -43,6 +47,8 @@ class Bank:
                     transaction.write(book)
                 return answers
             except Contention:
+                if deadline.over:
+                    break
                 # Two servers met on the same rows; a moment of random length keeps them from meeting again.
                 time.sleep(random.uniform(0, 0.002 * (attempt + 1)))  # noqa: S311 (no secret)
         raise Busy("other writers were in the way all the time")

@@ -2,6 +2,11 @@
 
 One thread takes whatever waits (at most BATCH_MAX wishes) and asks the bank. While it does, the next batch gathers: under
 load the batches grow by themselves, without load nobody waits.
+
+While somebody else's lock keeps the bank from writing, nothing piles up. A submission that waited longer than the bank's
+patience is not begun any more, and its asker is told Busy. A batch that was begun, with all that comes of it, has one deadline
+of the same length. So whatever is carried out at all was begun at most two patiences after it was handed in, and ends when the
+store's own wait for a lock ends: minutes later nothing happens that its asker has given up.
 """
 
 from __future__ import annotations
@@ -11,10 +16,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from typing import NamedTuple
 
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.wish import Asked
 from fairbank.service.bank import BATCH_MAX, Bank
+from fairbank.service.patience import Deadline
 from fairbank.values.trouble import Busy, Unreachable
 
 _log = logging.getLogger(__name__)
@@ -28,6 +35,14 @@ def _nobody(outcomes: Sequence[Outcome]) -> None:
     """Watches nothing."""
 
 
+class _Submission(NamedTuple):
+    """Wishes that came together, and who is told what came of them. After `begun_by` they are not begun any more."""
+
+    batch: Sequence[Asked]
+    told: Told
+    begun_by: Deadline
+
+
 class Counter:
     """A bounded queue before a bank. `room` is how many wishes may wait; whoever sets `watch` is told what came of each batch."""
 
@@ -35,7 +50,7 @@ class Counter:
         self.bank = bank
         self.room = room
         self.watch: Callable[[Sequence[Outcome]], None] = _nobody
-        self._waiting: deque[tuple[Sequence[Asked], Told]] = deque()
+        self._waiting: deque[_Submission] = deque()
         self._count = 0
         self._closed = False
         self._changed = threading.Condition()
@@ -50,14 +65,15 @@ class Counter:
     def submit(self, batch: Sequence[Asked], told: Told) -> None:
         """Queue a batch; its answers come together. Raises Busy when there is no room.
 
-        What was handed in is not taken back: nobody could say whether it was carried out.
+        What was handed in is not taken back: nobody could say whether it was carried out. But what is told Busy later, because it
+        waited too long or others were in the way all the time, is not carried out.
         """
         with self._changed:
             if self._closed:
                 raise Busy("the server is stopping")
             if self._count and self._count + len(batch) > self.room:
                 raise Busy(f"{self._count} wishes are waiting already")
-            self._waiting.append((batch, told))
+            self._waiting.append(_Submission(batch, told, self.bank.patience.from_now()))
             self._count += len(batch)
             self._changed.notify()
 
@@ -83,13 +99,19 @@ class Counter:
 
     def _serve(self) -> None:
         while taken := self._take():
-            try:
-                outcomes = self.bank.ask([asked for batch, _ in taken for asked in batch])
-            except Exception as error:  # noqa: BLE001 (handed to whoever asked; the counter itself must go on)
-                self._apart(taken, error)
-            else:
-                self._answer(taken, outcomes)
-                self._tell(outcomes)
+            in_time = [each for each in taken if not _too_late(each)]
+            if in_time:
+                self._carry_out(in_time)
+
+    def _carry_out(self, taken: list[_Submission]) -> None:
+        deadline = self.bank.patience.from_now()
+        try:
+            outcomes = self.bank.ask([asked for each in taken for asked in each.batch], deadline)
+        except Exception as error:  # noqa: BLE001 (handed to whoever asked; the counter itself must go on)
+            self._apart(taken, error, deadline)
+        else:
+            self._answer(taken, outcomes)
+            self._tell(outcomes)
 
     def _tell(self, outcomes: Sequence[Outcome]) -> None:
         try:
@@ -97,38 +119,54 @@ class Counter:
         except Exception:  # noqa: BLE001  who only watches must not end the one thread that writes
             _log.exception("the counter's watcher failed")
 
-    def _take(self) -> list[tuple[Sequence[Asked], Told]]:
+    def _take(self) -> list[_Submission]:
         """Whatever waits, up to BATCH_MAX wishes; empty when closed and done."""
         with self._changed:
             while not self._waiting and not self._closed:
                 self._changed.wait()
-            taken: list[tuple[Sequence[Asked], Told]] = []
+            taken: list[_Submission] = []
             size = 0
-            while self._waiting and (not taken or size + len(self._waiting[0][0]) <= BATCH_MAX):
+            while self._waiting and (not taken or size + len(self._waiting[0].batch) <= BATCH_MAX):
                 taken.append(self._waiting.popleft())
-                size += len(taken[-1][0])
+                size += len(taken[-1].batch)
             self._count -= size
         return taken
 
     @staticmethod
-    def _answer(taken: list[tuple[Sequence[Asked], Told]], outcomes: list[Outcome]) -> None:
+    def _answer(taken: list[_Submission], outcomes: list[Outcome]) -> None:
         begin = 0
-        for batch, told in taken:
-            _say(told, outcomes[begin : begin + len(batch)])
-            begin += len(batch)
+        for each in taken:
+            end = begin + len(each.batch)
+            _say(each.told, outcomes[begin:end])
+            begin = end
 
-    def _apart(self, taken: list[tuple[Sequence[Asked], Told]], error: Exception) -> None:
-        """A batch failed: if that may lie at one wish, ask for each submission by itself, so that the others are served."""
-        if isinstance(error, Unreachable) or len(taken) == 1:
-            for _, told in taken:
-                _say(told, error)
-            return
-        for batch, told in taken:
-            try:
-                came: Came = self.bank.ask(batch)
-            except Exception as own:  # noqa: BLE001 (as above)
-                came = own
-            _say(told, came)
+    def _apart(self, taken: list[_Submission], error: Exception, deadline: Deadline) -> None:
+        """A batch failed: if that may lie at one wish, ask for each submission by itself, so that the others are served. It does not
+        lie at a wish when nobody answers; and when the time is over, whatever is left is not begun.
+        """
+        for each in taken:
+            if len(taken) > 1 and not isinstance(error, Unreachable):
+                came = Busy("other writers were in the way all the time") if deadline.over else self._alone(each, deadline)
+                error = came if isinstance(came, Unreachable) else error
+            else:
+                came = error
+            _say(each.told, came)
+
+    def _alone(self, submission: _Submission, deadline: Deadline) -> Came:
+        try:
+            outcomes = self.bank.ask(submission.batch, deadline)
+        except Exception as own:  # noqa: BLE001 (as above)
+            return own
+        self._tell(outcomes)
+        return outcomes
+
+
+def _too_late(submission: _Submission) -> bool:
+    """Whether it waited too long to be begun; then its asker is told."""
+    if not submission.begun_by.over:
+        return False
+    _say(submission.told, Busy("the bank could not write for a while"))
+    return True
 
 
 def _say(told: Told, came: Came) -> None:
