@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from threading import Lock
 
 from fairbank.bank.project import Project, line_of
@@ -15,33 +16,39 @@ _FRESH_SECONDS = 5  # how long it may go unnoticed that the books were replaced 
 _MISSED_SECONDS = 1  # how long a project that another server has just entered may be unknown here
 
 
+@dataclass(frozen=True)
+class _Pages:
+    """All projects as they were read at one time; `read_at` is when the reading began."""
+
+    by_id: Mapping[int, Project]
+    by_account: Mapping[str, Project]
+    lines: Mapping[int, tuple[int, ...]]
+    read_at: int
+
+
+def _pages(found: Iterable[Project], read_at: int) -> _Pages:
+    by_id = {each.id: each for each in found}
+    parents = {each.id: each.parent for each in by_id.values()}
+    return _Pages(by_id, {each.account: each for each in by_id.values()}, {number: line_of(number, parents) for number in by_id}, read_at)
+
+
 class Directory:
-    """Projects by number and by account. Safe to use from many threads: a refresh replaces the maps whole.
+    """Projects by number and by account. Safe to use from many threads: a refresh replaces everything in one assignment.
 
     An account that is not found is looked up again at most once a second: clients may ask for as many as they like that are
-    not there.
+    not there. Numbers come from rows of the books, or from staff; so one that is not found has just been entered by another
+    server, and is looked up at once.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
-        self._by_id: dict[int, Project] = {}
-        self._by_account: dict[str, Project] = {}
-        self._parents: dict[int, int | None] = {}
-        self._lines: dict[int, tuple[int, ...]] = {}
-        self._read_at = -_FRESH_SECONDS
+        self._pages = _pages((), -_FRESH_SECONDS)
         self._reading = Lock()
 
     def refresh(self) -> None:
         """Read all projects again."""
-        found: list[Project] = []
-        with self._store.reading() as reader:
-            while page := reader.projects(ProjectQuery(), Page(PAGE_MAX, after=found[-1].id if found else None)):
-                found += page
-        self._by_id = {each.id: each for each in found}
-        self._by_account = {each.account: each for each in found}
-        self._parents = {each.id: each.parent for each in found}
-        self._lines = {each.id: line_of(each.id, self._parents) for each in found}
-        self._read_at = self._clock.now()
+        with self._reading:
+            self._read()
 
     def by_account(self, account: str) -> Project | None:
         self.look_for((account,))
@@ -53,34 +60,46 @@ class Directory:
             return
         with self._reading:  # whoever comes meanwhile waits for what is read, and need not read again
             if self._age() >= (_FRESH_SECONDS if self._has(accounts) else _MISSED_SECONDS):
-                self.refresh()
+                self._read()
 
     def knows(self, accounts: Collection[str]) -> bool:
         """Whether all these accounts are in memory, and were read lately."""
         return not self._stale() and self._has(accounts)
 
-    def _has(self, accounts: Collection[str]) -> bool:
-        return all(each in self._by_account for each in accounts)
-
     def known(self, account: str) -> Project | None:
         """As it was read last, with no look at the books."""
-        return self._by_account.get(account)
+        return self._pages.by_account.get(account)
 
     def by_id(self, number: int) -> Project:
         """Raises Unknown."""
-        if number not in self._by_id or self._stale():
-            self.refresh()
-        found = self._by_id.get(number)
+        if number not in self._pages.by_id or self._stale():
+            with self._reading:  # as above
+                if number not in self._pages.by_id or self._stale():
+                    self._read()
+        found = self._pages.by_id.get(number)
         if found is None:
             raise Unknown(f"there is no project {number}", field="project")
         return found
 
     def line(self, project: Project) -> tuple[int, ...]:
         """The project and the parents whose shared credit it may draw on, nearest first."""
-        return self._lines.get(project.id) or line_of(project.id, self._parents)
+        return self._pages.lines.get(project.id) or (project.id,)
+
+    def _has(self, accounts: Collection[str]) -> bool:
+        by_account = self._pages.by_account
+        return all(each in by_account for each in accounts)
+
+    def _read(self) -> None:
+        """Under the lock. What is entered while the reading goes on may be missed, so the age counts from its beginning."""
+        now = self._clock.now()
+        found: list[Project] = []
+        with self._store.reading() as reader:
+            while page := reader.projects(ProjectQuery(), Page(PAGE_MAX, after=found[-1].id if found else None)):
+                found += page
+        self._pages = _pages(found, now)
 
     def _stale(self) -> bool:
         return self._age() >= _FRESH_SECONDS
 
     def _age(self) -> int:
-        return self._clock.now() - self._read_at
+        return self._clock.now() - self._pages.read_at
