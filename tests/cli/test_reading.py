@@ -277,6 +277,12 @@ def test_usual_columns_of_ones_own(fairbank: Run, surroundings: pytest.MonkeyPat
     assert fairbank("balance", "-o", "ALLOC", "-n").out.split() == ["3", "1", "2"]
 
 
+def test_who_is_named_twice_is_counted_once(fairbank: Run) -> None:
+    assert numbers(fairbank("jobs", "-u", f"{AYLA},0{AYLA}", "--json")) == numbers(fairbank("jobs", "-u", AYLA, "--json"))
+    once, twice = (fairbank("usage", "-u", users, "-S", "2026-01-01", "--csv").out for users in (AYLA, f"{AYLA},0{AYLA}"))
+    assert twice == once
+
+
 def test_refusals_of_one_cluster(fairbank: Run) -> None:
     assert "812350" in fairbank("jobs", "--refused", "-a", "-M", "darwin").out
     assert fairbank("jobs", "--refused", "-a", "-M", "hopper").out == ""

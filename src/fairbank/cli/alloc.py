@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli import terms
-from fairbank.cli.choosing import check_accounts, group_query, rows_of_each
+from fairbank.cli.choosing import check_accounts, group_query, spread
 from fairbank.cli.command import Command, Noun
 from fairbank.cli.options import add_accounts, number, printable
 from fairbank.cli.output import Listing, caption, show, shown_columns
@@ -64,7 +64,7 @@ def _list(desk: Desk, options: Namespace) -> int:
         "active-at": "now" if options.active else desk.moment(options.active_at, "--active-at"),
         **group_query(options.group),
     }
-    rows = rows_of_each(desk, "/alloc", query)
+    rows = [row for one in spread(query) for row in desk.rows("/alloc", one)]
     if not rows:
         check_accounts(desk, options.account)
     rows.sort(key=lambda row: (row["account"], row["resource"], row["start"]))

@@ -74,10 +74,13 @@ ASKED_MAX = 200
 
 
 def spread(query: Mapping[str, object]) -> list[dict[str, object]]:
-    """Lists such as `-A chem,bio -j 1,2`: a query for each combination, since the bank is asked for one of each. Raises Malformed."""
+    """Lists such as `-A chem,bio -j 1,2`: a query for each combination, since the bank is asked for one of each. Raises Malformed.
+
+    What is listed twice, perhaps once by name and once by number, is asked for once.
+    """
     queries: list[dict[str, object]] = [{}]
     for key, value in query.items():
-        values = value if isinstance(value, list) else [value]
+        values = list(dict.fromkeys(value)) if isinstance(value, list) else [value]
         if len(queries) * len(values) > ASKED_MAX:
             raise Malformed(f"{len(queries) * len(values)} questions at once are too many", field=key, remedy="name fewer at a time")
         queries = [{**each, key: one} for each in queries for one in values]
@@ -85,7 +88,7 @@ def spread(query: Mapping[str, object]) -> list[dict[str, object]]:
 
 
 def rows_of_each(desk: Desk, path: str, query: Mapping[str, object], limit: int = 0) -> list[Row]:
-    """The rows that any of the listed lets through, at most `limit` (0: all), in the bank's order: by their number, the newest first."""
+    """The rows that any of the listed lets through, at most `limit` (0: all), the newest first: for paths whose lists are so."""
     queries = spread(query)
     rows = [row for each in queries for row in desk.rows(path, each, limit)]
     if len(queries) > 1:
