@@ -48,12 +48,12 @@ def show_refusals(desk: Desk, owners: list[int] | None) -> int:
         "account": options.account,
         "owner_uid": owners,
         "allocation": options.alloc,
+        "cluster": options.clusters,
+        "job_id": options.jobs,
         "since": desk.moment(options.starttime, "--starttime"),
         "until": desk.moment(options.endtime, "--endtime"),
     }
-    picked = {key: wanted for key, wanted in (("job_id", options.jobs), ("cluster", options.clusters)) if wanted}
-    rows = refusals(desk, query, 0 if picked else options.limit)  # the bank has no filter for these, so it is asked for all
-    rows = [row for row in rows if all(row[key] in wanted for key, wanted in picked.items())]
+    rows = refusals(desk, query, options.limit)
     if not rows:
         check_accounts(desk, options.account)
     notes = advice(desk, rows[0]) if rows and options.form is None else ()

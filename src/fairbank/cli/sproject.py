@@ -114,12 +114,17 @@ def _add_filters(parser: Parser) -> None:
 def _add_more(parser: Parser) -> None:
     _add_filters(parser)
     parser.add_argument("-r", "--resource", metavar="NAME", type=printable, help="only of this resource, such as cpu or gpu")
-    parser.add_argument("-a", "--active", action="store_true", help="only of allocations that are active now")
     parser.add_argument("--detail", action="store_true", help="with credit, running and completed, debit and balance")
+
+
+def _add_allocations(parser: Parser) -> None:
+    _add_more(parser)
+    parser.add_argument("-a", "--active", action="store_true", help="only those that are active: now in their period, and not frozen")
 
 
 def _add_owned(parser: Parser) -> None:
     _add_more(parser)
+    parser.add_argument("-a", "--active", action="store_true", help="only of allocations that are now in their period, frozen ones too")
     parser.add_argument("-u", "--user", metavar="USER", help="only of this user, by name or number")
 
 
@@ -140,21 +145,15 @@ def _allocations(desk: Desk, options: Namespace) -> int:
     columns = ALLOCATIONS + DETAIL if options.detail else ALLOCATIONS
     if shown_columns(desk, columns):
         return 0
-    return _show(desk, "fairbank.allocation/1", columns, _found(desk), "There is no such allocation that you may see.")
-
-
-def _found(desk: Desk) -> list[Row]:
-    """The allocations that the filters let through."""
-    options = desk.options
-    query = {"account": options.account, "resource": options.resource, **group_query(options.group)}
-    return list(desk.rows("/alloc", {**query, "active-at": "now", "state": "active"} if options.active else query))
+    rows = desk.rows("/alloc", {**_asked(options), "state": "active" if options.active else None})
+    return _show(desk, "fairbank.allocation/1", columns, rows, "There is no such allocation that you may see.")
 
 
 def _jobs(desk: Desk, options: Namespace) -> int:
     columns = JOBS + JOB_DETAIL if options.detail else JOBS
     if shown_columns(desk, columns):
         return 0
-    rows = _of_the_allocations(desk, jobs(desk, _owned(desk), 0))
+    rows = jobs(desk, _owned(options), 0)
     return _show(desk, "fairbank.job/1", columns, rows, "There is no such job that you may see.")
 
 
@@ -162,23 +161,22 @@ def _failures(desk: Desk, options: Namespace) -> int:
     columns = FAILURES + FAILURE_DETAIL if options.detail else FAILURES
     if shown_columns(desk, columns):
         return 0
-    rows = _of_the_allocations(desk, refusals(desk, _owned(desk), 0))
+    rows = refusals(desk, _owned(options), 0)
     return _show(desk, "fairbank.failure/1", columns, rows, "No such job was refused.")
 
 
-def _owned(desk: Desk) -> dict[str, object]:
-    options = desk.options
-    return {"account": options.account, "owner_uid": None if options.user is None else uid_of(options.user)}
+def _owned(options: Namespace) -> dict[str, object]:
+    return {**_asked(options), "owner_uid": None if options.user is None else uid_of(options.user)}
 
 
-def _of_the_allocations(desk: Desk, rows: Sequence[Row]) -> Sequence[Row]:
-    """Group, resource and activity are the allocation's: where they are asked for, the rows are picked here, not by the bank."""
-    options = desk.options
-    if options.group is None and options.resource is None and not options.active:
-        return rows
-    found = _found(desk)
-    numbers, accounts = {row["id"] for row in found}, {row["account"] for row in found}
-    return [row for row in rows if row["allocation"] in numbers or (row["allocation"] is None and row["account"] in accounts)]
+def _asked(options: Namespace) -> dict[str, object]:
+    """The filters as the bank takes them for allocations, jobs and refusals. Active means there: now in the allocation's period."""
+    return {
+        "account": options.account,
+        "resource": options.resource,
+        "active-at": "now" if options.active else None,
+        **group_query(options.group),
+    }
 
 
 COMMAND = Noun(
@@ -193,7 +191,7 @@ COMMAND = Noun(
         "allocations": Command(
             "their allocations, present and past",
             ("sproject allocations -a", "sproject allocations -g chem -r cpu --detail", "sproject allocations --detail --sort -BALANCE"),
-            _add_more,
+            _add_allocations,
             _allocations,
         ),
         "jobs": Command(

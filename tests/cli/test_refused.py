@@ -1,0 +1,79 @@
+"""Which refusals and jobs the filters let through, where some asked for what their project has no allocation of."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fairbank.cli import main, sproject
+from fairbank.rest.client import Client, Refused, parse_address
+from fairbank.values.time import parse_instant
+from tests.cli.centre import AYLA, GPU, JORGE
+from tests.cli.conftest import Run, runner
+from tests.cli.served import Bank
+
+GPU_BEFORE_ANY, CPU_OF_NOBODY, SECOND_TRY = 900_001, 900_002, 900_003
+
+
+@pytest.fixture(scope="module", autouse=True)
+def refused(own_bank: Bank) -> None:
+    """gpu before there was an allocation of it, cpu where there never was one, and once more than was left."""
+    client = Client(parse_address(own_bank.unix))
+    for job, account, partition, start in (
+        (GPU_BEFORE_ANY, "chem_qmc", "gpu-v100", "2026-06-01T00:00:00Z"),
+        (CPU_OF_NOBODY, "bio_fold", "idle-std", "2026-11-21T12:00:00Z"),
+        (SECOND_TRY, "chem_qmc", "gpu-v100", "2026-11-21T12:00:00Z"),
+    ):
+        report = {
+            "do": "hold",
+            "cluster": "darwin",
+            "job_id": job,
+            "submitted": parse_instant(start) - 60,
+            "owner_uid": JORGE,
+            "account": account,
+            "partition": partition,
+            "start": parse_instant(start),
+            "time_limit": 3600,
+            "amount": 60_000_000,
+        }
+        with pytest.raises(Refused):
+            client.post("/job", report)
+
+
+@pytest.fixture
+def here(own_bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    surroundings.setenv("FAIRBANK_SERVER", own_bank.unix)
+    return runner(sproject.run, capsys)
+
+
+def numbers(run: Run, *words: object) -> list[int]:
+    return [row["job_id"] for row in json.loads(run(*words, "--json").out)["data"]]
+
+
+def test_a_refusal_is_of_the_resource_that_it_asked_for(here: Run) -> None:
+    assert numbers(here, "failures", "-r", "gpu") == [SECOND_TRY, GPU_BEFORE_ANY, 812_350]
+    assert numbers(here, "failures", "-r", "cpu") == [CPU_OF_NOBODY]
+    assert numbers(here, "failures", "-g", "biofold") == [CPU_OF_NOBODY]
+    assert numbers(here, "failures", "-g", "50001", "-u", AYLA) == []
+
+
+def test_active_leaves_out_refusals_that_met_no_allocation(here: Run) -> None:
+    assert numbers(here, "failures", "-a") == [SECOND_TRY, 812_350]
+
+
+def test_a_frozen_allocation_is_not_active_but_its_jobs_are(changing: Run, here: Run) -> None:
+    assert changing("alloc", "freeze", GPU, "--reason", "audit").code == 0
+    try:
+        assert GPU not in [row["id"] for row in json.loads(here("allocations", "-a", "--json").out)["data"]]
+        assert 812_330 in numbers(here, "jobs", "-a")
+    finally:
+        assert changing("alloc", "thaw", GPU, "--reason", "done").code == 0
+
+
+def test_the_limit_holds_for_refusals_of_named_jobs_and_clusters(here: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    fairbank = runner(main.run, capsys)
+    asked = ("jobs", "--refused", "-a", "-M", "darwin", "--limit", 2)
+    assert numbers(fairbank, *asked) == [SECOND_TRY, CPU_OF_NOBODY]
+    assert "There are more" in fairbank(*asked).err
+    assert numbers(fairbank, "jobs", "--refused", "-j", f"{GPU_BEFORE_ANY},812350") == [GPU_BEFORE_ANY, 812_350]
