@@ -26,7 +26,6 @@ import uvicorn
 from litestar import Litestar, Request, Response, post
 from litestar.exceptions import NotAuthorizedException, PermissionDeniedException
 
-from fairbank.rest.joined import JoiningProtocol
 from fairbank.rest.peers import peer_of
 from fairbank.rest.protocol import serving
 from fairbank.rest.unix_socket import bind_unix
@@ -168,7 +167,6 @@ def main(conninfo: str, socket: str, allocations: int) -> None:
         connection.execute(SCHEMA.encode())
         connection.execute(FILL, [allocations])
     config = serving(create_app(conninfo))  # type: ignore[arg-type]
-    config.http = JoiningProtocol
     gc.set_threshold(50_000, 10, 10)
     uvicorn.Server(config).run([bind_unix(Path(socket))])
 

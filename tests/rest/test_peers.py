@@ -72,6 +72,7 @@ def serve(path: str, loop: str) -> None:
     over_tcp = socket.create_server(("127.0.0.1", 0))
     Path(path + ".port").write_text(str(over_tcp.getsockname()[1]))
     config = serving(app)
+    assert config.http is PeerProtocol, "what is tested here is what is served"
     config.http, config.loop, config.limit_concurrency = Impatient, loop, CROWD
     Server(config).run(sockets=[over_tcp, bind_unix(Path(path))])
 
@@ -375,6 +376,12 @@ def _let_in(server: Asked) -> bool:
         with HUNG_UP_MEANWHILE:
             connection.sendall(request())
         return answer(connection)[0] == 200
+
+
+def test_head_and_body_of_an_answer_arrive_together(server: Asked) -> None:
+    with server.unix() as connection:
+        connection.sendall(request())
+        assert b'"asked": ' in connection.recv(65_536)
 
 
 def test_the_log_does_not_tell_what_to_install(server: Asked) -> None:

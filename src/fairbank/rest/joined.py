@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, cast
-
-from fairbank.rest.protocol import PeerProtocol
-
-if TYPE_CHECKING:
-    import asyncio
+from typing import Protocol
 
 _INTERIM = b"HTTP/1.1 1"  # 100 Continue, for which the client waits
 
@@ -47,12 +42,3 @@ class Joined:
         if self._head:
             self.write(b"")
         self._wire.close()
-
-
-class JoiningProtocol(PeerProtocol):
-    """Answers through a Joined, but not to HEAD, where no body comes."""
-
-    def on_headers_complete(self) -> None:
-        super().on_headers_complete()
-        if self.scope["method"] != "HEAD":
-            self.cycle.transport = cast("asyncio.Transport", Joined(self.transport))

@@ -1,16 +1,17 @@
-"""uvicorn's HTTP as we want it: who is at the other end, a largest head, a longest time, and not everything for one user."""
+"""uvicorn's HTTP as we want it: who asks, a largest head, a longest time, not everything for one user, answers in one piece."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import msgspec
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from fairbank.rest.bodies.answers import Problem
+from fairbank.rest.joined import Joined
 from fairbank.rest.peers import EXTENSION, Peer, peer_at
 from fairbank.rest.problems import PROBLEM_JSON
 
@@ -32,6 +33,7 @@ class PeerProtocol(HttpToolsProtocol):
 
     httptools keeps a header of any size in memory, and uvicorn waits for ever for a request that never ends. A connection that
     says nothing, or no whole head, is given up after `head_seconds`, one whose body does not end after `receive_seconds`.
+    Answers leave through a Joined, but not those to HEAD, where no body comes.
     """
 
     head_max = HEAD_MAX
@@ -97,6 +99,8 @@ class PeerProtocol(HttpToolsProtocol):
         self._unparsed, self._in_head = 0, False
         self._expect(self.receive_seconds)
         super().on_headers_complete()
+        if self.scope["method"] != "HEAD":
+            self.cycle.transport = cast("asyncio.Transport", Joined(self.transport))
 
     def on_body(self, body: bytes) -> None:
         self._unparsed = 0

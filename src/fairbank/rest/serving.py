@@ -18,7 +18,6 @@ import uvloop
 from fairbank.rest.app import create_app
 from fairbank.rest.front import CROWD_MAX, Front
 from fairbank.rest.house import House
-from fairbank.rest.joined import JoiningProtocol
 from fairbank.rest.protocol import serving
 from fairbank.rest.unix_socket import bind_unix
 from fairbank.values.trouble import Conflict, Malformed, Trouble
@@ -40,7 +39,6 @@ def serve(
         listeners = _listen(socket, host, port)
         _calm_collector()
         config = serving(cast("Any", Front(create_app(house), house.metrics)), connections_max=CONNECTIONS_MAX)
-        config.http = JoiningProtocol
         uvloop.run(_Server(config, socket, ready).serve(listeners))
     finally:
         house.close()
