@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fairbank.cluster.job import Run, checked_run
+from fairbank.values.ids import ID_MAX, JOB_ID_MAX
 from fairbank.values.trouble import Malformed
 
 
@@ -36,4 +39,39 @@ def test_the_part_out_of_range_is_named(run: Run, field: str) -> None:
     with pytest.raises(Malformed) as no:
         checked_run(run)
     assert no.value.field == field
+    assert no.value.remedy
+
+
+runs = st.builds(
+    Run,
+    st.from_regex(r"\A[A-Za-z_][A-Za-z0-9_.-]{0,63}\Z"),
+    st.integers(1, JOB_ID_MAX),
+    st.integers(0, ID_MAX),
+    st.integers(0, 65_535),
+)
+
+
+@given(runs)
+def test_a_run_is_read_from_its_own_text(run: Run) -> None:
+    assert Run.parse(str(run)) == run
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "darwin",
+        "darwin/7",
+        "darwin/7@1000",
+        "/7@1000.0",
+        "darwin/x@1000.0",
+        "darwin/0@1000.0",
+        "dar/win/7@1.0",
+        "darwin/7@1.0\n",
+        "d/\u0667@1.0",
+    ],
+)
+def test_another_text_is_no_run(text: str) -> None:
+    with pytest.raises(Malformed) as no:
+        Run.parse(text)
     assert no.value.remedy

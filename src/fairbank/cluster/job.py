@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import NamedTuple
@@ -15,6 +16,9 @@ COMPLETED = "COMPLETED"
 """The final state of a run that ended well, in Slurm's words; every other one counts as failed."""
 
 
+_RUN = re.compile(r"([^/@]+)/(\d{1,10})@(\d{1,16})\.(\d{1,5})", re.ASCII)
+
+
 class Run(NamedTuple):
     """One execution of a job. Never the job id alone: ids wrap, and a requeued job keeps its own."""
 
@@ -25,6 +29,16 @@ class Run(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.cluster}/{self.job_id}@{self.submitted}.{self.restart}"
+
+    @classmethod
+    def parse(cls, text: str) -> Run:
+        """The run that `str` wrote as this text. Raises Malformed."""
+        match = _RUN.fullmatch(text)
+        if match is None:
+            raise Malformed(
+                f"{text[:64]!r} is not a run", field="run", remedy="cluster/job@submitted.restart, such as darwin/7@1795000000.0"
+            )
+        return checked_run(cls(match[1], *map(int, match.groups()[1:])))
 
 
 def checked_run(run: Run) -> Run:

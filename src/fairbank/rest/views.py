@@ -17,6 +17,7 @@ from fairbank.bank.quote import Quote
 from fairbank.bank.refusal import Alternative, Refusal, remedies, sentence
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.token import Token
+from fairbank.cluster.job import Run
 from fairbank.rest.bodies import answers
 from fairbank.values.time import Clock, iso
 
@@ -24,10 +25,12 @@ T = TypeVar("T")
 
 
 def single(schema: str, clock: Clock, data: T) -> answers.Single[T]:
+    """One thing, with its schema's name and the time of the answer."""
     return answers.Single(schema=f"fairbank.{schema}/1", as_of=iso(clock.now()), data=data)
 
 
 def listing(schema: str, clock: Clock, data: list[T], next_: str | None = None) -> answers.Listing[T]:
+    """Rows, with their schema's name and the time of the answer; `next_` is the cursor of the next page, if there is one."""
     return answers.Listing(schema=f"fairbank.{schema}/1", as_of=iso(clock.now()), data=data, next=next_)
 
 
@@ -37,18 +40,22 @@ def next_after(page: Page, numbers: Sequence[int]) -> str | None:
 
 
 def project_row(project: Project) -> answers.ProjectRow:
+    """A project as lists show it."""
     return answers.ProjectRow(id=project.id, gname=project.gname, gid=project.gid, account=project.account, parent=project.parent)
 
 
 def project_card(project: Project, members: list[Member]) -> answers.ProjectCard:
+    """A project with its members."""
     return answers.ProjectCard(**msgspec.structs.asdict(project_row(project)), members=[member_row(each) for each in members])
 
 
 def member_row(member: Member) -> answers.MemberRow:
+    """A member's uid and role."""
     return answers.MemberRow(uid=member.uid, role=member.role.value)
 
 
 def allocation_row(allocation: Allocation, project: Project) -> answers.AllocationRow:
+    """An allocation with its project's names and its sums, in SU-minutes."""
     return answers.AllocationRow(
         id=allocation.id,
         project=allocation.project,
@@ -69,11 +76,13 @@ def allocation_row(allocation: Allocation, project: Project) -> answers.Allocati
 
 
 def balance_row(allocation: Allocation, project: Project) -> answers.BalanceRow:
+    """An allocation with how much of the deposited is used, in whole percent, rounded down."""
     percent = allocation.charged * 100 // allocation.deposited if allocation.deposited else 0
     return answers.BalanceRow(**msgspec.structs.asdict(allocation_row(allocation, project)), used_percent=percent)
 
 
 def granted(done: Done) -> answers.Granted:
+    """What was carried out, amounts in SU-minutes."""
     return answers.Granted(
         entry=done.entry,
         amount=done.amount,
@@ -86,6 +95,7 @@ def granted(done: Done) -> answers.Granted:
 
 
 def sums(entry: Entry) -> answers.Sums:
+    """The sums of a book as they were after an entry, in SU-minutes."""
     return answers.Sums(
         deposited=entry.deposited,
         charged=entry.charged,
@@ -100,7 +110,7 @@ def entry_row(entry: Entry, run: RunRecord | None) -> answers.EntryRow:
     details = msgspec.json.decode(entry.details) if entry.details else None
     cluster, job_id = (run.run.cluster, run.run.job_id) if run else (None, None)
     if details and entry.kind in (Kind.REFUSAL, Kind.DECLINED):
-        cluster, job_id = run_of(msgspec.convert(details, Refusal))
+        cluster, job_id = _refused_job(msgspec.convert(details, Refusal))
     return answers.EntryRow(
         id=entry.id,
         seq=entry.seq,
@@ -128,6 +138,7 @@ def _available(entry: Entry) -> int:
 
 
 def job_row(record: RunRecord, account: str) -> answers.JobRow:
+    """A run, with the account that pays for it."""
     return answers.JobRow(
         id=record.id,
         cluster=record.run.cluster,
@@ -154,6 +165,7 @@ def job_row(record: RunRecord, account: str) -> answers.JobRow:
 
 
 def predebit_row(record: RunRecord, comments: str | None) -> answers.PredebitRow:
+    """A run as HADM shows what is held for it."""
     return answers.PredebitRow(
         activity_id=record.id,
         allocation_id=record.allocation,
@@ -166,6 +178,7 @@ def predebit_row(record: RunRecord, comments: str | None) -> answers.PredebitRow
 
 
 def debit_row(debit: Debit) -> answers.DebitRow:
+    """A user's charges in one allocation as HADM shows them."""
     return answers.DebitRow(
         activity_id=debit.latest, allocation_id=debit.allocation, amount=debit.charged, comments=None, owner_uid=debit.owner
     )
@@ -176,7 +189,8 @@ def _status(record: RunRecord) -> answers.Status:
 
 
 def failure_row(entry: Entry, no: Refusal, account: str | None, alternatives: tuple[Alternative, ...] = ()) -> answers.FailureRow:
-    cluster, job_id = run_of(no)
+    """A refusal with its sentence, its figures and its remedies; `alternatives` are other projects that could pay."""
+    cluster, job_id = _refused_job(no)
     return answers.FailureRow(
         id=entry.id,
         at=iso(entry.at),
@@ -198,19 +212,18 @@ def failure_row(entry: Entry, no: Refusal, account: str | None, alternatives: tu
     )
 
 
-def run_of(no: Refusal) -> tuple[str | None, int | None]:
-    """Cluster and job id of the run that was refused, from its text `cluster/id@submitted.restart`."""
-    if no.run is None:
-        return None, None
-    cluster, _, rest = no.run.partition("/")
-    return cluster, int(rest.partition("@")[0])
+def _refused_job(no: Refusal) -> tuple[str | None, int | None]:
+    """Cluster and job id of the run that was refused; both None when no run was."""
+    return (None, None) if no.run is None else Run.parse(no.run)[:2]
 
 
 def usage_row(usage: Usage) -> answers.UsageRow:
+    """What a group of runs used: charged in SU-minutes, elapsed in seconds."""
     return answers.UsageRow(group=usage.group, runs=usage.runs, failed=usage.failed, charged=usage.charged, elapsed=usage.elapsed_seconds)
 
 
 def quote_card(quote: Quote, account: str, cluster: str) -> answers.QuoteCard:
+    """A quote with its lines; counts and weights as exact decimals."""
     bill = quote.bill
     return answers.QuoteCard(
         account=account,
@@ -251,6 +264,7 @@ def exact(number: Fraction) -> str:
 
 
 def token_row(token: Token) -> answers.TokenRow:
+    """A token without its secret."""
     return answers.TokenRow(
         id=token.id,
         uid=token.uid,
@@ -263,4 +277,5 @@ def token_row(token: Token) -> answers.TokenRow:
 
 
 def token_card(token: Token, secret: str) -> answers.TokenCard:
+    """A new token with its secret, which is shown this once."""
     return answers.TokenCard(**msgspec.structs.asdict(token_row(token)), secret=secret)

@@ -8,6 +8,7 @@ from typing import TypeVar
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.query import Page, RefusalQuery
 from fairbank.bank.refusal import Refusal
+from fairbank.cluster.job import Run
 from fairbank.values.time import Instant
 
 T = TypeVar("T")
@@ -24,26 +25,28 @@ def fits(allocation: Allocation | None, resource: str | None, category: str | No
 
 def asked(no: Refusal, query: RefusalQuery) -> bool:
     """Whether a refused job asked for what the query names."""
-    cluster, _, rest = (no.run or "").partition("/")
-    job_id = rest.partition("@")[0]
-    return among(no.project, query.projects) and equal(
-        (no.resource, query.resource), (cluster, query.cluster), (job_id, None if query.job_id is None else str(query.job_id))
-    )
+    run = None if no.run is None else Run.parse(no.run)
+    cluster, job_id = (None, None) if run is None else (run.cluster, run.job_id)
+    return among(no.project, query.projects) and equal((no.resource, query.resource), (cluster, query.cluster), (job_id, query.job_id))
 
 
 def among(value: object, wanted: frozenset[T] | None) -> bool:
+    """Whether it is one of those wanted; None wants any."""
     return wanted is None or value in wanted
 
 
 def equal(*pairs: tuple[object, object]) -> bool:
+    """Whether each value is the one wanted beside it; None wants any."""
     return all(wanted is None or value == wanted for value, wanted in pairs)
 
 
 def during(at: int, since: Instant | None, until: Instant | None) -> bool:
+    """Whether `since` <= at < `until`; None is no bound."""
     return (since is None or at >= since) and (until is None or at < until)
 
 
 def paged(rows: Iterable[T], number: Callable[[T], int], page: Page) -> list[T]:
+    """The rows of one page, in its order; `number` is what they are ordered by."""
     after = page.after
     if after is not None:
         rows = (row for row in rows if (number(row) < after if page.newest_first else number(row) > after))
