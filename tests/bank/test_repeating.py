@@ -80,6 +80,13 @@ def test_a_change_that_changes_nothing_is_answered_with_the_entry_that_set_the_h
     assert told.said == msgspec.structs.replace(first, again=True)
 
 
+def test_a_start_that_was_refused_is_judged_again_and_kept_again() -> None:
+    told = tell(f"{WORLD}\n hold 1 alice physics/cpu 500 -> OVERDRAWN\n hold 1 alice physics/cpu 500 -> OVERDRAWN")
+    assert [entry.kind for entry in told.book.entries[-2:]] == [Kind.REFUSAL, Kind.REFUSAL]
+    told.play("deposit physics/cpu 500")
+    told.play("hold 1 alice physics/cpu 500 -> ok")
+
+
 def test_a_hold_is_known_again_after_its_limit_changed() -> None:
     tell(
         WORLD

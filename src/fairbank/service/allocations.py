@@ -103,21 +103,24 @@ class Allocations:
         return self._ask(asker, wish)
 
     def set_cap(self, asker: Asker, wish: SetCap) -> Outcome:
+        """Bound what one user may draw, or lift the bound. Raises Forbidden, Unknown."""
         demand(asker, Do.SET_CAP, self.get(asker, wish.allocation).project)
         return self._ask(asker, wish)
 
     def deposit(self, asker: Asker, wish: Deposit) -> Outcome:
+        """Put credit in. Raises Forbidden, Unknown."""
         self.get(asker, wish.allocation)
         demand(asker, Do.DEPOSIT)
         return self._ask(asker, wish)
 
     def withdraw(self, asker: Asker, wish: Withdraw) -> Outcome:
+        """Take credit out, as far as nothing else needs it. Raises Forbidden, Unknown."""
         self.get(asker, wish.allocation)
         demand(asker, Do.WITHDRAW)
         return self._ask(asker, wish)
 
     def transfer(self, asker: Asker, wish: Transfer) -> Outcome:
-        """A PI moves credit between allocations of the projects that are the PI's own."""
+        """A PI moves credit between allocations of the projects that are the PI's own. Raises Forbidden, Unknown."""
         for number in (wish.source, wish.target):
             demand(asker, Do.TRANSFER, self.get(asker, number).project)
         return self._ask(asker, wish)
