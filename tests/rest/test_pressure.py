@@ -17,10 +17,12 @@ from litestar.testing import TestClient
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Note
+from fairbank.rest.arriving import neighbourhood
 from fairbank.rest.desk import Desk
 from fairbank.rest.front import Front
 from fairbank.rest.log import JsonLines
 from fairbank.rest.metrics import Metrics
+from fairbank.rest.peers import EXTENSION, Peer
 from fairbank.service.bank import Bank
 from fairbank.service.counter import Counter
 from fairbank.store.contract import Reader, Transaction
@@ -184,6 +186,136 @@ def test_a_crowd_is_bounded() -> None:
         return said
 
     assert asyncio.run(two()) == [503]
+
+
+def test_slow_bodies_of_two_users_leave_the_agent_and_health_their_places() -> None:
+    """512 connections each, all that the protocol gives one user: more requests on their way than the crowd has places."""
+    front = Front(_reads_its_body, Metrics())
+
+    async def besieged() -> list[int]:
+        begun = {"type": "http.request", "body": b"{", "more_body": True}
+        slow = [asyncio.create_task(_ask(front, uid, _then_silence(begun))) for uid in (2003, 2004) for _ in range(512)]
+        await _settled()
+        answers = [await _ask(front, AGENT, _body), await _ask(front, AGENT, _body, path="/health"), await _ask(front, 2003, _body)]
+        await _left(*slow)
+        return answers
+
+    assert asyncio.run(besieged()) == [200, 200, 200]
+
+
+def test_nobody_takes_all_the_places() -> None:
+    front = Front(_never, Metrics(), crowd_max=100, patience_seconds=30)
+
+    async def greedy() -> tuple[int, bool]:
+        tasks = [asyncio.create_task(_ask(front, uid, _body)) for uid in (2003, 2004, 2009) for _ in range(100)]
+        await _settled()
+        refused = sum(each.done() for each in tasks)
+        agent = asyncio.create_task(_ask(front, AGENT, _body))
+        await _settled()
+        let_in = not agent.done()
+        await _left(agent, *tasks)
+        return refused, let_in
+
+    refused, agent_let_in = asyncio.run(greedy())
+    assert refused > 200
+    assert agent_let_in
+
+
+def test_health_is_told_however_many_are_there() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await (_reads_its_body if scope["path"] == "/health" else _never)(scope, receive, send)
+
+    front = Front(app, Metrics(), crowd_max=1)
+
+    async def full() -> list[int]:
+        first = asyncio.create_task(_ask(front, 2003, _body))
+        await _settled()
+        answers = [await _ask(front, 2003, _body), await _ask(front, 2003, _body, path="/health")]
+        await _left(first)
+        return answers
+
+    assert asyncio.run(full()) == [503, 200]
+
+
+def test_bodies_have_a_bound_in_memory() -> None:
+    front = Front(_reads_its_body, Metrics())
+    part = {"type": "http.request", "body": b"x" * 4_000_000, "more_body": True}
+
+    async def heavy() -> tuple[list[int], int]:
+        tasks = [asyncio.create_task(_ask(front, 2003, _then_silence(part))) for _ in range(40)]
+        await _settled()
+        refused = [each.result() for each in tasks if each.done()]
+        agent = await _ask(front, AGENT, _body)
+        await _left(*tasks)
+        return refused, agent
+
+    refused, agent = asyncio.run(heavy())
+    assert refused == [503] * 6, "half of 256 MiB, and one more"
+    assert agent == 200
+
+
+def test_a_body_in_parts_reaches_the_application_whole() -> None:
+    parts = [{"type": "http.request", "body": each, "more_body": bool(each)} for each in (b"a", b"b", b"")]
+    assert asyncio.run(_ask(Front(_reads_its_body, Metrics()), AGENT, _then_silence(*parts))) == 200
+
+
+def test_who_leaves_in_the_middle_of_a_body_is_told_to_the_application() -> None:
+    parts = ({"type": "http.request", "body": b"a", "more_body": True}, {"type": "http.disconnect"})
+    assert asyncio.run(_ask(Front(_reads_its_body, Metrics()), AGENT, _then_silence(*parts))) == 400
+
+
+def test_a_host_has_one_share_however_many_addresses_of_its_network() -> None:
+    assert neighbourhood("192.0.2.1") == neighbourhood("::ffff:192.0.2.1") != neighbourhood("192.0.2.2")
+    assert neighbourhood("2001:db8::1") == neighbourhood("2001:db8::ffff:1") != neighbourhood("2001:db8:1::1")
+
+
+async def _reads_its_body(scope: Any, receive: Any, send: Any) -> None:
+    more = True
+    while more:
+        event = await receive()
+        more = event.get("more_body", False)
+    status = 200 if event["type"] == "http.request" else 400
+    await send({"type": "http.response.start", "status": status, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _ask(front: Front, uid: int, receive: Any, *, path: str = "/job") -> int:
+    """A POST of `uid` over the Unix socket; the status."""
+    said: list[int] = []
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            said.append(message["status"])
+
+    headers = [(b"content-length", b"100")]
+    scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "extensions": {EXTENSION: Peer(1, uid, uid)}}
+    await front(scope, receive, send)
+    return said[0]
+
+
+async def _body() -> Any:
+    return {"type": "http.request", "body": b"{}", "more_body": False}
+
+
+def _then_silence(*parts: Any) -> Any:
+    coming = list(parts)
+
+    async def receive() -> Any:
+        return coming.pop(0) if coming else await asyncio.get_running_loop().create_future()
+
+    return receive
+
+
+async def _settled() -> None:
+    """Everybody has come as far as they come by themselves."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def _left(*tasks: asyncio.Task[int]) -> None:
+    for each in tasks:
+        each.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 # --- the log ---

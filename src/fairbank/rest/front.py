@@ -5,23 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Any
 
 import msgspec
 
+from fairbank.rest.arriving import Arrival, Message, Receive, announced, whose
 from fairbank.rest.asking import SENT
 from fairbank.rest.bodies.answers import Problem
 from fairbank.rest.metrics import Metrics
 from fairbank.rest.problems import PROBLEM_JSON
+from fairbank.rest.shares import Shares
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
+Scope = Message
 Send = Callable[[Message], Awaitable[None]]
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 CROWD_MAX = 1_000
+BODIES_MAX = 256 * 1024 * 1024  # bytes of all bodies together, from the first byte until the answer
 PATIENCE_SECONDS = 60.0
 
 _log = logging.getLogger("fairbank.request")
@@ -40,7 +41,7 @@ _FULL = Problem(
     type="/problem/busy",
     title="busy",
     status=503,
-    detail="too many requests are being worked on",
+    detail="too many requests are being worked on, or too many of yours",
     remedy="try again in 1 s; the request was not carried out",
 )
 _LATE = Problem(
@@ -60,9 +61,9 @@ class Front:
 
     def __init__(self, app: Asgi, metrics: Metrics, *, crowd_max: int = CROWD_MAX, patience_seconds: float = PATIENCE_SECONDS) -> None:
         self._app, self._metrics = app, metrics
-        self._crowd_max, self._patience_seconds = crowd_max, patience_seconds
-        self._crowd = 0
-        metrics.in_progress.set_function(lambda: self._crowd)
+        self._patience_seconds = patience_seconds
+        self._crowd, self._bodies = Shares(crowd_max), Shares(BODIES_MAX)
+        metrics.in_progress.set_function(lambda: self._crowd.taken)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -73,15 +74,34 @@ class Front:
         if method == "HEAD":
             scope = {**scope, "method": "GET", SENT: method}
         answer = _Answer(send, bodiless=method == "HEAD")
-        if self._crowd >= self._crowd_max:
+        if announced(scope):
+            await self._once_whole(scope, receive, answer)
+        else:
+            await self._in_turn(scope, receive, answer, whose(scope))
+        self._tell(method, scope, answer.status, time.perf_counter() - begun)
+
+    async def _once_whole(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        """A body takes as long as its sender likes, within the protocol's bounds: nobody's place is taken meanwhile."""
+        who = whose(scope)
+        arrival = Arrival(receive, self._bodies, who)
+        try:
+            if await arrival.whole():
+                await self._in_turn(scope, arrival, answer, who)
+            else:
+                await answer.problem(_FULL, retry_after_seconds=1)
+        finally:
+            arrival.forget()
+
+    async def _in_turn(self, scope: Scope, receive: Receive, answer: _Answer, who: Hashable) -> None:
+        if scope["path"] == _ALIVE:  # costs nothing, and whoever watches the server must not take it for dead
+            await self._let_in(scope, receive, answer)
+        elif not self._crowd.take(who):
             await answer.problem(_FULL, retry_after_seconds=1)
         else:
-            self._crowd += 1
             try:
                 await self._let_in(scope, receive, answer)
             finally:
-                self._crowd -= 1
-        self._tell(method, scope, answer.status, time.perf_counter() - begun)
+                self._crowd.give_back(who)
 
     async def _let_in(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         try:
@@ -106,7 +126,8 @@ class Front:
             _log.log(level, "request", extra={"facts": facts})
 
 
-_QUIET = frozenset({"/job", "/job/bulk", "/health"})
+_ALIVE = "/health"
+_QUIET = frozenset({"/job", "/job/bulk", _ALIVE})
 _WRONG = 400
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"})
 
