@@ -185,6 +185,23 @@ class peak_below:  # noqa: N801 - reads as a phrase
         assert peak < self.limit, f"{peak} bytes at the peak, allowed {self.limit}"
 
 
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        (b"1 100 0 10 99999999999999 -1 -1 99999999999999 100000000 -1 1 1 1 1 1 1 -1 -1\n", "requested processors"),
+        (b"1 100 0 60000 1000000000001 -1 -1 -1 -1 -1 1 1 1 1 1 1 -1 -1\n", "allocated processors"),
+    ],
+)
+def test_a_job_that_costs_more_than_the_bank_counts(line: bytes, field: str) -> None:
+    with pytest.raises(Malformed, match="line 2: .* processors for .* at most 1000000000000000 processor-minutes") as bad:
+        drain(BytesIO(GOOD + line))
+    assert bad.value.field == field
+
+
+def test_the_dearest_job_that_the_bank_counts() -> None:
+    assert drain(BytesIO(b"1 100 0 60000 1000000000000 -1 -1 -1 -1 -1 1 1 1 1 1 1 -1 -1\n")) == 1
+
+
 def test_lines_are_as_long_as_the_caller_allows() -> None:
     assert list(lines(BytesIO(b"ab\nc"), limit=3)) == [(1, b"ab\n"), (2, b"c")]
     with pytest.raises(Malformed, match="line 1: longer than 2 bytes"):

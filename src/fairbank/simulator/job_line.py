@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from fairbank.values.time import LAST_INSTANT
 from fairbank.values.trouble import Malformed
+from fairbank.values.units import AMOUNT_MAX
 
 LARGEST = 2**53 - 1
 """The largest number in any column: what every JSON reader and every database still holds exactly."""
@@ -111,6 +112,10 @@ def judge(job: SwfJob, number: int, submitted_before: int, unix_start_time: int)
         raise _malformed(number, what, "submit times in order", "sort the jobs: sort -s -n -k2,2", COLUMNS[1])
     if unix_start_time + job.start_time + max(job.run_time, job.requested_time, 0) > LAST_INSTANT:
         raise _malformed(number, "the job ends after the year 9999", "times in seconds", f"{_CORRECT}; look at UnixStartTime too")
+    if (job.processors or 0) * max(job.run_time, job.requested_time) > AMOUNT_MAX * 60:
+        name = COLUMNS[7 if job.requested_processors > 0 else 4]
+        what = f"{job.processors} processors for {max(job.run_time, job.requested_time)} s"
+        raise _malformed(number, what, f"at most {AMOUNT_MAX} processor-minutes", _CORRECT, name)
 
 
 def _forget(job: SwfJob) -> SwfJob:

@@ -15,7 +15,7 @@ from fairbank.service.replay.plan import Plan
 from fairbank.simulator.replay import Demand, Fund
 from fairbank.values.time import DAY, LAST_INSTANT, Instant
 from fairbank.values.trouble import Conflict, Trouble
-from fairbank.values.units import SUM_MAX, SuMinutes
+from fairbank.values.units import AMOUNT_MAX, SuMinutes
 
 _FIRST_GID, _FIRST_UID = 20_000, 100_000
 
@@ -64,7 +64,7 @@ def _openings(project: int, fund: Fund, demand: Demand, plan: Plan) -> Iterator[
                 category="replay",
                 start=Instant(start),
                 end=Instant(stop),
-                deposit=SuMinutes(min(share, SUM_MAX)),
+                deposit=SuMinutes(min(share, AMOUNT_MAX)),
             )
 
 
