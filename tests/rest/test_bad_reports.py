@@ -99,6 +99,14 @@ def test_a_run_that_ends_before_it_starts(old_world: World) -> None:
     refused(old_world, AGENT, "POST", "/job", 400, "end", json=body)
 
 
+def test_a_run_that_lasted_far_longer_than_from_its_start_to_its_end(world: World) -> None:
+    """A clock may be set right while a run lasts; ten thousand times its length is a mistake, and would empty the allocation."""
+    assert world.ask("POST", "/job", AGENT, json=report(6)).status_code == 201
+    ended = report(6, do="complete", end=NOW + 60, state="COMPLETED")
+    refused(world, AGENT, "POST", "/job", 400, "elapsed", json={**ended, "elapsed": 60 + 3_601})
+    assert world.ask("POST", "/job", AGENT, json={**ended, "elapsed": 60 + 3_600}).status_code == 201
+
+
 @pytest.mark.parametrize(
     ("billing", "amount"), [(0.1, 6), ("0.1", 6), (1 / 3, 20), ("0.3333333333333333333333333333", 20), (1e-30, 1), (0, 0)]
 )

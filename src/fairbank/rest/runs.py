@@ -20,6 +20,9 @@ from fairbank.values.tres import parse_counts
 from fairbank.values.trouble import Malformed
 
 _STATE = re.compile(r"([A-Z][A-Z_]{0,31})(?:\+| by \d{1,10})?", re.ASCII)
+_CLOCK_STEP_SECONDS = 3_600
+"""By how much more than its two times say a run may have lasted: schedulers measure it, and clocks are set right."""
+
 _BILLING_MAX, _BILLING_PLACES = 10**12, 30
 
 
@@ -49,6 +52,12 @@ def report_of(body: requests.AnyReport) -> Report:
             if body.end < body.start:
                 raise Malformed(
                     "the run ends before it starts", field="end", remedy="send start and end in seconds since 1970, in that order"
+                )
+            if body.elapsed > body.end - body.start + _CLOCK_STEP_SECONDS:
+                raise Malformed(
+                    f"the run lasted {body.elapsed} s, but from start to end there are {body.end - body.start} s",
+                    field="elapsed",
+                    remedy=f"send how long it ran in seconds: at most end - start + {_CLOCK_STEP_SECONDS}",
                 )
             return Ended(**facts, ended=Instant(body.end), outcome=_outcome(body.state), elapsed_seconds=body.elapsed)
 

@@ -52,7 +52,10 @@ InState = Annotated[Literal["held", "charged", "released", "lapsed"] | None, Que
 
 @writes(post, "/job", opt={"scope": "report", "lane": True}, responses=AGAIN, sync_to_thread=None)
 async def report_run(request: Asking, data: JSONBody[AnyReport]) -> Response[Single[Granted]]:
-    """A run is about to start, its time limit changed, or it ended."""
+    """A run is about to start, its time limit changed, or it ended.
+
+    `elapsed` is what is billed. Clocks may be set right while a run lasts, so it may be up to 3600 s more than end - start, not beyond.
+    """
     prepared = (await _prepared(request, [report_of(data)]))[0]
     if isinstance(prepared, Trouble):
         raise prepared
