@@ -14,6 +14,7 @@ from fairbank.bank.project import Role
 from fairbank.bank.refusal import Alternative, Reason, Refusal, remedies
 from fairbank.bank.wish import Asked, Found, Open, Request, SetCap, SetMember
 from fairbank.cluster.job import Run
+from fairbank.cluster.partition import Cluster, Partition
 from fairbank.cluster.report import Ended, Report, Started
 from fairbank.service.askers import Staff, asker_of
 from fairbank.service.services import services
@@ -34,7 +35,10 @@ class Centre:
     def __init__(self, policy: Policy, groups: Mapping[int, frozenset[int]] | None) -> None:
         groups_of = None if groups is None else lambda uid: groups.get(uid, frozenset())
         self.clock = StoppedClock(NOW)
-        self.house = services(MemoryStore(), clock=self.clock, staff=STAFF, clusters={}, policy=policy, key=b"k" * 32, groups_of=groups_of)
+        self.clusters: dict[str, Cluster] = {}
+        self.house = services(
+            MemoryStore(), clock=self.clock, staff=STAFF, clusters=self.clusters, policy=policy, key=b"k" * 32, groups_of=groups_of
+        )
 
     def ask(self, *wishes: Request) -> list[Done]:
         """Set the scene."""
@@ -165,6 +169,50 @@ def test_no_shorter_time_limit_is_advised_where_it_would_not_change_the_price(ce
     assert isinstance(told, Refusal)
     assert any("a shorter time limit" in each for each in remedies(priced))
     assert not any("a shorter time limit" in each for each in remedies(told))
+
+
+# --- partitions that the settings know no more ---
+
+
+COUNTED = {"billing": None, "counts": {"cpu": Fraction(1)}, "partition": "old"}
+
+
+def test_a_run_in_a_partition_that_was_renamed_is_kept_as_refused_and_counts_once_it_is_known_again(centre: Centre) -> None:
+    centre.project("chem", 1, credit=100)
+    held = centre.hear(started("chem"))
+    assert isinstance(held, Done)
+    report = msgspec.structs.replace(ended("chem"), **COUNTED)
+    centre.clusters["darwin"] = Cluster("darwin", {"new": Partition("new", "cpu")})
+    no = centre.hear(report)
+    assert isinstance(no, Refusal)
+    assert (no.reason, no.about, no.allocation, no.owner) == (Reason.UNPRICED, "cluster darwin has no partition 'old'", 1, ALICE)
+    assert centre.kept(no.entry) == no
+    assert "settings" in remedies(no)[0]
+    centre.clusters["darwin"] = Cluster("darwin", {"old": Partition("old", "cpu")})
+    yes = centre.hear(report)
+    assert isinstance(yes, Done)
+    assert (yes.amount, yes.available) == (10, 90)
+    centre.clusters.clear()  # what was settled is answered again, priced or not
+    again = centre.hear(report)
+    assert isinstance(again, Done)
+    assert again.again
+
+
+def test_a_run_of_an_unknown_cluster_that_never_had_a_hold_is_kept_too(centre: Centre) -> None:
+    centre.project("chem", 1, credit=100)
+    no = centre.hear(msgspec.structs.replace(ended("chem"), **COUNTED))
+    assert isinstance(no, Refusal)
+    assert (no.reason, no.allocation, no.project) == (Reason.UNPRICED, None, 1)
+    assert centre.kept(no.entry) == no
+    centre.clusters["darwin"] = Cluster("darwin", {"old": Partition("old", "cpu")})
+    assert isinstance(centre.hear(msgspec.structs.replace(ended("chem"), **COUNTED)), Done)
+
+
+def test_a_start_that_tells_its_amount_asks_no_partition_for_a_price(centre: Centre) -> None:
+    centre.project("chem", 1, credit=100)
+    yes = centre.hear(msgspec.structs.replace(started("chem"), amount=30, **COUNTED))
+    assert isinstance(yes, Done)
+    assert yes.amount == 30
 
 
 # --- who else could pay ---

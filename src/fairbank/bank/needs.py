@@ -26,6 +26,7 @@ from fairbank.bank.wish import (
     SetCap,
     SetMember,
     Transfer,
+    Unpriced,
     Withdraw,
 )
 from fairbank.cluster.job import Run
@@ -82,7 +83,7 @@ def needs_of(batch: Sequence[Asked], *, office: bool = False) -> Needs:
             case Adjust():
                 needs.changing.add(wish.run)
                 needs.runs.add(wish.run)
-            case Lapse() | Refund():
+            case Lapse() | Refund() | Unpriced():
                 needs.runs.add(wish.run)
             case Deposit() | Withdraw() | Expire():
                 needs.allocations.add(wish.allocation)

@@ -21,6 +21,7 @@ class Reason(Enum):
     CAPPED = "the user's cap in this allocation is reached"
     NO_ALLOCATION = "the project has no allocation of this resource at this time"
     FROZEN = "the allocation is frozen"
+    UNPRICED = "the settings do not tell what this run cost"
     NO_HOLD = "this run has no hold"
     RUN_TAKEN = "this run already has a hold of other content"
     RUN_RESOLVED = "this run is already resolved"
@@ -57,6 +58,7 @@ _STATUS = {
     Reason.UNKNOWN_PROJECT: _MISSING,
     Reason.UNKNOWN_TOKEN: _MISSING,
     Reason.NO_HOLD: _MISSING,
+    Reason.UNPRICED: _MISSING,
     Reason.ROLE_ABOVE: _FORBIDDEN,
 }
 _EXIT = {_PAYMENT: 5, _FORBIDDEN: 4, _MISSING: 3, _CONFLICT: 7}
@@ -152,6 +154,7 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.NO_ALLOCATION: "an allocation, by staff: "
     "fairbank alloc create --project {project} --resource {no.resource} --start ... --end ...",
     Reason.FROZEN: "have it thawed, by staff: fairbank alloc thaw {no.allocation} --reason '...'",
+    Reason.UNPRICED: "have the cluster and the partition entered in the settings, by staff, then send the report again",
     Reason.NO_HOLD: "send the hold first, or let late charges in: policy.late_charges = true",
     Reason.RUN_TAKEN: "send the run's own figures again, or adjust its hold",
     Reason.RUN_RESOLVED: "look at what it cost: fairbank jobs; a correction is a refund, by staff",

@@ -86,6 +86,25 @@ class Release(Wish, frozen=True, kw_only=True, tag="release"):
     partition: str = ""
 
 
+class Unpriced(Wish, frozen=True, kw_only=True, tag="unpriced"):
+    """A run ended, and the bank cannot tell what it cost: `why`. It is refused and kept, to count when it is said again.
+
+    Fields as in Charge.
+    """
+
+    run: Run
+    why: str
+    ended: Instant
+    outcome: str
+    elapsed_seconds: int
+    line: tuple[int, ...] = ()
+    account: str | None = None
+    resource: str | None = None
+    owner: int | None = None
+    start: Instant | None = None
+    partition: str = ""
+
+
 class Lapse(Wish, frozen=True, kw_only=True, tag="lapse"):
     """Nothing was heard of a run until its hold's deadline: give the credit back. Only the sweep asks this."""
 
@@ -228,6 +247,7 @@ Request = (
     | Adjust
     | Charge
     | Release
+    | Unpriced
     | Lapse
     | Refund
     | Deposit

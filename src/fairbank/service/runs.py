@@ -13,7 +13,7 @@ from fairbank.bank.query import Page, RefusalQuery, RunQuery
 from fairbank.bank.quote import usable
 from fairbank.bank.refusal import Alternative, Reason, Refusal, refusal_of
 from fairbank.bank.run import RunRecord
-from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Refund, Release
+from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Refund, Release, Unpriced
 from fairbank.cluster.job import Run, checked_run
 from fairbank.cluster.partition import Cluster
 from fairbank.cluster.report import Changed, Ended, Report, Started, fingerprint
@@ -84,7 +84,7 @@ class Runs:
                 prepared.append(trouble)
         return prepared
 
-    def _wish(self, report: Report) -> Hold | Adjust | Charge | Release:
+    def _wish(self, report: Report) -> Hold | Adjust | Charge | Release | Unpriced:
         checked_run(report.run)
         ids.uid(report.owner, field="owner_uid")
         _checked_seconds(report.limit_seconds, "time_limit")
@@ -124,11 +124,10 @@ class Runs:
             comment=report.comment,
         )
 
-    def _resolution(self, report: Ended) -> Charge | Release:
+    def _resolution(self, report: Ended) -> Charge | Release | Unpriced:
         _checked_seconds(report.elapsed_seconds, "elapsed")
         project = self._directory.known(report.account)
         free = report.outcome in self._counter.bank.policy.free_states or (report.amount is None and not report.elapsed_seconds)
-        amount = SuMinutes(0) if free else self._price(report, report.elapsed_seconds)
         facts: _Facts = {
             "run": report.run,
             "ended": report.ended,
@@ -143,6 +142,10 @@ class Runs:
             "key": report.key,
             "comment": report.comment,
         }
+        try:
+            amount = SuMinutes(0) if free else self._price(report, report.elapsed_seconds)
+        except Unknown as unknown:  # a partition that was renamed since: the usage is not lost, but kept as refused
+            return Unpriced(why=unknown.message, **facts)
         return Charge(amount=amount, **facts) if amount else Release(**facts)
 
     def _price(self, report: Report, seconds: int) -> SuMinutes:

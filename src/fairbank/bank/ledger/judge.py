@@ -25,6 +25,7 @@ _BY_POLICY: Mapping[type, Callable[[Book, wishes.Asked, Any, Policy], Outcome]] 
     wishes.Release: runs.release,
 }
 _EVERYWHERE: Mapping[type, Callable[[Book, wishes.Asked, Any], Outcome]] = {
+    wishes.Unpriced: runs.unpriced,
     wishes.Lapse: runs.lapse,
     wishes.Refund: credit.refund,
     wishes.Deposit: credit.deposit,
@@ -70,7 +71,7 @@ def judge(book: Book, asked: wishes.Asked, policy: Policy) -> Outcome:
 
 def _may_count_later(wish: wishes.Request, no: Refusal) -> bool:
     """Usage happened, and what came before its hold may come again after it: their keys stay free until they count."""
-    return no.reason is Reason.NO_HOLD or isinstance(wish, wishes.Charge | wishes.Release)
+    return no.reason is Reason.NO_HOLD or isinstance(wish, wishes.Charge | wishes.Release | wishes.Unpriced)
 
 
 def _declined(book: Book, asked: wishes.Asked, no: Refusal) -> Refusal:

@@ -10,7 +10,7 @@ from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Done
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunRecord
-from fairbank.bank.wish import Asked, Charge, Hold, Release
+from fairbank.bank.wish import Asked, Charge, Hold, Release, Unpriced
 
 _replace = msgspec.structs.replace
 _encode = msgspec.json.Encoder().encode
@@ -64,6 +64,22 @@ def refuse_late(book: Book, asked: Asked, wish: Charge | Release, reason: Reason
         project=wish.line[0] if wish.line else None,
         account=wish.account,
         about=_about(wish.account),
+        resource=wish.resource,
+        owner=wish.owner,
+        run=str(wish.run),
+    )
+    return _keep(book, asked, no, allocation)
+
+
+def refuse_unpriced(book: Book, asked: Asked, wish: Unpriced, allocation: Allocation | None) -> Refusal:
+    """Refuse to settle a run whose price nobody can tell, and keep the refusal where its hold is; the hold stays."""
+    no = Refusal(
+        reason=Reason.UNPRICED,
+        available=allocation.available if allocation else 0,
+        allocation=allocation.id if allocation else None,
+        project=wish.line[0] if wish.line else None,
+        account=wish.account,
+        about=wish.why,
         resource=wish.resource,
         owner=wish.owner,
         run=str(wish.run),

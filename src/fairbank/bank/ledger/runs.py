@@ -8,12 +8,12 @@ from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Done, Outcome, done
-from fairbank.bank.ledger.refusing import let_through, nobody_pays, refuse_adjust, refuse_hold, refuse_late, without_key
+from fairbank.bank.ledger.refusing import let_through, nobody_pays, refuse_adjust, refuse_hold, refuse_late, refuse_unpriced, without_key
 from fairbank.bank.ledger.repeating import again, held_before, is_reported_by, resolved_before
 from fairbank.bank.policy import Policy, fits
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState, UserSums
-from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Lapse, Release
+from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Lapse, Release, Unpriced
 from fairbank.values.units import SuMinutes
 
 _replace = msgspec.structs.replace
@@ -118,6 +118,14 @@ def release(book: Book, asked: Asked, wish: Release, policy: Policy) -> Outcome:
     if (known.state, RunEvent.RELEASE) not in NEXT:
         return resolved_before(book, asked, known, RunState.RELEASED, 0)
     return _resolve(book, asked, known, wish, SuMinutes(0), policy)
+
+
+def unpriced(book: Book, asked: Asked, wish: Unpriced) -> Outcome:
+    """Keep the end of a run that cannot be priced now; said again later it counts, so its key stays free."""
+    known = book.runs.get(wish.run)
+    if known is not None and (known.state, RunEvent.CHARGE) not in NEXT:
+        return resolved_before(book, asked, known, RunState.CHARGED, 0)
+    return refuse_unpriced(book, without_key(asked), wish, book.allocations[known.allocation] if known else None)
 
 
 def lapse(book: Book, asked: Asked, wish: Lapse) -> Outcome:
