@@ -19,7 +19,7 @@ INSERT INTO user_sum (allocation, uid, charged, held) VALUES (:allocation, 1000,
     ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held;
 INSERT INTO run (id, cluster, job_id, submitted, restart, allocation, owner, partition, state, held, charged, written_off, refunded,
                  start_at, until_at, set_by)
-    VALUES (nextval('entry_block'), 'loop', lastval(), 1700000000, 0, :allocation, 1000, 'cpu', 'held', 60, 0, 0, 0,
+    VALUES (nextval('entry_id_seq'), 'loop', lastval(), 1700000000, 0, :allocation, 1000, 'cpu', 'held', 60, 0, 0, 0,
             1700000000, 1700090000, lastval())
     RETURNING id AS run \\gset
 INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, deposited, charged, held, credit_limit, overrun,
@@ -33,7 +33,7 @@ UPDATE allocation SET held = held - 60, charged = charged + 30, seq = seq + 1 WH
 INSERT INTO user_sum (allocation, uid, charged, held) VALUES (:allocation, 1000, :charged, :held)
     ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held;
 UPDATE run SET state = 'charged', held = 0, charged = 30, ended_at = 1700001800, outcome = 'COMPLETED', elapsed_seconds = 1800,
-    set_by = nextval('entry_block')
+    set_by = nextval('entry_id_seq')
     WHERE id = :run;
 INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, deposited, charged, held, credit_limit, overrun,
                      details, link)

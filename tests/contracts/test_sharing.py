@@ -9,11 +9,12 @@ from itertools import pairwise
 
 import pytest
 
+from fairbank.bank.entry import Kind
 from fairbank.bank.ledger import Done, Outcome, judge
 from fairbank.bank.needs import Needs, needs_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import Asked, Deposit, Request, Transfer
+from fairbank.bank.wish import Asked, Deposit, Note, Request, Transfer
 from fairbank.service.audit import Audit
 from fairbank.store.contract import Contention, Store
 from fairbank.values.units import SuMinutes
@@ -178,3 +179,37 @@ def test_a_run_that_arrives_while_we_wait_for_our_locks_is_contention(postgres_p
 
 def _waiting(place: Place) -> bool:
     return bool(place.run("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"))
+
+
+def test_the_numbers_of_two_servers_follow_time(sql_place: Place) -> None:
+    """Lists are in the order of the numbers, and who follows them goes on from the highest."""
+    one, two = sql_place.open(), sql_place.open()
+    fill(one)
+    told: list[Done] = []
+    for number in range(1, 7, 2):
+        told += granted(one, hold(number, 10))
+        told += granted(two, hold(number + 1, 10), Note(details="as it happened"))
+    entries = [each.entry or 0 for each in told]
+    assert entries == sorted(set(entries))
+
+
+def test_numbers_are_drawn_when_the_rows_are_locked(postgres_place: Place) -> None:
+    """So the entries of a book are numbered in its order, whoever waited for whom."""
+    one, two = postgres_place.open(), postgres_place.open()
+    fill(one)
+    locked, drawn = threading.Event(), list[int]()
+
+    def first() -> list[Outcome]:
+        with one.transaction() as transaction:
+            transaction.book(Needs(allocations={1}))
+            locked.set()
+            wait_until(lambda: _waiting(postgres_place), "the second server to wait for a lock")
+            drawn.append(postgres_place.run("SELECT nextval('entry_id_seq')")[0][0])
+        return []
+
+    def second() -> list[Outcome]:
+        assert locked.wait(30)
+        return ask(two, hold(1, 10))
+
+    at_once(first, second)
+    assert [each.id > drawn[0] for each in contents(one)[5] if each.kind is Kind.HOLD] == [True]

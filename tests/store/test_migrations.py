@@ -113,12 +113,34 @@ def test_runs_that_are_there_learn_which_entry_set_them(sql_place: Place) -> Non
 
 def _back_to_0003(place: Place) -> None:
     """Undo what was added since; the migrations must find it all again in the journal."""
+    _back_to_0007(place)
     place.run("DROP INDEX journal_undoing")
     place.run("DROP INDEX journal_refused")
     place.run("DROP INDEX journal_key")
     place.run("ALTER TABLE run DROP COLUMN set_by")
     place.run("CREATE UNIQUE INDEX journal_key ON journal (key) WHERE key IS NOT NULL")
     place.run("UPDATE alembic_version SET version_num = '0003'")
+
+
+def _back_to_0007(place: Place) -> None:
+    """With a block of entries' numbers begun."""
+    if place.is_postgres:
+        place.run("ALTER SEQUENCE entry_id_seq RENAME TO entry_block")
+        place.run("ALTER SEQUENCE entry_block INCREMENT BY 1000")
+        place.run("SELECT setval('entry_block', 1)")
+    place.run("UPDATE alembic_version SET version_num = '0007'")
+
+
+def test_entries_are_numbered_on_beyond_the_blocks_that_were_begun(sql_place: Place) -> None:
+    store = sql_place.open()
+    fill(store)
+    _back_to_0007(sql_place)
+    assert migrate(sql_place.url)
+    numbers = [each.entry or 0 for _ in range(2) for each in granted(store, Note(details="one by one"))]
+    if sql_place.is_postgres:
+        assert min(numbers) == 1001
+    assert numbers == sorted(set(numbers))
+    assert numbers[-1] == max(each.id for each in contents(store)[5])
 
 
 def test_memory_needs_no_migration() -> None:

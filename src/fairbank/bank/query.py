@@ -28,7 +28,12 @@ EVERY_BOOK = Books()
 
 
 class Page(msgspec.Struct, frozen=True):
-    """At most `limit` rows beyond the row numbered `after`, in rising order, or in falling order when `newest_first`."""
+    """At most `limit` rows beyond the row numbered `after`, in rising order, or in falling order when `newest_first`.
+
+    Numbers of entries, and of runs, follow time: what begins after something else was answered has the higher numbers, on
+    whichever server. Transactions of two servers that overlap may commit in the other order. So who follows the newest rows by
+    a rising `after` should look back by as long as a transaction may take, a minute or so, and know again what was read before.
+    """
 
     limit: int = 100
     after: int | None = None

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
-from fairbank.store.postgres_batch import EntryNumbers, PostgresTransaction
+from fairbank.store.postgres_batch import PostgresTransaction
 from fairbank.store.postgres_filling import PostgresFilling
 from fairbank.store.queries import queries
 from fairbank.store.sql_store import SqlStore, begun
@@ -46,16 +46,12 @@ class PostgresStore(SqlStore):
             _engine(url, _WRITING | limits, 4, patience_seconds),
             _engine(url, _READING | {"lock_timeout": patience}, readers, patience_seconds),
         )
-        self._numbers = EntryNumbers()
 
     def _transaction_over(self, connection: Connection) -> PostgresTransaction:
-        return PostgresTransaction(connection, self._numbers)
+        return PostgresTransaction(connection)
 
     def _filling_over(self, connection: Connection) -> PostgresFilling:
-        return PostgresFilling(connection, self._numbers)
-
-    def _forget_numbers(self) -> None:
-        self._numbers.forget()
+        return PostgresFilling(connection)
 
     def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
         """Remember a nonce until it expires; False when it was spent before. Does not wait for batches."""

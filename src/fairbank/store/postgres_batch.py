@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any
@@ -22,7 +21,6 @@ from fairbank.store.queries import queries
 from fairbank.store.rows import Row, allocation_of, entry_row, run_of
 
 _SQL = queries("postgres")
-_BLOCK = 1_000  # the increment of the sequence entry_block
 
 _COPIED_FROM = 300  # entries; below that the round trips cost more than they save
 _TYPES = {BigInteger: "int8", Text: "text", LargeBinary: "bytea"}
@@ -33,31 +31,13 @@ _LINK_OF_SUMS, _DIGEST, _LINK = 6, 11, 19
 _encode = msgspec.json.Encoder().encode
 
 
-class EntryNumbers:
-    """Numbers for new entries, taken from the database in blocks. Gaps are harmless; no two servers get the same."""
-
-    def __init__(self) -> None:
-        self._numbers: deque[int] = deque()
-
-    def at_least(self, count: int, cursor: psycopg.RawCursor[Any]) -> Iterator[int]:
-        """Numbers in rising order, `count` of them or more; those that are not taken stay for the next batch."""
-        if missing := max(0, count - len(self._numbers)):
-            for (first,) in cursor.execute(_SQL["entry_blocks"], (-(-missing // _BLOCK),)):
-                self._numbers.extend(range(first, first + _BLOCK))
-        return iter(self._numbers.popleft, None)
-
-    def forget(self) -> None:
-        """Leave the rest of the blocks: after a crash, a block drawn by a transaction that was lost is handed out again."""
-        self._numbers = deque()
-
-
 class PostgresTransaction(SqlTransaction):
     """A batch in one transaction at READ COMMITTED: the row locks, not the snapshot, are what keeps others out."""
 
-    def __init__(self, connection: Connection, numbers: EntryNumbers) -> None:
+    def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
         self._cursor = psycopg.RawCursor(self._driver)
-        self._numbers = numbers
+        self._numbers: list[int] = []  # for entries, rising; a batch that is judged again uses the same again
         self._taken: dict[str, list[int]] = {}
 
     def _find(self, name: str, *wanted: Columns) -> Sequence[Row]:
@@ -66,7 +46,10 @@ class PostgresTransaction(SqlTransaction):
 
     def _load(self, needs: Needs) -> tuple[list[Allocation], list[RunRecord]]:
         wanted = columns(needs.runs, 4)
-        allocations = [allocation_of(row) for row in self._find("lock", [list(needs.allocations)], columns(needs.funds, 2), wanted)]
+        self._run("lock", ([list(needs.allocations)], columns(needs.funds, 2), wanted), self._missing(needs))
+        *rows, (*_, drawn) = self._cursor.fetchall()
+        self._numbers += drawn
+        allocations = [allocation_of(row[:-1]) for row in rows]
         locked = {each.id for each in allocations}
         runs = [run_of(row) for row in self._find("runs", wanted)] if needs.runs else []
         for each in runs:
@@ -75,12 +58,18 @@ class PostgresTransaction(SqlTransaction):
         return allocations, runs
 
     def _fresh(self, needs: Needs) -> tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]:
+        if missing := self._missing(needs):
+            self._numbers += [number for (number,) in self._cursor.execute(_SQL["entry_ids"], (missing,))]
         return (
-            self._numbers.at_least(needs.entries, self._cursor),
+            iter(self._numbers),
             self._one_by_one("allocation_id"),
             self._one_by_one("project_id"),
             self._one_by_one("token_id"),
         )
+
+    def _missing(self, needs: Needs) -> int:
+        """How many numbers for entries are still to be drawn. Those that are not used are lost: gaps are harmless."""
+        return max(0, needs.entries - len(self._numbers))
 
     def _one_by_one(self, name: str) -> Iterator[int]:
         """Numbers that are taken when they are used, so that what is refused leaves no gap among numbers that people type. A batch
@@ -114,9 +103,9 @@ class PostgresTransaction(SqlTransaction):
                 for row in rows:
                     copy.write_row(row)
 
-    def _run(self, name: str, tables: Iterable[Columns]) -> None:
+    def _run(self, name: str, tables: Iterable[Columns], *more: int) -> None:
         arrays = [_array(column) for table in tables for column in table]
-        self._cursor.execute(_SQL[name], arrays, prepare=True, binary=True)
+        self._cursor.execute(_SQL[name], [*arrays, *map(str, more)], prepare=True, binary=True)
 
 
 def _array(column: Sequence[Any]) -> Any:

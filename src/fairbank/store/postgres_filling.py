@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 import psycopg
-from sqlalchemy import Connection, Table
+from sqlalchemy import Table
 
 from fairbank.store.filling import TABLES, SqlFilling
-from fairbank.store.postgres_batch import EntryNumbers
 
 _GUARDED = ("allocation", "run", "journal")
 
@@ -20,12 +19,12 @@ _ALONE = "LOCK TABLE allocation, office IN EXCLUSIVE MODE"
 # The statement limits of a batch are not meant for a restore.
 _LIMITS = "SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)"
 
-# What is numbered next comes after what is there, and after the blocks that running servers have drawn.
+# What is numbered next comes after what is there; entries also after all that were there: who follows them goes on from there.
 _NUMBERING = """
 SELECT setval('project_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM project), false),
        setval('allocation_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM allocation), false),
        setval('token_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM token), false),
-       setval('entry_block', greatest(nextval('entry_block'), (SELECT coalesce(max(id), 0) + 1 FROM journal)), false)
+       setval('entry_id_seq', greatest(nextval('entry_id_seq'), (SELECT coalesce(max(id), 0) + 1 FROM journal)), false)
 """
 
 
@@ -36,10 +35,6 @@ class PostgresFilling(SqlFilling):
     find the books empty.
     """
 
-    def __init__(self, connection: Connection, numbers: EntryNumbers) -> None:
-        super().__init__(connection)
-        self._numbers = numbers
-
     def begin(self, *, replace: bool) -> None:
         self._connection.exec_driver_sql(_LIMITS)
         self._connection.exec_driver_sql(_ALONE)
@@ -47,7 +42,6 @@ class PostgresFilling(SqlFilling):
 
     def end(self) -> None:
         self._connection.exec_driver_sql(_NUMBERING)
-        self._numbers.forget()
 
     def _empty(self) -> None:
         for name in _GUARDED:

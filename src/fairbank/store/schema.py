@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0007"
+REVISION = "0008"
 """What the newest migration calls itself."""
 
 # The entries among which one is looked for that takes another back (`bank.entry.UNDOING`).
@@ -27,8 +27,8 @@ _UNDOING = text("kind IN ('deposit', 'withdraw', 'transfer-in')")
 
 metadata = MetaData()
 
-entry_block = Sequence("entry_block", metadata=metadata, increment=1_000)
-"""On PostgreSQL entries are numbered in blocks, so that a server need not ask for each; SQLite counts on from the last entry."""
+entry_id = Sequence("entry_id_seq", metadata=metadata)
+"""On PostgreSQL a batch draws its entries' numbers while it locks; SQLite counts on from the last entry."""
 
 # SQLite numbers rows by itself only in a column declared INTEGER.
 _Id = BigInteger().with_variant(Integer, "sqlite")

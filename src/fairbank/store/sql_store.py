@@ -38,10 +38,6 @@ class SqlStore(ABC):
     def _filling_over(self, connection: Connection) -> SqlFilling: ...
 
     @abstractmethod
-    def _forget_numbers(self) -> None:
-        """A transaction failed: numbers that it drew beforehand may be drawn again by another server."""
-
-    @abstractmethod
     def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
         """Remember a nonce until it expires; False when it was spent before."""
 
@@ -89,9 +85,6 @@ class SqlStore(ABC):
                 yield connection
                 with committing():
                     connection.commit()
-        except BaseException:
-            self._forget_numbers()
-            raise
         finally:
             self._turn.release()
 

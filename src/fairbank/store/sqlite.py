@@ -45,9 +45,6 @@ class SqliteStore(SqlStore):
     def _transaction_over(self, connection: Connection) -> SqliteTransaction:
         return SqliteTransaction(connection)
 
-    def _forget_numbers(self) -> None:
-        """None are drawn beforehand: they are counted on from the last row."""
-
     def _filling_over(self, connection: Connection) -> SqliteFilling:
         return SqliteFilling(connection)
 

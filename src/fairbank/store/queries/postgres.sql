@@ -3,7 +3,9 @@
 
 -- name: lock
 -- The allocations named by number, those of the funds, and those that carry the runs: locked in the order of their numbers,
--- so that two servers never wait for each other in a circle.
+-- so that two servers never wait for each other in a circle. The last row has the numbers of the batch's entries, drawn when all
+-- is locked: so the entries of one book have rising numbers, whichever server writes them.
+WITH locked AS MATERIALIZED (
 SELECT id, project, resource, category, start_at, end_at, state, shared, credit_limit, deposited, charged, held, overrun, seq, link
 FROM allocation
 WHERE id = ANY (ARRAY(
@@ -18,6 +20,11 @@ WHERE id = ANY (ARRAY(
 ))
 ORDER BY id
 FOR NO KEY UPDATE
+)
+SELECT locked.*, NULL::bigint[] FROM locked
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       ARRAY(SELECT nextval('entry_id_seq') FROM generate_series(1, $8::int))
 
 -- name: office
 SELECT seq, link FROM office FOR NO KEY UPDATE
@@ -62,8 +69,9 @@ ORDER BY id
 SELECT project, uid, role
 FROM unnest($1::bigint[], $2::bigint[]) AS wanted (project, uid) JOIN member USING (project, uid)
 
--- name: entry_blocks
-SELECT nextval('entry_block') FROM generate_series(1, $1::int)
+-- name: entry_ids
+-- For a batch that locks the office alone.
+SELECT nextval('entry_id_seq') FROM generate_series(1, $1::int)
 
 -- name: allocation_id
 SELECT nextval('allocation_id_seq')
