@@ -8,12 +8,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy import Connection, make_url
+from sqlalchemy import make_url
 
+from fairbank.bank.entry import Entry
 from fairbank.bank.needs import Needs
 from fairbank.bank.wish import Deposit, Request
 from fairbank.service.audit import Audit
-from fairbank.store.contract import Contention, Store
+from fairbank.store.contract import Contention, Reader, Store
 from fairbank.store.opening import open_store
 from fairbank.store.postgres import PostgresStore
 from fairbank.values.time import Instant
@@ -172,11 +173,52 @@ def test_a_deadlock_is_contention(place: Place) -> None:
 
 
 def test_a_statement_that_takes_too_long_is_unreachable(impatient: PostgresStore) -> None:
-    def dawdle(connection: Connection) -> None:
+    with pytest.raises(Unreachable, match="timeout"), impatient._writing() as connection:
         connection.exec_driver_sql("SELECT pg_sleep(30)")
 
-    with pytest.raises(Unreachable, match="timeout"):
-        impatient.examine(dawdle)
+
+def test_a_question_that_takes_too_long_is_unreachable(impatient: PostgresStore) -> None:
+    with pytest.raises(Unreachable, match="timeout"), impatient.reading() as reader:
+        reader._connection.exec_driver_sql("SELECT pg_sleep(30)")  # type: ignore[attr-defined]
+
+
+def test_whole_tables_take_as_long_as_they_are_long(impatient: PostgresStore) -> None:
+    """Audits and backups; the next who borrows the connection has the limit again."""
+    fill(impatient)
+    for read in (_first_entry, _entries):
+        with impatient.reading() as reader:
+            assert _limit(reader) == "600ms"
+            assert read(reader)
+            assert _limit(reader) == "0"
+
+
+def _first_entry(reader: Reader) -> Entry:
+    return next(reader.scan_entries())
+
+
+def _entries(reader: Reader) -> int:
+    return reader.count_entries()
+
+
+def _limit(reader: Reader) -> str:
+    return str(reader._connection.exec_driver_sql("SHOW statement_timeout").scalar())  # type: ignore[attr-defined]
+
+
+def test_a_nonce_that_another_server_is_spending_for_too_long_is_busy(place: Place, impatient: PostgresStore) -> None:
+    url = make_url(place.url)
+    with psycopg.connect(host=str(url.query["host"]), port=5432, user=url.username, dbname=url.database) as other:
+        other.execute("INSERT INTO nonce (nonce, uid, expires_at) VALUES ('one', 1001, 9000000)")
+        with pytest.raises(Busy, match="lock timeout"):
+            impatient.spend(b"one", 1001, START, LATER)
+    assert not impatient.spend(b"one", 1001, START, LATER)
+
+
+def test_books_are_opened_while_somebody_writes(place: Place) -> None:
+    store = place.open()
+    fill(store)
+    with store.transaction() as transaction:
+        transaction.book(Needs(allocations={1}))
+        assert contents(place.open())[2]
 
 
 def test_a_transaction_that_idles_too_long_is_cut_off(place: Place, impatient: PostgresStore) -> None:

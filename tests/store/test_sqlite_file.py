@@ -167,6 +167,17 @@ def test_whoever_holds_the_file_too_long_is_contention(file: Path) -> None:
     store.close()
 
 
+def test_a_locked_file_is_opened_and_read(file: Path) -> None:
+    """Audits, backups and the doctor beside a server at work."""
+    fill(open_store(url(file)))
+    other = driver.connect(str(file), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    store = open_store(url(file))
+    assert contents(store)[2]
+    other.close()
+    store.close()
+
+
 def test_all_readers_in_use_is_busy(file: Path) -> None:
     store = SqliteStore(file, readers=1, patience_seconds=0.1)
     with store.reading(), pytest.raises(Busy), store.reading():

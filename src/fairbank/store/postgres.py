@@ -10,7 +10,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from fairbank.store.postgres_batch import PostgresTransaction
 from fairbank.store.postgres_filling import PostgresFilling
 from fairbank.store.queries import queries
-from fairbank.store.sql_store import SqlStore, begun
+from fairbank.store.sql_store import SqlStore, begun, once
 from fairbank.store.troubles import as_troubles
 from fairbank.values.time import Instant
 
@@ -39,12 +39,13 @@ class PostgresStore(SqlStore):
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
     def __init__(self, url: URL, *, readers: int = 8, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        # Nothing hangs for ever: not on a lock, not in a statement, not because a server of ours stopped in the middle.
+        # Nothing hangs for ever: not on a lock, not in a statement, not because a server of ours stopped in the middle. Who reads
+        # whole tables has no limit for statements (SqlReader), and whoever only reads may stop in the middle: nobody waits for them.
         patience, more = (f"{round(patience_seconds * 1000 * times)}ms" for times in (1, 2))
         limits = {"lock_timeout": patience, "statement_timeout": more, "idle_in_transaction_session_timeout": more}
         super().__init__(
             _engine(url, _WRITING | limits, 4, patience_seconds),
-            _engine(url, _READING | {"lock_timeout": patience}, readers, patience_seconds),
+            _engine(url, _READING | {"lock_timeout": patience, "statement_timeout": more}, readers, patience_seconds),
         )
 
     def _transaction_over(self, connection: Connection) -> PostgresTransaction:
@@ -54,8 +55,8 @@ class PostgresStore(SqlStore):
         return PostgresFilling(connection)
 
     def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
-        """Remember a nonce until it expires; False when it was spent before. Does not wait for batches."""
-        with as_troubles(), begun(self._writer, self.begin_writing) as connection:
+        """Remember a nonce until it expires; False when it was spent before. Does not wait for batches. Raises Busy, Unreachable."""
+        with once(), as_troubles(), begun(self._writer, self.begin_writing) as connection:
             driver: Any = connection.connection.driver_connection
             fresh = psycopg.RawCursor(driver).execute(_SQL["spend"], (nonce, uid, expires, now)).fetchone() is not None
             connection.commit()

@@ -132,7 +132,13 @@ class SqlReader:
         return self._stream(select(schema.member).order_by(schema.member.c.project, schema.member.c.uid), member_of)
 
     def count_entries(self) -> int:
+        self._take_time()
         return int(self._connection.execute(select(func.count()).select_from(schema.journal)).scalar_one())
+
+    def _take_time(self) -> None:
+        """Whole tables take as long as they are long: from here on this snapshot's statements have no limit of time."""
+        if self._connection.dialect.name == "postgresql":
+            self._connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
 
     def _all(self, found: Select[Any], value_of: Callable[[Row], T], **values: int) -> list[T]:
         return [value_of(row) for row in self._connection.execute(found, values)]
@@ -147,6 +153,7 @@ class SqlReader:
 
     def _stream(self, found: Select[Any], value_of: Callable[[Row], T]) -> Iterator[T]:
         """Rows as they are asked for: only so many are fetched at once, however long the table is."""
+        self._take_time()
         with self._connection.execute(found, execution_options={"yield_per": _ROWS_AT_ONCE}) as rows:
             self._streams.append(rows)
             for some in rows.partitions():

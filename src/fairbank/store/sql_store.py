@@ -50,11 +50,8 @@ class SqlStore(ABC):
     @contextmanager
     def reading(self) -> Iterator[Reader]:
         """A consistent snapshot. Raises Unreachable."""
-        try:
-            with as_troubles(), begun(self._reader, self.begin_reading) as connection, closing(SqlReader(connection)) as reader:
-                yield reader
-        except Contention as busy:
-            raise Unreachable(f"the database is busy: {busy}", remedy="try again") from busy
+        with self._looking() as connection, closing(SqlReader(connection)) as reader:
+            yield reader
 
     @contextmanager
     def filling(self, *, replace: bool) -> Iterator[Filling]:
@@ -66,14 +63,23 @@ class SqlStore(ABC):
             filling.end()
 
     def examine(self, demand: Callable[[Connection], None]) -> None:
-        """Let `demand` look at the database before anything else does, and raise what it finds wrong."""
-        with self._writing_once() as connection:
+        """Let `demand` look at the database before anything else does, and raise what it finds wrong. Waits for no writer."""
+        with self._looking() as connection:
             demand(connection)
 
     def close(self) -> None:
         """Close all connections. A closed store opens new ones when it is used again."""
         self._writer.dispose()
         self._reader.dispose()
+
+    @contextmanager
+    def _looking(self) -> Iterator[Connection]:
+        """A transaction that reads. Raises Unreachable, also where a reader has to wait for others too long."""
+        try:
+            with as_troubles(), begun(self._reader, self.begin_reading) as connection:
+                yield connection
+        except Contention as busy:
+            raise Unreachable(f"the database is busy: {busy}", remedy="try again") from busy
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
@@ -91,11 +97,17 @@ class SqlStore(ABC):
     @contextmanager
     def _writing_once(self) -> Iterator[Connection]:
         """The same for whoever does not try again. Raises Busy when other writers are in the way."""
-        try:
-            with self._writing() as connection:
-                yield connection
-        except Contention as others:
-            raise Busy(f"other writers are in the way: {others}") from others
+        with once(), self._writing() as connection:
+            yield connection
+
+
+@contextmanager
+def once() -> Iterator[None]:
+    """For whoever does not try again: Contention is Busy."""
+    try:
+        yield
+    except Contention as others:
+        raise Busy(f"other writers are in the way: {others}") from others
 
 
 @contextmanager

@@ -7,6 +7,7 @@ and the writer waits until they have read.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,11 +15,12 @@ from urllib.parse import quote
 from sqlalchemy import Connection, Engine, QueuePool, create_engine
 
 from fairbank.store.queries import queries
-from fairbank.store.sql_store import SqlStore
+from fairbank.store.sql_store import SqlStore, once
 from fairbank.store.sqlite_batch import SqliteTransaction
 from fairbank.store.sqlite_driver import VERSION, driver
 from fairbank.store.sqlite_filling import SqliteFilling
 from fairbank.store.sqlite_version import wal_is_safe
+from fairbank.store.troubles import as_troubles
 from fairbank.values.time import Instant
 from fairbank.values.trouble import Malformed, Unknown
 
@@ -47,6 +49,11 @@ class SqliteStore(SqlStore):
 
     def _filling_over(self, connection: Connection) -> SqliteFilling:
         return SqliteFilling(connection)
+
+    def examine(self, demand: Callable[[Connection], None]) -> None:
+        """The same; before, that the file can have its journal. Raises Malformed where it cannot, Busy."""
+        with once(), as_troubles(), self._writer.connect():
+            super().examine(demand)
 
     def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
         """Remember a nonce until it expires; False when it was spent before."""
