@@ -7,6 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairbank import __version__
+from fairbank.bank.query import PAGE_MAX
+from fairbank.cli.desk import PAGE
 from fairbank.cli.main import COMMANDS, find
 from fairbank.values.trouble import Conflict, Corrupt, Trouble, Unreachable
 from tests.cli.conftest import Run
@@ -139,3 +141,7 @@ def test_nor_do_they_with_hadms_command(hadm: Run, said: list[str]) -> None:
     ended = hadm(*said)
     assert ended.code in CODES
     assert "should not have happened" not in ended.err
+
+
+def test_lists_are_asked_for_in_the_largest_pages_there_are() -> None:
+    assert PAGE == PAGE_MAX

@@ -11,6 +11,7 @@ from fairbank.cli.settings import Settings, read_client_settings
 from fairbank.cli.talk import Talk
 from fairbank.cli.zone import Local
 from fairbank.rest.client import Client
+from fairbank.rest.client.response import CHECK
 from fairbank.values.time import Instant, parse_instant, parse_moment
 from fairbank.values.trouble import Unreachable
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     Query = Mapping[str, object]
 
 PAGE = 1_000
-CHECK = "check --server or FAIRBANK_SERVER"
+"""How many rows are asked for at once: the most that the bank gives."""
 Row = dict[str, Any]
 _NOTHING: Mapping[str, object] = {}
 

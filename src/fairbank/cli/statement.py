@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.choosing import the_allocation
 from fairbank.cli.command import Command
+from fairbank.cli.desk import PAGE
 from fairbank.cli.options import add_account, add_limit, add_period, number
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.people import user_name
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
 
-PAGE = 1_000
 _ADDS, _TAKES = ("deposit", "transfer-in", "hold", "adjust", "charge"), ("withdraw", "transfer-out", "refund")
 _SIGNS = {**dict.fromkeys(_ADDS, "+"), **dict.fromkeys(_TAKES, "-")}
 _SAYS_NO = ("refusal", "declined")

@@ -19,7 +19,7 @@ import os
 import re
 from typing import NamedTuple, Protocol
 
-from fairbank.rest.munge import Decoded, Munge
+from fairbank.rest.munge import SAME_TIME, SIGN_ANEW, Decoded, Munge
 from fairbank.values.time import Clock, Instant
 from fairbank.values.trouble import Malformed, Unauthenticated
 
@@ -27,8 +27,6 @@ MUNGE = "Munge"
 
 TTL_SECONDS = 300  # munged's own default
 SKEW_SECONDS = 60
-_SIGN_ANEW = "make a new credential for each request"
-_SAME_TIME = "keep the clocks of both hosts right (chrony or ntpd)"
 
 
 class Asked(NamedTuple):
@@ -97,12 +95,12 @@ def check(decoded: Decoded, asked: Asked, now: Instant, *, ttl_seconds: int = TT
         raise Unauthenticated("the credential was not made for Fairbank", remedy="its payload must be the statement of the request")
     if decoded.payload != statement(asked, nonce):
         wrong = next(name for (name, *_), was, is_now in zip(_LINES, sealed, (_VERSION, *asked, nonce), strict=True) if was != is_now)
-        raise Unauthenticated(f"the credential is for another request: the {wrong} differs", remedy=_SIGN_ANEW)
+        raise Unauthenticated(f"the credential is for another request: the {wrong} differs", remedy=SIGN_ANEW)
     age = now - decoded.encoded_at
     if age > ttl_seconds:
-        raise Unauthenticated(f"the credential has expired: it is {age} s old, good for {ttl_seconds} s", remedy=_SIGN_ANEW)
+        raise Unauthenticated(f"the credential has expired: it is {age} s old, good for {ttl_seconds} s", remedy=SIGN_ANEW)
     if age < -skew_seconds:
-        raise Unauthenticated(f"clock skew: the credential was made {-age} s in the future of this server", remedy=_SAME_TIME)
+        raise Unauthenticated(f"clock skew: the credential was made {-age} s in the future of this server", remedy=SAME_TIME)
     return nonce
 
 
@@ -133,7 +131,7 @@ class MungeDoor:
         # Twice as long as this server needs: the next one's clock may be behind.
         expires_at = Instant(decoded.encoded_at + 2 * (self._ttl_seconds + self._skew_seconds))
         if not self._nonces.spend(nonce, decoded.uid, expires_at):
-            raise Unauthenticated("this credential was used before", remedy=_SIGN_ANEW)
+            raise Unauthenticated("this credential was used before", remedy=SIGN_ANEW)
         return decoded
 
 

@@ -20,6 +20,9 @@ LIBRARY = "libmunge.so.2"
 CREDENTIAL_MAX = 16_384  # what we let near the decoder; it travels in a header
 PAYLOAD_MAX = 12_000  # such a payload makes a credential just below CREDENTIAL_MAX
 
+SIGN_ANEW = "make a new credential for each request"
+SAME_TIME = "keep the clocks of both hosts right (chrony or ntpd), then make a new credential"
+
 _HEAD, _TAIL = b"MUNGE:", b":"
 
 
@@ -116,9 +119,6 @@ _BAD_LENGTH, _NO_SOCKET, _TIMED_OUT = 3, 6, 7
 _INVALID = frozenset(range(8, 15))  # version, cipher, MAC, zip, realm, or not decipherable
 _EXPIRED, _REWOUND, _REPLAYED, _NOT_FOR_US = 15, 16, 17, 18
 
-_SIGN_ANEW = "make a new credential for each request"
-_SAME_TIME = "keep the clocks of both hosts right (chrony or ntpd), then make a new credential"
-
 
 def _cannot_encode(error: int, detail: str) -> Trouble:
     if error == _BAD_LENGTH:
@@ -128,11 +128,11 @@ def _cannot_encode(error: int, detail: str) -> Trouble:
 
 def _cannot_decode(error: int, detail: str, made: int, now: int, ttl: int) -> Trouble:
     if error == _EXPIRED:
-        return Unauthenticated(f"the credential has expired: made at {iso(made)}, {now - made} s ago, good for {ttl} s", remedy=_SIGN_ANEW)
+        return Unauthenticated(f"the credential has expired: made at {iso(made)}, {now - made} s ago, good for {ttl} s", remedy=SIGN_ANEW)
     if error == _REWOUND:
-        return Unauthenticated(f"clock skew: the credential was made {made - now} s in the future of this host", remedy=_SAME_TIME)
+        return Unauthenticated(f"clock skew: the credential was made {made - now} s in the future of this host", remedy=SAME_TIME)
     if error == _REPLAYED:
-        return Unauthenticated("this credential was used before", remedy=_SIGN_ANEW)
+        return Unauthenticated("this credential was used before", remedy=SIGN_ANEW)
     if error == _NOT_FOR_US:
         return Unauthenticated("the credential is for another user to read", remedy="restrict it to the bank's own user, or to nobody")
     if error in _INVALID:

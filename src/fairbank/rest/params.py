@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 from litestar.di import NamedDependency, Provide
 from litestar.params import FromQuery, HeaderParameter, PathParameter, QueryParameter
 
-from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
+from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery, Sight
 from fairbank.rest.asking import Asking
 from fairbank.values import ids
 from fairbank.values.time import Instant, iso, parse_instant
@@ -104,9 +104,40 @@ def checked_key(key: str | None) -> str | None:
     return None if key is None else ids.key(key, field="Idempotency-Key")
 
 
+class JobFilters(NamedTuple):
+    """What both lists of jobs are asked for, that of runs and that of refusals; named as in RunQuery and RefusalQuery."""
+
+    sight: Sight
+    projects: frozenset[int] | None
+    resource: str | None
+    category: str | None
+    active_at: Instant | None
+    allocation: int | None
+    owner: int | None
+    cluster: str | None
+    job_id: int | None
+    since: Instant | None
+    until: Instant | None
+
+
+def job_filters(
+    request: Asking,
+    projects: NamedDependency[frozenset[int] | None],
+    terms: NamedDependency[Terms],
+    period: NamedDependency[Period],
+    allocation: OneId = None,
+    owner_uid: OneUid = None,
+    cluster: OneName = None,
+    job_id: JobId = None,
+) -> JobFilters:
+    """As far as the asker may see."""
+    return JobFilters(request.asker.sight, projects, *terms, allocation, owner_uid, cluster, job_id, *period)
+
+
 OnePage = NamedDependency[Page]
 OnePeriod = NamedDependency[Period]
 OneTerms = NamedDependency[Terms]
+JobsAsked = NamedDependency[JobFilters]
 Projects = NamedDependency[frozenset[int] | None]
 
 PAGE = Provide(page, sync_to_thread=False)
@@ -114,3 +145,4 @@ RECENT = Provide(recent, sync_to_thread=False)
 PERIOD = Provide(period, sync_to_thread=False)
 PROJECTS = Provide(projects, sync_to_thread=True)
 TERMS = Provide(terms, sync_to_thread=False)
+JOBS = {"page": RECENT, "period": PERIOD, "projects": PROJECTS, "terms": TERMS, "chosen": Provide(job_filters, sync_to_thread=False)}

@@ -6,55 +6,18 @@ from fairbank.bank.query import RefusalQuery
 from fairbank.bank.refusal import Refusal
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import FailureRow, Listing, Single
-from fairbank.rest.params import (
-    PERIOD,
-    PROJECTS,
-    RECENT,
-    TERMS,
-    JobId,
-    Number,
-    OneId,
-    OneName,
-    OnePage,
-    OnePeriod,
-    OneTerms,
-    OneUid,
-    Projects,
-)
+from fairbank.rest.params import JOBS, JobsAsked, Number, OnePage
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import failure_row, listing, next_after, single
 
 
-@reads("/failure", dependencies={"page": RECENT, "period": PERIOD, "projects": PROJECTS, "terms": TERMS})
-def list_failures(
-    request: Asking,
-    page: OnePage,
-    period: OnePeriod,
-    projects: Projects,
-    terms: OneTerms,
-    allocation: OneId = None,
-    owner_uid: OneUid = None,
-    cluster: OneName = None,
-    job_id: JobId = None,
-) -> Listing[FailureRow]:
+@reads("/failure", dependencies=JOBS)
+def list_failures(request: Asking, page: OnePage, chosen: JobsAsked) -> Listing[FailureRow]:
     """The refusals that the asker may see: the own ones, and those of jobs that asked for the credit of the own projects.
 
     Project and resource are what the job asked for; category and active-at are about the allocation that it met.
     """
-    query = RefusalQuery(
-        sight=request.asker.sight,
-        allocation=allocation,
-        projects=projects,
-        resource=terms.resource,
-        category=terms.category,
-        active_at=terms.active_at,
-        owner=owner_uid,
-        cluster=cluster,
-        job_id=job_id,
-        since=period.since,
-        until=period.until,
-    )
-    found = request.house.runs.refusals(query, page)
+    found = request.house.runs.refusals(RefusalQuery(**chosen._asdict()), page)
     rows = [failure_row(entry, no, _account(request, no)) for entry, no in found]
     return listing("failure", request.house.clock, rows, next_after(page, [entry.id for entry, _ in found]))
 

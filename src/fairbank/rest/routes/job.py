@@ -19,23 +19,7 @@ from fairbank.rest.answering import new
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import Granted, JobRow, Listing, ReportAnswer, Single
 from fairbank.rest.bodies.requests import AnyReport, NewRefund, Reports
-from fairbank.rest.params import (
-    PERIOD,
-    PROJECTS,
-    RECENT,
-    TERMS,
-    JobId,
-    Key,
-    Number,
-    OneId,
-    OneName,
-    OnePage,
-    OnePeriod,
-    OneTerms,
-    OneUid,
-    Projects,
-    checked_key,
-)
+from fairbank.rest.params import JOBS, JobsAsked, Key, Number, OneName, OnePage, checked_key
 from fairbank.rest.problems import SaidNo, problem_of_refusal, refused
 from fairbank.rest.reading import read_json
 from fairbank.rest.runs import accounts_of, report_of
@@ -111,39 +95,13 @@ def _answer(came: Outcome | Trouble) -> ReportAnswer:
 # --- reading ---
 
 
-@reads("/job", dependencies={"page": RECENT, "period": PERIOD, "projects": PROJECTS, "terms": TERMS})
-def list_jobs(
-    request: Asking,
-    page: OnePage,
-    period: OnePeriod,
-    projects: Projects,
-    terms: OneTerms,
-    allocation: OneId = None,
-    owner_uid: OneUid = None,
-    in_state: InState = None,
-    cluster: OneName = None,
-    job_id: JobId = None,
-    partition: OneName = None,
-) -> Listing[JobRow]:
+@reads("/job", dependencies=JOBS)
+def list_jobs(request: Asking, page: OnePage, chosen: JobsAsked, in_state: InState = None, partition: OneName = None) -> Listing[JobRow]:
     """The runs that the asker may see; since and until are about their start.
 
     Project, resource, category and active-at are about the allocations that carry them.
     """
-    query = RunQuery(
-        sight=request.asker.sight,
-        projects=projects,
-        resource=terms.resource,
-        category=terms.category,
-        active_at=terms.active_at,
-        allocation=allocation,
-        owner=owner_uid,
-        state=None if in_state is None else RunState(in_state),
-        cluster=cluster,
-        job_id=job_id,
-        partition=partition,
-        since=period.since,
-        until=period.until,
-    )
+    query = RunQuery(**chosen._asdict(), state=None if in_state is None else RunState(in_state), partition=partition)
     found = request.house.runs.find(query, page)
     accounts = accounts_of(request, (each.allocation for each in found))
     rows = [job_row(each, accounts[each.allocation]) for each in found]
