@@ -33,7 +33,7 @@ from tests.support.waiting import wait_until
 
 PATIENCE = 1.0  # how long this server waits for a whole request
 MANY = 8  # how many connections one user may have here
-CROWD = 12  # and all together
+CROWD = 16  # and all together, over the Unix socket and over TCP each
 HUNG_UP_MEANWHILE = suppress(BrokenPipeError, ConnectionResetError)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 
@@ -67,7 +67,7 @@ def serve(path: str, loop: str) -> None:
 
     class Impatient(PeerProtocol):
         head_seconds = receive_seconds = PATIENCE
-        per_uid_max = MANY
+        per_peer_max = MANY
 
     over_tcp = socket.create_server(("127.0.0.1", 0))
     Path(path + ".port").write_text(str(over_tcp.getsockname()[1]))
@@ -96,8 +96,9 @@ class Asked:
         connection.connect(self.path)
         return connection
 
-    def tcp(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", int(Path(self.path + ".port").read_text())), timeout=10)
+    def tcp(self, come_from: str = "127.0.0.1") -> socket.socket:
+        address = ("127.0.0.1", int(Path(self.path + ".port").read_text()))
+        return socket.create_connection(address, timeout=10, source_address=(come_from, 0))
 
     def close(self) -> None:
         self._kept.stop()
@@ -360,15 +361,34 @@ def test_one_user_cannot_take_all_connections(server: Asked) -> None:
     wait_until(lambda: _let_in(server), "the places to be free again")
 
 
-def test_whoever_is_too_many_is_told_so(server: Asked) -> None:
-    wait_until(lambda: _let_in(server), "the others to be gone")
+def test_one_host_cannot_take_all_connections(server: Asked) -> None:
     with ExitStack() as open_ones:
-        for _ in range(CROWD):
+        for _ in range(MANY):
             ask(open_ones.enter_context(closing(server.tcp())), request())
         with closing(server.tcp()) as one_more:
             status, problem = answer(one_more)
+        assert (status, problem["detail"]) == (503, "you have too many connections open")
+        with closing(server.tcp("127.0.0.2")) as elsewhere:
+            ask(elsewhere, request())
+
+
+def test_whoever_is_too_many_is_told_so_and_the_unix_socket_has_its_own(server: Asked) -> None:
+    with ExitStack() as open_ones:
+        for host in range(CROWD):
+            wait_until(lambda host=host: _enters(server, f"127.0.1.{host}", open_ones), "a place")  # type: ignore[misc]
+        with closing(server.tcp("127.0.2.1")) as one_more:
+            status, problem = answer(one_more)
         assert (status, problem["type"], problem["detail"]) == (503, "/problem/busy", "too many connections are open")
-    wait_until(lambda: _let_in(server), "the places to be free again")
+        assert _let_in(server)
+        wait_until(lambda: "connections over TCP are turned away: " in server.log.read_text(), "the log to tell")
+
+
+def _enters(server: Asked, host: str, open_ones: ExitStack) -> bool:
+    """One connection more, unless those of an earlier test are not gone yet."""
+    connection = open_ones.enter_context(closing(server.tcp(host)))
+    with HUNG_UP_MEANWHILE:
+        connection.sendall(request())
+    return answer(connection)[0] == 200
 
 
 def _let_in(server: Asked) -> bool:

@@ -22,7 +22,10 @@ Amounts are SU-minutes, whole numbers. Instants are UTC. Lists come in pages: `l
 Who asks: on the Unix socket the kernel says it. Elsewhere a token, or a MUNGE credential made for this one request.
 Staff may act as another user: `X-Fairbank-As: UID or name`; the journal keeps it.
 
-Whatever answers GET answers HEAD. A user may have 512 connections over the Unix socket; one that sends no whole head within 5 s is closed.
+Whatever answers GET answers HEAD.
+
+A user may have 512 connections over the Unix socket, a host as many over TCP, both fewer when many are open.
+One that sends no whole head within 5 s is closed.
 
 What goes wrong is told as `application/problem+json`, with the field and the remedy. A no of the bank is a problem with `refusal`.
 """

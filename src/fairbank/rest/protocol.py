@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import msgspec
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from fairbank.rest.arriving import neighbourhood
 from fairbank.rest.bodies.answers import Problem
+from fairbank.rest.doorway import Doorway
 from fairbank.rest.joined import Joined
 from fairbank.rest.peers import EXTENSION, Peer, peer_at
 from fairbank.rest.problems import PROBLEM_JSON
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 HEAD_MAX = 65_536  # a MUNGE credential of 16 KiB and much else
 HEAD_SECONDS = 5.0
 RECEIVE_SECONDS = 30.0
-PER_UID_MAX = 512  # connections; an agent on the busiest cluster keeps some dozens
+PER_PEER_MAX = 512  # connections of a user, or of a host; an agent on the busiest cluster keeps some dozens
+_ENDLESS = 2**31
 
 
 class _TooLarge(Exception):
@@ -39,11 +41,12 @@ class PeerProtocol(HttpToolsProtocol):
     head_max = HEAD_MAX
     head_seconds = HEAD_SECONDS
     receive_seconds = RECEIVE_SECONDS
-    per_uid_max = PER_UID_MAX
+    per_peer_max = PER_PEER_MAX
 
-    _of_uid: ClassVar[Counter[int]] = Counter()  # open connections over the Unix socket; a process is one server
+    _doorways: ClassVar[dict[tuple[str, int], Doorway]] = {}  # a process is one server
 
     _peer: Peer | None = None
+    _entered: tuple[Doorway, int | str | None] | None = None
     _head = 0  # bytes of this request's line and headers, trailers too
     _in_head = True
     _unparsed = 0  # bytes since the parser last gave us something: one endless header, or chunk extension
@@ -57,21 +60,31 @@ class PeerProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._peer = peer_at(transport.get_extra_info("socket"))
-        if self._peer is not None:
-            self._of_uid[self._peer.uid] += 1
-        if self._peer is not None and self._of_uid[self._peer.uid] > self.per_uid_max:
-            self._hang_up(_TOO_MANY_OF_YOURS)
-        elif self._connections_max is not None and len(self.connections) > self._connections_max:
-            self._hang_up(_TOO_MANY)
-        else:
+        if (refusal := self._enter()) is None:
             self._expect(self.head_seconds)
+        else:
+            self._hang_up(refusal)
+
+    def _enter(self) -> bytes | None:
+        """Count this connection, or say why it cannot be had."""
+        who: int | str | None
+        if self._peer is None:
+            way, who = "TCP", neighbourhood(self.client[0]) if self.client else None
+        else:
+            way, who = "the Unix socket", self._peer.uid
+        most = self._connections_max or _ENDLESS
+        doorway = self._doorways.setdefault((way, most), Doorway(way, most))
+        if doorway.enter(who, self.per_peer_max):
+            self._entered = doorway, who
+            return None
+        return _TOO_MANY if doorway.full else _TOO_MANY_OF_YOURS
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._received()
-        if self._peer is not None:
-            self._of_uid[self._peer.uid] -= 1
-            if not self._of_uid[self._peer.uid]:
-                del self._of_uid[self._peer.uid]
+        if self._entered is not None:
+            doorway, who = self._entered
+            self._entered = None
+            doorway.leave(who)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -175,7 +188,7 @@ _TOO_MANY_OF_YOURS = _last_word(*_BUSY, "you have too many connections open", f"
 def serving(app: ASGIApplication, *, connections_max: int = 1_024, access_log: bool = False) -> Config:
     """How uvicorn serves `app`: with peers, without WebSockets, believing no forwarded address, and bounded.
 
-    A connection above `connections_max` is told 503 and closed. Logging is left as it is.
+    Over the Unix socket and over TCP each, a connection above `connections_max` is told 503 and closed. Logging is left as it is.
     """
     return Config(
         app,
