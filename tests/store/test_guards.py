@@ -10,7 +10,10 @@ from fairbank.bank.ledger import Done, judge
 from fairbank.bank.needs import Needs, needs_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Deposit
+from fairbank.service.audit import Audit
 from fairbank.store.contract import Contention
+from fairbank.store.sqlite import writing_engine
+from fairbank.store.urls import path_of, read_url
 from fairbank.values.trouble import Corrupt
 from fairbank.values.units import SuMinutes
 from tests.contracts.centre import END, START, allocation, charge, contents, fill, granted, hold
@@ -79,6 +82,26 @@ def test_what_was_written_is_never_changed_or_deleted(filled: Place, statement: 
     with pytest.raises(DBAPIError, match="never changed or deleted"):
         filled.run(statement)
     assert contents(filled.open()) == before
+
+
+def test_nor_replaced_by_a_connection_of_ours(file_place: Place) -> None:
+    """SQLite counts REPLACE as deleting where the connection says so."""
+    store = file_place.open()
+    fill(store)
+    store.close()
+    engine = writing_engine(path_of(read_url(file_place.url)), "truncate")
+    with engine.connect() as connection, pytest.raises(DBAPIError, match="never changed or deleted"):
+        connection.exec_driver_sql("REPLACE INTO journal SELECT * FROM journal WHERE kind = 'deposit'")
+    engine.dispose()
+
+
+def test_what_others_replace_is_found_by_the_audit(file_place: Place) -> None:
+    store = file_place.open()
+    fill(store)
+    names = file_place.names("SELECT * FROM journal")
+    forged = ", ".join("amount + 1" if name == "amount" else name for name in names)
+    file_place.run(f"REPLACE INTO journal SELECT {forged} FROM journal WHERE kind = 'deposit' OR (kind = 'open' AND amount > 0)")
+    assert Audit(store).verify().findings
 
 
 @pytest.mark.parametrize("table", ["journal", "run", "allocation"])

@@ -90,6 +90,11 @@ def create_file(path: Path) -> None:
         raise Unknown(f"there is no folder {path.parent}", field="store.url", remedy=f"mkdir -p {path.parent}") from missing
 
 
+def reading_engine(path: Path) -> Engine:
+    """A connection that only reads `path`."""
+    return _pool(lambda: _read_only(path, PATIENCE_SECONDS), 1, PATIENCE_SECONDS)
+
+
 def _pool(creator: Any, size: int, patience_seconds: float) -> Engine:
     return create_engine(
         "sqlite://", module=driver, creator=creator, poolclass=QueuePool, pool_size=size, max_overflow=0, pool_timeout=patience_seconds
@@ -102,6 +107,7 @@ def _read_write(path: Path, journal: str, patience_seconds: float) -> Any:
         _choose_journal(connection, path, journal)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA recursive_triggers = ON")  # else REPLACE would pass the guards against deleting
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
     except BaseException:
