@@ -11,6 +11,7 @@ import msgspec
 from fairbank.service.settings import Settings
 from fairbank.store.contract import Store
 from fairbank.store.opening import open_store
+from fairbank.store.shape import Fault, differences
 from fairbank.store.urls import SQLITE, path_of, read_url
 from fairbank.values.time import Clock, Instant
 from fairbank.values.trouble import Trouble
@@ -37,6 +38,7 @@ def examine(settings: Settings, clock: Clock) -> Iterator[Check]:
         return
     try:
         yield Check(f"the store opens and its schema is current ({_kind(settings)})", True)
+        yield from guards(settings.store.url)
         yield from _disk(settings)
         yield from _books(store, clock)
     finally:
@@ -66,6 +68,23 @@ def _settings(settings: Settings) -> Iterator[Check]:
         )
     if not settings.policy.enforce:
         yield Check("the bank only observes, as the settings want it: policy.enforce = false", True)
+
+
+_MEND = "fairbank audit verify; then make a new bank with fairbank init, and move the books there: fairbank backup, fairbank restore"
+
+
+def guards(url: str) -> Iterator[Check]:
+    """Whether the triggers, views, indexes and constraints are those that Fairbank made, each that is not."""
+    try:
+        found = differences(url)
+    except Trouble as trouble:
+        yield Check(f"the guards could not be compared: {trouble.message}", False, trouble.remedy)
+        return
+    if not found:
+        yield Check("the guards and views are as Fairbank made them", True)
+    for each in found:
+        remedy = f"DROP TRIGGER {each.name}, unless you know it; then: fairbank audit verify" if each.fault is Fault.FOREIGN else _MEND
+        yield Check(f"{each.kind} {each.name} is {each.fault.value}", False, remedy)
 
 
 def _kind(settings: Settings) -> str:

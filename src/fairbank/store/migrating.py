@@ -9,7 +9,7 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from fairbank.store.postgres import migrating_engine
 from fairbank.store.schema_version import demand_not_newer, schema_is_current, schema_version
@@ -45,12 +45,17 @@ def _migrate(engine: Engine, begin: list[str]) -> bool:
             if schema_is_current(connection):
                 return False
             demand_not_newer(schema_version(connection))
-            alembic = Config()
-            alembic.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-            alembic.set_main_option("path_separator", "os")
-            alembic.attributes["connection"] = connection
-            command.upgrade(alembic, "head")
+            run_migrations(connection)
             connection.commit()
             return True
     finally:
         engine.dispose()
+
+
+def run_migrations(connection: Connection) -> None:
+    """All that the database has not seen yet, inside the transaction that the connection is in."""
+    alembic = Config()
+    alembic.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    alembic.set_main_option("path_separator", "os")
+    alembic.attributes["connection"] = connection
+    command.upgrade(alembic, "head")

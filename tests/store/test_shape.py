@@ -1,0 +1,67 @@
+"""Guards that were taken away and views that were forged are noticed, on each database."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.service.doctor import guards
+from fairbank.store.shape import Difference, Fault, differences
+from tests.contracts.centre import fill
+from tests.contracts.places import Place
+
+
+def test_books_as_they_were_made(sql_place: Place) -> None:
+    fill(sql_place.open())
+    sql_place.run("CREATE VIEW our_report AS SELECT account FROM project")
+    assert differences(sql_place.url) == []
+    assert [(each.what, each.ok) for each in guards(sql_place.url)] == [("the guards and views are as Fairbank made them", True)]
+
+
+def test_in_memory_there_is_nobody_else() -> None:
+    assert differences("memory:") == []
+
+
+def test_a_guard_that_was_taken_away(sql_place: Place) -> None:
+    sql_place.run(f"DROP TRIGGER journal_only_grows{' ON journal' if sql_place.is_postgres else ''}")
+    assert differences(sql_place.url) == [Difference("trigger", "journal_only_grows", Fault.MISSING)]
+    (check,) = guards(sql_place.url)
+    assert (check.what, check.ok) == ("trigger journal_only_grows is missing", False)
+    assert "fairbank audit verify" in str(check.remedy)
+
+
+def test_a_view_that_was_forged(sql_place: Place) -> None:
+    sql_place.run("DROP VIEW balances")
+    columns = "id AS allocation_id, deposited AS credit, held AS predebit, charged AS debit, deposited AS balance"
+    sql_place.run(f"CREATE VIEW balances AS SELECT {columns} FROM allocation")
+    assert differences(sql_place.url) == [Difference("view", "balances", Fault.ALTERED)]
+
+
+def test_an_index_that_is_gone(sql_place: Place) -> None:
+    sql_place.run("DROP INDEX run_open")
+    assert differences(sql_place.url) == [Difference("index", "run_open", Fault.MISSING)]
+
+
+def test_a_trigger_that_nobody_of_ours_made(file_place: Place) -> None:
+    file_place.run("CREATE TRIGGER gift AFTER INSERT ON run BEGIN UPDATE allocation SET charged = 0; END")
+    (check,) = guards(file_place.url)
+    assert (check.what, check.ok) == ("trigger gift is not Fairbank's", False)
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("ALTER TABLE journal DISABLE TRIGGER journal_only_grows", [Difference("trigger", "journal_only_grows", Fault.ALTERED)]),
+        (
+            "CREATE OR REPLACE FUNCTION fairbank_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$",
+            [Difference("function", "fairbank_refuse", Fault.ALTERED)],
+        ),
+        (
+            "ALTER TABLE allocation DROP CONSTRAINT allocation_periods_apart",
+            [Difference(kind, "allocation_periods_apart", Fault.MISSING) for kind in ("constraint", "index")],
+        ),
+    ],
+)
+def test_what_only_postgres_has(postgres_place: Place, statement: str, found: list[Difference]) -> None:
+    postgres_place.run(statement)
+    assert differences(postgres_place.url) == found
+    assert postgres_place.run("SELECT 1 FROM pg_namespace WHERE nspname = 'fairbank_doctor'") == []
