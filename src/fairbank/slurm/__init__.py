@@ -1,0 +1,1 @@
+"""Everything Slurm: what its plug-ins read, and what we read of it."""

@@ -1,0 +1,83 @@
+"""A small centre's submission policy, and policies of any kind."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from hypothesis import strategies as st
+
+from fairbank.cluster.partition import Partition
+from fairbank.slurm.policy_file import Answer, Balance, Place, Project, SubmissionPolicy
+from fairbank.values.tres import Adding, parse_weights
+
+WRITTEN = 1_795_000_000
+
+CPU = Place(Partition("cpu", "cpu", parse_weights("CPU=1.0,Mem=0.5G")), (), 1000, 30, 64, 131_072)
+GPU = Place(Partition("gpu", "gpu", parse_weights("CPU=1.0,Mem=0.09375G,GRES/gpu=12.0")), ("a100",), 1000, 30, 48, 512_000)
+GPU_T4 = Place(Partition("gpu-t4", "gpu", parse_weights("CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0")), ("t4",), 1000, 30, 64, 131_072)
+LONG = Place(Partition("long", "cpu", parse_weights("CPU=1.0"), Adding.SUM))
+
+ASTRO = Project("wg_astro", 60_651, "wg_astro", members=(60_601, 60_602))
+BIO = Project("wg_bio", 60_652, "wg_bio", members=(60_602, 60_603))
+CHEM = Project("wg_chem", 60_653, "wg_chem", partition="gpu-t4", reservation="wg_chem", members=(60_604,))
+
+CENTRE = SubmissionPolicy(
+    cluster="lab",
+    written=WRITTEN,
+    projects=(ASTRO, BIO, CHEM),
+    places=(CPU, GPU, GPU_T4, LONG),
+    balances=(
+        Balance("wg_astro", "cpu", 750),
+        Balance("wg_astro", "gpu", 6000),
+        Balance("wg_bio", "cpu", 600_000),
+        Balance("wg_chem", "gpu", 600_000),
+    ),
+    qos_factors={"high": Fraction(3, 2), "low": Fraction(1, 3)},
+    exempt=(60_699,),
+    qos="normal",
+    price=Answer.REFUSE,
+)
+
+_names = st.text("aZ_09.-", max_size=6).map("n{}".format)
+_kinds = st.text("az_09-", max_size=4).map("k{}".format)
+_weights = st.builds(Fraction, st.integers(0, 10**6), st.sampled_from([1, 2, 5, 16, 1000, 1024, 10_240, 1024**2]))
+_sizes = st.integers(0, 10**9)
+_maybe = st.none() | _names
+_tres = st.sampled_from(["cpu", "mem", "node", "gres/gpu", "gres/gpu:a100", "license/matlab"])
+
+places = st.builds(
+    Place,
+    st.builds(Partition, _names, _kinds, st.none() | st.dictionaries(_tres, _weights, min_size=1), st.sampled_from(Adding)),
+    st.lists(_names, max_size=2, unique=True).map(tuple),
+    _sizes,
+    _sizes,
+    _sizes,
+    _sizes,
+)
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> SubmissionPolicy:
+    """Whatever can stand in a file."""
+    there = draw(st.lists(places, max_size=3, unique_by=lambda place: place.partition.name))
+    forced = st.sampled_from([None, *(place.partition.name for place in there)])
+    members = st.lists(st.integers(0, 2**32 - 2), max_size=3, unique=True).map(tuple)
+    project = st.builds(Project, _names, st.integers(0, 2**32 - 2), _names, _maybe, forced, _maybe, members)
+    projects = draw(st.lists(project, max_size=3, unique_by=(lambda each: each.group, lambda each: each.gid, lambda each: each.account)))
+    accounts = [each.account for each in projects]
+    balance = st.builds(Balance, st.sampled_from(accounts or [""]), _kinds, st.integers(-(10**15), 10**15))
+    balances = st.lists(balance, max_size=3 if accounts else 0, unique_by=lambda each: (each.account, each.resource)).map(tuple)
+    return SubmissionPolicy(
+        cluster=draw(_names),
+        written=draw(st.integers(0, 10**10)),
+        projects=tuple(projects),
+        places=tuple(there),
+        balances=draw(st.none() | balances),
+        qos_factors=draw(st.dictionaries(_names, st.builds(Fraction, st.integers(0, 1000), st.integers(1, 12)), max_size=2)),
+        exempt=draw(members),
+        qos=draw(_maybe),
+        price=draw(st.sampled_from(Answer)),
+        gres=draw(st.sampled_from(Answer)),
+        unlisted=draw(st.sampled_from(Answer)),
+        stale_seconds=draw(_sizes),
+    )

@@ -1,0 +1,175 @@
+"""What Python writes, Lua reads: the same values, or a plain complaint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from fairbank.cluster.partition import Partition
+from fairbank.slurm.policy_file import SIZE_MAX, Answer, Balance, Place, Project, SubmissionPolicy, render
+from fairbank.values.tres import BY_CPU, Adding
+from fairbank.values.trouble import Malformed
+from tests.plugins.interpreter import Lua
+from tests.plugins.policies import ASTRO, CENTRE, CPU, policies
+
+TEXT = render(CENTRE)
+
+
+def project_of(table: Any) -> Project:
+    forced = (table.qos, table.partition, table.reservation)
+    return Project(table.group, int(table.gid), table.account, *forced, members=tuple(int(uid) for uid in table.members))
+
+
+def place_of(table: Any) -> Place:
+    weights = {each.name: Fraction(int(each.number), int(table.denominator)) for each in table.weights.values()}
+    partition = Partition(table.name, table.resource, weights, Adding(table.adding))
+    sizes = (table.memory_per_cpu, table.default_minutes, table.node_cpus, table.node_memory)
+    return Place(partition, tuple(table.gpus.values()), *map(int, sizes))
+
+
+def policy_of(table: Any) -> SubmissionPolicy:
+    """The value again, from what Lua has read."""
+    balances = tuple(Balance(each.account, resource, int(left)) for each in table.projects.values() for resource, left in each.left.items())
+    return SubmissionPolicy(
+        cluster=table.cluster,
+        written=int(table.written),
+        projects=tuple(project_of(each) for each in table.projects.values()),
+        places=tuple(place_of(table.places[name]) for name in table.partitions.values()),
+        balances=balances if table.balances == "told" else None,
+        qos_factors={name: Fraction(int(number), int(table.scale)) for name, number in table.factors.items()},
+        exempt=tuple(int(uid) for uid in table.exempt),
+        qos=table.qos or None,
+        price=Answer(table.price),
+        gres=Answer(table.gres),
+        unlisted=Answer(table.unlisted),
+        stale_seconds=int(table.stale),
+    )
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A policy in which the order of what has none is the same."""
+
+    value: SubmissionPolicy
+
+    @classmethod
+    def of(cls, policy: SubmissionPolicy) -> Plain:
+        projects = tuple(msgspec.structs.replace(each, members=tuple(sorted(each.members))) for each in policy.projects)
+        places = tuple(
+            msgspec.structs.replace(each, partition=msgspec.structs.replace(each.partition, weights=dict(each.partition.weights or BY_CPU)))
+            for each in policy.places
+        )
+        balances = None if policy.balances is None else tuple(sorted(policy.balances, key=lambda each: (each.account, each.resource)))
+        return cls(
+            msgspec.structs.replace(policy, projects=projects, places=places, balances=balances, exempt=tuple(sorted(policy.exempt)))
+        )
+
+
+@given(policy=policies())
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_lua_reads_what_python_writes(lua: Lua, policy: SubmissionPolicy) -> None:
+    read = lua.module("policy_file").parse(render(policy))
+    assert not isinstance(read, tuple), read
+    assert Plain.of(policy_of(read)) == Plain.of(policy)
+
+
+def replaced(old: str, new: str) -> Callable[[str], str]:
+    return lambda text: text.replace(old, new, 1)
+
+
+DAMAGES: dict[str, tuple[Callable[[str], str], str]] = {
+    "empty": (lambda text: "", "does not begin"),
+    "something else": (lambda text: "return os.execute('true')\n", "does not begin"),
+    "another version": (replaced("policy\t1\t", "policy\t2\t"), "version 2"),
+    "cut off within a line": (lambda text: text[:-3], "cut off"),
+    "cut off after a line": (lambda text: text[: text.index("end\t")], "end is missing"),
+    "a line lost": (replaced("exempt\t60699\n", ""), "lines are missing"),
+    "two files in one": (lambda text: text + text, "follows its end"),
+    "an unknown kind of line": (replaced("exempt", "excused"), "no known kind"),
+    "a field too many": (replaced("cluster\tlab", "cluster\tlab\tlab"), "has 2 fields, not 1"),
+    "a name with a blank": (replaced("cluster\tlab", "cluster\tthe lab"), "wrong field 1"),
+    "a number with a point": (replaced("stale\t3600", "stale\t36.5"), "wrong field 1"),
+    "a number in hexadecimal": (replaced("stale\t3600", "stale\t0x10"), "wrong field 1"),
+    "a word unknown": (replaced("price\trefuse", "price\tmaybe"), "wrong field 1"),
+    "a setting missing": (lambda text: text.replace("stale\t3600\n", "exempt\t1\n", 1), "no line stale"),
+    "a setting twice": (replaced("exempt\t60699", "stale\t1"), "stands twice"),
+    "a partition that is not there": (replaced("gpu\tgpu\ta100", "gpu\tgpx\ta100"), "no partition"),
+    "an account that is not there": (replaced("balance\twg_astro", "balance\twg_astra"), "no account"),
+    "a null character": (replaced("lab", "l\0b"), "wrong field 1"),
+    "line ends of elsewhere": (lambda text: text.replace("\n", "\r\n"), "does not begin"),
+}
+
+
+@pytest.mark.parametrize("damage", sorted(DAMAGES))
+def test_a_damaged_file_is_refused_and_told(lua: Lua, damage: str) -> None:
+    change, said = DAMAGES[damage]
+    policy, why = lua.module("policy_file").parse(change(TEXT))
+    assert policy is None
+    assert said in why
+
+
+def test_no_byte_changed_makes_an_error_of_lua(lua: Lua) -> None:
+    parse = lua.module("policy_file").parse
+    for place in range(0, len(TEXT), 3):
+        for character in ("\t", "\n", "x", "\0", "9", ""):
+            parse(TEXT[:place] + character + TEXT[place + 1 :])
+
+
+def test_a_file_is_read_again_only_when_it_has_changed(lua: Lua, tmp_path: Path) -> None:
+    read, path = lua.module("policy_file").read, tmp_path / "policy"
+    path.write_text(TEXT)
+    first = read(str(path))
+    first.cluster = "read before"
+    assert read(str(path), first).cluster == "read before"
+    path.write_text(render(msgspec.structs.replace(CENTRE, qos="low")))
+    assert read(str(path), first).qos == "low"
+    path.write_text(render(msgspec.structs.replace(CENTRE, written=CENTRE.written + 1)))
+    assert read(str(path), first).written == CENTRE.written + 1
+
+
+def test_a_file_too_long_or_not_there_is_refused(lua: Lua, tmp_path: Path) -> None:
+    read, path = lua.module("policy_file").read, tmp_path / "policy"
+    assert "cannot open" in read(str(path))[1]
+    path.write_text("x" * (SIZE_MAX + 1))
+    assert "longer than" in read(str(path))[1]
+    path.write_text("")
+    assert read(str(path))[0] is None
+    assert read(str(tmp_path))[0] is None
+
+
+WRONG: dict[str, SubmissionPolicy] = {
+    "cluster": msgspec.structs.replace(CENTRE, cluster="a\tb"),
+    "projects.group": msgspec.structs.replace(CENTRE, projects=(msgspec.structs.replace(ASTRO, group="wg\nastro"),)),
+    "projects.gid": msgspec.structs.replace(CENTRE, projects=(ASTRO, msgspec.structs.replace(ASTRO, group="b", account="b"))),
+    "projects.wg_astro.account": msgspec.structs.replace(CENTRE, projects=(msgspec.structs.replace(ASTRO, account="ä"),)),
+    "projects.wg_astro.partition": msgspec.structs.replace(CENTRE, projects=(msgspec.structs.replace(ASTRO, partition="none"),)),
+    "balances": msgspec.structs.replace(CENTRE, balances=(Balance("nobody", "cpu", 1),)),
+    "places.cpu": msgspec.structs.replace(CENTRE, places=(msgspec.structs.replace(CPU, node_cpus=-1),)),
+    "places.cpu.weights": msgspec.structs.replace(
+        CENTRE, places=(msgspec.structs.replace(CPU, partition=Partition("cpu", "cpu", {"cpu": Fraction(1, 3**30)})),)
+    ),
+    "exempt": msgspec.structs.replace(CENTRE, exempt=(7, 7)),
+    "places": msgspec.structs.replace(CENTRE, places=(CPU, CPU)),
+}
+
+
+@pytest.mark.parametrize("field", sorted(WRONG))
+def test_what_cannot_stand_in_the_file_is_refused_by_its_field(field: str) -> None:
+    with pytest.raises(Malformed) as no:
+        render(WRONG[field])
+    assert no.value.field == field
+    assert no.value.remedy
+
+
+def test_the_file_of_the_same_policy_is_the_same() -> None:
+    assert render(CENTRE) == TEXT
+    later = render(msgspec.structs.replace(CENTRE, written=CENTRE.written + 60))
+    assert later.splitlines()[1:] == TEXT.splitlines()[1:]
+    assert later.splitlines()[0].split("\t")[3] == TEXT.splitlines()[0].split("\t")[3]

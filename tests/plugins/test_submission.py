@@ -1,0 +1,201 @@
+"""Both plug-ins, without a Slurm: what they do when there is no policy, an old one, or something quite unforeseen; changes of jobs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairbank.slurm.policy_file import Answer, SubmissionPolicy, render
+from tests.plugins.interpreter import Lua, Said
+from tests.plugins.policies import CENTRE, WRITTEN
+
+NONE = 4294967294
+ALICE, BOB = 60_601, 60_602
+SUCCESS = 0
+Site = Callable[[SubmissionPolicy], Lua]
+
+
+@pytest.fixture
+def site(lua: Lua, checkout: Path, tmp_path: Path) -> Site:
+    """A centre's folder with the plug-ins and this policy, written a moment ago."""
+
+    def built(policy: SubmissionPolicy) -> Lua:
+        shutil.copytree(checkout / "plugins", tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.c"))
+        (tmp_path / "fairbank" / "policy").write_text(render(policy))
+        lua.start(tmp_path / "job_submit.lua")
+        now = lua.table(time=lambda: WRITTEN + 60, getenv=lambda name: None)
+        lua.set("os", now)
+        return lua
+
+    return built
+
+
+def desc(**given: object) -> dict[str, object]:
+    """A job as slurmctld hands it over when hardly anything is said."""
+    bare = {"group_id": 60_651, "partition": "cpu", "time_limit": 10, "min_cpus": 1, "num_tasks": NONE, "min_nodes": NONE}
+    return {**bare, "time_min": NONE, "shared": 65534, "cpus_per_task": 65534, **given}
+
+
+def submit(lua: Lua, uid: int = ALICE, **given: object) -> Said:
+    return lua.call("slurm_job_submit", None, uid, job=desc(**given))
+
+
+def modify(lua: Lua, record: Mapping[str, object], uid: int = ALICE, **given: object) -> Said:
+    owned = {**desc(), "user_id": ALICE, "job_id": 7, "account": "wg_astro", "qos": "normal", "time_min": 10, **record}
+    bare = dict.fromkeys(("group_id", "time_limit", "time_min", "min_cpus", "min_nodes", "num_tasks"), NONE)
+    return lua.call("slurm_job_modify", lua.table(**owned), None, uid, job={**bare, "cpus_per_task": 65534, "shared": 65534, **given})
+
+
+def test_a_plain_job_is_made_complete(site: Site) -> None:
+    said = submit(site(CENTRE))
+    assert (said.code, said.user, said.log) == (SUCCESS, [], [])
+    assert {name: said.job[name] for name in ("account", "qos", "time_min", "min_mem_per_cpu")} == {
+        "account": "wg_astro",
+        "qos": "normal",
+        "time_min": 10,
+        "min_mem_per_cpu": 1000,
+    }
+
+
+def test_what_was_given_stays(site: Site) -> None:
+    said = submit(site(CENTRE), time_min=3, min_mem_per_node=512, account="wg_astro", qos="normal")
+    assert said.job["time_min"] == 3
+    assert "min_mem_per_cpu" not in said.job
+
+
+def test_root_and_the_exempt_pass_untouched(site: Site) -> None:
+    lua = site(CENTRE)
+    for uid in (0, 60_699):
+        said = submit(lua, uid, partition=None, time_limit=NONE, account="anything")
+        assert (said.code, said.user) == (SUCCESS, [])
+        assert said.job["time_min"] == NONE
+
+
+def test_all_mistakes_are_told_at_once(site: Site) -> None:
+    said = submit(site(CENTRE), account="wg_bio", partition="cpu,gpu", time_limit=4294967295)
+    assert said.code == 2045
+    assert len(said.user) == 3
+
+
+def test_without_a_policy_jobs_are_admitted_and_the_log_says_so_once(site: Site, tmp_path: Path) -> None:
+    lua = site(CENTRE)
+    (tmp_path / "fairbank" / "policy").unlink()
+    first, second = submit(lua, account="anything"), submit(lua)
+    assert (first.code, first.user) == (second.code, second.user) == (SUCCESS, [])
+    assert "fairbank slurm sync" in first.log[0]
+    assert second.log == []
+
+
+def test_a_site_may_refuse_while_there_is_no_policy(site: Site, tmp_path: Path) -> None:
+    lua = site(CENTRE)
+    plugin = tmp_path / "job_submit.lua"
+    plugin.write_text(plugin.read_text().replace('WHEN_UNREADABLE = "admit"', 'WHEN_UNREADABLE = "refuse"'))
+    (tmp_path / "fairbank" / "policy").write_text("nonsense\n")
+    lua.start(plugin)
+    said = submit(lua)
+    assert said.code != SUCCESS
+    assert "try again later" in said.user[0]
+
+
+def test_a_damaged_policy_leaves_the_one_before_in_force(site: Site, tmp_path: Path) -> None:
+    lua = site(CENTRE)
+    assert submit(lua, account="wg_bio").code == 2045
+    path = tmp_path / "fairbank" / "policy"
+    whole = path.read_text()
+    path.write_text(whole.replace(str(WRITTEN), str(WRITTEN + 1))[:-10])
+    said = submit(lua, account="wg_bio")
+    assert said.code == 2045
+    assert "stays in force" in said.log[0]
+    path.write_text(render(msgspec.structs.replace(CENTRE, written=WRITTEN + 2, unlisted=Answer.IGNORE)))
+    assert submit(lua, group_id=1).code == SUCCESS
+
+
+def test_an_old_policy_checks_no_price_and_says_so(site: Site) -> None:
+    lua = site(msgspec.structs.replace(CENTRE, written=WRITTEN - 7200))
+    said = submit(lua, min_cpus=64, time_limit=6000)
+    assert said.code == SUCCESS
+    assert "too old" in said.log[0]
+    assert submit(lua, account="wg_bio").code == 2045
+
+
+def test_balances_that_are_not_told_check_no_price(site: Site) -> None:
+    assert submit(site(msgspec.structs.replace(CENTRE, balances=None)), min_cpus=64, time_limit=6000).code == SUCCESS
+
+
+def test_rules_that_are_missing_or_broken_never_stop_the_controller(site: Site, tmp_path: Path) -> None:
+    lua = site(CENTRE)
+    (tmp_path / "fairbank" / "rules.lua").write_text("this is no Lua")
+    lua.start(tmp_path / "job_submit.lua")
+    assert submit(lua).code == SUCCESS
+    assert "rules" in submit(lua).log[0]
+    said = modify(lua, {}, qos="high")
+    assert said.code == SUCCESS
+
+
+def test_a_job_of_unforeseen_kind_is_no_error_of_lua(site: Site) -> None:
+    lua = site(CENTRE)
+    for strange in ({"group_id": None}, {"partition": ""}, {"tres_per_job": ":::,,gpu"}, {"time_limit": 0}, {"min_cpus": 1.5}):
+        assert submit(lua, **strange).code in (SUCCESS, 2045, 2000, 2072, 2050)
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"account": "wg_bio"}, 2045),
+        ({"partition": "cpu,gpu"}, 2000),
+        ({"partition": "nowhere"}, 2000),
+        ({"qos": "high"}, 2066),
+        ({"time_limit": 4294967295}, 2051),
+        ({"time_limit": 6000, "min_cpus": 64}, 2050),
+        ({"min_cpus": 6400}, 2050),
+        ({"tres_per_node": "gres:gpu:1"}, 2072),
+        ({"account": "wg_astro"}, SUCCESS),
+        ({"partition": "long"}, SUCCESS),
+        ({"qos": "normal"}, SUCCESS),
+        ({"time_limit": 20}, SUCCESS),
+        ({"name": "renamed"}, SUCCESS),
+    ],
+)
+def test_changes_obey_the_same_rules(site: Site, change: dict[str, Any], code: int) -> None:
+    assert modify(site(CENTRE), {}, **change).code == code
+
+
+def test_what_staff_changed_does_not_bind_the_owner(site: Site) -> None:
+    assert modify(site(CENTRE), {"qos": "high", "account": "wg_bio", "partition": "elsewhere"}, name="renamed").code == SUCCESS
+
+
+def test_a_job_may_always_become_cheaper(site: Site) -> None:
+    dear = {"min_cpus": 64, "time_limit": 6000, "time_min": 6000}
+    lua = site(CENTRE)
+    assert modify(lua, dear, time_limit=5000).code == SUCCESS
+    assert modify(lua, dear, time_limit=6001).code == 2050
+
+
+def test_the_least_time_follows_the_limit_that_it_was(site: Site) -> None:
+    lua = site(CENTRE)
+    assert modify(lua, {}, time_limit=5).job["time_min"] == 5
+    assert modify(lua, {"time_min": 3}, time_limit=5).job["time_min"] == NONE
+
+
+def test_operators_change_what_they_like(site: Site) -> None:
+    assert modify(site(CENTRE), {}, uid=60_699, qos="high").code == SUCCESS
+    assert modify(site(CENTRE), {}, uid=0, partition="cpu,gpu").code == SUCCESS
+
+
+@pytest.mark.parametrize(("how", "code", "lines"), [(Answer.REFUSE, 2050, 4), (Answer.WARN, SUCCESS, 4), (Answer.IGNORE, SUCCESS, 0)])
+def test_a_job_that_is_too_dear(site: Site, how: Answer, code: int, lines: int) -> None:
+    said = submit(site(msgspec.structs.replace(CENTRE, price=how)), BOB, min_cpus=32, min_mem_per_node=1024, time_limit=60)
+    assert said.code == code
+    assert len(said.user) == lines
+    if lines:
+        assert said.user == [
+            "this job may cost 32 SU; wg_astro has 12.50 SU of cpu, short by 19.50 SU",
+            "a shorter limit that fits: --time=0:23:00",
+            "a smaller job that fits: at most 12 CPUs",
+            "more credit: ask for a deposit to wg_astro, or use another project: newgrp wg_bio",
+        ]
