@@ -34,6 +34,9 @@ local function positive(text)
   return number and number >= 1 and number <= 2 ^ 40 and number or nil
 end
 
+-- Kept as they are, " 60601 60602 ": hardly anybody ever asks who they are.
+local function uids(text) return text:find("^ [0-9 ]*$") and text or nil end
+
 local function optional(text)
   if text == "" then return "" end
   return name(text)
@@ -45,7 +48,7 @@ local COLUMNS = {
   scale = { positive }, factor = { name, count }, exempt = { count },
   partition = { name, kind, one_of("sum", "max_tres", "max_tres_gres"), positive, count, count, count, count },
   gpu = { name, name }, weight = { name, tres, count },
-  project = { name, count, name, optional, optional, optional }, member = { name, count },
+  project = { name, count, name, optional, optional, optional, uids },
   balances = { one_of("told", "untold") }, balance = { name, kind, whole },
 }
 
@@ -91,21 +94,15 @@ function INTO.weight(policy, partition, what, number)
   table.insert(place.weights, { name = what, number = number })
 end
 
-function INTO.project(policy, group, gid, account, qos, partition, reservation)
+function INTO.project(policy, group, gid, account, qos, partition, reservation, members)
   if policy.by_gid[gid] or policy.by_account[account] then return "stands twice" end
   if partition ~= "" and not policy.places[partition] then return "names no partition from above" end
   local project = {
     group = group, gid = gid, account = account, qos = given(qos), partition = given(partition), reservation = given(reservation),
-    members = {}, left = {},
+    members = members, left = {},
   }
   policy.by_gid[gid], policy.by_account[account] = project, project
   table.insert(policy.projects, project)
-end
-
-function INTO.member(policy, group, uid)
-  local project = policy.projects[#policy.projects]
-  if not project or project.group ~= group then return "does not follow its project" end
-  project.members[uid] = true
 end
 
 function INTO.balance(policy, account, resource, available)
@@ -148,6 +145,11 @@ local function take(policy, line)
     if values[place] == nil then return "has a wrong field " .. place end
   end
   return INTO[verb](policy, (table.unpack or unpack)(values, 1, #columns))
+end
+
+-- Whether the user belongs to the project, as far as the policy tells.
+function M.has_member(project, uid)
+  return uid ~= nil and project.members:find(string.format(" %.0f ", uid), 1, true) ~= nil
 end
 
 -- The policy in the text; or nil and what is wrong with it.

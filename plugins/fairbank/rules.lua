@@ -2,33 +2,27 @@
 -- Pure: a policy, a job and the time of day in, a verdict out. What the rules are for is in docs/reference/submission.md.
 
 local use = ...
-local price, request = use("price"), use("request")
+local words, price, request, paying = use("words"), use("price"), use("request"), use("paying")
+local joined, options, has_member = words.joined, words.options, use("policy_file").has_member
 
 local M = {}
-
-local function joined(words, between)
-  return #words < 2 and (words[1] or "") or table.concat(words, ", ", 1, #words - 1) .. between .. words[#words]
-end
-
-local function options(option, words)
-  local typed = {}
-  for place, word in ipairs(words) do typed[place] = option .. word end
-  return joined(typed, " or ")
-end
 
 -- The verdict that rules write into. `code` is the kind of the first error.
 local function new_verdict() return { errors = {}, notes = {}, set = {} } end
 
+-- One line, whatever users put into their options: it also goes to the log.
+local function line(text) return (text:sub(1, 400):gsub("%c", "?")) end
+
 local function refuse(verdict, code, text)
   verdict.code = verdict.code or code
-  table.insert(verdict.errors, text)
+  table.insert(verdict.errors, line(text))
 end
 
 local function answer(verdict, how, code, text)
   if how == "refuse" then
     refuse(verdict, code, text)
   elseif how == "warn" then
-    table.insert(verdict.notes, text)
+    table.insert(verdict.notes, line(text))
   end
 end
 
@@ -38,7 +32,7 @@ local function asked(job, what) return not job.changes or job.changes[what] end
 local function groups_of(policy, uid)
   local groups = {}
   for _, project in ipairs(policy.projects) do
-    if project.members[uid] then table.insert(groups, project.group) end
+    if has_member(project, uid) then table.insert(groups, project.group) end
   end
   return groups
 end
@@ -51,6 +45,7 @@ end
 
 local function judge_account(policy, job, verdict)
   local project = policy.by_gid[job.gid]
+  if not project and not asked(job, "account") then return nil end
   if not project then
     answer(verdict, policy.unlisted, "account",
       string.format("your current group (number %.0f) is no project: ", job.gid) .. change_group(policy, job.uid))
@@ -60,7 +55,7 @@ local function judge_account(policy, job, verdict)
     verdict.set.account = project.account
   elseif job.account ~= project.account and asked(job, "account") then
     local other = policy.by_account[job.account]
-    local hint = other and other.members[job.uid] and ", or first type: newgrp " .. other.group or ""
+    local hint = other and has_member(other, job.uid) and ", or first type: newgrp " .. other.group or ""
     local way = job.changes and "the account stays that of the group" or "leave out --account"
     local named = project.account ~= project.group and ", which is " .. project.account or ""
     refuse(verdict, "account", "account " .. job.account .. " is not that of your group " .. project.group .. named .. ": " .. way .. hint)
@@ -76,7 +71,7 @@ local function force(job, verdict, what, wanted, project)
   elseif not job.changes then
     verdict.set[what] = wanted
     if job[what] then
-      table.insert(verdict.notes, what .. " " .. job[what] .. " replaced by " .. wanted .. ", where all jobs of " .. project.group ..
+      answer(verdict, "warn", what, what .. " " .. job[what] .. " replaced by " .. wanted .. ", where all jobs of " .. project.group ..
         " run: leave out --" .. what)
     end
   end
@@ -149,7 +144,7 @@ local function judge_qos(policy, job, project, verdict)
     return job.qos
   end
   verdict.set.qos = wanted
-  if job.qos then table.insert(verdict.notes, "QOS " .. job.qos .. " replaced by " .. wanted .. ": leave out --qos") end
+  if job.qos then answer(verdict, "warn", "qos", "QOS " .. job.qos .. " replaced by " .. wanted .. ": leave out --qos") end
   return wanted
 end
 
@@ -165,66 +160,6 @@ local function judge_limit(job, place, verdict)
   end
   return minutes ~= math.huge and minutes or nil
 end
-
--- ---------------------------------------------------------------- the price
-
-local NAMES = { cpu = "CPUs", mem = "of memory", ["gres/gpu"] = "GPUs" }
-
-local function shown(name, count)
-  if name ~= "mem" then return string.format("%.0f ", count) .. (NAMES[name] or name) end
-  return count >= 1024 and string.format("%.0fG ", math.floor(count / 1024)) .. NAMES.mem or string.format("%.0fM ", count) .. NAMES.mem
-end
-
-local function list_of(less)
-  local names, texts = {}, {}
-  for name in pairs(less) do table.insert(names, name) end
-  table.sort(names)
-  for place, name in ipairs(names) do texts[place] = shown(name, less[name]) end
-  return joined(texts, " and ")
-end
-
-local function who_could(policy, job, project, resource, amount)
-  local found = {}
-  for _, other in ipairs(policy.projects) do
-    if other ~= project and other.members[job.uid] and (other.left[resource] or 0) >= amount and not other.partition then
-      table.insert(found, other.group)
-    end
-  end
-  return found
-end
-
-local function remedies(policy, job, project, place, counts, bill)
-  local lines, smaller = {}, job.whole_nodes and "without --exclusive, " or ""
-  local longest = price.longest(policy, place, counts, bill.qos, bill.minutes, bill.left)
-  local less = price.smaller(policy, place, counts, bill.qos, bill.minutes, bill.left)
-  table.insert(lines, longest > 0 and "a shorter limit that fits: --time=" .. request.limit(longest) or nil)
-  table.insert(lines, less and "a smaller job that fits: " .. smaller .. "at most " .. list_of(less) or nil)
-  local others = who_could(policy, job, project, place.resource, bill.amount)
-  local more = "more credit: ask for a deposit to " .. project.account
-  if #others > 0 then more = more .. ", or use another project: " .. options("newgrp ", others) end
-  table.insert(lines, more)
-  return lines
-end
-
-local function judge_price(policy, job, project, place, bill, verdict)
-  local counts = request.counts(job, place)
-  bill.amount = price.amount(policy, place, counts, bill.qos, bill.minutes)
-  bill.left = project.left[place.resource]
-  verdict.amount = bill.amount
-  if bill.left and bill.amount <= bill.left or bill.amount == 0 or bill.amount <= (job.paid or 0) then return end
-  local text
-  if bill.left then
-    text = "this job may cost " .. price.show(bill.amount) .. " SU; " .. project.account .. " has " .. price.show(bill.left, true) ..
-      " SU of " .. place.resource .. ", short by " .. price.show(bill.amount - bill.left) .. " SU"
-  else
-    text = "project " .. project.account .. " has no credit for " .. place.resource .. ", which partition " .. place.name .. " bills"
-    bill.left = 0
-  end
-  answer(verdict, policy.price, "price", text)
-  for _, line in ipairs(remedies(policy, job, project, place, counts, bill)) do answer(verdict, policy.price, "price", line) end
-end
-
--- ---------------------------------------------------------------- all of it
 
 function M.is_stale(policy, now) return now - policy.written > policy.stale end
 
@@ -247,7 +182,9 @@ function M.judge(policy, job, now)
   if place and not job.memory and place.memory_per_cpu > 0 and not job.changes then verdict.set.memory_per_cpu = place.memory_per_cpu end
   local may_price = project and place and minutes and #verdict.errors == 0
   if may_price and policy.balances == "told" and policy.price ~= "ignore" and not M.is_stale(policy, now) then
-    judge_price(policy, job, project, place, { qos = qos, minutes = minutes }, verdict)
+    for _, text in ipairs(paying.judge(policy, job, project, place, { qos = qos, minutes = minutes })) do
+      answer(verdict, policy.price, "price", text)
+    end
   end
   return verdict
 end

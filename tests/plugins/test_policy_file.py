@@ -24,7 +24,7 @@ TEXT = render(CENTRE)
 
 def project_of(table: Any) -> Project:
     forced = (table.qos, table.partition, table.reservation)
-    return Project(table.group, int(table.gid), table.account, *forced, members=tuple(int(uid) for uid in table.members))
+    return Project(table.group, int(table.gid), table.account, *forced, members=tuple(map(int, table.members.split())))
 
 
 def place_of(table: Any) -> Place:

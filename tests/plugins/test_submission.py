@@ -165,6 +165,51 @@ def test_changes_obey_the_same_rules(site: Site, change: dict[str, Any], code: i
     assert modify(site(CENTRE), {}, **change).code == code
 
 
+def test_a_job_of_no_project_may_still_be_renamed(site: Site) -> None:
+    lua = site(CENTRE)
+    assert modify(lua, {"group_id": 0}, name="renamed").code == SUCCESS
+    assert modify(lua, {"group_id": 0}, account="wg_bio").code == 2045
+
+
+def test_nobody_writes_lines_into_the_log(site: Site) -> None:
+    said = modify(site(CENTRE), {}, partition="cpu,\nerror: all is lost" + "!" * 5000)
+    assert said.code == 2000
+    assert all("\n" not in each and len(each) < 600 for each in (*said.user, *said.log))
+
+
+def command(lua: Lua, **options: object) -> Said:
+    """sbatch of alice, as cli_filter sees it."""
+    bare = {"type": "sbatch", "uid": str(ALICE), "gid": "60651", "nodes": "1-0", "ntasks": "1", "time": "00:10:00", "partition": "cpu"}
+    return lua.call("slurm_cli_pre_submit", 0, job={**bare, **{name.replace("_", "-"): value for name, value in options.items()}})
+
+
+def test_the_commands_say_the_same(site: Site, tmp_path: Path) -> None:
+    lua = site(CENTRE)
+    lua.run_as(ALICE)
+    lua.start(tmp_path / "cli_filter.lua")
+    plain = command(lua)
+    assert (plain.code, plain.log) == (SUCCESS, [])
+    assert (plain.job["account"], plain.job["qos"]) == ("wg_astro", "normal")
+    assert command(lua, account="wg_bio").code != SUCCESS
+    assert "12 CPUs" in command(lua, ntasks="32", mem="1G", time="01:00:00").log[2]
+    assert "12 CPUs" in command(lua, nodes="2", ntasks_per_node="16", mem="1G", time="01:00:00").log[2]
+    assert command(lua, type="srun", jobid="17", account="wg_bio").code == SUCCESS
+    assert "--gpus=4" in command(lua, partition="gpu", nodes="2", gres="gres:gpu:2").log[0]
+    assert "no time limit" in command(lua, partition="long", time="2982616-04:14:00").log[0]
+
+
+def test_the_commands_do_without_a_policy(site: Site, tmp_path: Path) -> None:
+    lua = site(CENTRE)
+    lua.run_as(ALICE)
+    (tmp_path / "fairbank" / "policy").unlink()
+    plugin = tmp_path / "cli_filter.lua"
+    lua.start(plugin)
+    assert command(lua, account="wg_bio").code == SUCCESS
+    plugin.write_text(plugin.read_text().replace('WHEN_UNREADABLE = "admit"', 'WHEN_UNREADABLE = "refuse"'))
+    lua.start(plugin)
+    assert "try again later" in command(lua).log[-1]
+
+
 def test_what_staff_changed_does_not_bind_the_owner(site: Site) -> None:
     assert modify(site(CENTRE), {"qos": "high", "account": "wg_bio", "partition": "elsewhere"}, name="renamed").code == SUCCESS
 

@@ -165,9 +165,8 @@ def _projects(policy: SubmissionPolicy) -> Iterator[Row]:
             _optional(project.partition, here),
             _optional(project.reservation, f"{here}.reservation"),
         )
-        yield ("project", group, gid, account, *forced)
-        for member in _once(project.members, f"{here}.members"):
-            yield ("member", group, ids.uid(member, field=f"{here}.members"))
+        members = "".join(f" {ids.uid(member, field=f'{here}.members')}" for member in _once(project.members, f"{here}.members"))
+        yield ("project", group, gid, account, *forced, f"{members} ")
 
 
 def _balances(policy: SubmissionPolicy) -> Iterator[Row]:

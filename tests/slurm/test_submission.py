@@ -1,0 +1,178 @@
+"""What users see of the submission policy, word for word: more than forty commands, with job_submit.lua and with cli_filter.lua.
+
+The goldens are in tests/golden/slurm/. After a wanted change: WRITE_GOLDEN=1 make test-slurm TESTS=tests/slurm/test_submission.py, and
+read the difference.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairbank.slurm.policy_file import SubmissionPolicy, render
+from tests.plugins.policies import CENTRE
+from tests.slurm.lab.cluster import Cluster
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
+
+ASTRO, BIO, CHEM, USERS = "wg_astro", "wg_bio", "wg_chem", "users"
+
+# user, group, command; a number sign in a change stands for the job that was made for it
+NEW = [
+    ("alice", ASTRO, "sbatch -p cpu -t 5 --wrap true"),
+    ("alice", ASTRO, "srun -p cpu -t 5 true"),
+    ("alice", ASTRO, "salloc -p cpu -t 5 true"),
+    ("alice", USERS, "sbatch -p cpu -t 5 --wrap true"),
+    ("alice", USERS, "srun -p cpu -t 5 true"),
+    ("bob", USERS, "salloc -p cpu -t 5 true"),
+    ("bob", BIO, "sbatch -p cpu -t 5 -A wg_bio --wrap true"),
+    ("bob", BIO, "sbatch -p cpu -t 5 -A wg_astro --wrap true"),
+    ("alice", ASTRO, "srun -p cpu -t 5 -A wg_bio true"),
+    ("bob", ASTRO, "salloc -p cpu -t 5 -A nobody true"),
+    ("alice", ASTRO, "sbatch -t 5 --wrap true"),
+    ("alice", ASTRO, "srun -t 5 true"),
+    ("alice", ASTRO, "salloc -p cpu,gpu -t 5 true"),
+    ("alice", ASTRO, "sbatch -p cpu,gpu -t 5 --wrap true"),
+    ("alice", ASTRO, "sbatch -p nowhere -t 5 --wrap true"),
+    ("dave", CHEM, "sbatch -t 5 --wrap true"),
+    ("dave", CHEM, "sbatch -p cpu -t 5 --wrap true"),
+    ("dave", CHEM, "srun -p gpu-t4 --reservation=other -t 5 true"),
+    ("dave", CHEM, "salloc -p cpu,gpu -t 5 true"),
+    ("carol", BIO, "sbatch -p cpu -q high -t 5 --wrap true"),
+    ("carol", BIO, "srun -p cpu -q normal -t 5 true"),
+    ("carol", BIO, "salloc -p cpu -q low -t 5 true"),
+    ("alice", ASTRO, "sbatch -p gpu --gpus=1 -t 5 --wrap true"),
+    ("alice", ASTRO, "srun -p gpu --gpus=a100:2 -t 5 true"),
+    ("alice", ASTRO, "sbatch -p gpu --gres=gpu:1 -t 5 --wrap true"),
+    ("alice", ASTRO, "sbatch -p gpu -N2 --gres=gpu:a100:2 -t 5 --wrap true"),
+    ("alice", ASTRO, "sbatch -p gpu -N2 --gpus-per-node=1 -t 5 --wrap true"),
+    ("alice", ASTRO, "sbatch -p gpu --gpus=t4:1 -t 5 --wrap true"),
+    ("alice", ASTRO, "srun -p gpu --gpus-per-node=v100:2 -t 5 true"),
+    ("alice", ASTRO, "sbatch -p cpu --gpus=1 -t 5 --wrap true"),
+    ("alice", ASTRO, "salloc -p cpu --gpus=t4:1 -t 5 true"),
+    ("alice", ASTRO, "sbatch -p cpu --wrap true"),
+    ("alice", ASTRO, "sbatch -p long --wrap true"),
+    ("alice", ASTRO, "sbatch -p cpu -t UNLIMITED --wrap true"),
+    ("alice", ASTRO, "srun -p cpu -t 0 true"),
+    ("alice", ASTRO, "sbatch -p cpu -t 20 --time-min=3 --wrap true"),
+    ("alice", ASTRO, "sbatch -p cpu -n32 --mem=1G -t 1:00:00 --wrap true"),
+    ("bob", ASTRO, "srun -p cpu -n32 --mem=1G -t 1:00:00 true"),
+    ("alice", ASTRO, "sbatch -p cpu --mem=64G -t 2:00:00 --wrap true"),
+    ("alice", ASTRO, "sbatch -p cpu -c8 -n4 --mem-per-cpu=2G -t 1-0 --wrap true"),
+    ("alice", ASTRO, "salloc -p gpu --gpus=4 -t 7-0 true"),
+    ("carol", BIO, "sbatch -p gpu --gpus=1 -t 1:00:00 --wrap true"),
+    ("alice", ASTRO, "sbatch -p cpu --exclusive -t 1:00:00 --wrap true"),
+    ("alice", ASTRO, "sbatch -p cpu,gpu -A wg_bio -t UNLIMITED --wrap true"),
+    ("alice", ASTRO, "sbatch -p cpu -t 5 --array=1-3 --wrap true"),
+    ("alice", ASTRO, "salloc -p cpu -t 5 srun -n1 true"),
+    ("alice", ASTRO, "srun -p cpu -t 5 : -p cpu,gpu -t 5 true"),
+    ("root", "root", "sbatch -p cpu -A wg_bio --uid=carol --wrap true"),
+]
+CHANGES = [
+    "account=wg_bio",
+    "partition=cpu,gpu",
+    "partition=gpu-t4",
+    "qos=high",
+    "qos=normal",
+    "timelimit=20",
+    "timelimit=5",
+    "timelimit=UNLIMITED",
+    "timelimit=7-0",
+    "numcpus=640",
+    "gres=gpu:1",
+    "name=other",
+]
+
+
+def told(slurm: Cluster, user: str, group: str, command: str) -> str:
+    """The command and all that its user sees, with what became of the job; the numbers of jobs left out."""
+    ran = slurm.run(user, *shlex.split(command), group=group, stdin="", seconds=60)
+    said = re.sub(r"(?m)^s(?:run|alloc): (?:[Jj]ob|Pending|Granted|Relinquishing|Nodes|Required) .*\n", "", ran.out + ran.err)
+    if found := re.search(r"Submitted batch job (\d+)", said):
+        job = slurm.job(found[1]) if "--array" not in command else {}
+        kept = ("Account", "QOS", "Partition", "TimeLimit", "TimeMin", "MinMemoryCPU", "MinMemoryNode")
+        said += "".join(f"  {name}={job[name]}\n" for name in kept if name in job)
+    return f"$ ({user}, {group}) {command}\n{re.sub(r'job [0-9]+', 'job N', said)}  exit status {ran.code}\n\n"
+
+
+def compare(name: str, page: str, checkout: Path) -> None:
+    golden = checkout / "tests" / "golden" / "slurm" / f"{name}.txt"
+    if os.environ.get("WRITE_GOLDEN"):
+        golden.write_text(page)
+    assert page == golden.read_text()
+
+
+def install(slurm: Cluster, checkout: Path, policy: SubmissionPolicy) -> None:
+    """As docs/howto/submission-policy.md has it."""
+    conf = slurm.place.conf
+    shutil.copytree(checkout / "plugins" / "fairbank", conf / "fairbank", dirs_exist_ok=True)
+    for plugin in ("job_submit.lua", "cli_filter.lua"):
+        shutil.copy(checkout / "plugins" / plugin, conf)
+    whole = conf / "fairbank" / "policy.new"
+    whole.write_text(render(msgspec.structs.replace(policy, written=int(time.time()))))
+    for path in (conf / "fairbank", *(conf / "fairbank").iterdir()):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    whole.replace(conf / "fairbank" / "policy")
+
+
+@pytest.fixture
+def reserved(slurm: Cluster) -> Iterator[Cluster]:
+    """The reservation of the short-term allocation."""
+    slurm.root(*shlex.split("scontrol create reservation reservationname=wg_chem accounts=wg_chem starttime=now duration=60 nodes=g03"))
+    yield slurm
+    slurm.root("scontrol", "delete", "reservation=wg_chem")
+
+
+@pytest.fixture
+def controlled(reserved: Cluster, checkout: Path) -> Iterator[Cluster]:
+    install(reserved, checkout, CENTRE)
+    with reserved.configured({"JobSubmitPlugins": "lua"}):
+        yield reserved
+
+
+def test_what_users_see_of_job_submit(controlled: Cluster, checkout: Path) -> None:
+    compare("job-submit", "".join(told(controlled, *each) for each in NEW), checkout)
+
+
+def test_what_users_see_of_cli_filter(reserved: Cluster, checkout: Path) -> None:
+    install(reserved, checkout, CENTRE)
+    with reserved.configured({"CliFilterPlugins": "lua"}):
+        compare("cli-filter", "".join(told(reserved, *each) for each in NEW), checkout)
+
+
+def test_with_both_nothing_is_said_twice(controlled: Cluster) -> None:
+    with controlled.configured({"CliFilterPlugins": "lua"}):
+        ran = controlled.run("carol", "sbatch", "-p", "cpu", "-t", "5", "-q", "high", "--wrap=true", group=BIO)
+        assert ran.err == "sbatch: lua: QOS high replaced by normal: leave out --qos\n"
+        assert controlled.run("carol", "srun", "-p", "cpu", "-t", "5", "true", group=BIO).code == 0
+
+
+def test_what_owners_see_when_they_change_a_job(controlled: Cluster, checkout: Path) -> None:
+    job = controlled.submit("alice", "-p", "cpu", "-t", "10", "-n2", "--hold", group=ASTRO)
+    pages = []
+    for change in CHANGES:
+        page = told(controlled, "alice", ASTRO, f"scontrol update jobid={job} {change}").replace(f"jobid={job}", "jobid=N")
+        now = controlled.job(job)
+        kept = ("Account", "QOS", "Partition", "TimeLimit", "TimeMin", "NumCPUs")
+        pages.append(page.rstrip("\n") + "\n  " + " ".join(f"{name}={now[name]}" for name in kept) + "\n\n")
+    compare("scontrol-update", "".join(pages), checkout)
+
+
+def test_a_policy_that_goes_and_comes_back(controlled: Cluster, checkout: Path) -> None:
+    policy = controlled.place.conf / "fairbank" / "policy"
+    wrong = ("sbatch", "-p", "cpu,gpu", "-t", "5", "--wrap=true")
+    assert controlled.run("alice", *wrong, group=ASTRO).code != 0
+    policy.write_text("rubbish\n")
+    assert controlled.run("alice", *wrong, group=ASTRO).code != 0  # the policy read before stays in force
+    assert "stays in force" in controlled.log("slurmctld")
+    install(controlled, checkout, msgspec.structs.replace(CENTRE, qos="low"))
+    job = controlled.submit("alice", "-p", "cpu", "-t", "5", group=ASTRO)
+    assert controlled.job(job)["QOS"] == "low"
