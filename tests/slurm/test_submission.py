@@ -17,9 +17,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairbank.slurm.policy_file import SubmissionPolicy, render
+from fairbank.slurm.policy_file import Answer, Balance, SubmissionPolicy, render
 from tests.plugins.policies import CENTRE
+from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
+from tests.slurm.test_jobs import BILLING
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
@@ -164,6 +166,22 @@ def test_what_owners_see_when_they_change_a_job(controlled: Cluster, checkout: P
         kept = ("Account", "QOS", "Partition", "TimeLimit", "TimeMin", "NumCPUs")
         pages.append(page.rstrip("\n") + "\n  " + " ".join(f"{name}={now[name]}" for name in kept) + "\n\n")
     compare("scontrol-update", "".join(pages), checkout)
+
+
+def test_the_price_foretold_is_what_slurm_bills(controlled: Cluster, checkout: Path) -> None:
+    """Slurm tells whole billing units, rounded down; of an hour's job they are its SU."""
+    broke = tuple(Balance(account, resource, 0) for account in (ASTRO,) for resource in ("cpu", "gpu"))
+    install(controlled, checkout, msgspec.structs.replace(CENTRE, price=Answer.WARN, balances=broke))
+    jobs = []
+    for partition, options, _ in BILLING:
+        ran = controlled.run(
+            "alice", "sbatch", "--parsable", "-p", partition, "-t", "60", *options.split(), "--wrap=true", group=ASTRO
+        ).done()
+        foretold = re.search(r"may cost ([0-9.]+) SU", ran.err)
+        jobs.append((int(ran.out), options, int(float(foretold[1])) if foretold else None))
+    for job, options, foretold_units in jobs:
+        (row,) = controlled.wait_for_sacct(job, "COMPLETED", seconds=60)
+        assert (options, foretold_units) == (options, int(tres(row["AllocTRES"]).get("billing", "0")))
 
 
 def test_a_policy_that_goes_and_comes_back(controlled: Cluster, checkout: Path) -> None:
