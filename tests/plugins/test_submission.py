@@ -214,6 +214,14 @@ def test_what_staff_changed_does_not_bind_the_owner(site: Site) -> None:
     assert modify(site(CENTRE), {"qos": "high", "account": "wg_bio", "partition": "elsewhere"}, name="renamed").code == SUCCESS
 
 
+@pytest.mark.parametrize(
+    ("change", "code"), [({"partition": "cpu"}, 2000), ({"reservation": "other"}, 2052), ({"name": "renamed"}, SUCCESS)]
+)
+def test_jobs_of_a_short_term_allocation_stay_where_they_are(site: Site, change: dict[str, Any], code: int) -> None:
+    record = {"group_id": 60_653, "account": "wg_chem", "partition": "gpu-t4", "resv_name": "wg_chem"}
+    assert modify(site(CENTRE), record, **change).code == code
+
+
 def test_a_job_may_always_become_cheaper(site: Site) -> None:
     dear = {"min_cpus": 64, "time_limit": 6000, "time_min": 6000}
     lua = site(CENTRE)
