@@ -111,7 +111,7 @@ class Works:
         host, port = settings.server.host, port or settings.server.port
         tcp = [] if port is None else [f"http://{f'[{host}]' if ':' in host else host}:{port}"]
         addresses = [f"unix:{settings.server.socket}", *tcp]
-        serve(house, socket=Path(settings.server.socket), host=host, port=port, ready=lambda: ready(addresses))
+        serve(house, unix=Path(settings.server.socket), host=host, port=port, ready=lambda: ready(addresses))
         return 0
 
     # --- looking after the books ---

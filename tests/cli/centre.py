@@ -154,7 +154,7 @@ def main(socket: str, port: str | None = None, token_file: str | None = None) ->
         _, secret = house.tokens.create(asker, label="tests", scopes=["read", "write"], days=30, uid=None)
         Path(token_file).touch(mode=0o600)
         Path(token_file).write_text(secret + "\n")
-    serve(house, socket=Path(socket), port=None if port is None else int(port))
+    serve(house, unix=Path(socket), port=None if port is None else int(port))
 
 
 if __name__ == "__main__":

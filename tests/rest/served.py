@@ -99,7 +99,7 @@ def main(order: dict[str, Any]) -> None:
         key=KEY,
     )
     house = furnish(bank, munge=munge, name=order["name"])
-    serve(house, socket=Path(order["socket"]), port=order["port"], ready=lambda: print("ready", flush=True))
+    serve(house, unix=Path(order["socket"]), port=order["port"], ready=lambda: print("ready", flush=True))
 
 
 if __name__ == "__main__":

@@ -118,13 +118,13 @@ def test_a_second_server_leaves_the_first_ones_socket_alone(folder: Path) -> Non
     with served(folder) as server:
         house = _house()
         with pytest.raises(Conflict, match="a server answers"):
-            serve(house, socket=server.socket)
+            serve(house, unix=server.socket)
         assert server.unix.get("/health").status_code == 200
 
 
 def test_a_server_that_cannot_have_its_port_says_so_and_leaves_no_socket(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(Conflict, match="cannot listen"):
-        serve(_house(), socket=folder / "s", port=taken.getsockname()[1])
+        serve(_house(), unix=folder / "s", port=taken.getsockname()[1])
     assert not (folder / "s").exists()
 
 

@@ -2,7 +2,7 @@
 
 house = furnish(services(store, ...))    service/services.py makes the services
 create_app(house)                        rest/app.py: the routes
-serve(house, socket=..., port=...)       rest/serving.py: the routes on sockets, until SIGTERM
+serve(house, unix=..., port=...)         rest/serving.py: the routes on sockets, until SIGTERM
 """
 
 from __future__ import annotations

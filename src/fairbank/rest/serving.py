@@ -28,18 +28,18 @@ _log = logging.getLogger(__name__)
 
 
 def serve(
-    house: House, *, socket: Path | None = None, host: str = "127.0.0.1", port: int | None = None, ready: Callable[[], None] | None = None
+    house: House, *, unix: Path | None = None, host: str = "127.0.0.1", port: int | None = None, ready: Callable[[], None] | None = None
 ) -> None:
     """Serve until SIGTERM or SIGINT, answer what waits, then close the house.
 
-    On the Unix socket local users need not sign in; on TCP everybody signs in by token or MUNGE. `ready` is called when
+    On the Unix socket at `unix` local users need not sign in; on TCP everybody signs in by token or MUNGE. `ready` is called when
     both listen. Raises Conflict, Forbidden, Malformed when a socket cannot be had; the house is closed then too.
     """
     try:
-        listeners = _listen(socket, host, port)
+        listeners = _listen(unix, host, port)
         _calm_collector()
         config = serving(cast("Any", Front(create_app(house), house.metrics)), connections_max=CONNECTIONS_MAX)
-        uvloop.run(_Server(config, socket, ready).serve(listeners))
+        uvloop.run(_Server(config, unix, ready).serve(listeners))
     finally:
         house.close()
 

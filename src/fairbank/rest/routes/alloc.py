@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from litestar.params import FromQuery, QueryParameter
+from litestar.params import QueryParameter
 
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.query import AllocationQuery, Page
@@ -15,6 +15,7 @@ from fairbank.rest.verbs import reads
 from fairbank.rest.views import allocation_row, balance_row, listing, next_after, single
 
 InState = Annotated[Literal["active", "frozen", "ended"] | None, QueryParameter(name="state")]
+Every = Annotated[bool, QueryParameter(name="all")]
 FILTERS = {"page": PAGE, "projects": PROJECTS}
 
 
@@ -43,10 +44,10 @@ def list_balances(
     category: OneName = None,
     in_state: InState = None,
     active_at: ActiveAt = None,
-    all: FromQuery[bool] = False,
+    every: Every = False,
 ) -> Listing[BalanceRow]:
     """What is left: of the allocations that are active now, or of all."""
-    if in_state is None and active_at is None and not all:
+    if in_state is None and active_at is None and not every:
         in_state, active_at = "active", "now"
     found = request.house.allocations.find(_query(request, projects, resource, category, in_state, active_at), page)
     rows = [balance_row(each, request.house.directory.by_id(each.project)) for each in found]

@@ -19,10 +19,11 @@ from fairbank.rest.answering import new
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import Granted, JobRow, Listing, ReportAnswer, Single
 from fairbank.rest.bodies.requests import AnyReport, NewRefund, Reports
+from fairbank.rest.lookup import accounts_of
 from fairbank.rest.params import JOBS, JobsAsked, Key, Number, OneName, OnePage, checked_key
 from fairbank.rest.problems import SaidNo, problem_of_refusal, refused
 from fairbank.rest.reading import read_json
-from fairbank.rest.runs import accounts_of, report_of
+from fairbank.rest.reports import report_of
 from fairbank.rest.verbs import AGAIN, reads, writes
 from fairbank.rest.views import granted, job_row, listing, next_after, single
 from fairbank.values import ids

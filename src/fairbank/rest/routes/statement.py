@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import StatementAnswer, StatementPage, Sums
+from fairbank.rest.lookup import runs_by_id
 from fairbank.rest.params import PAGE, PERIOD, Number, OnePage, OnePeriod
-from fairbank.rest.runs import runs_by_id
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import allocation_row, entry_row, next_after, sums
 from fairbank.values.time import LAST_INSTANT, Instant, iso

@@ -1,18 +1,14 @@
-"""Between the shapes of runs and the bank's values: reports into what the service reads, numbers into records and accounts."""
+"""What clusters send of runs, read into the reports that the service takes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from fairbank.bank.query import AllocationQuery, Page, RunQuery
-from fairbank.bank.run import RunRecord
 from fairbank.cluster.job import Run
 from fairbank.cluster.report import Changed, Ended, Report, Started
-from fairbank.rest.asking import Asking
 from fairbank.rest.bodies import requests
 from fairbank.values import ids
 from fairbank.values.time import Instant
@@ -76,20 +72,3 @@ def exact(number: Decimal, *, field: str = "billing") -> Fraction:
     if not isinstance(exponent, int) or not -_BILLING_PLACES <= exponent <= _BILLING_PLACES or not 0 <= number <= _BILLING_MAX:
         raise Malformed("this is no price", field=field, remedy=f"a number from 0 to {_BILLING_MAX}, at most {_BILLING_PLACES} decimals")
     return Fraction(number)
-
-
-def runs_by_id(request: Asking, numbers: Iterable[int | None]) -> Mapping[int | None, RunRecord]:
-    """The records of runs that entries name. Who may see the entry may see its run."""
-    wanted = frozenset(each for each in numbers if each is not None)
-    if not wanted:
-        return {}
-    return {each.id: each for each in request.house.runs.find(RunQuery(ids=wanted), Page(len(wanted)))}
-
-
-def accounts_of(request: Asking, allocations: Iterable[int]) -> Mapping[int, str]:
-    """The account behind each allocation."""
-    wanted = frozenset(allocations)
-    if not wanted:
-        return {}
-    found = request.house.allocations.find(AllocationQuery(ids=wanted), Page(len(wanted)))
-    return {each.id: request.house.directory.by_id(each.project).account for each in found}
