@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import TypeVar
 
 import msgspec
@@ -13,7 +12,6 @@ from fairbank.bank.entry import Entry, Kind
 from fairbank.bank.ledger import Done
 from fairbank.bank.project import Member, Project
 from fairbank.bank.query import Debit, Page, Usage
-from fairbank.bank.quote import Quote
 from fairbank.bank.refusal import Alternative, Refusal, remedies, sentence
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.token import Token
@@ -220,47 +218,6 @@ def _refused_job(no: Refusal) -> tuple[str | None, int | None]:
 def usage_row(usage: Usage) -> answers.UsageRow:
     """What a group of runs used: charged in SU-minutes, elapsed in seconds."""
     return answers.UsageRow(group=usage.group, runs=usage.runs, failed=usage.failed, charged=usage.charged, elapsed=usage.elapsed_seconds)
-
-
-def quote_card(quote: Quote, account: str, cluster: str) -> answers.QuoteCard:
-    """A quote with its lines; counts and weights as exact decimals."""
-    bill = quote.bill
-    return answers.QuoteCard(
-        account=account,
-        cluster=cluster,
-        resource=bill.resource,
-        lines=[
-            answers.QuoteLine(
-                what=each.what, count=exact(each.count), weight=exact(each.weight), weighted=exact(each.weighted), counts=each.counts
-            )
-            for each in bill.lines
-        ],
-        billing=exact(bill.billing),
-        factor=exact(bill.factor),
-        seconds=bill.seconds,
-        amount=bill.amount,
-        allocation=quote.allocation,
-        available=quote.available,
-        after=quote.after,
-        fits=quote.fits,
-        longest_seconds=quote.longest_seconds,
-        notes=list(quote.notes),
-    )
-
-
-def exact(number: Fraction) -> str:
-    """A fraction as a decimal where it ends, else as `1/3`."""
-    rest, twos, fives = number.denominator, 0, 0
-    while rest % 2 == 0:
-        rest, twos = rest // 2, twos + 1
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    if rest != 1:
-        return str(number)
-    places = max(twos, fives)
-    digits = str(abs(number.numerator) * 10**places // number.denominator).zfill(places + 1)
-    sign = "-" if number < 0 else ""
-    return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"
 
 
 def token_row(token: Token) -> answers.TokenRow:
