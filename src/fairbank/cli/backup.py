@@ -35,7 +35,8 @@ def _add_verify(parser: Parser) -> None:
     add_progress(parser)
 
 
-def _verify(desk: Desk, options: Namespace) -> int:
+def verify(desk: Desk, options: Namespace) -> int:
+    """Read a backup to its end, and say how much is in it; also `restore --check`."""
     with Progress("backup", options) as progress:
         rows = desk.house.check_backup(options.file, progress)
     desk.say(f"{plain(options.file)}: whole, {counted(rows, 'row')}")
@@ -57,7 +58,7 @@ COMMAND = Noun(
             "read a backup to its end without restoring it",
             ("fairbank backup verify monday.fbk", "fairbank backup verify monday.fbk -q", "fairbank backup verify /backup/2026-11-21.fbk"),
             _add_verify,
-            _verify,
+            verify,
             reads=False,
             asks=False,
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairbank.cli.backup import verify
 from fairbank.cli.command import Command
 from fairbank.cli.init import add_config
 from fairbank.cli.progress import Progress, add_progress
@@ -19,18 +20,17 @@ if TYPE_CHECKING:
 def add(parser: Parser) -> None:
     parser.add_argument("file", metavar="FILE", help="a backup")
     parser.add_argument("--replace", action="store_true", help="drop what is in the store; without it only an empty one is filled")
-    parser.add_argument("--check", action="store_true", help="only read the file to its end")
+    parser.add_argument("--check", action="store_true", help="only read the file to its end, as fairbank backup verify does")
     parser.add_argument("--yes", action="store_true", help="do not ask first (without a terminal nothing is asked)")
     add_config(parser)
     add_progress(parser)
 
 
 def run(desk: Desk, options: Namespace) -> int:
+    if options.check:
+        return verify(desk, options)
     name = plain(options.file)
     with Progress("restore", options) as progress:
-        if options.check:
-            desk.say(f"{name}: whole, {counted(desk.house.check_backup(options.file, progress), 'row')}")
-            return 0
         if options.replace and not desk.agreed(f"Drop everything in the store, and put {name} in its place?"):
             desk.note("Nothing was changed.")
             return 1
