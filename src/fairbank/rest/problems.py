@@ -187,13 +187,13 @@ def _bad_parameter(error: ValidationException) -> Malformed:
     if not isinstance(first, dict):
         return Malformed(in_words(str(error.detail)), remedy=_DOCUMENTED)
     field, said = str(first.get("key", "")), str(first.get("message", ""))
-    field = _HEADERS.get(field, field)
+    field = _AS_SENT.get(field, field)
     if field == "data":
         return missing_body()
     return Malformed(f"{field}: {in_words(said)}", field=field, remedy=_remedy(said))
 
 
-_HEADERS = {"key": "Idempotency-Key"}  # by the names that handlers give them
+_AS_SENT = {"key": "Idempotency-Key", "every": "all"}  # by the names that handlers give them
 
 
 def _dashed(title: str) -> str:
