@@ -87,8 +87,8 @@ class Tokens:
         owner = None if asker.superuser else asker.uid
         outcome = self._ask(asker, RevokeToken(token=number, uid=owner), self._clock.now())
         with self._store.reading() as reader:
-            token = next((each for each in reader.tokens(owner) if each.id == number), None)
-        if not isinstance(outcome, Done) or token is None:
+            token = next(iter(reader.tokens(owner, Page(1, after=number - 1))), None)
+        if not isinstance(outcome, Done) or token is None or token.id != number:
             raise Unknown(f"there is no valid token {number}", field="token", remedy="list yours with: fairbank token list")
         return token
 
