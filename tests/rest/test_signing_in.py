@@ -134,6 +134,14 @@ def test_a_superuser_makes_tokens_for_others(world: World) -> None:
     assert world.ask("GET", "/whoami", token=secret).json()["data"]["uid"] == MEMBER
 
 
+def test_a_token_makes_no_token_that_outlives_it(world: World) -> None:
+    made = world.ask(
+        "POST", "/token", token=make(world, PI, scopes=["write"], days=1), json={"label": "x", "scopes": ["write"], "days": 731}
+    )
+    first, second = (each["expires"] for each in world.ask("GET", "/token", PI).json()["data"])
+    assert (second, made.json()["data"]["expires"]) == (first, first)
+
+
 def test_a_token_makes_no_token_with_more_scopes(world: World) -> None:
     writer = world.token(PI, "write")
     assert world.ask("POST", "/token", token=writer, json={"label": "x", "scopes": ["write"]}).status_code == 201

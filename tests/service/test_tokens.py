@@ -67,6 +67,16 @@ def test_a_token_is_found_by_its_secret_until_it_expires(office: Office) -> None
         office.tokens.find(secret)
 
 
+def test_a_token_made_by_a_token_lives_no_longer(office: Office) -> None:
+    first, _ = office.tokens.create(somebody(), label="x", scopes=["read", "write"], days=1)
+    by_it = asker_of(SOMEBODY, STAFF, {}, scopes=frozenset(first.scopes), until=first.expires)
+    office.clock.at = Instant(first.created + DAY // 2)
+    second, _ = office.tokens.create(by_it, label="y", scopes=["read"], days=731)
+    assert second.expires == first.expires
+    third, _ = office.tokens.create(somebody(), label="z", scopes=["read"], days=731)
+    assert third.expires == office.clock.at + 731 * DAY
+
+
 def test_an_unknown_secret_is_not_repeated(office: Office) -> None:
     secret = new_secret()
     with pytest.raises(Unauthenticated) as no:

@@ -24,6 +24,7 @@ from fairbank.rest.peers import peer_of
 from fairbank.service.askers import FULL, Asker, asker_of
 from fairbank.service.tokens import AGENT
 from fairbank.values import ids
+from fairbank.values.time import Instant
 from fairbank.values.trouble import Forbidden, Malformed, Unauthenticated, Unknown
 
 _NO_ROLES: Mapping[int, Role] = {}
@@ -31,10 +32,11 @@ _HOW = "use the bank's Unix socket, sign with MUNGE, or send Authorization: Bear
 
 
 class SignedIn(NamedTuple):
-    """A user and what the credential allows."""
+    """A user and what the credential allows, and until when."""
 
     uid: int
     scopes: frozenset[str] = FULL
+    until: Instant | None = None
 
 
 class Doorkeeper:
@@ -72,7 +74,7 @@ class Doorkeeper:
 
     def _by_token(self, secret: str) -> SignedIn:
         token = self._house.tokens.find(secret)
-        return SignedIn(token.uid, frozenset(token.scopes))
+        return SignedIn(token.uid, frozenset(token.scopes), token.expires)
 
     async def _by_munge(self, request: Asking, credential: bytes) -> int:
         door = self._house.munge
@@ -89,7 +91,7 @@ class Doorkeeper:
         roles = _NO_ROLES
         if scope != "report" and signed_in.uid not in staff.superusers:
             roles = await sync_to_thread(self._house.memberships.roles, signed_in.uid)
-        return asker_of(signed_in.uid, staff, roles, scopes=signed_in.scopes)
+        return asker_of(signed_in.uid, staff, roles, scopes=signed_in.scopes, until=signed_in.until)
 
     def _acting(self, signed_in: SignedIn, named: str, method: str, path: str) -> Asker:
         """The asker who acts as another user, after the journal has it.
@@ -101,7 +103,7 @@ class Doorkeeper:
             raise Forbidden("only staff may act as another user", field="as", remedy="leave out X-Fairbank-As")
         uid = uid_of(named)
         scopes = signed_in.scopes & FULL
-        asker = asker_of(signed_in.uid, staff, self._house.memberships.roles(uid), acting_as=uid, scopes=scopes)
+        asker = asker_of(signed_in.uid, staff, self._house.memberships.roles(uid), acting_as=uid, scopes=scopes, until=signed_in.until)
         if asker.acting_as is not None:
             note = Note(details=f"acted as user {uid}: {method} {path[:200]}")
             self._house.counter.ask([Asked(note, self._house.clock.now(), asker.actor, asker.acting_as)])

@@ -8,6 +8,7 @@ import msgspec
 
 from fairbank.bank.project import Role
 from fairbank.bank.query import Sight
+from fairbank.values.time import Instant
 from fairbank.values.trouble import Forbidden
 
 FULL = frozenset({"read", "write"})
@@ -25,7 +26,8 @@ class Staff(msgspec.Struct, frozen=True):
 class Asker(msgspec.Struct, frozen=True, kw_only=True):
     """`actor` signed in; `uid` is whose rights count: the actor's own, or those of the user acted as.
 
-    `roles` are the uid's roles in projects, `clusters` those it may report runs for, `scopes` what the credential allows.
+    `roles` are the uid's roles in projects, `clusters` those it may report runs for, `scopes` what the credential allows,
+    `until` when it ends; None where the user signed in as themselves.
     """
 
     actor: int
@@ -35,6 +37,7 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
     clusters: frozenset[str] = frozenset()
     roles: Mapping[int, Role] = {}
     scopes: frozenset[str] = FULL
+    until: Instant | None = None
 
     @property
     def acting_as(self) -> int | None:
@@ -55,6 +58,7 @@ def asker_of(
     *,
     acting_as: int | None = None,
     scopes: frozenset[str] = FULL,
+    until: Instant | None = None,
 ) -> Asker:
     """The asker behind a sign-in; `roles` are those of the user whose rights count.
 
@@ -77,4 +81,5 @@ def asker_of(
         clusters=own | named,
         roles=roles,
         scopes=scopes,
+        until=until,
     )

@@ -37,7 +37,7 @@ class Tokens:
         """A new token and its secret, which nobody will see again. Raises Forbidden, Malformed.
 
         A superuser may make tokens for others, and tokens for a cluster's agent; all others only for themselves, with no
-        more scopes than they have themselves.
+        more scopes than they have themselves. One made by means of a token ends with that one at the latest.
         """
         if asker.acting_as is not None:
             raise Forbidden("tokens are not made while acting as another user", field="as", remedy="a superuser names the owner: uid")
@@ -53,7 +53,7 @@ class Tokens:
             uid=owner,
             label=_checked_label(label),
             scopes=wanted,
-            expires=Instant(min(now + _checked_days(days) * DAY, LAST_INSTANT)),
+            expires=Instant(min(now + _checked_days(days) * DAY, LAST_INSTANT if asker.until is None else asker.until)),
         )
         outcome = self._ask(asker, wish, now)
         if not isinstance(outcome, Done) or outcome.token is None:

@@ -183,7 +183,8 @@ class DescribedJob(Body, frozen=True, kw_only=True):
 
 
 class NewToken(Body, frozen=True, kw_only=True):
-    """`scopes` are read, write and agent:CLUSTER; `uid` whose token it is to be, by default one's own."""
+    """`scopes` are read, write and agent:CLUSTER; `uid` whose token it is to be, by default one's own. Asked for by a
+    token, the new one ends with that one at the latest, whatever `days` says."""
 
     label: Annotated[str, Meta(min_length=1, max_length=64)]
     scopes: Annotated[list[Annotated[str, Meta(max_length=80)]], Meta(min_length=1, max_length=32)]
