@@ -152,7 +152,7 @@ class Works:
 
         from fairbank.service.backup import check
 
-        return check(Path(path))
+        return check(Path(path), progress)
 
     def restore(self, config: str | None, path: str, *, replace: bool, progress: Progress | None) -> int:
         """Fill the store from a backup. Returns the number of rows."""

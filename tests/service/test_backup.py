@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.service import backup
 from fairbank.service.backup import Backups, check
 from fairbank.store.memory import MemoryStore
 from fairbank.values.time import Instant, StoppedClock
 from fairbank.values.trouble import Conflict, Malformed, Trouble, Unknown
+from tests.contracts.centre import granted, project
 
 
 @pytest.fixture
@@ -27,6 +29,34 @@ def test_a_file_that_is_there_is_replaced_only_when_wanted(backups: Backups, tmp
     assert file.read_text() == "of last week"
     assert backups.create(file, replace=True) == check(file)
     assert [*tmp_path.iterdir()] == [file]
+
+
+def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    file, store = tmp_path / "monday.fbk", MemoryStore()
+    granted(store, project("physics", 100))
+
+    def another_comes(done: int, of: int) -> None:
+        file.write_text("of somebody else")
+
+    with pytest.raises(Conflict, match="already"):
+        Backups(store, StoppedClock(Instant(0))).create(file, another_comes)
+    assert file.read_text() == "of somebody else"
+    assert [*tmp_path.iterdir()] == [file]
+
+
+def test_progress_rises_to_the_whole_and_not_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backup, "_ROWS_AT_ONCE", 1)
+    file, store, told = tmp_path / "monday.fbk", MemoryStore(), list[tuple[int, int]]()
+    granted(store, *(project(f"group{number}", number) for number in range(1, 11)))
+    backups = Backups(store, StoppedClock(Instant(0)))
+    backups.create(file, lambda done, of: told.append((done, of)))
+    assert [done for done, _ in told] == [*[0] * 10, *range(1, 11), 10, 10]
+    assert {of for _, of in told} == {10}
+
+    told.clear()
+    rows = check(file, lambda done, of: told.append((done, of)))
+    assert told == sorted(told)
+    assert (len(told), told[-1]) == (rows + 1, (file.stat().st_size, file.stat().st_size))
 
 
 def test_a_missing_folder_is_told_with_what_makes_it(backups: Backups, tmp_path: Path) -> None:

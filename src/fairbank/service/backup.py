@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -38,18 +38,34 @@ _ROWS_AT_ONCE = 5_000
 _LINE_MAX = 1 << 20
 
 Progress = Callable[[int, int], None]
+"""Told how much is done, of how much: entries of the journal while a backup is written, bytes of the file while it is checked, rows
+while it is restored. The last telling is of all.
+"""
 
-# The tables in the order in which they can be filled: name, row type, how to read them, how to fill them.
-_TABLES: tuple[tuple[str, Any, Callable[[Reader], Iterable[Any]], Callable[[Filling, RestoredTokens, list[Any]], None]], ...] = (
-    ("project", Project, lambda reader: reader.scan_projects(), lambda filling, tokens, rows: filling.projects(rows)),
-    ("member", Member, lambda reader: reader.scan_members(), lambda filling, tokens, rows: filling.members(rows)),
-    ("allocation", Allocation, lambda reader: reader.scan_allocations(), lambda filling, tokens, rows: filling.allocations(rows)),
-    ("user", UserRow, lambda reader: reader.scan_users(), lambda filling, tokens, rows: filling.users(rows)),
-    ("run", RunRecord, lambda reader: reader.scan_runs(), lambda filling, tokens, rows: filling.runs(rows)),
-    ("entry", Entry, lambda reader: reader.scan_entries(), lambda filling, tokens, rows: tokens.entries(rows)),
-    ("office", Office, lambda reader: [reader.office()], lambda filling, tokens, rows: tokens.office(rows[0])),
-    ("token", Token, lambda reader: reader.tokens(None), lambda filling, tokens, rows: tokens.tokens(rows)),
+Fill = Callable[[list[Any]], None]
+
+
+class _Table(NamedTuple):
+    """A table of the file: its rows' type, how to read them, and what takes them in a restore."""
+
+    name: str
+    kind: Any
+    scan: Callable[[Reader], Iterable[Any]]
+    filled_by: Callable[[Filling, RestoredTokens], Fill]
+
+
+# In the order in which they can be filled. What tells of tokens goes by way of RestoredTokens.
+_TABLES = (
+    _Table("project", Project, lambda reader: reader.scan_projects(), lambda filling, _: filling.projects),
+    _Table("member", Member, lambda reader: reader.scan_members(), lambda filling, _: filling.members),
+    _Table("allocation", Allocation, lambda reader: reader.scan_allocations(), lambda filling, _: filling.allocations),
+    _Table("user", UserRow, lambda reader: reader.scan_users(), lambda filling, _: filling.users),
+    _Table("run", RunRecord, lambda reader: reader.scan_runs(), lambda filling, _: filling.runs),
+    _Table("entry", Entry, lambda reader: reader.scan_entries(), lambda _, tokens: tokens.entries),
+    _Table("office", Office, lambda reader: [reader.office()], lambda _, tokens: lambda rows: tokens.office(rows[0])),
+    _Table("token", Token, lambda reader: reader.tokens(None), lambda _, tokens: tokens.tokens),
 )
+_TABLE = {each.name: each for each in _TABLES}
 
 
 class Backups:
@@ -66,7 +82,7 @@ class Backups:
         """
         _check_place(path, replace)
         try:
-            rows = self._create(path, progress)
+            rows = self._create(path, progress, replace)
             _keep_name(path.parent)
         except PermissionError as error:
             raise Forbidden(f"you may not write in {path.parent}", field="FILE", remedy="name a file in another folder") from error
@@ -74,7 +90,7 @@ class Backups:
             raise Trouble(f"cannot write {path}: {error.strerror}", field="FILE", remedy="make room, or name a file elsewhere") from error
         return rows
 
-    def _create(self, path: Path, progress: Progress | None) -> int:
+    def _create(self, path: Path, progress: Progress | None, replace: bool) -> int:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=3, mtime=0) as out:
@@ -83,24 +99,26 @@ class Backups:
                 out.close()
                 raw.flush()
                 os.fsync(raw.fileno())
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink()
-            raise
+            _name(Path(name), path, replace)
+        finally:
+            Path(name).unlink(missing_ok=True)
         return rows
 
     def _write(self, out: gzip.GzipFile, reader: Reader, progress: Progress | None) -> int:
-        digest, rows, of = hashlib.sha256(), 0, reader.count_entries() if progress else 0
+        digest, rows, entries, of = hashlib.sha256(), 0, 0, reader.count_entries() if progress else 0
         encode = msgspec.json.Encoder().encode
         out.write(encode({"format": FORMAT, "at": iso(self._clock.now())}) + b"\n")
-        for name, _, scan, _ in _TABLES:
-            for row in scan(reader):
-                line = encode([name, row]) + b"\n"
+        for table in _TABLES:
+            for row in table.scan(reader):
+                line = encode([table.name, row]) + b"\n"
                 digest.update(line)
                 out.write(line)
                 rows += 1
+                entries += table.kind is Entry
                 if progress and rows % _ROWS_AT_ONCE == 0:
-                    progress(min(rows, of), of)
+                    progress(entries, of)
+        if progress:
+            progress(of, of)
         out.write(encode({"rows": rows, "sha256": digest.hexdigest()}) + b"\n")
         return rows
 
@@ -114,9 +132,9 @@ class Backups:
         with self._store.filling(replace=replace) as filling:
             tokens = RestoredTokens(filling, self._clock.now())
             for name, group in groupby(_lines(path), key=itemgetter(0)):
-                kind, fill = _FILL[name]
-                while chunk := [_row(line, kind) for line in islice(group, _ROWS_AT_ONCE)]:
-                    fill(filling, tokens, chunk)
+                fill = _TABLE[name].filled_by(filling, tokens)
+                while chunk := [_row(line, _TABLE[name].kind) for line in islice(group, _ROWS_AT_ONCE)]:
+                    fill(chunk)
                     rows += len(chunk)
                     if progress:
                         progress(rows, of)
@@ -130,7 +148,22 @@ def _check_place(path: Path, replace: bool) -> None:
     if path.is_dir():
         raise Malformed(f"{path} is a folder", field="FILE", remedy="name a file in it")
     if not replace and os.path.lexists(path):
-        raise Conflict(f"there is a file {path} already", field="FILE", remedy="name another, or put this in its place with --force")
+        raise _there_already(path)
+
+
+def _there_already(path: Path) -> Conflict:
+    return Conflict(f"there is a file {path} already", field="FILE", remedy="name another, or put this in its place with --force")
+
+
+def _name(aside: Path, path: Path, replace: bool) -> None:
+    """Give the finished file its name; without `replace` not that of a file that came meanwhile."""
+    if replace:
+        aside.replace(path)
+        return
+    try:
+        os.link(aside, path)
+    except FileExistsError as came:
+        raise _there_already(path) from came
 
 
 def _keep_name(folder: Path) -> None:
@@ -142,19 +175,24 @@ def _keep_name(folder: Path) -> None:
         os.close(handle)
 
 
-def check(path: Path) -> int:
+def check(path: Path, progress: Progress | None = None) -> int:
     """Read a backup to its end without restoring it. Returns the number of rows; raises Malformed, Unknown."""
-    return sum(1 for _ in _lines(path))
+    return sum(1 for _ in _lines(path, progress))
 
 
-_FILL = {name: (kind, fill) for name, kind, _, fill in _TABLES}
-
-
-def _lines(path: Path) -> Iterator[tuple[str, msgspec.Raw]]:
+def _lines(path: Path, progress: Progress | None = None) -> Iterator[tuple[str, msgspec.Raw]]:
     """The rows of a backup with their tables. Raises Malformed at its end when it is not whole."""
     with _opened(path) as stream:
         _check_form(stream, path)
-        yield from _rows(stream, path)
+        if progress is None:
+            yield from _rows(stream, path)
+            return
+        done, of = getattr(stream, "fileobj", None), max(1, path.stat().st_size)  # the packed file, and how far it was read
+        for count, line in enumerate(_rows(stream, path), 1):
+            yield line
+            if done is not None and count % _ROWS_AT_ONCE == 0:
+                progress(min(done.tell(), of), of)
+        progress(of, of)
 
 
 @contextmanager
@@ -184,7 +222,7 @@ def _rows(stream: gzip.GzipFile, path: Path) -> Iterator[tuple[str, msgspec.Raw]
             return
         digest.update(line)
         name, row = _decode(line, tuple[str, msgspec.Raw], count + 2)
-        if name not in _FILL:
+        if name not in _TABLE:
             raise Malformed(f"line {count + 2}: there is no table {name[:40]!r}", field="file", remedy="use another backup")
         yield name, row
     raise Malformed(f"{path} is not whole: its count or checksum is missing or wrong", field="file", remedy="use another backup")
