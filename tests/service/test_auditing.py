@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -15,28 +13,27 @@ from fairbank.bank.query import EVERY_BOOK, Books
 from fairbank.service.audit import Audit, Verdict
 from fairbank.service.auditing import stretches_of, verify
 from fairbank.store.contract import Store
-from fairbank.store.migrating import migrate
 from fairbank.store.opening import open_store
 from fairbank.values.trouble import Unreachable
 from fairbank.values.units import SUM_MAX
 from tests.contracts.centre import allocation, charge, fill, granted, hold
+from tests.contracts.conftest import migrated_file, sql_place, template15, template18
 from tests.contracts.places import Place
+
+__all__ = ["migrated_file", "sql_place", "template15", "template18"]
 
 LINK = bytes(32)
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    """A file with four allocations, and runs in two of them."""
-    url = f"sqlite:///{tmp_path}/books.sqlite"
-    migrate(url)
-    with Place(url) as place:
-        store = place.open()
-        fill(store)
-        granted(store, allocation(1, 5, resource="gpu"), allocation(2, 5, resource="gpu"))
-        granted(store, hold(1, 60), hold(2, 30, project=2))
-        granted(store, charge(1, 55))
-        yield place
+def place(sql_place: Place) -> Place:
+    """Books with four allocations, and runs in two of them."""
+    store = sql_place.open()
+    fill(store)
+    granted(store, allocation(1, 5, resource="gpu"), allocation(2, 5, resource="gpu"))
+    granted(store, hold(1, 60), hold(2, 30, project=2))
+    granted(store, charge(1, 55))
+    return sql_place
 
 
 def lengths(*entries: int) -> list[Head]:
@@ -73,6 +70,8 @@ def test_two_processes_find_what_one_finds(place: Place) -> None:
 
     place.run("UPDATE allocation SET held = 31 WHERE id = 2")
     place.run("UPDATE run SET allocation = 9 WHERE allocation = 1")
+    if place.is_postgres:
+        place.run("ALTER TABLE user_sum DISABLE TRIGGER ALL")  # foreign keys among them
     place.run("INSERT INTO user_sum VALUES (-4, 1001, 5, 0, NULL)")
     heads |= {3: Head(3, 9, LINK), 77: Head(77, 1, LINK)}
     found = Audit(store).verify(heads)
@@ -81,6 +80,8 @@ def test_two_processes_find_what_one_finds(place: Place) -> None:
 
 
 def test_what_cannot_be_read_is_found_too(place: Place) -> None:
+    if place.is_postgres:
+        pytest.skip("columns have types there")
     place.run("UPDATE allocation SET seq = 'many' WHERE id = 2")
     store = place.open()
     assert by_two(store, place, {}, []).findings
