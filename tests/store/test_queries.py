@@ -18,7 +18,7 @@ from fairbank.values.time import Instant
 from tests.contracts.places import Place
 
 POSTGRES, SQLITE = queries("postgres"), queries("sqlite")
-LOOK_UPS = ["lock", "runs", "known", "told", "users", "members", "projects"]
+LOOK_UPS = ["lock", "runs", "known", "told", "undoing", "users", "members", "projects"]
 
 
 def test_statements_have_names_and_no_comments() -> None:
@@ -27,7 +27,8 @@ def test_statements_have_names_and_no_comments() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "table"), [("lock", "allocation"), ("runs", "run"), ("known", "journal"), ("told", "journal"), ("users", "user_sum")]
+    ("name", "table"),
+    [("lock", "allocation"), ("runs", "run"), ("known", "journal"), ("told", "journal"), ("undoing", "journal"), ("users", "user_sum")],
 )
 def test_whole_rows_come_in_the_order_of_the_schema(name: str, table: str) -> None:
     for found in (POSTGRES[name], SQLITE["allocations" if name == "lock" else name]):

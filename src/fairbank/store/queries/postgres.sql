@@ -54,7 +54,7 @@ SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.
        journal.overrun, journal.comment, journal.details, journal.link
 FROM journal AS undone JOIN journal ON journal.book = undone.book AND journal.seq > undone.seq
 WHERE undone.id = ANY ($1::bigint[])
-  AND journal.kind IN ('deposit', 'withdraw', 'transfer-in') AND journal.details LIKE '%"undoes":' || undone.id || '}'
+  AND journal.kind IN ('deposit', 'withdraw', 'transfer-in') AND position('"undoes":' || undone.id || '}' IN journal.details) > 0
 
 -- name: users
 SELECT allocation, uid, charged, held, cap
