@@ -56,6 +56,7 @@ questions: st.SearchStrategy[Question] = st.one_of(
             resource=resources,
             state=st.none() | st.sampled_from(AllocationState),
             active_at=instant,
+            lenders=sights.map(lambda each: each.projects),
         ),
         pages,
     ),

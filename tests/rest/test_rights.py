@@ -333,6 +333,22 @@ def test_an_owner_sees_a_run_whose_project_was_left(world: World) -> None:
     assert world.ask("GET", f"/alloc/{world.own['allocation']}", MEMBER).status_code == 404
 
 
+def test_a_child_sees_what_its_parent_shares_but_not_who_drew_it(world: World) -> None:
+    world.ask("POST", "/project", SUPERUSER, json={"gname": "kid", "gid": 4_000, "account": "kid", "parent": world.own["project"]})
+    kid = world.ask("GET", "/project?account=kid", SUPERUSER).json()["data"][0]["id"]
+    world.ask("PUT", f"/project/{kid}/member/{STRANGER}", SUPERUSER, json={"role": "pi"})
+    shared = f"/alloc/{world.own['allocation']}"
+    assert world.ask("GET", "/balance", STRANGER).json()["data"] == []
+    world.ask("PATCH", shared, SUPERUSER, json={"shared": True, "comment": "for the kid"})
+    for path in ("/balance", "/balance?account=kid", "/alloc", "/alloc?account=kid"):
+        for uid in (STRANGER, SUPERUSER) if "=" in path else (STRANGER,):
+            assert [row["id"] for row in world.ask("GET", path, uid).json()["data"]] == [world.own["allocation"]], (path, uid)
+    assert world.ask("GET", shared, STRANGER).status_code == 200
+    for path in (f"{shared}/statement", f"{shared}/user", f"/alloc/{world.own['later']}", f"/job/{world.own['job']}"):
+        assert world.ask("GET", path, STRANGER).status_code == 404, path
+    assert world.ask("GET", "/balance?account=chem", STRANGER).json()["data"] == []
+
+
 def test_only_the_owner_of_a_refused_job_is_told_of_other_projects(world: World) -> None:
     """What another project has left is nothing for the PI of this one."""
     world.ask("PUT", f"/project/{world.foreign['project']}/member/{MEMBER}", SUPERUSER, json={"role": "member"})

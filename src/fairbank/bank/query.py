@@ -65,7 +65,10 @@ class ProjectQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """`active_at` picks by the period alone, so that it also answers for the past, whose allocations have ended since."""
+    """`active_at` picks by the period alone, so that it also answers for the past, whose allocations have ended since.
+
+    What the projects `lenders` share is found beside what `sight` sees of `projects`: their children draw on it.
+    """
 
     sight: Sight = ALL
     ids: frozenset[int] | None = None
@@ -74,6 +77,7 @@ class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
     category: str | None = None
     state: AllocationState | None = None
     active_at: Instant | None = None
+    lenders: frozenset[int] = frozenset()
 
 
 class RunQuery(msgspec.Struct, frozen=True, kw_only=True):

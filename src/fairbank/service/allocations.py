@@ -48,6 +48,25 @@ class Allocations:
         with self._store.reading() as reader:
             return reader.allocations(query, page)
 
+    def lenders(self, asker: Asker, projects: frozenset[int] | None) -> frozenset[int]:
+        """The parents whose shared credit `projects` draw on; without any, those that the asker's own projects draw on.
+
+        Whoever may draw on an allocation sees what is left on it, but not who else drew: its statement, users and runs are not theirs.
+        """
+        drawing = asker.sight.projects if projects is None else projects
+        lines = (self._directory.line(self._directory.by_id(each)) for each in drawing)
+        return frozenset(number for _, *parents in lines for number in parents)
+
+    def look(self, asker: Asker, number: int) -> Allocation:
+        """An allocation of the asker's projects, or one that they draw on. Raises Unknown."""
+        found = self.find(
+            AllocationQuery(sight=asker.sight, ids=frozenset({number}), lenders=self.lenders(asker, None)),
+            Page(1),
+        )
+        if not found:
+            raise Unknown(f"there is no allocation {number}", field="allocation", remedy="list yours with: fairbank alloc list")
+        return found[0]
+
     def get(self, asker: Asker, number: int) -> Allocation:
         """Raises Unknown."""
         found = self.find(AllocationQuery(sight=asker.sight, ids=frozenset({number})), Page(1))

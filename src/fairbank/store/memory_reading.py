@@ -75,9 +75,11 @@ class MemoryReader:
         wanted = (
             each
             for each in self._tables.allocations.values()
-            if (q.sight.everything or each.project in q.sight.projects)
+            if (
+                ((q.sight.everything or each.project in q.sight.projects) and among(each.project, q.projects))
+                or (each.shared and each.project in q.lenders)
+            )
             and among(each.id, q.ids)
-            and among(each.project, q.projects)
             and equal((each.state, q.state))
             and fits(each, q.resource, q.category, q.active_at)
         )

@@ -56,9 +56,11 @@ def projects(query: ProjectQuery, page: Page) -> Select[Any]:
 def allocations(query: AllocationQuery, page: Page) -> Select[Any]:
     a = allocation.c
     wanted = [
-        _seen(query.sight, a.project),
+        or_(
+            and_(_seen(query.sight, a.project), _among(a.project, query.projects)),
+            and_(a.shared, _among(a.project, query.lenders)) if query.lenders else false(),
+        ),
         _among(a.id, query.ids),
-        _among(a.project, query.projects),
         _equal(a.resource, query.resource),
         _equal(a.category, query.category),
         _equal(a.state, query.state.value if query.state else None),

@@ -69,8 +69,8 @@ class SqlStore(ABC):
 
     def close(self) -> None:
         """Close all connections. A closed store opens new ones when it is used again."""
-        self._writer.dispose()
         self._reader.dispose()
+        self._writer.dispose()  # last: SQLite's log goes into its file with the last connection, and readers may not write
 
     @contextmanager
     def _looking(self) -> Iterator[Connection]:

@@ -29,7 +29,7 @@ def list_allocations(
     in_state: InState = None,
     active_at: ActiveAt = None,
 ) -> Listing[AllocationRow]:
-    """The allocations that the asker may see."""
+    """The allocations that the asker may see: those of the asker's projects, and what their parents share with them."""
     query = _query(request, projects, resource, category, in_state, active_at)
     found = request.house.allocations.find(query, page)
     return listing("allocation", request.house.clock, [_row(request, each) for each in found], _next(page, found))
@@ -46,7 +46,7 @@ def list_balances(
     active_at: ActiveAt = None,
     every: Every = False,
 ) -> Listing[BalanceRow]:
-    """What is left: of the allocations that are active now, or of all."""
+    """What is left: of the allocations that are active now, or of all; what parents share with a project is among its own."""
     if in_state is None and active_at is None and not every:
         in_state, active_at = "active", "now"
     found = request.house.allocations.find(_query(request, projects, resource, category, in_state, active_at), page)
@@ -64,6 +64,7 @@ def _query(
         category=category,
         state=None if state is None else AllocationState(state),
         active_at=instant(request, active_at),
+        lenders=request.house.allocations.lenders(request.asker, projects),
     )
 
 
@@ -91,7 +92,7 @@ def list_users(request: Asking, allocation: Number, page: OnePage) -> Listing[Dr
 
 def shown(request: Asking, allocation: int) -> Single[AllocationRow]:
     """An allocation as it stands now. Raises Unknown."""
-    found = request.house.allocations.get(request.asker, allocation)
+    found = request.house.allocations.look(request.asker, allocation)
     return single("allocation", request.house.clock, _row(request, found))
 
 
