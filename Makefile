@@ -4,6 +4,7 @@
 #   SHORT=1                  bench and campaign: a few minutes instead of long ones
 #   TESTS=tests/bank         test, test-slurm and campaign: only these
 #   ARGS="-x -k hold"        handed on to pytest, to the benchmarks, or to `fairbank demo`
+#   SLURM_SOURCE=/path       plugins: this source of Slurm rather than Debian's
 #   UPGRADE=1                lock: newest versions instead of the smallest change
 
 PYTHON ?= python3
@@ -21,7 +22,7 @@ export NO_MKDOCS_2_WARNING := 1
 export FAIRBANK_SHORT := $(SHORT)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slurm check format bench campaign map docs lock coverage clean
+.PHONY: help demo test test-slurm check format bench campaign map docs lock coverage plugins clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +82,10 @@ docs: $(VENV)/.dev ## build the documentation into site/
 coverage: $(VENV)/.dev ## which lines the tests never reach
 	$(call say,coverage)
 	$(BIN)/pytest --cov --cov-report term-missing:skip-covered -m 'not campaign and not slurm' $(ARGS) $(TESTS)
+
+plugins: ## build what runs inside Slurm, against the Slurm of this machine
+	$(call say,plugins)
+	SLURM_SOURCE='$(SLURM_SOURCE)' plugins/build
 
 lock: $(VENV)/.uv ## bring the lock files up to date with pyproject.toml
 	$(call say,lock)

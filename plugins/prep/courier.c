@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "courier.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BUCKETS 4096
+#define OUT_SIZE (256 * 1024)
+#define FIRST_PAUSE 100		/* milliseconds before the second try to connect, doubled up to LAST_PAUSE */
+#define LAST_PAUSE 2000
+#define GREETING 5000		/* milliseconds that an agent may take to say hello */
+#define LAST_JOIN 5		/* seconds that slurmctld waits for our thread when it ends */
+
+typedef struct letter {
+	struct letter *before, *after;	/* in the order of their numbers */
+	struct letter *same_bucket;
+	letter_kind_t kind;
+	run_t run;
+	uint64_t number;
+	int64_t deadline;		/* of a question, in milliseconds of our clock */
+	size_t length;
+	char bytes[];
+} letter_t;
+
+typedef struct matter {			/* something that the clerk is to settle */
+	struct matter *after;
+	run_t run;
+	verdict_t verdict;
+} matter_t;
+
+static courier_settings_t settings;
+static courier_hooks_t hooks;
+static frame_t hello;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* for all that follows up to the next line */
+static pthread_cond_t work;
+static letter_t *first, *last, *unsent, *buckets[BUCKETS];
+static unsigned kept;
+static uint64_t numbers;
+static matter_t *matters, **matters_end = &matters;
+static bool stopping, afresh, forgotten;			/* forgotten: an end was lost for lack of room */
+static unsigned long refused;
+/* ------------------------------------------------------------------ */
+
+static pthread_t courier, clerk;
+static bool running;
+static int bell = -1;						/* wakes the courier */
+
+static int connection = -1;					/* the courier's own, like all below */
+static bool greeted;
+static int64_t next_try, greeting_until;
+static int pause_ms = FIRST_PAUSE;
+static bool told_absent;
+static char out[OUT_SIZE], in[FRAME_HEAD + ANSWER_MAX];
+static size_t out_begin, out_end, in_length;
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void say(bool error, const char *format, ...)
+{
+	char text[400];
+	va_list words;
+
+	va_start(words, format);
+	vsnprintf(text, sizeof(text), format, words);
+	va_end(words);
+	hooks.log(error, text);
+}
+
+static void ring(void)
+{
+	uint64_t one = 1;
+
+	if (write(bell, &one, sizeof(one)) < 0 && errno != EAGAIN)
+		say(true, "cannot wake the courier: %s", strerror(errno));
+}
+
+/* ---------------------------------------------------------------- letters; all under the lock */
+
+static letter_t **slot_of(uint64_t number)
+{
+	letter_t **slot = &buckets[number % BUCKETS];
+
+	while (*slot && (*slot)->number != number)
+		slot = &(*slot)->same_bucket;
+	return slot;
+}
+
+static void append(letter_t *letter)
+{
+	letter_t **slot = slot_of(letter->number);
+
+	letter->same_bucket = NULL;
+	*slot = letter;
+	letter->before = last;
+	letter->after = NULL;
+	*(last ? &last->after : &first) = letter;
+	last = letter;
+	if (!unsent)
+		unsent = letter;
+	kept++;
+}
+
+static void drop(letter_t *letter)
+{
+	letter_t **slot = slot_of(letter->number);
+
+	*slot = letter->same_bucket;
+	*(letter->before ? &letter->before->after : &first) = letter->after;
+	*(letter->after ? &letter->after->before : &last) = letter->before;
+	if (unsent == letter)
+		unsent = letter->after;
+	kept--;
+	free(letter);
+}
+
+static void hand_over(const run_t *run, const verdict_t *verdict)
+{
+	matter_t *matter = calloc(1, sizeof(*matter));
+
+	if (!matter)
+		abort();	/* slurmctld does the same when there is no memory */
+	matter->run = *run;
+	matter->verdict = *verdict;
+	*matters_end = matter;
+	matters_end = &matter->after;
+	pthread_cond_signal(&work);
+}
+
+static verdict_t verdict_of_silence(void)
+{
+	verdict_t verdict = { .say = settings.open ? SAY_RUN : SAY_HOLD, .reason = REASON_SILENCE };
+
+	snprintf(verdict.text, sizeof(verdict.text), "%s", "the allocation bank does not answer; the job starts when it is back");
+	return verdict;
+}
+
+static void expire(int64_t now)
+{
+	verdict_t verdict = verdict_of_silence();
+	letter_t *after;
+	unsigned count = 0;
+
+	for (letter_t *letter = first; letter; letter = after) {
+		after = letter->after;
+		if (letter->kind == LETTER_QUESTION && letter->deadline <= now) {
+			hand_over(&letter->run, &verdict);
+			drop(letter);
+			count++;
+		}
+	}
+	if (count)
+		say(true, "no answer within %u s to %u question(s): %s", settings.patience, count, settings.open ? "they run" : "held");
+}
+
+extern uint64_t courier_number(void)
+{
+	uint64_t number;
+
+	pthread_mutex_lock(&lock);
+	number = ++numbers;
+	pthread_mutex_unlock(&lock);
+	return number;
+}
+
+static letter_t *new_letter(letter_kind_t kind, const run_t *run, uint64_t number, const frame_t *frame)
+{
+	letter_t *letter = kept < settings.most && !frame->full ? malloc(sizeof(*letter) + frame->length) : NULL;
+
+	if (!letter)
+		return NULL;
+	letter->kind = kind;
+	letter->run = *run;
+	letter->number = number;
+	letter->deadline = now_ms() + (int64_t) settings.patience * 1000;
+	letter->length = frame->length;
+	memcpy(letter->bytes, frame->bytes, frame->length);
+	return letter;
+}
+
+extern void courier_send(letter_kind_t kind, const run_t *run, uint64_t number, const frame_t *frame)
+{
+	verdict_t verdict = verdict_of_silence();
+	letter_t *letter;
+	unsigned long losses = 0;
+
+	pthread_mutex_lock(&lock);
+	if ((letter = new_letter(kind, run, number, frame))) {
+		append(letter);
+	} else {
+		losses = ++refused;
+		forgotten = forgotten || kind == LETTER_END;
+		if (kind == LETTER_QUESTION)
+			hand_over(run, &verdict);
+	}
+	pthread_mutex_unlock(&lock);
+	if (letter)
+		ring();
+	else if (losses % 1000 == 1)
+		say(true, "no room for a letter about JobId=%u (%lu so far, %u kept)", run->job_id, losses, settings.most);
+}
+
+extern void courier_withdraw(const run_t *run)
+{
+	verdict_t verdict = { .say = SAY_RUN };
+
+	pthread_mutex_lock(&lock);
+	for (letter_t *letter = last, *before; letter; letter = before) {
+		before = letter->before;
+		if (letter->kind == LETTER_QUESTION && letter->run.job_id == run->job_id) {
+			hand_over(&letter->run, &verdict);
+			drop(letter);
+		}
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---------------------------------------------------------------- the courier: the only one at the socket */
+
+static void hang_up(const char *why)
+{
+	if (connection >= 0)
+		close(connection);
+	connection = -1;
+	next_try = now_ms() + pause_ms;
+	pause_ms = pause_ms * 2 < LAST_PAUSE ? pause_ms * 2 : LAST_PAUSE;
+	if (!told_absent)
+		say(true, "no agent at %s: %s; trying again", settings.socket, why);
+	told_absent = true;
+}
+
+static void call(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", settings.socket);
+	connection = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (connection < 0 || connect(connection, (struct sockaddr *) &address, sizeof(address)) < 0) {
+		hang_up(strerror(errno));
+		return;
+	}
+	greeted = false;
+	greeting_until = now_ms() + GREETING;
+	in_length = 0;
+	out_begin = 0;
+	out_end = hello.length;
+	memcpy(out, hello.bytes, hello.length);
+}
+
+/* Everything unanswered goes again, but limits: a look at all jobs brings them as they are now. */
+static void welcome(void)
+{
+	letter_t *after;
+
+	greeted = true;
+	pause_ms = FIRST_PAUSE;
+	told_absent = false;
+	say(false, "an agent answers at %s", settings.socket);
+	pthread_mutex_lock(&lock);
+	for (letter_t *letter = first; letter; letter = after) {
+		after = letter->after;
+		if (letter->kind == LETTER_LIMIT)
+			drop(letter);
+	}
+	unsent = first;
+	afresh = true;
+	pthread_cond_signal(&work);
+	pthread_mutex_unlock(&lock);
+}
+
+/* As many whole letters as there is room for. */
+static void fill(void)
+{
+	if (out_begin == out_end)
+		out_begin = out_end = 0;
+	pthread_mutex_lock(&lock);
+	for (; unsent && unsent->length <= sizeof(out) - out_end; unsent = unsent->after) {
+		memcpy(out + out_end, unsent->bytes, unsent->length);
+		out_end += unsent->length;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static bool push(void)
+{
+	ssize_t sent = send(connection, out + out_begin, out_end - out_begin, MSG_NOSIGNAL);
+
+	if (sent < 0)
+		return errno == EAGAIN || errno == EINTR;
+	out_begin += (size_t) sent;
+	return true;
+}
+
+static bool take(const answer_t *answer)
+{
+	letter_t *letter;
+
+	if (answer->kind == ANSWER_HELLO) {
+		if (greeted || answer->version != WIRE_VERSION)
+			return false;
+		welcome();
+		return true;
+	}
+	if (!greeted)
+		return false;
+	pthread_mutex_lock(&lock);
+	letter = *slot_of(answer->number);	/* none: answered before, or too late */
+	if (letter && (letter->kind == LETTER_QUESTION) == (answer->kind == ANSWER_VERDICT)) {
+		if (answer->kind == ANSWER_VERDICT)
+			hand_over(&letter->run, &answer->verdict);
+		drop(letter);
+	}
+	pthread_mutex_unlock(&lock);
+	return true;
+}
+
+/* False at the first thing that is no answer. */
+static bool read_answers(void)
+{
+	size_t begin = 0;
+	answer_t answer;
+
+	while (in_length - begin >= FRAME_HEAD) {
+		size_t length = frame_length(in + begin);
+		if (length > ANSWER_MAX)
+			return false;
+		if (in_length - begin < FRAME_HEAD + length)
+			break;
+		if (!answer_read(in + begin + FRAME_HEAD, length, &answer) || !take(&answer))
+			return false;
+		begin += FRAME_HEAD + length;
+	}
+	in_length -= begin;
+	memmove(in, in + begin, in_length);
+	return true;
+}
+
+static void pull(void)
+{
+	ssize_t got = recv(connection, in + in_length, sizeof(in) - in_length, 0);
+
+	if (got == 0) {
+		hang_up("it has hung up");
+	} else if (got < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			hang_up(strerror(errno));
+	} else {
+		in_length += (size_t) got;
+		if (!read_answers())
+			hang_up("it does not speak as agents do");
+	}
+}
+
+static int patience_of_poll(int64_t now)
+{
+	if (connection < 0 && next_try - now < 1000)
+		return next_try > now ? (int) (next_try - now) : 0;
+	return 1000;
+}
+
+static void wait_and_work(int64_t now)
+{
+	struct pollfd both[2] = { { .fd = bell, .events = POLLIN }, { .fd = connection, .events = POLLIN } };
+	uint64_t rung;
+
+	if (connection >= 0 && out_begin < out_end)
+		both[1].events |= POLLOUT;
+	if (poll(both, connection >= 0 ? 2 : 1, patience_of_poll(now)) < 0)
+		return;
+	if (both[0].revents && read(bell, &rung, sizeof(rung)) < 0)
+		return;
+	if (connection >= 0 && both[1].revents & POLLOUT && !push())
+		hang_up(strerror(errno));
+	if (connection >= 0 && both[1].revents & (POLLIN | POLLHUP | POLLERR))
+		pull();
+}
+
+static void *carry(void *nothing)
+{
+	bool over = false;
+
+	while (!over) {
+		int64_t now = now_ms();
+		pthread_mutex_lock(&lock);
+		over = stopping;
+		expire(now);
+		pthread_mutex_unlock(&lock);
+		if (connection < 0 && now >= next_try)
+			call();
+		else if (connection >= 0 && !greeted && now > greeting_until)
+			hang_up("it does not say hello");
+		if (connection >= 0 && greeted)
+			fill();
+		if (!over)
+			wait_and_work(now);
+	}
+	if (connection >= 0)
+		close(connection);
+	connection = -1;
+	return nothing;
+}
+
+/* ---------------------------------------------------------------- the clerk: the only one who takes Slurm's locks */
+
+static matter_t *next_matter(struct timespec *until, bool *look, bool *all)
+{
+	matter_t *matter;
+
+	pthread_mutex_lock(&lock);
+	while (!matters && !stopping && !afresh && pthread_cond_timedwait(&work, &lock, until) != ETIMEDOUT)
+		;
+	if ((matter = matters) && !(matters = matter->after))
+		matters_end = &matters;
+	*all = afresh;
+	*look = !matter && !stopping;
+	if (*look)
+		afresh = false;
+	pthread_mutex_unlock(&lock);
+	return matter;
+}
+
+/* Ends are told again to the first agent that slurmctld meets, and where some were lost. */
+static void look_round(bool all, bool *ends)
+{
+	pthread_mutex_lock(&lock);
+	if (all && forgotten)
+		*ends = true;
+	forgotten = forgotten && !all;
+	pthread_mutex_unlock(&lock);
+	if (!hooks.look(all, all && *ends)) {
+		pthread_mutex_lock(&lock);
+		afresh = afresh || all;
+		pthread_mutex_unlock(&lock);
+		nanosleep(&(struct timespec) { .tv_nsec = 100 * 1000 * 1000 }, NULL);
+	} else if (all) {
+		*ends = false;
+	}
+}
+
+static void *settle_and_look(void *nothing)
+{
+	struct timespec until;
+	bool look, all, over = false, ends = true;
+	matter_t *matter;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	while (!over) {
+		if ((matter = next_matter(&until, &look, &all))) {
+			hooks.settle(&matter->run, &matter->verdict);
+			free(matter);
+		} else if (look) {
+			look_round(all, &ends);
+			clock_gettime(CLOCK_MONOTONIC, &until);
+			until.tv_sec += settings.watch;
+		}
+		pthread_mutex_lock(&lock);
+		over = stopping;
+		pthread_mutex_unlock(&lock);
+	}
+	return nothing;
+}
+
+/* ---------------------------------------------------------------- life */
+
+static void empty(void)
+{
+	while (first)
+		drop(first);
+	for (matter_t *matter = matters, *after; matter; matter = after) {
+		after = matter->after;
+		free(matter);
+	}
+	matters = NULL;
+	matters_end = &matters;
+}
+
+extern bool courier_start(const courier_settings_t *wanted, const courier_hooks_t *called, const frame_t *greeting)
+{
+	pthread_condattr_t monotonic;
+
+	settings = *wanted;
+	hooks = *called;
+	hello = *greeting;
+	stopping = afresh = forgotten = false;
+	told_absent = false;
+	pause_ms = FIRST_PAUSE;
+	next_try = 0;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&work, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	if ((bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0)
+		return false;
+	if (pthread_create(&courier, NULL, carry, NULL))
+		return false;
+	if (pthread_create(&clerk, NULL, settle_and_look, NULL)) {
+		stopping = true;
+		ring();
+		pthread_join(courier, NULL);
+		return false;
+	}
+	return running = true;
+}
+
+/* slurmctld may hold the locks that the clerk waits for; it is left behind then, and the library stays in memory. */
+extern void courier_stop(void)
+{
+	struct timespec until;
+
+	if (!running)
+		return;
+	running = false;
+	pthread_mutex_lock(&lock);
+	stopping = true;
+	pthread_cond_broadcast(&work);
+	pthread_mutex_unlock(&lock);
+	ring();
+	pthread_join(courier, NULL);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += LAST_JOIN;
+	if (pthread_timedjoin_np(clerk, NULL, &until)) {
+		pthread_detach(clerk);
+		return;
+	}
+	close(bell);
+	empty();
+}

@@ -1,0 +1,141 @@
+"""An agent for tests of the plug-in: answers as it is told, remembers everything, can be absent, slow, silent or mad."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from fairbank.slurm.frames import bodies, encode, question
+from fairbank.slurm.records import EpilogTold, Greeting, LimitChanged, Noted, PrologAsked, Question, Told, Verdict, Welcome
+
+T = TypeVar("T", bound=Told)
+Policy = Callable[[PrologAsked], Verdict | None]
+
+
+def let_run(asked: PrologAsked) -> Verdict:
+    return Verdict(number=asked.number, say="run")
+
+
+def say_nothing(asked: PrologAsked) -> None:
+    return None
+
+
+def holding(reason: str, text: str) -> Policy:
+    return lambda asked: Verdict(number=asked.number, say="hold", reason=reason, text=text)
+
+
+def cancelling(text: str) -> Policy:
+    return lambda asked: Verdict(number=asked.number, say="cancel", text=text)
+
+
+class Agent:
+    """Listens from `start` to `stop`; what it has heard stays. `raw`, when set, is sent instead of any answer."""
+
+    def __init__(self, path: Path, policy: Policy = let_run) -> None:
+        self.path = path
+        self.policy = policy
+        self.delay: Callable[[PrologAsked], float] = lambda asked: 0.0
+        self.notes = True
+        self.raw: bytes | None = None
+        self.heard: list[Question] = []
+        self.connections = 0
+        self._listener: socket.socket | None = None
+        self._open: set[socket.socket] = set()
+        self._lock = threading.Lock()
+
+    def start(self) -> Agent:
+        with contextlib.suppress(FileNotFoundError):
+            self.path.unlink()
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(str(self.path))
+        self.path.chmod(0o777)
+        self._listener.listen()
+        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+        return self
+
+    @property
+    def absent(self) -> bool:
+        return self._listener is None
+
+    def stop(self) -> None:
+        """Gone as after kill -9: no word, and the file of the socket stays."""
+        if self._listener is not None:
+            with contextlib.suppress(OSError):
+                self._listener.shutdown(socket.SHUT_RDWR)
+            self._listener.close()
+            self._listener = None
+        with self._lock:
+            for connection in self._open:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator[Agent]:
+        try:
+            yield self.start()
+        finally:
+            self.stop()
+
+    # ------------------------------------------------------------------ what it has heard
+
+    def of(self, kind: type[T], job: int | None = None) -> list[T]:
+        with self._lock:
+            return [each for each in self.heard if isinstance(each, kind) and (job is None or each.run.job_id == job)]
+
+    def asked(self, job: int | None = None) -> list[PrologAsked]:
+        return self.of(PrologAsked, job)
+
+    def ends(self, job: int | None = None) -> list[EpilogTold]:
+        return self.of(EpilogTold, job)
+
+    def limits(self, job: int | None = None) -> list[LimitChanged]:
+        return self.of(LimitChanged, job)
+
+    # ------------------------------------------------------------------ its threads
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with self._lock:
+                self._open.add(connection)
+                self.connections += 1
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        rest = b""
+        with connection, contextlib.suppress(OSError):
+            while received := connection.recv(65_536):
+                whole, rest = bodies(rest + received)
+                for body in whole:
+                    self._hear(connection, question(body))
+        with self._lock:
+            self._open.discard(connection)
+
+    def _hear(self, connection: socket.socket, said: Question) -> None:
+        with self._lock:
+            self.heard.append(said)
+        if self.raw is not None:
+            connection.sendall(self.raw)
+        elif isinstance(said, Greeting):
+            connection.sendall(encode(Welcome()))
+        elif isinstance(said, PrologAsked):
+            if verdict := self.policy(said):
+                if wait := self.delay(said):
+                    threading.Thread(target=self._later, args=(connection, verdict, wait), daemon=True).start()
+                else:
+                    connection.sendall(encode(verdict))
+        elif self.notes:
+            connection.sendall(encode(Noted(number=said.number)))
+
+    def _later(self, connection: socket.socket, verdict: Verdict, wait: float) -> None:
+        time.sleep(wait)
+        with contextlib.suppress(OSError):
+            connection.sendall(encode(verdict))

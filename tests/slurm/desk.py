@@ -1,0 +1,54 @@
+"""A cluster with the PrEp plug-in and an agent of the tests beside it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.slurm.agent import Agent
+from tests.slurm.lab.cluster import Cluster
+
+PATIENCE = 12  # seconds that a question may wait
+NAME = "prep_fairbank.so"
+
+
+@dataclass(frozen=True)
+class Desk:
+    """The cluster, and the agent that its slurmctld knows. The agent of a test is at work unless the test stops it."""
+
+    slurm: Cluster
+    agent: Agent
+
+
+def build(checkout: Path, into: Path) -> Path:
+    """The plug-in for the Slurm of this machine. Raises AssertionError with what the compiler said."""
+    done = subprocess.run([str(checkout / "plugins" / "build"), str(into)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return into / NAME
+
+
+def install(plugin: Path, cluster: Cluster) -> None:
+    target = cluster.place.plugins / NAME
+    shutil.copy(plugin, target)
+    target.chmod(0o755)
+
+
+def socket_of(cluster: Cluster) -> Path:
+    return cluster.place.folder / "prep.sock"
+
+
+def settings(cluster: Cluster, **changes: str) -> Mapping[str, str]:
+    """What makes slurmctld ask. `changes` are parameters of ours, without their prefix."""
+    ours = {"socket": str(socket_of(cluster)), "patience": str(PATIENCE), "watch": "1", "silence": "closed", **changes}
+    return {"PrEpPlugins": "prep/fairbank", "PrEpParameters": ",".join(f"fairbank_{key}={value}" for key, value in ours.items())}
+
+
+@contextmanager
+def asking(cluster: Cluster, **changes: str) -> Iterator[None]:
+    """The cluster asks for a while."""
+    with cluster.configured(settings(cluster, **changes)):
+        yield
