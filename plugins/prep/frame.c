@@ -134,6 +134,29 @@ static int hexadecimal(char c)
 	return -1;
 }
 
+/* Whether it may go into a database: the bytes that follow a leading one are as many as it says, and no form is longer than it must be. */
+static bool is_utf8(const char *text)
+{
+	static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000 };
+
+	while (*text) {
+		unsigned char lead = (unsigned char) *text++;
+		int more = lead < 0x80 ? 0 : lead >> 5 == 6 ? 1 : lead >> 4 == 14 ? 2 : lead >> 3 == 30 ? 3 : -1;
+		uint32_t code = more > 0 ? lead & (0x3fu >> more) : lead;
+
+		if (more < 0)
+			return false;
+		for (int i = 0; i < more; i++, text++) {
+			if (((unsigned char) *text & 0xc0) != 0x80)
+				return false;
+			code = code << 6 | ((unsigned char) *text & 0x3f);
+		}
+		if (code < least[more] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+			return false;
+	}
+	return true;
+}
+
 /* Text for people: %XX undone, no control character, and not longer than there is room. */
 static bool read_text(const char *text, char *into, size_t room)
 {
@@ -153,7 +176,7 @@ static bool read_text(const char *text, char *into, size_t room)
 		into[used++] = (char) c;
 	}
 	into[used] = '\0';
-	return true;
+	return is_utf8(into);
 }
 
 static bool read_word(const char *text, char *into, size_t room)
