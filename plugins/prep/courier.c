@@ -19,6 +19,7 @@
 #define FIRST_PAUSE 100		/* milliseconds before the second try to connect, doubled up to LAST_PAUSE */
 #define LAST_PAUSE 2000
 #define GREETING 5000		/* milliseconds that an agent may take to say hello */
+#define EXPIRY 250		/* milliseconds between two looks for questions that have waited too long */
 #define LAST_JOIN 5		/* seconds that slurmctld waits for our thread when it ends */
 
 typedef struct letter {
@@ -58,7 +59,7 @@ static int bell = -1;						/* wakes the courier */
 
 static int connection = -1;					/* the courier's own, like all below */
 static bool greeted;
-static int64_t next_try, greeting_until;
+static int64_t next_try, greeting_until, next_expiry;
 static int pause_ms = FIRST_PAUSE;
 static bool told_absent;
 static char out[OUT_SIZE], in[FRAME_HEAD + ANSWER_MAX];
@@ -157,6 +158,9 @@ static void expire(int64_t now)
 	letter_t *after;
 	unsigned count = 0;
 
+	if (now < next_expiry)
+		return;
+	next_expiry = now + EXPIRY;
 	for (letter_t *letter = first; letter; letter = after) {
 		after = letter->after;
 		if (letter->kind == LETTER_QUESTION && letter->deadline <= now) {

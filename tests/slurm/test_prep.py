@@ -55,6 +55,11 @@ def has_heard_ends(desk: Desk, count: int) -> bool:
     return len(desk.agent.ends()) >= count
 
 
+def start_soon(desk: Desk, job: int) -> None:
+    """Not two minutes after it was requeued, but not within the same second either: its credential would count as revoked."""
+    desk.slurm.root("scontrol", "update", f"jobid={job}", "starttime=now+3")
+
+
 def wait_for_end(desk: Desk, job: int, count: int = 1, seconds: float = 30) -> None:
     wait_until(lambda: len(desk.agent.ends(job)) >= count, f"the end of job {job} to be told", seconds=seconds)
 
@@ -151,7 +156,7 @@ def test_a_held_job_that_an_operator_releases_asks_again_as_another_run(desk: De
     desk.agent.policy = let_run
     desk.slurm.wait_for(job, "PENDING")
     desk.slurm.root("scontrol", "release", str(job))
-    desk.slurm.root("scontrol", "update", f"jobid={job}", "starttime=now")
+    start_soon(desk, job)
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
     wait_for_end(desk, job, count=2)
     assert [each.run.restart for each in desk.agent.asked(job)] == [0, 1]
@@ -218,7 +223,7 @@ def test_without_an_agent_a_job_is_held_until_there_is_one(desk: Desk) -> None:
     assert desk.slurm.job(job)["Restarts"] == "1"
     desk.agent.start()
     wait_until(lambda: desk.slurm.job(job)["Priority"] != "0", "the job to be released")
-    desk.slurm.root("scontrol", "update", f"jobid={job}", "starttime=now")
+    start_soon(desk, job)
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
     wait_for_end(desk, job, count=2)
     assert [(each.run.restart, each.begun) for each in desk.agent.ends(job)] == [(0, False), (1, True)]
@@ -292,7 +297,7 @@ def test_an_end_that_nobody_heard_is_told_after_a_restart(desk: Desk) -> None:
     desk.agent.stop()
     desk.slurm.file("alice", "over").touch()
     desk.slurm.wait_for(job, "COMPLETED")
-    desk.slurm.write_down(job)
+    desk.slurm.write_down(desk.slurm.submit("bob", "--hold"))  # and all other jobs with it
     desk.slurm.kill(SLURMCTLD)
     desk.slurm.start(SLURMCTLD)
     desk.agent.start()
@@ -371,7 +376,7 @@ def test_a_requeued_job_is_another_run(desk: Desk) -> None:
     desk.slurm.root("scontrol", "requeue", str(job))
     desk.slurm.wait_for(job, "PENDING")
     wait_for_end(desk, job)
-    desk.slurm.root("scontrol", "update", f"jobid={job}", "starttime=now")
+    start_soon(desk, job)
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
     wait_for_end(desk, job, count=2)
     first, second = desk.agent.asked(job)
@@ -389,7 +394,7 @@ def test_a_job_requeued_before_the_answer_is_not_stuck(desk: Desk) -> None:
     wait_for_end(desk, job)
     desk.agent.policy = let_run
     desk.slurm.wait_for(job, "PENDING")
-    desk.slurm.root("scontrol", "update", f"jobid={job}", "starttime=now")
+    start_soon(desk, job)
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
 
 
