@@ -356,6 +356,13 @@ def test_a_silent_agent_and_an_open_door(desk: Desk) -> None:
         assert len(runs([*desk.agent.limits(job), *desk.agent.ends(job)])) == 1
 
 
+@pytest.mark.parametrize("changes", [{"colour": "red"}, {"patience": "soon"}, {"silence": "ajar"}, {"socket": "prep.sock"}], ids=str)
+def test_a_parameter_that_is_not_understood_stops_the_controller_at_its_start(desk: Desk, changes: dict[str, str]) -> None:
+    (name, value), *_ = changes.items()
+    with pytest.raises(RuntimeError, match=f"PrEpParameters: fairbank_{name}={value} is not understood"), asking(desk.slurm, **changes):
+        raise AssertionError("slurmctld has started")
+
+
 # ---------------------------------------------------------------- ends of other kinds
 
 
