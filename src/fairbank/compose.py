@@ -170,6 +170,7 @@ class Works:
 
         from fairbank.rest.client import Client, parse_address
         from fairbank.rest.keyfile import read_secret
+        from fairbank.rest.open_files import demand_enough
         from fairbank.service.clock import SystemClock
         from fairbank.service.doctor import attempt, examine
 
@@ -179,6 +180,7 @@ class Works:
             attempt("the secret is there, and nobody else's to read", lambda: read_secret(Path(settings.secret_file))),
             *examine(settings, SystemClock()),
             attempt(f"the server answers on {socket}", lambda: Client(parse_address(socket)).get("/health", {})),
+            attempt("the open files that the server may have", lambda: demand_enough(Path(settings.server.socket))),
         ]
 
     # --- the main job on paper ---

@@ -87,7 +87,7 @@ class Cast:
         words, options = options_of(line)
         wish = (
             self._of_run(words, options, now)
-            or self._of_credit(words)
+            or self._of_credit(words, options)
             or self._of_the_office(words, options)
             or self._of_terms(words, options)
         )
@@ -130,7 +130,7 @@ class Cast:
             "partition": options.get("partition", ""),
         }
 
-    def _of_credit(self, words: list[str]) -> Request | None:
+    def _of_credit(self, words: list[str], options: Options) -> Request | None:
         match words:
             case ["deposit", name, amount]:
                 return Deposit(allocation=self._number(name), amount=su(amount))
@@ -139,7 +139,10 @@ class Cast:
             case ["transfer", amount, source, "=>", target]:
                 return Transfer(source=self._number(source), target=self._number(target), amount=su(amount))
             case ["cap", user, name, cap]:
-                return SetCap(allocation=self._number(name), uid=USERS[user], cap=None if cap == "none" else su(cap))
+                by, project = (USERS[options["by"]], self._fund(name)[0]) if "by" in options else (None, None)
+                return SetCap(
+                    allocation=self._number(name), uid=USERS[user], cap=None if cap == "none" else su(cap), project=project, by=by
+                )
         return None
 
     def _of_the_office(self, words: list[str], options: Options) -> Request | None:

@@ -273,8 +273,15 @@ class Model:
     def _setcap(self, wish: w.SetCap, at: int) -> str:
         if wish.allocation not in self.allocations:
             return "UNKNOWN_ALLOCATION"
+        if wish.by is not None and not self._may_cap(wish, wish.by):
+            return "ROLE_ABOVE"
         self.caps[wish.allocation, wish.uid] = wish.cap
         return "ok"
+
+    def _may_cap(self, wish: w.SetCap, by: int) -> bool:
+        below = ("pi", "coordinator", "member", None)
+        mine, other = (below.index(self.members.get((wish.project or 0, uid))) for uid in (by, wish.uid))
+        return bool(wish.project == self.allocations[wish.allocation]["project"] and mine < 2 and mine < other)
 
     # --- the office ---
 

@@ -89,3 +89,21 @@ def test_a_token_asked_for_under_a_key_is_answered_with_its_number() -> None:
     told = tell("token laptop alice key k")
     told.hear("token laptop alice key k")
     assert getattr(told.said, "token", None) == 1
+
+
+def test_nobody_caps_somebody_at_or_above_their_own_role_nor_themselves() -> None:
+    tell(
+        """
+        project physics
+        member physics alice pi
+        member physics bob coordinator by alice
+        open physics/cpu 0..1000 with 100
+        cap bob physics/cpu 10 by alice             -> ok
+        cap bob physics/cpu none by bob             -> ROLE_ABOVE
+        cap alice physics/cpu 0 by bob              -> ROLE_ABOVE
+        cap alice physics/cpu 0 by alice            -> ROLE_ABOVE
+        cap carol physics/cpu 5 by bob              -> ok
+        cap bob physics/cpu none by carol           -> ROLE_ABOVE
+        cap alice physics/cpu 50                    -> ok
+        """
+    )

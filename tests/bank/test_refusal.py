@@ -131,7 +131,7 @@ def refused(line: str) -> Refusal:
         ("token laptop bob", "this secret belongs to another token.", ("make a new secret",), 409, 7),
         (
             "member physics alice none by bob",
-            "nobody gives or takes a role at or above their own.",
+            "nobody gives or takes a role at or above their own, or caps who has one.",
             ("ask a superuser",),
             403,
             4,

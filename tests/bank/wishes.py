@@ -86,7 +86,7 @@ of_credit = st.one_of(
     st.builds(Deposit, key=keys, allocation=allocations, amount=amounts),
     st.builds(Withdraw, key=keys, allocation=allocations, amount=amounts),
     st.builds(Transfer, key=keys, source=allocations, target=allocations, amount=amounts),
-    st.builds(SetCap, key=keys, allocation=allocations, uid=uids, cap=st.none() | costs),
+    st.builds(SetCap, key=keys, allocation=allocations, uid=uids, cap=st.none() | costs, project=projects, by=st.none() | uids),
 )
 openings = st.builds(
     Open,

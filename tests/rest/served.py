@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -53,11 +54,19 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path, *, store: str = "memory:", name: str = "fairbank", munge: Mapping[str, str] | None = None) -> Iterator[Served]:
-    """A server with its socket in `folder`, ended with the block."""
+def served(
+    folder: Path,
+    *,
+    store: str = "memory:",
+    name: str = "fairbank",
+    munge: Mapping[str, str] | None = None,
+    open_files: tuple[int, int] | None = None,
+) -> Iterator[Served]:
+    """A server with its socket in `folder`, ended with the block. `open_files` is how many it may have: the soft limit, the hard one."""
     port = _free_port()
     path = folder / f"{name}.sock"
     order = {"store": store, "socket": str(path), "port": port, "name": name, "munge": dict(munge) if munge else None}
+    order["open_files"] = open_files
     log = folder / f"{name}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -87,6 +96,8 @@ def _free_port() -> int:
 
 def main(order: dict[str, Any]) -> None:
     log_to(sys.stderr)
+    if order["open_files"]:
+        resource.setrlimit(resource.RLIMIT_NOFILE, tuple(order["open_files"]))
     munge = None
     if order["munge"]:
         munge = Munge(socket=order["munge"]["socket"], library=order["munge"].get("library", LIBRARY))

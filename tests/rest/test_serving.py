@@ -7,7 +7,7 @@ import shutil
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import count
 from pathlib import Path
 from threading import Event
@@ -19,6 +19,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.query import Page, RunQuery
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.house import furnish
+from fairbank.rest.open_files import ENOUGH, connections_max, demand_enough
 from fairbank.rest.serving import serve
 from fairbank.service.askers import Staff
 from fairbank.service.services import services
@@ -77,9 +78,11 @@ def test_the_commands_client_speaks_with_it(folder: Path) -> None:
 
 
 def test_it_ends_in_order_when_told(folder: Path) -> None:
-    with served(folder) as server:
+    with served(folder, open_files=(8_192, 8_192)) as server:
         assert server.unix.get("/health").status_code == 200
+        demand_enough(server.socket)
         assert server.stop() == 0
+        demand_enough(server.socket)
         assert not server.socket.exists()
         assert "Traceback" not in server.log.read_text()
 
@@ -140,6 +143,25 @@ def test_a_client_that_leaves_in_the_middle_of_a_body_harms_nobody(folder: Path)
             rude.sendall(b"POST /job HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{")
         wait_until(lambda: server.unix.get("/metrics").text.count('route="/job"') > 0, "the broken request to be noticed")
         assert "Traceback" not in server.log.read_text()
+
+
+def test_idle_strangers_over_tcp_leave_local_users_their_files(folder: Path) -> None:
+    """More connections than the server may have files, from a host each."""
+    with served(folder, open_files=(200, 400)) as server, ExitStack() as strangers:
+        port = server.tcp.base_url.port
+        for host in range(450):
+            source = (f"127.0.{1 + host // 200}.{1 + host % 200}", 0)
+            strangers.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10, source_address=source))
+        assert server.unix.get("/health").status_code == 200
+        with pytest.raises(Conflict, match="400 allow only 136 connections"):
+            demand_enough(server.socket)
+        assert "400 open files allow 136 connections" in server.log.read_text()
+        wait_until(lambda: "connections over TCP are turned away: 136 of 136 are open" in server.log.read_text(), "the log to tell")
+
+
+@pytest.mark.parametrize(("files", "connections"), [(100, 1), (1_024, 448), (ENOUGH, 2_048), (2**20, 2_048), (-1, 2_048)])
+def test_open_files_bound_the_connections(files: int, connections: int) -> None:
+    assert connections_max(files) == connections
 
 
 def _house() -> Any:

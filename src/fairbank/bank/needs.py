@@ -93,6 +93,8 @@ def needs_of(batch: Sequence[Asked], *, office: bool = False) -> Needs:
             case SetCap():
                 needs.allocations.add(wish.allocation)
                 needs.caps.add((wish.allocation, wish.uid))
+                if wish.project is not None:
+                    needs.members |= {(wish.project, uid) for uid in (wish.uid, wish.by) if uid is not None}
             case Transfer():
                 needs.allocations |= {wish.source, wish.target}
             case Open():

@@ -42,7 +42,7 @@ class Reason(Enum):
     UNKNOWN_PROJECT = "there is no such project"
     UNKNOWN_TOKEN = "there is no such token, or it is valid no more"  # noqa: S105 (a sentence)
     TOKEN_TAKEN = "this secret belongs to another token"  # noqa: S105 (a sentence)
-    ROLE_ABOVE = "nobody gives or takes a role at or above their own"
+    ROLE_ABOVE = "nobody gives or takes a role at or above their own, or caps who has one"
     EXISTS = "a project with this group, gid or account exists with other content"
 
 

@@ -188,11 +188,17 @@ class Expire(Wish, frozen=True, kw_only=True, tag="expire"):
 
 
 class SetCap(Wish, frozen=True, kw_only=True, tag="cap"):
-    """Let user `uid` draw at most `cap` in all from an allocation; None lifts the cap."""
+    """Let user `uid` draw at most `cap` in all from an allocation; None lifts the cap.
+
+    `by` is the user whose own role in `project`, the allocation's, decides whom they may cap, as it is when the wish is judged; None is
+    staff, who may cap anybody.
+    """
 
     allocation: int
     uid: int
     cap: SuMinutes | None
+    project: int | None = None
+    by: int | None = None
 
 
 # --- the office ---

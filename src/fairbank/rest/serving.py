@@ -16,13 +16,12 @@ import uvicorn
 import uvloop
 
 from fairbank.rest.app import create_app
-from fairbank.rest.front import CROWD_MAX, Front
+from fairbank.rest.front import Front
 from fairbank.rest.house import House
+from fairbank.rest.open_files import ENOUGH, connections_max, raised
 from fairbank.rest.protocol import serving
 from fairbank.rest.unix_socket import bind_unix
 from fairbank.values.trouble import Conflict, Malformed, Trouble
-
-CONNECTIONS_MAX = 4 * CROWD_MAX  # idle ones count too, and cost little
 
 _log = logging.getLogger(__name__)
 
@@ -38,10 +37,18 @@ def serve(
     try:
         listeners = _listen(unix, host, port)
         _calm_collector()
-        config = serving(cast("Any", Front(create_app(house), house.metrics)), connections_max=CONNECTIONS_MAX)
+        config = serving(cast("Any", Front(create_app(house), house.metrics)), connections_max=_connections_max())
         uvloop.run(_Server(config, unix, ready).serve(listeners))
     finally:
         house.close()
+
+
+def _connections_max() -> int:
+    files = raised()
+    most = connections_max(files)
+    if most < connections_max(ENOUGH):
+        _log.warning("%d open files allow %d connections over the Unix socket and over TCP each", files, most)
+    return most
 
 
 def _listen(path: Path | None, host: str, port: int | None) -> list[socket.socket]:

@@ -122,9 +122,10 @@ class Allocations:
         return self._ask(asker, wish)
 
     def set_cap(self, asker: Asker, wish: SetCap) -> Outcome:
-        """Bound what one user may draw, or lift the bound. Raises Forbidden, Unknown."""
-        demand(asker, Do.SET_CAP, self.get(asker, wish.allocation).project)
-        return self._ask(asker, wish)
+        """Whom the asker may cap is judged with the wish, by the roles as they are then. Raises Forbidden, Unknown."""
+        project = self.get(asker, wish.allocation).project
+        demand(asker, Do.SET_CAP, project)
+        return self._ask(asker, msgspec.structs.replace(wish, project=project, by=None if asker.superuser else asker.uid))
 
     def deposit(self, asker: Asker, wish: Deposit) -> Outcome:
         """Put credit in. Raises Forbidden, Unknown."""

@@ -56,6 +56,13 @@ def _may_grant(book: Book, wish: SetMember, by: int) -> bool:
     return bool(grants) and (old is None or old.role in grants) and (wish.role is None or wish.role in grants)
 
 
+def above(book: Book, project: int, by: int, uid: int) -> bool:
+    """Whether the role of `by` in the project is above that of `uid`, so nobody's is above their own. Who has no role is below all."""
+    asker, other = book.members.get((project, by)), book.members.get((project, uid))
+    grants = GRANTS[asker.role] if asker else frozenset()
+    return by != uid and bool(grants) and (other is None or other.role in grants)
+
+
 def note(book: Book, asked: Asked, wish: Note) -> Outcome:
     """Keep a fact in the office's book."""
     return done(book.post(asked, Kind.NOTE, 0, None, details=_encode({"note": wish.details}).decode()), None)

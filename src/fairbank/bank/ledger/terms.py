@@ -7,6 +7,7 @@ import msgspec
 from fairbank.bank.allocation import NEXT, Allocation, AllocationEvent, overlapping
 from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
+from fairbank.bank.ledger.office import above
 from fairbank.bank.ledger.outcome import Outcome, done
 from fairbank.bank.policy import fits
 from fairbank.bank.refusal import Reason, Refusal
@@ -126,10 +127,15 @@ def _objection(book: Book, old: Allocation, new: Allocation) -> Refusal | None:
 
 
 def set_cap(book: Book, asked: Asked, wish: SetCap) -> Outcome:
-    """Cap one user inside an allocation, or lift the cap. A cap below what is drawn already only stops new holds."""
+    """Cap one user inside an allocation, or lift the cap; but for staff, a user whose role is below the asker's.
+
+    A cap below what is drawn already only stops new holds.
+    """
     allocation = book.allocations.get(wish.allocation)
     if allocation is None:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
+    if wish.by is not None and (wish.project != allocation.project or not above(book, allocation.project, wish.by, wish.uid)):
+        return Refusal(reason=Reason.ROLE_ABOVE, project=allocation.project)
     sums = book.sums_of(allocation.id, wish.uid)
     book.put_user(allocation.id, wish.uid, UserSums(sums.charged, sums.held, wish.cap))
     details = _encode({"cap": wish.cap}).decode()
