@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +22,7 @@ from fairbank.values.units import SUM_MAX
 from tests.contracts.centre import allocation, charge, fill, granted, hold
 from tests.contracts.conftest import migrated_file, sql_place, template15, template18
 from tests.contracts.places import Place
+from tests.support.waiting import wait_until
 
 __all__ = ["migrated_file", "sql_place", "template15", "template18"]
 
@@ -95,3 +99,28 @@ def test_a_process_that_dies_ends_the_audit_with_a_remedy(place: Place) -> None:
 def store_entries(store: Store) -> int:
     with store.reading() as reader:
         return reader.count_entries()
+
+
+TAKEN_UP = """
+import os, signal
+from fairbank.service.auditing import verify
+from fairbank.store.opening import open_store
+
+class Slow:
+    def __call__(self):
+        print(os.getpid(), flush=True)
+        signal.pause()
+
+if __name__ == "__main__":
+    verify(open_store({url!r}), Slow(), {{}}, jobs=2, entries_min=1)
+"""
+
+
+def test_no_process_outlives_an_audit_that_is_killed(place: Place, tmp_path: Path) -> None:
+    script = tmp_path / "audit.py"
+    script.write_text(TAKEN_UP.format(url=place.url))
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as audit:
+        assert audit.stdout is not None
+        worker = int(audit.stdout.readline())
+        audit.kill()
+    wait_until(lambda: not Path(f"/proc/{worker}").exists(), "the end of the process that read for the audit")

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import pairwise
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 
 from fairbank.bank.audit import Head
 from fairbank.bank.query import EVERY_BOOK, Books
@@ -83,6 +84,14 @@ def _begin() -> None:
     """Leave Ctrl-C, which reaches every process, to the one that was called; look for reference cycles rarely, as the server does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.set_threshold(50_000, 10, 10)
+    Thread(target=_end_with_the_caller, daemon=True).start()
+
+
+def _end_with_the_caller() -> None:
+    """Nobody tells a pool's processes that the one they work for was killed: they would wait for ever."""
+    if (caller := parent_process()) is not None:
+        caller.join()
+        os._exit(1)
 
 
 def _read(open_again: Callable[[], Store], heads: Mapping[int, Head], books: Books) -> Verdict:
