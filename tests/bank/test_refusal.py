@@ -61,7 +61,7 @@ def refused(line: str) -> Refusal:
         (
             "hold 1 alice physics/gpu 1",
             "the project has no allocation of this resource at this time.",
-            ("an allocation, by staff: fairbank alloc create --project 1 --resource gpu --start ... --end ...",),
+            ("an allocation, by staff: fairbank alloc create --project 1 --resource gpu --start ... --end ... --reason '...'",),
             402,
             5,
         ),

@@ -41,6 +41,8 @@ def test_detail_adds_credit_running_and_completed_debit_and_balance(hadm: Run) -
     assert heads[-4:] == ["CREDIT", "RUN+CMPLT", "DEBIT", "BALANCE"]
     line = hadm("allocations", "--detail", "-P", "-n", "-g", "chem_qmc", "-r", "cpu").out.strip().split("|")
     assert line[-4:] == ["100000", "4352", "36240", "59408"]
+    projects = [each.split("|") for each in hadm("projects", "--detail", "-P", "-n", "-g", "chem_qmc").out.splitlines()]
+    assert [each[4:] for each in projects if each[4] == "cpu"] == [["cpu", "100000", "4352", "36240", "59408"]]
     assert hadm("jobs", "--detail", "--helpformat").out.split()[-1] == "DEBIT"
     assert hadm("failures", "--detail", "--helpformat").out.split()[-1] == "SHORT"
 

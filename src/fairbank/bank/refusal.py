@@ -152,7 +152,7 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.OVERDRAWN: "more credit, by staff: fairbank deposit {no.allocation} {more} --reason '...'",
     Reason.CAPPED: "a higher cap, by the PI: fairbank alloc cap {no.allocation} {no.owner} AMOUNT",
     Reason.NO_ALLOCATION: "an allocation, by staff: "
-    "fairbank alloc create --project {project} --resource {no.resource} --start ... --end ...",
+    "fairbank alloc create --project {project} --resource {no.resource} --start ... --end ... --reason '...'",
     Reason.FROZEN: "have it thawed, by staff: fairbank alloc thaw {no.allocation} --reason '...'",
     Reason.UNPRICED: "have the cluster and the partition entered in the settings, by staff, then send the report again",
     Reason.NO_HOLD: "send the hold first, or let late charges in: policy.late_charges = true",

@@ -84,7 +84,9 @@ def _show(desk: Desk, wanted: int | None) -> int:
             caption(desk),
             warnings=warnings,
             notes=notes,
-            empty="There is no active allocation that you may see; with --all also those that are over or to come.",
+            empty="There is no allocation that you may see."
+            if options.all
+            else "There is no active allocation that you may see; with --all also those that are over or to come.",
         ),
     )
     return NOT_MET if wanted is not None and (short or not rows) else 0

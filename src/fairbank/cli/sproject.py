@@ -31,12 +31,13 @@ PROJECTS = (
     Column("GROUP-ID", text("gid"), right=True),
     Column("GROUP", text("gname")),
 )
+RESOURCE = Column("RESOURCE", text("resource"))
 ALLOCATIONS = (
     Column("PROJECT-ID", text("project"), right=True, drop=6),
     Column("ALLOC-ID", text("id"), right=True),
     Column("PROJECT", text("account")),
     Column("CATEGORY", text("category"), drop=5),
-    Column("RESOURCE", text("resource")),
+    RESOURCE,
     Column("START", day("start"), drop=4),
     Column("END", day("end"), drop=3),
 )
@@ -111,10 +112,14 @@ def _add_filters(parser: Parser) -> None:
     parser.add_argument("--sort", metavar="COL[,-COL]", help="by these columns; with - the largest first")
 
 
-def _add_more(parser: Parser) -> None:
+def _add_detailed(parser: Parser) -> None:
     _add_filters(parser)
-    parser.add_argument("-r", "--resource", metavar="NAME", type=printable, help="only of this resource, such as cpu or gpu")
     parser.add_argument("--detail", action="store_true", help="with credit, running and completed, debit and balance")
+
+
+def _add_more(parser: Parser) -> None:
+    _add_detailed(parser)
+    parser.add_argument("-r", "--resource", metavar="NAME", type=printable, help="only of this resource, such as cpu or gpu")
 
 
 def _add_allocations(parser: Parser) -> None:
@@ -135,10 +140,23 @@ def _show(desk: Desk, schema: str, columns: Sequence[Column], rows: Sequence[Row
 
 
 def _projects(desk: Desk, options: Namespace) -> int:
-    if shown_columns(desk, PROJECTS):
+    columns = (*PROJECTS, RESOURCE, *DETAIL) if options.detail else PROJECTS
+    if shown_columns(desk, columns):
         return 0
-    rows = desk.rows("/project", {"account": options.account, **group_query(options.group)})
-    return _show(desk, "fairbank.project/1", PROJECTS, rows, "There is no such project that you may see.")
+    asked = {"account": options.account, **group_query(options.group)}
+    rows: Sequence[Row] = desk.rows("/project", asked)
+    if options.detail:
+        rows = _of_each_resource(rows, desk.rows("/balance", asked))
+    return _show(desk, "fairbank.project/1", columns, rows, "There is no such project that you may see.")
+
+
+def _of_each_resource(projects: Sequence[Row], balances: Sequence[Row]) -> list[Row]:
+    """Each project with what it has of each resource now; SU of two resources are not added up. Those without anything have a row too."""
+    figures = ("resource", "deposited", "held", "charged", "available")
+    own: dict[object, list[Row]] = {}
+    for each in balances:  # of each resource a project has one active allocation at most
+        own.setdefault(each["project"], []).append({key: each[key] for key in figures})
+    return [{**project, **each} for project in projects for each in own.get(project["id"], [dict.fromkeys(figures)])]
 
 
 def _allocations(desk: Desk, options: Namespace) -> int:
@@ -184,8 +202,8 @@ COMMAND = Noun(
     {
         "projects": Command(
             "the projects that you may see",
-            ("sproject projects", "sproject projects -g chem", "sproject projects --csv"),
-            _add_filters,
+            ("sproject projects", "sproject projects -g chem --detail", "sproject projects --csv"),
+            _add_detailed,
             _projects,
         ),
         "allocations": Command(

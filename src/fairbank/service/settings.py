@@ -17,7 +17,7 @@ from fairbank.cluster.partition import Cluster, Partition
 from fairbank.service.askers import Staff
 from fairbank.values import ids
 from fairbank.values.tres import Adding, parse_weights
-from fairbank.values.trouble import Malformed, Unknown
+from fairbank.values.trouble import Forbidden, Malformed, Unknown
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Uid = Annotated[int, msgspec.Meta(ge=0, le=ids.UID_MAX)]
@@ -125,9 +125,11 @@ def _factor(value: str | float, field: str) -> Fraction:
 
 
 def read_settings(path: Path) -> Settings:
-    """Read the file at `path`. Raises Unknown when it is missing, Malformed with the place in it."""
+    """Read the file at `path`. Raises Unknown when it is missing, Forbidden when it may not be read, Malformed with the place in it."""
     try:
         text = path.read_bytes()
+    except PermissionError as error:
+        raise Forbidden(f"you may not read the settings {path}", field="config", remedy="ask as the bank's user") from error
     except OSError as error:
         raise Unknown(
             f"cannot read the settings {path}: {error.strerror}", field="config", remedy="make them with: fairbank init"

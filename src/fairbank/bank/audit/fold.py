@@ -160,7 +160,7 @@ class Fold:
 
     def check_user(self, uid: int, row: UserSums) -> None:
         """Compare with a user's row; the user is then done with."""
-        self._findings.compare(f"the sums of user {uid}", row, self.users.pop(uid, None))
+        self._findings.compare(f"the row of the sums of user {uid}", row, self.users.pop(uid, None))
 
     def check_left_over(self) -> None:
         """What the journal speaks of and no row was shown for is missing."""
