@@ -148,7 +148,9 @@ headers = st.builds(
     notes=st.lists(text, max_size=3).map(tuple),
 )
 column = st.integers(-1, 20) | st.integers(-1, 2**36)
+processors = st.integers(-1, 20) | st.integers(-1, 2**19)  # for 2**36 s each they still cost what the bank can count
 columns = dict.fromkeys(SwfJob._fields, column) | {"number": count, "submit_time": st.integers(0, 2**36)}
+columns |= {"allocated_processors": processors, "requested_processors": processors}
 rows = st.lists(st.builds(SwfJob, **columns), max_size=20)
 
 
