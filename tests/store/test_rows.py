@@ -33,3 +33,12 @@ def test_an_unknown_word(filled: Place, statement: str, told: str) -> None:
     with pytest.raises(Corrupt, match=told) as trouble:
         contents(filled.open())
     assert trouble.value.remedy == "fairbank audit verify"
+
+
+@pytest.mark.parametrize("cell", ["X''", "'no'", "7", "0.5"])
+def test_a_flag_that_is_neither_true_nor_false(file_place: Place, cell: str) -> None:
+    """SQLite keeps what it is given; PostgreSQL refuses it."""
+    fill(file_place.open())
+    file_place.run(f"UPDATE allocation SET shared = {cell}")
+    with pytest.raises(Corrupt, match="neither true nor false"):
+        contents(file_place.open())

@@ -40,6 +40,15 @@ _RUN_STATES = _Words(RunState)
 _ROLES = _Words(Role)
 
 
+def _flag(cell: object) -> bool:
+    """SQLite keeps 0 and 1. Nothing else is taken for either, or a spoilt cell would pass for "no"."""
+    if cell is True or cell == 1:
+        return True
+    if cell is False or cell == 0:
+        return False
+    raise Corrupt(f"{cell!r} is neither true nor false", remedy="fairbank audit verify")
+
+
 def project_of(row: Row) -> Project:
     number, gname, gid, account, parent = row
     return Project(id=number, gname=gname, gid=gid, account=account, parent=parent)
@@ -68,7 +77,7 @@ def allocation_of(row: Row) -> Allocation:
         start=start,
         end=end,
         state=_ALLOCATION_STATES[state],
-        shared=bool(shared),
+        shared=_flag(shared),
         credit_limit=limit,
         deposited=deposited,
         charged=charged,
