@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
@@ -16,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.account import Account
-from tests.support.keeper import Kept, Order
-from tests.support.waiting import wait_until
+from tests.support.daemon import Daemon
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "munge"
 DAEMON_UID = 62_617  # belongs to nobody: the daemon needs no name
@@ -58,18 +56,17 @@ class MungeTools:
         return self
 
 
-class Munged:
+class Munged(Daemon):
     """A daemon that may be stopped, killed and started again with the same key. Give the key of another to make a realm of two."""
+
+    name = "munged"
 
     def __init__(self, tools: MungeTools, *, key: bytes | None = None) -> None:
         self.key = key or secrets.token_bytes(128)
-        self._account = Account.number(DAEMON_UID)
-        self.folder = self._account.own_folder("fb-mu-", mode=0o711)  # clients of any user pass, and see nothing
+        super().__init__(Account.number(DAEMON_UID), "fb-mu-", mode=0o711)  # clients of any user pass, and see nothing
         self.tools = MungeTools(self._account.within_reach(tools.usr, self.folder))
         self.socket = self.folder / "socket"
         self.key_file = self.folder / "key"
-        self._log = self.folder / "output"
-        self._process: Kept | None = None
         self.key_file.touch(mode=0o600)
         self.key_file.write_bytes(self.key)
         self._account.give(self.key_file)
@@ -80,46 +77,8 @@ class Munged:
         return self.tools.libmunge
 
     @property
-    def running(self) -> bool:
-        return self._process is not None and self._process.running
-
-    def start(self) -> None:
-        """Start, unless it runs, and return when it listens."""
-        if self.running:
-            return
-        self._process = Kept(
-            Order(
-                command=[str(self.tools.usr / "sbin" / "munged"), "--foreground", *self._places()],
-                environment=self.tools.environment,
-                folder=str(self.folder),
-                log=str(self._log),
-                uid=self._account.uid,
-                gid=self._account.gid,
-                groups=self._account.groups,
-                stop_signal=signal.SIGTERM,
-            )
-        )
-        wait_until(lambda: self._listens() or not self.running, "munged to listen")
-        if not self.running:
-            raise RuntimeError(f"munged ended at once:\n{self._log.read_text(errors='replace')[-2000:]}")
-
-    def stop(self) -> None:
-        if self._process is not None:
-            self._process.stop()
-
-    def kill(self) -> None:
-        """kill -9: the socket file and the memory of used credentials stay as they were at that moment, and the memory is gone."""
-        if self._process is not None:
-            self._process.kill()
-
-    def restart(self) -> None:
-        """Forgets which credentials were used, as every restart of munged does."""
-        self.stop()
-        self.start()
-
-    def close(self) -> None:
-        self.stop()
-        shutil.rmtree(self.folder)
+    def environment(self) -> dict[str, str]:
+        return self.tools.environment
 
     def encode(self, payload: bytes, *, account: Account | None = None) -> str:
         """A credential around the payload, made as this user (ourselves unless told)."""
@@ -147,16 +106,19 @@ class Munged:
             check=False,
         )
 
+    def _command(self) -> list[str]:
+        return [str(self.tools.usr / "sbin" / "munged"), "--foreground", *self._places()]
+
     def _places(self) -> list[str]:
         return [
             f"--socket={self.socket}",
             f"--key-file={self.key_file}",
-            f"--log-file={self.folder / 'log'}",
+            f"--log-file={self.folder / 'events'}",
             f"--pid-file={self.folder / 'pid'}",
             f"--seed-file={self.folder / 'seed'}",
         ]
 
-    def _listens(self) -> bool:
+    def _answers(self) -> bool:
         with socket.socket(socket.AF_UNIX) as probe:
             return probe.connect_ex(str(self.socket)) == 0
 

@@ -22,8 +22,7 @@ import pytest
 from psycopg import sql
 
 from tests.support.account import Account
-from tests.support.keeper import Kept, Order
-from tests.support.waiting import wait_until
+from tests.support.daemon import Daemon
 
 DEBIAN_15 = Path("/usr/lib/postgresql/15")
 USER = "fairbank"
@@ -58,16 +57,16 @@ class Installation:
         return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC", "LD_LIBRARY_PATH": ":".join(libraries)}
 
 
-class PostgresServer:
+class PostgresServer(Daemon):
     """A server of our own that may be stopped, killed and started again; its data stay until `close`."""
 
+    name = "PostgreSQL"
+    stop_signal = signal.SIGINT  # "fast": does not wait for sessions
+
     def __init__(self, installation: Installation) -> None:
-        self._account = Account.nobody()
-        self.folder = self._account.own_folder("fb-pg-")
+        super().__init__(Account.nobody(), "fb-pg-")
         self._installation = installation.within_reach(self._account, self.folder)
         self._data = self.folder / "data"
-        self._log = self.folder / "log"
-        self._process: Kept | None = None
         self._numbers = itertools.count(1)
         self._initialise()
 
@@ -80,41 +79,8 @@ class PostgresServer:
         return f"host={self.folder} port={PORT} user={USER} dbname={database}"
 
     @property
-    def running(self) -> bool:
-        return self._process is not None and self._process.running
-
-    @property
-    def pid(self) -> int:
-        """Of the postmaster, for tests that stop and continue it."""
-        assert self._process is not None
-        return self._process.pid
-
-    def start(self) -> None:
-        """Start, unless it runs, and return when it answers: after a kill, when it has recovered."""
-        if not self.running:
-            self._process = Kept(self._order())
-            wait_until(lambda: self._answers() or not self.running, f"PostgreSQL of {self._installation.home}")
-        if not self.running:
-            raise RuntimeError(f"PostgreSQL ended at once:\n{self._log.read_text(errors='replace')[-2000:]}")
-
-    def stop(self) -> None:
-        """An orderly end: sessions are cut off, everything is written."""
-        if self._process is not None:
-            self._process.stop()
-
-    def kill(self) -> None:
-        """kill -9 of the server and of all its sessions, at once."""
-        if self._process is not None:
-            self._process.kill()
-
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
-    def close(self) -> None:
-        """The end of the server and of its data."""
-        self.stop()
-        shutil.rmtree(self.folder)
+    def environment(self) -> dict[str, str]:
+        return self._installation.environment
 
     @contextmanager
     def fresh_database(self, template: str = "template1") -> Iterator[str]:
@@ -129,8 +95,8 @@ class PostgresServer:
             self._administer(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
     def _initialise(self) -> None:
-        self._log.touch()
-        self._account.give(self._log)
+        self.log.touch()
+        self._account.give(self.log)
         done = subprocess.run(
             [self._program("initdb"), "-D", self._data, "-U", USER, "--encoding=UTF8", "--no-locale", "--auth=trust", "--no-sync"],
             env=self._installation.environment,
@@ -148,17 +114,8 @@ class PostgresServer:
         with (self._data / "postgresql.conf").open("a", encoding="utf-8") as settings:
             settings.write(SETTINGS.format(folder=self.folder))
 
-    def _order(self) -> Order:
-        return Order(
-            command=[self._program("postgres"), "-D", str(self._data)],
-            environment=self._installation.environment,
-            folder=str(self.folder),
-            log=str(self._log),
-            uid=self._account.uid,
-            gid=self._account.gid,
-            groups=self._account.groups,
-            stop_signal=signal.SIGINT,  # "fast": does not wait for sessions
-        )
+    def _command(self) -> list[str]:
+        return [self._program("postgres"), "-D", str(self._data)]
 
     def _answers(self) -> bool:
         try:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -15,27 +13,25 @@ from pathlib import Path
 
 from fairbank.compose import Works
 from tests.support.account import Account
-from tests.support.keeper import Kept, Order
-from tests.support.waiting import wait_until
+from tests.support.daemon import Daemon
 
 FAIRBANK = str(Path(sys.executable).with_name("fairbank"))
 PASSED_ON = ("PATH", "PYTHONPATH")
 
 
-class FairbankServer:
+class FairbankServer(Daemon):
     """A bank in a folder of its own, on a Unix socket only. `store` is a URL (None: SQLite in the folder).
 
     What else is named is a section of the settings with more lines for it: policy="late_charges = false".
     """
 
+    name = "the bank"
+
     def __init__(self, store: str | None = None, **sections: str) -> None:
-        self._account = Account.ourselves()
-        self.folder = self._account.own_folder("fb-srv-")
+        super().__init__(Account.ourselves(), "fb-srv-")
         self.config = self.folder / "fairbank.toml"
         self.socket = self.folder / "fairbank.sock"
-        self.log = self.folder / "log"
         self.store = store or f"sqlite:///{self.folder}/books.sqlite"
-        self._process: Kept | None = None
         Works().init(str(self.folder), self.store)  # as `fairbank init` does, without the start of another Python
         for section, lines in sections.items():
             settings = self.config.read_text()
@@ -54,16 +50,6 @@ class FairbankServer:
             "FAIRBANK_SERVER": f"unix:{self.socket}",
         }
 
-    @property
-    def running(self) -> bool:
-        return self._process is not None and self._process.running
-
-    @property
-    def pid(self) -> int:
-        """For tests that stop and continue the process."""
-        assert self._process is not None
-        return self._process.pid
-
     def command(self, *words: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
         """`fairbank WORDS`, to its end."""
         return subprocess.run(
@@ -75,47 +61,10 @@ class FairbankServer:
         with self.log.open("ab") as log:
             return subprocess.Popen([FAIRBANK, *words], env=self.environment, cwd=self.folder, stdout=log, stderr=log)
 
-    def start(self) -> None:
-        """Start, unless it runs, and return when it listens."""
-        if self.running:
-            return
-        self._process = Kept(
-            Order(
-                command=[FAIRBANK, "serve", "--config", str(self.config)],
-                environment=self.environment,
-                folder=str(self.folder),
-                log=str(self.log),
-                uid=self._account.uid,
-                gid=self._account.gid,
-                groups=self._account.groups,
-                stop_signal=signal.SIGTERM,
-            )
-        )
-        wait_until(lambda: self._listens() or not self.running, "the bank to listen", seconds=60)
-        if not self.running:
-            self._process.stop()
-            raise RuntimeError(f"the bank ended at once:\n{self.tail()}")
+    def _command(self) -> list[str]:
+        return [FAIRBANK, "serve", "--config", str(self.config)]
 
-    def stop(self) -> None:
-        """An orderly end."""
-        if self._process is not None:
-            self._process.stop()
-
-    def kill(self) -> None:
-        """kill -9."""
-        if self._process is not None:
-            self._process.kill()
-
-    def close(self) -> None:
-        """The end of the server and of its folder."""
-        self.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def tail(self, characters: int = 3_000) -> str:
-        """The end of what the server said."""
-        return self.log.read_text(errors="replace")[-characters:] if self.log.exists() else ""
-
-    def _listens(self) -> bool:
+    def _answers(self) -> bool:
         with socket.socket(socket.AF_UNIX) as probe:
             return probe.connect_ex(str(self.socket)) == 0
 

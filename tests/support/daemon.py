@@ -1,0 +1,92 @@
+"""What the servers that tests start have in common: started, killed, started again, and gone with their folder."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from abc import ABC, abstractmethod
+
+from tests.support.account import Account
+from tests.support.keeper import Kept, Order
+from tests.support.waiting import wait_until
+
+
+class Daemon(ABC):
+    """A server in a folder of its own, which `close` removes. `name` is what messages call it."""
+
+    name: str
+    stop_signal = signal.SIGTERM
+
+    def __init__(self, account: Account, prefix: str, *, mode: int = 0o700) -> None:
+        self._account = account
+        self.folder = account.own_folder(prefix, mode=mode)
+        self.log = self.folder / "log"
+        self._process: Kept | None = None
+
+    @property
+    @abstractmethod
+    def environment(self) -> dict[str, str]:
+        """For the server, and for the commands that speak to it."""
+
+    @abstractmethod
+    def _command(self) -> list[str]:
+        """What to run."""
+
+    @abstractmethod
+    def _answers(self) -> bool:
+        """Whether it can be spoken to by now."""
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.running
+
+    @property
+    def pid(self) -> int:
+        """For tests that stop and continue the process."""
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start, unless it runs, and return when it answers: after a kill, when it has recovered."""
+        if self.running:
+            return
+        self._process = Kept(self._order())
+        wait_until(lambda: self._answers() or not self.running, f"{self.name} to answer", seconds=60)
+        if not self.running:
+            self._process.stop()
+            raise RuntimeError(f"{self.name} ended at once:\n{self.tail()}")
+
+    def stop(self) -> None:
+        """An orderly end: sessions are cut off, everything is written."""
+        if self._process is not None:
+            self._process.stop()
+
+    def kill(self) -> None:
+        """kill -9 of the server and of all its children, at once."""
+        if self._process is not None:
+            self._process.kill()
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def close(self) -> None:
+        """The end of the server and of its data."""
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def tail(self, characters: int = 3_000) -> str:
+        """The end of what the server said."""
+        return self.log.read_text(errors="replace")[-characters:] if self.log.exists() else ""
+
+    def _order(self) -> Order:
+        return Order(
+            command=self._command(),
+            environment=self.environment,
+            folder=str(self.folder),
+            log=str(self.log),
+            uid=self._account.uid,
+            gid=self._account.gid,
+            groups=self._account.groups,
+            stop_signal=self.stop_signal,
+        )
