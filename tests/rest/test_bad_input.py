@@ -185,6 +185,32 @@ def test_a_key_that_stands_twice(old_world: World, body: bytes, field: str) -> N
     assert (problem["detail"], problem["remedy"]) == (f"'{field}' stands there twice", "send it once")
 
 
+@pytest.mark.parametrize("body", [b'{"do":"hold","do":"dance"}', b'{"do":1,"do":"hold"}', b'{"do":"hold","do":"complete","x":{}}'])
+def test_a_key_that_stands_twice_is_told_before_what_is_wrong_with_its_values(old_world: World, body: bytes) -> None:
+    problem = refused(old_world, AGENT, "POST", "/job", 400, "do", content=body, headers=JSON)
+    assert (problem["detail"], problem["remedy"]) == ("'do' stands there twice", "send it once")
+
+
+_JOB = {"account": "chem", "partition": "std", "tres": "cpu=1", "time_limit": []}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "detail"),
+    [
+        ("POST", "/job/{job}/refund", {"amount": "5", **WHY}, "amount: expected a whole number, or nothing, got text"),
+        ("PUT", "/alloc/{allocation}/cap/7", {"cap": 1.5}, "cap: expected a whole number, or nothing, got a number with a fraction"),
+        ("PATCH", "/alloc/{allocation}", {"shared": 1, **WHY}, "shared: expected true or false, or nothing, got a whole number"),
+        ("POST", "/quote", _JOB, "time_limit: expected a whole number or text, got a list"),
+        ("POST", "/token", {"label": "x", "scopes": []}, "scopes: expected a list, at least 1 long"),
+        ("POST", "/project", {"gname": "x" * 65, "gid": 5}, "gname: expected text, at most 64 long"),
+    ],
+)
+def test_what_was_expected_is_told_in_peoples_words(old_world: World, method: str, path: str, body: dict[str, Any], detail: str) -> None:
+    field = detail.partition(":")[0]
+    problem = refused(old_world, SUPERUSER, method, path.format(**old_world.own), 400, field, json=body)
+    assert problem["detail"] == detail
+
+
 def test_colons_and_quotes_in_a_text_are_no_keys(world: World) -> None:
     body = {"amount": 5, "comment": 'at 07:30: "amount": 7, \\"amount\\": 9'}
     assert world.ask("POST", f"/alloc/{world.own['allocation']}/deposit", SUPERUSER, json=body).status_code == 201

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -82,6 +82,8 @@ _KINDS = {
     "null": "null",
     "decimal": "a number",
 }
+_KIND = re.compile(r"`(\w+(?: \| \w+)*)`")
+_LENGTH = re.compile(r" of length ([<>]=) (\d+)")
 _WHERE = re.compile(r"(?P<what>.*?) - at `(?P<key>key in )?\$(?P<path>.*)`", re.DOTALL)
 _FIELD = re.compile(r"Object (?P<fault>contains unknown|missing required) field `(?P<field>.*)`", re.DOTALL)
 _DOCUMENTED = "/docs describes what may be sent"
@@ -105,15 +107,22 @@ def missing_body() -> Malformed:
 
 
 def in_words(said: str) -> str:
-    """msgspec's sentence without its type names: "expected a whole number, got text"."""
-    words = re.sub(r"`(\w+)`", lambda match: _KINDS.get(match[1], match[1]), said)
+    """msgspec's sentence without its type names: "expected a whole number, or nothing, got text"."""
+    words = _KIND.sub(lambda match: _kinds(match[1].split(" | ")), said)
+    words = _LENGTH.sub(lambda match: f", {'at least' if match[1] == '>=' else 'at most'} {match[2]} long", words)
     return words[:1].lower() + words[1:200]
 
 
+def _kinds(names: Sequence[str]) -> str:
+    """What may stand there; null beside something else is nothing."""
+    there = " or ".join(_KINDS.get(each, each) for each in names if each != "null")
+    return f"{there}, or nothing" if there and "null" in names else there or _KINDS["null"]
+
+
 def _remedy(said: str) -> str:
-    if said.startswith("Expected `int`, got"):
+    if said.startswith(("Expected `int`, got", "Expected `int | null`, got")):
         return "send a whole number: no quotes, no fraction, no exponent"
-    if said.startswith("Expected `bool`, got"):
+    if said.startswith(("Expected `bool`, got", "Expected `bool | null`, got")):
         return "true or false"
     if bound := re.fullmatch(r"Expected `int` ([<>]=) (-?\d+)", said):
         return f"at {'least' if bound[1] == '>=' else 'most'} {bound[2]}"

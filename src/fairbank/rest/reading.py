@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -21,6 +22,8 @@ def read_json(body: bytes | msgspec.Raw, kind: Any) -> Any:
         found = _decoder(kind).decode(body)
         _demand_no_twins(bytes(body), kind)
     except msgspec.ValidationError as bad:
+        with suppress(msgspec.DecodeError, ValueError, RecursionError):  # what else is wrong with it is told another time
+            _demand_no_twins(bytes(body), kind)  # first: of two values nobody can say which is the wrong one
         raise _with_words(malformed(bad), kind) from bad
     except msgspec.DecodeError as bad:
         raise Malformed(f"the body is not JSON: {bad}", remedy="send one whole JSON object in UTF-8") from bad
@@ -43,8 +46,8 @@ def _demand_no_twins(body: bytes, kind: Any) -> None:
     """Raises Malformed for a key that stands twice: of two amounts nobody should have to guess which one counts."""
     if _has_surely_none(body, kind):
         return
-    pairs: list[tuple[str, object]] = json.loads(body, object_pairs_hook=list, parse_int=str, parse_float=str)
-    names = [name for name, _ in pairs]
+    pairs = json.loads(body, object_pairs_hook=list, parse_int=str, parse_float=str)
+    names = [each[0] for each in pairs if isinstance(each, tuple)] if isinstance(pairs, list) else []  # no object has no keys
     if twin := next((name for name in names if names.count(name) > 1), None):
         raise Malformed(f"{twin[:64]!r} stands there twice", field=twin[:64], remedy="send it once")
 
