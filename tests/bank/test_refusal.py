@@ -79,7 +79,7 @@ def refused(line: str) -> Refusal:
             404,
             3,
         ),
-        ("refund 9 6", "that is more than the run was charged.", ("refund at most 5",), 402, 5),
+        ("refund 9 6", "that is more than the run was charged: asked 6 SU, left of its charge 5 SU.", ("refund at most 5",), 402, 5),
         (
             "open physics/cpu:x 1500..1600",
             "the project has an allocation of this resource that overlaps in time.",
@@ -153,7 +153,7 @@ def refused(line: str) -> Refusal:
         ),
         (
             "hold 9 carol physics/cpu 10",
-            "this run is already resolved.",
+            "this run is already resolved: it was charged 5 SU.",
             ("look at what it cost: fairbank jobs; a correction is a refund, by staff",),
             409,
             7,
@@ -167,6 +167,13 @@ def test_the_bank_says_no_in_one_sentence_with_what_would_help(
     assert sentence(no) == said
     assert remedies(no) == remedy
     assert (no.http, no.exit) == (http, exit_code)
+
+
+@pytest.mark.parametrize("line", ["charge 9 7", "release 9", "adjust 9 7", "hold 6 carol optics/gpu 7"])
+def test_a_no_that_is_about_no_credit_has_no_figures_of_credit(line: str) -> None:
+    no = refused(line)
+    assert (no.reason in (Reason.RUN_RESOLVED, Reason.RUN_TAKEN), no.asked, no.available, no.shortfall) == (True, 0, 0, 0)
+    assert sentence(no).endswith((": it was charged 5 SU.", ": it holds 5 SU."))
 
 
 def test_every_reason_has_its_remedy() -> None:

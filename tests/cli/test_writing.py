@@ -170,7 +170,10 @@ def test_a_job_is_refunded_by_its_number(changing: Run) -> None:
     assert "10 refunded" in changing("jobs", "-j", 701_002).out
     more = changing("refund", 701_002, "601", "--reason", "all and more")
     assert more.code == 5
+    assert "asked 601 SU, left of its charge 600 SU" in " ".join(more.err.split())
     assert "refund at most 600" in more.err
+    assert "kept as" not in more.err  # it is no job that was refused, and in no list
+    assert "701002" not in changing("jobs", "--refused", "-a").out
     assert changing("refund", 1, "--reason", "x").code == 3
 
 

@@ -118,6 +118,8 @@ def sentence(no: Refusal) -> str:
     if no.reason in (Reason.OVERDRAWN, Reason.CAPPED, Reason.NOT_ENOUGH):
         available = show_su(no.available, down=True)
         said += f": asked {show_su(no.asked)} SU, available {available} SU, short by {show_su(no.shortfall)} SU"
+    elif no.reason is Reason.TOO_MUCH_BACK:
+        said += f": asked {show_su(no.asked)} SU, left of its charge {show_su(no.available, down=True)} SU"
     elif no.about:
         said += f": {no.about}"
     return f"{said}. The bank only observes: the job was let through." if no.observed else f"{said}."

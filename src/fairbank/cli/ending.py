@@ -67,7 +67,7 @@ def refusal_lines(no: Refused) -> list[str]:
     if said.get("allocation"):
         lines.append(f"  allocation: {said['allocation']}")
     lines += [f"  {'try' if place == 0 else 'or'}: {plain(remedy)}" for place, remedy in enumerate(no.remedies)]
-    if said.get("entry") and said.get("run"):
+    if said.get("entry") and said.get("run") and said.get("owner") is not None:  # a job's; other refusals are in no list
         lines.append(f"  kept as refusal {said['entry']}: fairbank jobs --refused")
     return lines
 

@@ -11,6 +11,7 @@ from fairbank.bank.ledger.refusing import let_through
 from fairbank.bank.refusal import Reason, Refusal, refusal_of
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.wish import Asked, Hold, digest
+from fairbank.values.units import show_su
 
 _replace = msgspec.structs.replace
 
@@ -53,11 +54,12 @@ def is_reported_by(entry: Entry, asked: Asked) -> bool:
 def held_before(book: Book, asked: Asked, known: RunRecord, wish: Hold) -> Outcome:
     """A second hold: the same start again is answered again, another is a conflict."""
     if known.state is not RunState.HELD:
-        return Refusal(reason=Reason.RUN_RESOLVED, run=str(wish.run), allocation=known.allocation)
+        return already_resolved(known)
     first = book.entry(known.id)
     if is_reported_by(first, asked) or _is_same_start(book, first, known, wish):
         return again(first)
-    return Refusal(reason=Reason.RUN_TAKEN, run=str(wish.run), asked=wish.amount, available=known.held, allocation=known.allocation)
+    about = f"it holds {show_su(known.held)} SU"
+    return Refusal(reason=Reason.RUN_TAKEN, run=str(wish.run), allocation=known.allocation, about=about)
 
 
 def _is_same_start(book: Book, first: Entry, known: RunRecord, wish: Hold) -> bool:
@@ -73,4 +75,11 @@ def resolved_before(book: Book, asked: Asked, known: RunRecord, state: RunState,
     last = book.entry(known.set_by)
     if (known.state is state and known.charged + known.written_off == cost) or is_reported_by(last, asked):
         return again(last)
-    return Refusal(reason=Reason.RUN_RESOLVED, run=str(known.run), asked=cost, available=known.charged, allocation=known.allocation)
+    return already_resolved(known)
+
+
+def already_resolved(known: RunRecord) -> Refusal:
+    """That a run has its end already, and which. It is about no credit, so it has no figures but what the run cost."""
+    written_off = f", {show_su(known.written_off)} SU written off" if known.written_off else ""
+    end = f"it was charged {show_su(known.charged)} SU{written_off}" if known.state is RunState.CHARGED else f"it is {known.state.value}"
+    return Refusal(reason=Reason.RUN_RESOLVED, run=str(known.run), allocation=known.allocation, about=end)

@@ -9,7 +9,7 @@ from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Done, Outcome, done
 from fairbank.bank.ledger.refusing import let_through, nobody_pays, refuse_adjust, refuse_hold, refuse_late, refuse_unpriced, without_key
-from fairbank.bank.ledger.repeating import again, held_before, is_reported_by, resolved_before
+from fairbank.bank.ledger.repeating import again, already_resolved, held_before, is_reported_by, resolved_before
 from fairbank.bank.policy import Policy, fits
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState, UserSums
@@ -80,7 +80,7 @@ def adjust(book: Book, asked: Asked, wish: Adjust, policy: Policy) -> Outcome:
     if known is None:
         return Refusal(reason=Reason.NO_HOLD, run=str(wish.run), asked=wish.amount)
     if (known.state, RunEvent.ADJUST) not in NEXT:
-        return Refusal(reason=Reason.RUN_RESOLVED, run=str(wish.run), allocation=known.allocation)
+        return already_resolved(known)
     allocation = book.allocations[known.allocation]
     more, newest = wish.amount - known.held, book.entry(known.set_by)
     if (more == 0 and wish.until == known.until) or is_reported_by(newest, asked):
