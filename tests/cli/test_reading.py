@@ -223,7 +223,7 @@ def test_quotes_read_a_batch_script(fairbank: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "named"),
-    [(["-p", "idle-std"], "time"), (["-t", "1"], "partition"), (["-t", "never", "-p", "x"], "--time"), (["-c", "0"], "--cpus")],
+    [(["-p", "idle-std"], "time"), (["-t", "1"], "partition"), (["-t", "never", "-p", "x"], "field: -t"), (["-c", "0"], "field: -c")],
 )
 def test_a_quote_says_what_it_misses(fairbank: Run, words: list[str], named: str) -> None:
     said = fairbank("quote", "-A", "chem_qmc", *words)
@@ -340,3 +340,14 @@ def test_a_period_that_ends_before_it_begins_is_wrong_usage(fairbank: Run, words
     said = fairbank(*words.split(), "-S", "2026-11-02", "-E", "2026-11-01")
     assert said.code == 2
     assert "ends before it begins" in said.err
+    assert "  field: -S\n  try: exchange -S and -E\n" in said.err
+    assert fairbank(*words.split(), "-S", "tomorrow", "-E", "now-1days").code == 2
+    assert fairbank(*words.split(), "-S", "2026-11-01", "-E", "2026-11-01").code == 0
+
+
+@pytest.mark.parametrize("words", ["usage", "statement 1"])
+def test_a_period_of_which_only_the_end_is_said_tells_where_it_begins(fairbank: Run, words: str) -> None:
+    said = fairbank(*words.split(), "--endtime", "2026-01-01")
+    assert said.code == 2
+    assert "(usual: from now-30days on)" in " ".join(said.err.split())
+    assert "  field: --endtime\n  try: say where it begins: -S\n" in said.err

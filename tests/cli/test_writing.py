@@ -238,3 +238,69 @@ def test_a_new_secret_is_alone_on_stdout(changing: Run) -> None:
     assert said.out.startswith("fbk_")
     assert len(said.out.split()) == 1
     assert "is good until" in said.err
+
+
+def test_a_refund_that_is_repeated_is_one_more_unless_under_one_key(changing: Run) -> None:
+    keyed = ("refund", 701_001, "10", "--reason", "node failed", "--idempotency-key", "incident-17")
+    first, second = changing(*keyed), changing(*keyed)
+    assert (told(first), first.err) == (second.out, "")
+    assert second.err == "This was carried out before; nothing more was done.\n"
+    again = changing("refund", 701_001, "10", "--reason", "node failed")
+    assert "! 10 of its 4000 SU were refunded before; this is one refund more" in " ".join(again.err.split())
+    assert "20 refunded" in changing("jobs", "-j", 701_001).out
+    page = " ".join(changing("refund", "--help").out.split())
+    assert "each time again, unless under one key" in page
+    assert "without a key each time" in page
+    assert "--idempotency-key incident-17" in page
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (("deposit", CPU, 1, "--reason", "x", "--as", "nosuchuser"), "--as"),
+        (("balance", "--as=nosuchuser"), "--as"),
+        (("alloc", "create", "--project", "nope", "-r", "cpu", "--end", "2030-01-01", "--reason", "x"), "--project"),
+        (("alloc", "create", "-A", "nope", "-r", "cpu", "--end", "2030-01-01", "--reason", "x"), "-A"),
+        (("alloc", "create", "--account=999", "-r", "cpu", "--end", "2030-01-01", "--reason", "x"), "--account"),
+        (("alloc", "create", "-A", "chem_qmc", "-r", "CPU", "--end", "2030-01-01", "--reason", "x"), "-r"),
+        (("project", "create", "g", "--gid", 5, "--parent", "999"), "--parent"),
+        (("project", "create", "9g", "--gid", 5), "GROUP"),
+        (("project", "show", "nope"), "PROJECT"),
+        (("project", "show", "999"), "PROJECT"),
+        (("alloc", "show", 999), "ALLOC"),
+        (("token", "create", "x", "--scopes", "fly"), "--scopes"),
+        (("token", "create", "x", "--days", 100_000), "--days"),
+        (("token", "revoke", 999), "ID"),
+        (("quote", "-A", "chem_qmc", "-p", "nosuch", "-t", "60", "-M", "darwin"), "-p"),
+        (("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60", "--cluster", "nosuch"), "--cluster"),
+    ],
+)
+def test_what_the_bank_will_not_have_is_named_as_it_was_typed(changing: Run, words: tuple[object, ...], field: str) -> None:
+    said = changing(*words)
+    assert said.code in (2, 3)
+    assert f"  field: {field}\n" in said.err
+
+
+def test_whoever_may_not_act_as_another_reads_of_the_option_not_of_a_header(
+    changing: Run, own_bank: Bank, surroundings: pytest.MonkeyPatch
+) -> None:
+    surroundings.setenv("FAIRBANK_TOKEN_FILE", own_bank.token_file)  # ayla's, who is no staff
+    said = changing("balance", "--server", own_bank.http, "--as", JORGE)
+    assert (said.code, "  field: --as\n  try: ask in your own name\n" in said.err) == (4, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (("alloc", "create", "-A", "chem_qmc", "-r", "fpga", "--start", "2028-01-01", "--end", "2027-01-01", "--reason", "x"), "--end"),
+        (("alloc", "create", "-A", "chem_qmc", "-r", "fpga", "--end", "2020-01-01", "--reason", "x"), "--end"),
+        (("alloc", "set", CPU, "--end", "2020-01-01", "--reason", "x"), "--end"),
+        (("alloc", "set", CPU, "--start", "2028-01-01", "--reason", "x"), "--start"),
+    ],
+)
+@pytest.mark.parametrize("dry", [True, False])
+def test_an_allocation_that_would_end_before_it_starts(changing: Run, words: tuple[object, ...], field: str, dry: bool) -> None:
+    said = changing(*words, *(["--dry-run"] if dry else []))
+    assert (said.code, said.out) == (2, "")
+    assert "would end before it starts" in said.err
+    assert f"  field: {field}\n" in said.err

@@ -34,18 +34,22 @@ def the_allocation(desk: Desk, number: int | None, account: str | None, resource
     return int(rows[0]["id"])
 
 
-def the_project(desk: Desk, said: str) -> Row:
-    """The project with this number, account or group. Raises Unknown."""
+def the_project(desk: Desk, said: str, field: str = "PROJECT") -> Row:
+    """The project with this number, account or group. Raises Unknown, naming `field`."""
     if said.isascii() and said.isdigit() and len(said) <= 15:
-        return desk.one(f"/project/{int(said)}")
-    for field in ("account", "gname"):
-        for row in desk.get("/project", {field: said, "limit": 1})["data"]:
+        try:
+            return desk.one(f"/project/{int(said)}")
+        except Unknown as missing:
+            missing.field = field
+            raise
+    for name in ("account", "gname"):
+        for row in desk.get("/project", {name: said, "limit": 1})["data"]:
             found: Row = row
             return found
     mine = [str(row["account"]) for row in desk.rows("/project")]
     raise Unknown(
         f"there is no project {plain(said[:64])!r} that you may see{did_you_mean(said, mine)}",
-        field="PROJECT",
+        field=field,
         remedy="list yours with: fairbank project list",
     )
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairbank.cli.options import add_common, add_output, add_server
 from fairbank.cli.parser import Parser, Shown, did_you_mean
 from fairbank.report.cells import plain
-from fairbank.values.trouble import Malformed
+from fairbank.values.trouble import Malformed, Trouble
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Mapping
 
     from fairbank.cli.desk import Desk
+    from fairbank.cli.house import House
 
 
 class Command(NamedTuple):
@@ -37,6 +38,19 @@ class Command(NamedTuple):
             add_server(parser)
         add_common(parser)
         return parser
+
+
+def carry_out(command: Command, prog: str, words: list[str], house: House) -> int:
+    """Read the words and do what they say. Whatever goes wrong is told of the words as they were typed."""
+    parser = command.parser(prog)
+    options = parser.read(words)
+    from fairbank.cli.desk import Desk  # 11 ms that help does not need
+
+    try:
+        return command.run(Desk(house, options, prog), options)
+    except Trouble as trouble:
+        trouble.field = trouble.field and parser.typed(trouble.field, words)
+        raise
 
 
 class Noun(NamedTuple):

@@ -13,7 +13,7 @@ from fairbank.cli.zone import Local
 from fairbank.rest.client import Client
 from fairbank.rest.client.response import CHECK
 from fairbank.values.time import Instant, parse_instant, parse_moment
-from fairbank.values.trouble import Unreachable
+from fairbank.values.trouble import Malformed, Unreachable
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -92,6 +92,18 @@ class Desk(Talk):
         if word is None:
             return None
         return f"{parse_moment(word, self.now(), Local(), field=field)}"
+
+    def period(self, since: str | None = None) -> dict[str, str | None]:
+        """-S and -E as the bank reads them; `since` is where the period begins when nobody says. Raises Malformed."""
+        options = self.options
+        begins, ends = self.moment(options.starttime, "--starttime", since), self.moment(options.endtime, "--endtime")
+        if begins is not None and ends is not None and int(ends) < int(begins):
+            spans = f"from {self.look.moment(int(begins))} to {self.look.moment(int(ends))}"
+            usual = None if options.starttime else since
+            why, remedy = (f" (usual: from {usual} on)", "say where it begins: -S") if usual else ("", "exchange -S and -E")
+            field = "--endtime" if usual else "--starttime"
+            raise Malformed(f"the period ends before it begins: {spans}{why}", field=field, remedy=remedy)
+        return {"since": begins, "until": ends}
 
     def me(self) -> int:
         """Whose rights count: ours, or those of the user acted as."""

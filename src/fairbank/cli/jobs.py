@@ -100,8 +100,7 @@ def _show(desk: Desk) -> int:
             "cluster": options.clusters,
             "job_id": options.jobs,
             "partition": options.partition,
-            "since": desk.moment(options.starttime, "--starttime"),
-            "until": desk.moment(options.endtime, "--endtime"),
+            **desk.period(),
         },
         options.limit,
     )

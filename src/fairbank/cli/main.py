@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank import __version__
-from fairbank.cli.command import Command, Noun
+from fairbank.cli.command import Command, Noun, carry_out
 from fairbank.cli.ending import ended
 from fairbank.cli.parser import Shown, did_you_mean
 from fairbank.report.cells import plain
@@ -93,10 +93,7 @@ def _help(rest: list[str], house: House) -> int:
 def _run(command: Command | Noun, prog: str, words: list[str], house: House) -> int:
     if isinstance(command, Noun):
         prog, command, words = command.choose(prog, words)
-    options = command.parser(prog).read(words)
-    from fairbank.cli.desk import Desk  # 11 ms that help does not need
-
-    return command.run(Desk(house, options, prog), options)
+    return carry_out(command, prog, words, house)
 
 
 def _command(module: str) -> Command | Noun:

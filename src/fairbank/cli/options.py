@@ -98,7 +98,8 @@ def add_writing(parser: Parser, *, reason: str = "required", keyed: bool = True)
     group.add_argument("--dry-run", action="store_true", help="show the exact entries, change nothing")
     group.add_argument("--yes", action="store_true", help="do not ask first (without a terminal nothing is asked)")
     if keyed:
-        group.add_argument("--idempotency-key", metavar="KEY", type=_key, help="the same key again gets the same answer, once carried out")
+        once = "for scripts: repeated under the same key it is carried out once; without a key each time"
+        group.add_argument("--idempotency-key", metavar="KEY", type=_key, help=once)
 
 
 # Readers of one word; argparse tells what they raise.

@@ -56,6 +56,19 @@ class Parser(argparse.ArgumentParser):
             raise Malformed(f"{plain(word[:40])!r} is no {what} of {self.prog}{meant}", remedy=f"{self.prog} --help")
         return options
 
+    def typed(self, field: str, words: Sequence[str]) -> str:
+        """The option or argument among `words` that sets a field: the bank names those of its own language. Else the field as it is."""
+        name = field.removeprefix("--").replace("-", "_")
+        names = {name, _IN_WORDS.get(name, name)}
+        for action in self._actions:
+            if not action.option_strings and action.dest in names:
+                return str(action.metavar or action.dest)
+            if names & {each.lstrip("-").replace("-", "_") for each in (action.dest, *action.option_strings)}:
+                for flag in action.option_strings:
+                    if any(_is_said(flag, word) for word in words):
+                        return flag
+        return field
+
 
 class Help(argparse.Action):
     """`-h`: raises Shown."""
@@ -64,6 +77,25 @@ class Help(argparse.Action):
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: str | None = None
     ) -> None:
         raise Shown(parser.format_help())
+
+
+_IN_WORDS = {
+    "as": "acting_as",
+    "comment": "reason",
+    "since": "starttime",
+    "until": "endtime",
+    "gname": "group",
+    "uid": "user",
+    "owner_uid": "user",
+    "cluster": "clusters",
+    "time_limit": "time",
+}
+"""Fields of the bank's language under other names than our options."""
+
+
+def _is_said(flag: str, word: str) -> bool:
+    """Whether a word is this option, perhaps with its value: --end=TIME, -ATIME."""
+    return word == flag or word.startswith(f"{flag}=" if flag.startswith("--") else flag)
 
 
 _TITLES = {"positional arguments": "Arguments", "options": "Options"}

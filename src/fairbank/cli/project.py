@@ -73,7 +73,7 @@ def _add_create(parser: Parser) -> None:
 
 def _create(desk: Desk, options: Namespace) -> int:
     gid = _gid_of(options.group) if options.gid is None else options.gid
-    parent = None if options.parent is None else the_project(desk, options.parent)["id"]
+    parent = None if options.parent is None else the_project(desk, options.parent, "--parent")["id"]
     body = {"gname": options.group, "gid": gid, "account": options.account or options.group, "parent": parent}
     answer = post(desk, Posting("POST", "/project", body, [entry("project", None, body)], f"Make project {body['account']}?"))
     sentence = "" if answer is None else f"project {answer['account']}: number {answer['id']}, group {answer['gname']} ({answer['gid']})"

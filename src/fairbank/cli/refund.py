@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 def add(parser: Parser) -> None:
     parser.add_argument("job", metavar="JOBID", type=number, help="the job's number on its cluster; with --id the bank's number of its run")
-    parser.add_argument("amount", metavar="AMOUNT", nargs="?", help="SU: 100, 12.5, or minutes: 90m (usual: all it was charged)")
+    parser.add_argument(
+        "amount", metavar="AMOUNT", nargs="?", help="SU: 100, 12.5, or minutes: 90m (usual: all that is left of its charge)"
+    )
     add_clusters(parser, "the job's cluster, where several have that number")
     parser.add_argument("--id", action="store_true", help="JOBID is the number in the column ID of fairbank jobs")
     add_writing(parser)
@@ -32,6 +34,8 @@ def run(desk: Desk, options: Namespace) -> int:
     row = desk.one(f"/alloc/{job['allocation']}")
     back = job["charged"] - job["refunded"] if amount is None else amount
     what = f"refund of {desk.look.su(back)} SU of job {job['job_id']} to allocation {row['id']} ({row['account']}/{row['resource']})"
+    before = f"! {desk.look.su(job['refunded'])} of its {desk.look.su(job['charged'])} SU were refunded before"
+    warnings = [f"{before}; this is one refund more"] if job["refunded"] else []
     answer = post(
         desk,
         Posting(
@@ -39,10 +43,10 @@ def run(desk: Desk, options: Namespace) -> int:
             f"/job/{job['id']}/refund",
             {"comment": options.reason} if amount is None else {"amount": amount, "comment": options.reason},
             [entry("refund", options.reason, {"job": job["job_id"], "cluster": job["cluster"]}, allocation=row, amount=back)],
-            f"{what}. Go on?",
+            f"{what}{''.join(f'. {line}' for line in warnings)}. Go on?",
         ),
     )
-    return tell(desk, "fairbank.refund/1", answer, moved(desk, answer, what))
+    return tell(desk, "fairbank.refund/1", answer, moved(desk, answer, what), [] if answer and answer.get("again") else warnings)
 
 
 def _the_run(desk: Desk, job_id: int, cluster: str | None) -> Row:
@@ -57,10 +61,10 @@ def _the_run(desk: Desk, job_id: int, cluster: str | None) -> Row:
 
 
 COMMAND = Command(
-    "give back what a job was charged, or a part of it; for staff",
+    "give back what a job was charged, or a part of it; each time again, unless under one key; for staff",
     (
         'fairbank refund 812222 --reason "node n031 failed"',
-        'fairbank refund 812222 60 --reason "half of it" --dry-run',
+        'fairbank refund 812222 60 --reason "half of it" --idempotency-key incident-17',
         'fairbank refund --id 9913377 --reason "node n031 failed"',
     ),
     add,

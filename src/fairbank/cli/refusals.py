@@ -50,8 +50,7 @@ def show_refusals(desk: Desk, owners: list[int] | None) -> int:
         "allocation": options.alloc,
         "cluster": options.clusters,
         "job_id": options.jobs,
-        "since": desk.moment(options.starttime, "--starttime"),
-        "until": desk.moment(options.endtime, "--endtime"),
+        **desk.period(),
     }
     rows = refusals(desk, query, options.limit)
     if not rows:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank import __version__
 from fairbank.cli.choosing import group_query
-from fairbank.cli.command import Command, Noun
-from fairbank.cli.desk import Desk
+from fairbank.cli.command import Command, Noun, carry_out
 from fairbank.cli.ending import ended
 from fairbank.cli.jobs import jobs
 from fairbank.cli.options import printable
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Sequence
 
+    from fairbank.cli.desk import Desk
     from fairbank.cli.house import House
     from fairbank.cli.parser import Parser
 
@@ -91,8 +91,7 @@ def _carry_out(words: list[str], house: House) -> int:
     if not words:
         raise Shown(COMMAND.help("sproject"))
     name, command, rest = COMMAND.choose("sproject", _sort_joined(words))
-    options = command.parser(name).read(rest)
-    return command.run(Desk(house, options, name), options)
+    return carry_out(command, name, rest, house)
 
 
 def _sort_joined(words: list[str]) -> list[str]:

@@ -72,10 +72,7 @@ def run(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, COLUMNS):
         return 0
     allocation = the_allocation(desk, options.allocation, options.account, options.resource)
-    period = {
-        "since": desk.moment(options.starttime, "--starttime", "now-30days"),
-        "until": desk.moment(options.endtime, "--endtime"),
-    }
+    period = desk.period("now-30days")
     page, whole = read_statement(desk, allocation, options.limit, period)
     entries = rows = _told(desk, page)
     if options.form is None:

@@ -35,8 +35,8 @@ def _add_create(parser: Parser) -> None:
 
 
 def _create(desk: Desk, options: Namespace) -> int:
-    project = the_project(desk, options.account)
-    start, end = (desk.moment(said, field) for said, field in ((options.start, "--start"), (options.end, "--end")))
+    project = the_project(desk, options.account, "--account")
+    start, end = _span(desk, options)
     body = {
         "project": project["id"],
         "resource": options.resource,
@@ -57,6 +57,18 @@ def _create(desk: Desk, options: Namespace) -> int:
     question = f"Open an allocation of {options.resource} for {project['account']}, {period}, with {desk.look.su(body['amount'])} SU?"
     answer = post(desk, Posting("POST", "/alloc", body, told, question))
     return tell(desk, "fairbank.allocation/1", answer, _sentence(desk, answer))
+
+
+def _span(desk: Desk, options: Namespace, row: Row | None = None) -> tuple[str | None, str | None]:
+    """--start and --end as the bank reads them; what is not said is as it is in `row`. Raises Malformed when they do not fit together."""
+    start, end = desk.moment(options.start, "--start"), desk.moment(options.end, "--end")
+    begins = int(start) if start is not None else instant_of(row["start"]) if row else 0
+    ends = int(end) if end is not None else instant_of(row["end"]) if row else begins + 1
+    if (start or end) and ends <= begins:
+        span = f"{desk.look.moment(begins)} .. {desk.look.moment(ends)}"
+        field, remedy = ("--end", "say an end after the start") if end else ("--start", "say a start before the end")
+        raise Malformed(f"the allocation would end before it starts: {span}", field=field, remedy=remedy)
+    return start, end
 
 
 def _limit(said: str | None, field: str) -> int | None:
@@ -88,16 +100,18 @@ def _add_set(parser: Parser) -> None:
 
 
 def _set(desk: Desk, options: Namespace) -> int:
+    row = desk.one(f"/alloc/{options.allocation}")
+    start, end = _span(desk, options, row)
     wanted = {
-        "start": desk.moment(options.start, "--start"),
-        "end": desk.moment(options.end, "--end"),
+        "start": start,
+        "end": end,
         "credit_limit": _limit(options.credit_limit, "--credit-limit"),
         "shared": options.shared,
     }
     changes = {key: value for key, value in wanted.items() if value is not None}
     if not changes:
         raise Malformed("nothing is to change", field="--end", remedy="say --start, --end, --credit-limit, --shared or --not-shared")
-    return _amend(desk, options, changes, "Change")
+    return _amend(desk, options, row, changes, "Change")
 
 
 def _add_event(parser: Parser) -> None:
@@ -106,11 +120,10 @@ def _add_event(parser: Parser) -> None:
 
 
 def _event(event: str, desk: Desk, options: Namespace) -> int:
-    return _amend(desk, options, {"event": event}, event.capitalize())
+    return _amend(desk, options, desk.one(f"/alloc/{options.allocation}"), {"event": event}, event.capitalize())
 
 
-def _amend(desk: Desk, options: Namespace, changes: dict[str, object], verb: str) -> int:
-    row = desk.one(f"/alloc/{options.allocation}")
+def _amend(desk: Desk, options: Namespace, row: Row, changes: dict[str, object], verb: str) -> int:
     told = entry("terms", options.reason, changes, allocation=row)
     question = f"{verb} allocation {row['id']} ({row['account']}/{row['resource']})?"
     answer = post(desk, Posting("PATCH", f"/alloc/{row['id']}", {**changes, "comment": options.reason}, [told], question))

@@ -62,8 +62,7 @@ def run(desk: Desk, options: Namespace) -> int:
         "resource": options.resource,
         "allocation": options.alloc,
         "owner_uid": owners_of(desk, options),
-        "since": desk.moment(options.starttime, "--starttime", "now-30days"),
-        "until": desk.moment(options.endtime, "--endtime"),
+        **desk.period("now-30days"),
     }
     rows = usage(desk, query)
     if not rows:

@@ -100,7 +100,7 @@ class Doorkeeper:
         """
         staff = self._house.staff
         if signed_in.uid not in staff.superusers | staff.admins:
-            raise Forbidden("only staff may act as another user", field="as", remedy="leave out X-Fairbank-As")
+            raise Forbidden("only staff may act as another user", field="as", remedy="ask in your own name")
         uid = uid_of(named)
         scopes = signed_in.scopes & FULL
         asker = asker_of(signed_in.uid, staff, self._house.memberships.roles(uid), acting_as=uid, scopes=scopes, until=signed_in.until)

@@ -40,7 +40,11 @@ class Tokens:
         more scopes than they have themselves. One made by means of a token ends with that one at the latest.
         """
         if asker.acting_as is not None:
-            raise Forbidden("tokens are not made while acting as another user", field="as", remedy="a superuser names the owner: uid")
+            raise Forbidden(
+                "tokens are not made while acting as another user",
+                field="as",
+                remedy="ask in your own name; a superuser says whose token it is to be",
+            )
         _demand_write(asker)
         owner = asker.uid if uid is None else ids.uid(uid)
         wanted = _checked_scopes(asker, scopes)

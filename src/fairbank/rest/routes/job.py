@@ -118,7 +118,7 @@ def show_job(request: Asking, job: Number) -> Single[JobRow]:
 
 @writes(post, "/job/{job:int}/refund", responses=AGAIN)
 def refund_job(request: Asking, job: Number, data: JSONBody[NewRefund], key: Key = None) -> Response[Single[Granted]]:
-    """Give back part or all of what a run was charged."""
+    """Give back part or all of what a run was charged. Sent again without an Idempotency-Key, it is one refund more."""
     amount = None if data.amount is None else SuMinutes(data.amount)
     return new(request.house.runs.refund(request.asker, job, amount, ids.reason(data.comment), checked_key(key)), request.house.clock)
 
