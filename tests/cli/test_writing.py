@@ -304,3 +304,14 @@ def test_an_allocation_that_would_end_before_it_starts(changing: Run, words: tup
     assert (said.code, said.out) == (2, "")
     assert "would end before it starts" in said.err
     assert f"  field: {field}\n" in said.err
+
+
+def test_csv_and_json_are_exact(changing: Run) -> None:
+    """A third of an hour has no end in decimals: the figures in SU are for people, those in minutes are the bank's."""
+    told(changing("deposit", CPU, "20m", "--reason", "x"))
+    left = available(changing, CPU)
+    (line,) = changing("balance", "-A", "chem_qmc", "-r", "cpu", "--csv", "-n", "-o", "AVAILABLE,AVAILABLE-MINUTES").out.splitlines()
+    assert line == f"{left // 60}.33,{left}"
+    (entry,) = [row for row in changing("statement", CPU, "--csv").out.splitlines() if row.endswith(f",{left}")]
+    assert ",20," in entry
+    told(changing("withdraw", CPU, "20m", "--reason", "back"))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.report.cells import width
-from fairbank.report.columns import Column, Look, Row, day, duration, left, moment, percent, su, text
+from fairbank.report.columns import Column, Look, Row, day, duration, left, moment, percent, su, text, with_minutes
 from fairbank.report.tables import choose, csv, separated, table
 from fairbank.values.trouble import Malformed
 
@@ -163,6 +163,18 @@ def test_lines_for_a_script_have_always_the_same_columns() -> None:
 def test_lines_for_a_spreadsheet_hold_no_formula() -> None:
     lines = csv(COLUMNS, [row("=cmd()", available=-90, note='say "no", please\n')], LOOK)
     assert lines == ["PROJECT,GRANTED,AVAILABLE,EXPIRES,NOTE", '\'=cmd(),100000,-1.50,2027-07-01,"say ""no"", please\\n"']
+
+
+def test_programs_are_told_each_amount_to_the_minute() -> None:
+    """25 minutes are 0.41666... SU, and three times 0.42 are not 1.25."""
+    lines = csv(with_minutes(COLUMNS), [row(granted=25, available=-25), row(granted=3_564_500)], LOOK._replace(exact=True))
+    assert lines == [
+        "PROJECT,GRANTED,AVAILABLE,EXPIRES,NOTE,GRANTED-MINUTES,AVAILABLE-MINUTES",
+        "chem_qmc,0.42,-0.42,2027-07-01,,25,-25",
+        "chem_qmc,59408.33,1.50,2027-07-01,,3564500,90",
+    ]
+    (only,) = choose(with_minutes(COLUMNS), "available-minutes")
+    assert separated([only], [row()], LOOK._replace(units="k"), heads=False) == ["90"]
 
 
 def test_times_are_shown_in_the_readers_zone() -> None:

@@ -10,7 +10,7 @@ from fairbank.cli.command import Command, Noun
 from fairbank.cli.options import add_accounts, number, printable
 from fairbank.cli.output import Listing, caption, show, shown_columns
 from fairbank.cli.people import user_name
-from fairbank.report.columns import Column, day, left, su, text
+from fairbank.report.columns import Amount, Column, day, left, su, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -39,8 +39,8 @@ USER_COLUMNS = (
     Column("UID", text("uid"), right=True, drop=1),
     Column("USED", su("charged"), right=True),
     Column("HELD", su("held"), right=True),
-    Column("CAP", lambda row, look: "none" if row["cap"] is None else look.su(row["cap"]), right=True),
-    Column("LEFT", lambda row, look: "" if row["left"] is None else look.left(row["left"]), right=True),
+    Column("CAP", Amount(lambda row, look: "none" if row["cap"] is None else look.su(row["cap"])), right=True),
+    Column("LEFT", left("left"), right=True),
 )
 
 

@@ -38,7 +38,7 @@ def add_output(parser: Parser, *, watch: bool = False) -> None:
     form = group.add_mutually_exclusive_group()
     form.add_argument("--json", dest="form", action="store_const", const="json", help="JSON, with a named schema")
     form.add_argument("--yaml", dest="form", action="store_const", const="yaml", help="the same as YAML")
-    form.add_argument("--csv", dest="form", action="store_const", const="csv", help="for a spreadsheet")
+    form.add_argument("--csv", dest="form", action="store_const", const="csv", help="for a spreadsheet; amounts in whole minutes too")
     form.add_argument("-P", "--parsable", dest="form", action="store_const", const="parsable", help="cells apart by |, none at the end")
     group.add_argument("--delimiter", metavar="TEXT", type=printable, default="|", help="instead of | in --parsable")
     _add_table(group)

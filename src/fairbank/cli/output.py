@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.report.cells import folded, plain
-from fairbank.report.columns import UNITS
+from fairbank.report.columns import UNITS, with_minutes
 from fairbank.report.envelope import as_json, as_yaml, envelope
 from fairbank.report.tables import choose, csv, separated, table
 
@@ -40,8 +40,14 @@ class Listing(NamedTuple):
 def shown_columns(desk: Desk, columns: Sequence[Column]) -> bool:
     """Whether `--helpformat` was asked for, and is done."""
     if desk.options.helpformat:
-        desk.say(" ".join(column.head for column in columns))
+        desk.say(" ".join(column.head for column in _there(desk, columns)))
     return bool(desk.options.helpformat)
+
+
+def _there(desk: Desk, columns: Sequence[Column]) -> Sequence[Column]:
+    """The columns that there are in the form asked for: for programs each amount in minutes too."""
+    form = desk.options.form
+    return with_minutes(columns, extra=form == "parsable") if form in ("csv", "parsable") else columns
 
 
 def show(desk: Desk, listing: Listing) -> None:
@@ -55,7 +61,7 @@ def show(desk: Desk, listing: Listing) -> None:
 
 def _show(desk: Desk, listing: Listing) -> None:
     options = desk.options
-    columns = choose(listing.columns, options.format or _usual_format(desk), extras=options.long)
+    columns = choose(_there(desk, listing.columns), options.format or _usual_format(desk), extras=options.long)
     match options.form:
         case "json":
             desk.say(as_json(_document(desk, listing)))

@@ -14,7 +14,7 @@ from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.parser import Shown
 from fairbank.cli.people import uid_of
 from fairbank.cli.refusals import refusals
-from fairbank.report.columns import Column, Row, day, left, moment, su, text
+from fairbank.report.columns import Amount, Column, Row, day, left, moment, su, text
 from fairbank.report.sorting import sort_rows
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ JOBS = (
     Column("JOB-ID", text("job_id"), right=True),
     Column("OWNER", text("user")),
     Column("STATUS", text("status")),
-    Column("AMOUNT", lambda row, look: look.su(row["held"] if row["status"] == "executing" else row["cost"]), right=True),
+    Column("AMOUNT", Amount(lambda row, look: look.su(row["held"] if row["status"] == "executing" else row["cost"])), right=True),
     Column("START", moment("start"), drop=1),
 )
 JOB_DETAIL = (

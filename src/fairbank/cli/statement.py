@@ -11,7 +11,7 @@ from fairbank.cli.options import add_account, add_limit, add_period, number
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.people import user_name
 from fairbank.report.cells import plain
-from fairbank.report.columns import UNITS, Column, Look, Row, instant_of, left, moment, su, text
+from fairbank.report.columns import UNITS, Amount, Column, Look, Row, instant_of, left, moment, su, text
 from fairbank.values.units import WORTH
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ COLUMNS = (
     Column("ENTRY", text("id"), right=True, drop=4),
     Column("KIND", text("kind")),
     Column("JOB/REF", text("job_id"), right=True, drop=1),
-    Column("AMOUNT", _amount, right=True),
+    Column("AMOUNT", Amount(_amount), right=True),
     Column("USED", su("charged"), right=True, drop=1),
     Column("HELD", su("held"), right=True, drop=2),
     Column("AVAILABLE", left("available"), right=True),

@@ -54,6 +54,19 @@ class Look(NamedTuple):
 Show = Callable[[Row, Look], str]
 
 
+class Amount:
+    """Shows an amount of SU, which may be rounded there; programs are told it in whole minutes too."""
+
+    def __init__(self, show: Show) -> None:
+        self._show = show
+
+    def __call__(self, row: Row, look: Look) -> str:
+        return self._show(row, look)
+
+    def in_minutes(self, row: Row, look: Look) -> str:
+        return self._show(row, look._replace(units="m"))
+
+
 class Column(NamedTuple):
     """`drop` says which column goes first where there is too little room: the higher, the earlier; 0 stays.
     Before any goes, those with a `least` width are cut down to it. An `extra` column is shown where there is much room, or when
@@ -87,6 +100,14 @@ class Column(NamedTuple):
         return [self.cell(row, look._replace(decimals=0 if whole else 2)) for row in rows]
 
 
+def with_minutes(columns: Sequence[Column], *, extra: bool = False) -> list[Column]:
+    """The columns, and behind them each amount once more in whole SU-minutes: what the bank counts, never rounded. With `extra` they
+    are there to be asked for."""
+    amounts = [(column, column.show) for column in columns if isinstance(column.show, Amount)]
+    exact = [column._replace(head=f"{column.head}-MINUTES", show=show.in_minutes, extra=extra or column.extra) for column, show in amounts]
+    return [*columns, *exact]
+
+
 def _reaches_100(figure: str) -> bool:
     return len(figure.partition(".")[0].lstrip("-")) >= 3
 
@@ -98,12 +119,12 @@ def text(key: str) -> Show:
 
 def su(key: str) -> Show:
     """The field as an amount, to the nearest hundredth."""
-    return lambda row, look: "" if row.get(key) is None else look.su(int(row[key]))
+    return Amount(lambda row, look: "" if row.get(key) is None else look.su(int(row[key])))
 
 
 def left(key: str) -> Show:
     """The field as an amount that may still be drawn: rounded down."""
-    return lambda row, look: "" if row.get(key) is None else look.left(int(row[key]))
+    return Amount(lambda row, look: "" if row.get(key) is None else look.left(int(row[key])))
 
 
 def percent(key: str) -> Show:

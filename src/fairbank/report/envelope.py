@@ -20,7 +20,8 @@ LEFT = frozenset({"available", "left"})
 def envelope(
     schema: str, as_of: str | None, cluster: str | None, data: Sequence[Row], warnings: Sequence[str], look: Look
 ) -> dict[str, Any]:
-    """What `--json` prints. Each row keeps the bank's own fields; `display` has its amounts as text in `unit`."""
+    """What `--json` prints. Each row keeps the bank's own fields, amounts to the minute; `display` has these as text in `unit`, rounded
+    as in a table."""
     plainly = look._replace(separators=False)
     return {
         "schema": schema,
