@@ -47,7 +47,8 @@ class Works:
     # --- making and running ---
 
     def init(self, directory: str | None, store: str | None) -> list[str]:
-        """Make settings, secret and an empty store in a folder; an older store is brought up to date. Returns the files made."""
+        """Make settings, secret and an empty store in a folder; an older store is migrated. Returns what was done."""
+        import shlex
         from pathlib import Path
         from urllib.parse import quote
 
@@ -66,15 +67,16 @@ class Works:
             if store is not None and store != known.store.url:
                 raise Conflict(f"{settings} names another store: {known.store.url}", field="--store", remedy="name another FOLDER")
             if not migrate(known.store.url, journal=known.store.journal):
-                raise Conflict(f"there is a bank in {folder} already", field="FOLDER", remedy="run it with: fairbank serve")
-            return [known.store.url]
+                remedy = f"run it with: fairbank serve --config {shlex.quote(str(settings))}"
+                raise Conflict(f"there is a bank in {folder} already, and its schema is current", field="FOLDER", remedy=remedy)
+            return [f"migrated {known.store.url}"]
         url = store or f"sqlite:///{quote(str(folder.resolve()))}/books.sqlite"
         text = example(folder.resolve(), url)
         migrate(url)
         read_secret(folder / "secret", create=True)
         settings.touch(mode=0o600)  # a database's URL may hold a password
         settings.write_text(text, encoding="utf-8")
-        return [str(settings), str(folder / "secret"), url]
+        return [f"made {each}" for each in (settings, folder / "secret", url)]
 
     def serve(self, config: str | None, *, port: int | None, ready: Callable[[Sequence[str]], None]) -> int:
         """Serve until told to stop."""
@@ -92,7 +94,7 @@ class Works:
         settings = self._settings(config)
         log_to(sys.stderr, settings.server.log)
         clock = SystemClock()
-        store = _open(settings)
+        store = self._open(config)
         library = os.environ.get("FAIRBANK_LIBMUNGE", LIBRARY)
         munge = Munge(socket=settings.server.munge_socket, library=library) if settings.server.munge else None
         bank = services(
@@ -244,17 +246,27 @@ class Works:
 
     @contextmanager
     def _store(self, config: str | None) -> Iterator[Store]:
-        store = _open(self._settings(config))
+        store = self._open(config)
         try:
             yield store
         finally:
             store.close()
 
+    def _open(self, config: str | None) -> Store:
+        """The books. Those of another schema are told with the very command that migrates them."""
+        from pathlib import Path
+        from shlex import quote
 
-def _open(settings: Settings) -> Store:
-    from fairbank.store.opening import open_store
+        from fairbank.store.opening import open_store
+        from fairbank.store.schema_version import SETTINGS_FOLDER
 
-    return open_store(settings.store.url, journal=settings.store.journal)
+        where = self._settings(config).store
+        try:
+            return open_store(where.url, journal=where.journal)
+        except Conflict as other:
+            folder = quote(str((Path(config) if config else usual_settings()).absolute().parent))
+            other.remedy = other.remedy and other.remedy.replace(SETTINGS_FOLDER, folder)
+            raise
 
 
 def usual_folder() -> Path:

@@ -30,7 +30,7 @@ class PaperHouse:
 
     def init(self, directory: str | None, store: str | None) -> Sequence[str]:
         self._note("init", directory, store)
-        return ["/x/fairbank.toml", "/x/secret"]
+        return ["made /x/fairbank.toml", "made /x/secret"]
 
     def serve(self, config: str | None, *, port: int | None, ready: Callable[[Sequence[str]], None]) -> int:
         self._note("serve", config, port)

@@ -133,9 +133,10 @@ class House(Protocol):
     """All of these raise Trouble. `config` is the settings file; None means the usual one."""
 
     def init(self, directory: str | None, store: str | None) -> Sequence[str]:
-        """Make settings, secret and an empty store in a folder (None: the usual one). Returns the files made.
+        """Make settings, secret and an empty store in a folder (None: the usual one), or migrate the store of the bank that is there.
+        Returns what was done, in sentences.
 
-        Raises Conflict when there is a bank already.
+        Raises Conflict when there is a bank already, and nothing to migrate.
         """
         ...
 

@@ -17,22 +17,30 @@ if TYPE_CHECKING:
 
 def add(parser: Parser) -> None:
     parser.add_argument(
-        "directory", metavar="FOLDER", nargs="?", help="where settings, secret and store go (usual: ~/.local/state/fairbank)"
+        "directory",
+        metavar="FOLDER",
+        nargs="?",
+        help="where settings, secret and store go (usual: ~/.local/state/fairbank); books of an older Fairbank whose "
+        "fairbank.toml is there are migrated: stop the servers and make a backup first",
     )
     parser.add_argument("--store", metavar="URL", help="sqlite:///FILE (usual: in FOLDER) or postgresql://HOST/DATABASE")
 
 
 def run(desk: Desk, options: Namespace) -> int:
-    for path in desk.house.init(options.directory, options.store):
-        desk.say(f"made {plain(path)}")
+    for line in desk.house.init(options.directory, options.store):
+        desk.say(plain(line))
     where = f" --config {quote(f'{options.directory}/fairbank.toml')}" if options.directory else ""
     desk.note(f"Look through the settings, then start the bank with: fairbank serve{where}")
     return 0
 
 
 COMMAND = Command(
-    "make a bank on this host: settings, secret, store",
-    ("fairbank init", "fairbank init /var/lib/fairbank", "fairbank init /etc/fairbank --store postgresql:///fairbank"),
+    "make a bank on this host: settings, secret, store; or migrate the books of an older Fairbank",
+    (
+        "fairbank init                              a bank of one's own",
+        "fairbank init /etc/fairbank                make a bank there, or migrate that which is there",
+        "fairbank init /etc/fairbank --store postgresql:///fairbank",
+    ),
     add,
     run,
     reads=False,

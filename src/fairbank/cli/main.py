@@ -53,7 +53,7 @@ COMMANDS = (
     Entry("transfer", "transfer", "move credit between two allocations", _STAFF),
     Entry("refund", "refund", "give back what a job was charged", _STAFF),
     Entry("undo", "undo", "take back a deposit, withdrawal or transfer", _STAFF),
-    Entry("init", "init", "make a bank: settings, secret, store", _HOST),
+    Entry("init", "init", "make a bank, or migrate one of an older Fairbank", _HOST),
     Entry("serve", "serve", "run the bank", _HOST),
     Entry("audit", "audit", "read the books again and compare every row", _HOST),
     Entry("backup", "backup", "make and check backups", _HOST),

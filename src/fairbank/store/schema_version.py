@@ -7,6 +7,9 @@ from sqlalchemy import Connection, inspect
 from fairbank.store.schema import REVISION
 from fairbank.values.trouble import Conflict, Unknown
 
+SETTINGS_FOLDER = "FOLDER, that of fairbank.toml"
+"""What a remedy says to whoever knows where the settings are."""
+
 
 def schema_version(connection: Connection) -> str | None:
     """The newest migration that the database has seen; None when there are no books in it."""
@@ -41,7 +44,7 @@ def demand_current(connection: Connection) -> None:
         raise Conflict(
             f"the books have schema {version}, this Fairbank needs {REVISION}",
             field="store.url",
-            remedy="stop the servers, make a backup, then: fairbank init",
+            remedy=f"stop the servers, make a backup with the Fairbank that ran them, then: fairbank init {SETTINGS_FOLDER}",
         )
 
 
