@@ -38,3 +38,15 @@ class Cluster(msgspec.Struct, frozen=True):
     def qos_factor(self, qos: str | None) -> Fraction:
         """What the price is multiplied by. A QOS that nobody priced costs the plain price."""
         return self.qos_factors.get(qos, Fraction(1)) if qos else Fraction(1)
+
+
+def known(clusters: Mapping[str, Cluster]) -> str:
+    """The names of the clusters in the settings, for whoever named another."""
+    return f"the settings know: {', '.join(sorted(clusters)) or 'none'}"
+
+
+def named(clusters: Mapping[str, Cluster], name: str, *, otherwise: str = "") -> Cluster:
+    """The cluster of this name. Raises Unknown, listing those there are and what else may be done."""
+    if (found := clusters.get(name)) is None:
+        raise Unknown(f"there is no cluster {name!r}", field="cluster", remedy=f"{known(clusters)}{otherwise}")
+    return found

@@ -9,7 +9,7 @@ import msgspec
 from fairbank.bank.charge import bill
 from fairbank.bank.quote import Quote, quote, remarks
 from fairbank.cluster.job import JobRequest
-from fairbank.cluster.partition import Cluster
+from fairbank.cluster.partition import Cluster, known, named
 from fairbank.service.askers import Asker
 from fairbank.service.directory import Directory
 from fairbank.service.means import means
@@ -26,9 +26,7 @@ class Quotes:
 
     def quote(self, asker: Asker, account: str, request: JobRequest) -> Quote:
         """The price with its lines, and the allocation that would carry it now. Raises Unknown, Malformed."""
-        cluster = self._clusters.get(request.cluster)
-        if cluster is None:
-            raise Unknown(f"there is no cluster {request.cluster!r}", field="cluster", remedy=f"the settings know: {self._known()}")
+        cluster = named(self._clusters, request.cluster)
         project = self._directory.by_account(account)
         if project is None or not (asker.sight.everything or project.id in asker.sight.projects):
             raise Unknown(
@@ -43,7 +41,4 @@ class Quotes:
         """The cluster that is meant when none is named: the only one there is. Raises Malformed when there are others."""
         if len(self._clusters) == 1:
             return next(iter(self._clusters))
-        raise Malformed("which cluster?", field="cluster", remedy=f"name one; the settings know: {self._known()}")
-
-    def _known(self) -> str:
-        return ", ".join(sorted(self._clusters)) or "none"
+        raise Malformed("which cluster?", field="cluster", remedy=f"name one; {known(self._clusters)}")

@@ -15,7 +15,7 @@ from fairbank.bank.refusal import Alternative, Reason, Refusal, refusal_of
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Refund, Release, Unpriced
 from fairbank.cluster.job import Run, checked_run
-from fairbank.cluster.partition import Cluster
+from fairbank.cluster.partition import Cluster, named
 from fairbank.cluster.report import Changed, Ended, Report, Started, fingerprint
 from fairbank.service.askers import Asker
 from fairbank.service.counter import Counter
@@ -186,15 +186,7 @@ class Runs:
             return None
 
     def _cluster(self, report: Report) -> Cluster:
-        found = self._clusters.get(report.run.cluster)
-        if found is None:
-            there = ", ".join(sorted(self._clusters)) or "none"
-            raise Unknown(
-                f"there is no cluster {report.run.cluster!r}",
-                field="cluster",
-                remedy=f"the settings know: {there}; or send resource and billing",
-            )
-        return found
+        return named(self._clusters, report.run.cluster, otherwise="; or send resource and billing")
 
     # --- reading ---
 
