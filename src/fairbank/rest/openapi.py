@@ -19,6 +19,10 @@ from fairbank.rest.bodies import answers, requests
 _ABOUT = """\
 Amounts are SU-minutes, whole numbers. Instants are UTC. Lists come in pages: `limit`, and `after` with the `next` of the page before.
 
+Entries are numbered as they are written, those of one allocation in their order, whichever server writes them. Where several servers
+write, an entry of one allocation may come into sight a moment after one of another that has a higher number: who follows the journal
+page by page follows the statement of each allocation, or reads the last entries again.
+
 Who asks: on the Unix socket the kernel says it. Elsewhere a token, or a MUNGE credential made for this one request.
 Staff may act as another user: `X-Fairbank-As: UID or name`; the journal keeps it.
 
