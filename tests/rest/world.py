@@ -9,7 +9,6 @@ from itertools import count
 from typing import Any
 
 import httpx
-from litestar import Litestar
 from litestar.testing import TestClient
 
 from fairbank.bank.ledger import Done
@@ -22,6 +21,7 @@ from fairbank.cluster.partition import Cluster, Partition
 from fairbank.rest.app import create_app
 from fairbank.rest.front import Front
 from fairbank.rest.house import House, furnish
+from fairbank.rest.lane import Laned
 from fairbank.rest.peers import EXTENSION, Peer
 from fairbank.service.askers import Staff, asker_of
 from fairbank.service.services import services
@@ -61,7 +61,7 @@ class World:
 
     house: House
     clock: StoppedClock
-    app: Litestar
+    app: Laned
     client: TestClient[Any]
     own: dict[str, int] = field(default_factory=dict)
     foreign: dict[str, int] = field(default_factory=dict)
@@ -105,7 +105,7 @@ def a_world(store: Store | None = None, *, empty: bool = True, **more: Any) -> I
     house = furnish(services(store or MemoryStore(), clock=clock, key=b"k" * 32, **settings))
     try:
         app = create_app(house)
-        with TestClient(socket_of_tests(Front(app, house.metrics)), raise_server_exceptions=False) as client:
+        with TestClient(socket_of_tests(Front(app, house.metrics, greet=app.greet)), raise_server_exceptions=False) as client:
             world = World(house, clock, app, client)
             if empty:
                 _people(world)

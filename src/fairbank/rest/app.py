@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any, cast
@@ -23,8 +22,7 @@ from fairbank.rest.openapi import describe, queries_of
 from fairbank.rest.problems import HANDLERS, allowed
 from fairbank.rest.queries import Queries
 from fairbank.rest.routes import activity, alloc, audit, docs, failure, granting, health, job, project, quote, statement, token, usage
-
-THREADS = 8
+from fairbank.rest.workers import THREADS, Workers
 
 ROUTES: tuple[HTTPRouteHandler, ...] = tuple(
     route
@@ -40,8 +38,10 @@ def document() -> dict[str, Any]:
 
 
 def create_app(house: House, *, threads: int = THREADS) -> Laned:
-    """The routes over `house`. At most `threads` requests are worked on at a time; the others wait their turn."""
-    doorkeeper, queries = Doorkeeper(house), Queries(queries_of(document()))
+    """The routes over `house`. At most `threads` requests are worked on at a time, beside sign-ins and reports of runs (`rest.workers`);
+    the others wait their turn."""
+    workers = Workers(threads)
+    doorkeeper, queries = Doorkeeper(house, workers), Queries(queries_of(document()))
 
     async def before(request: Request[Any, Any, Any]) -> Response[None] | None:
         asking = cast("Asking", request)
@@ -51,15 +51,14 @@ def create_app(house: House, *, threads: int = THREADS) -> Laned:
 
     @asynccontextmanager
     async def lifespan(app: Litestar) -> AsyncIterator[None]:
-        loop = asyncio.get_running_loop()
-        app.state.desk = Desk(house.counter, loop)
-        with ThreadPoolExecutor(threads, "fairbank-rest") as workers:
-            loop.set_default_executor(workers)
+        app.state.desk = Desk(house.counter, asyncio.get_running_loop())
+        with workers.at_work():
             yield
 
     return Laned(
         list(ROUTES),
         let_in=doorkeeper,
+        greet=doorkeeper.greet,
         before_request=before,
         exception_handlers=HANDLERS,
         request_class=Asking,
@@ -68,7 +67,7 @@ def create_app(house: House, *, threads: int = THREADS) -> Laned:
         debug=False,  # whatever the environment says: its pages show our insides
         pdb_on_exception=False,
         lifespan=[lifespan],
-        state=State({"house": house, "document": msgspec.json.encode(document())}),
+        state=State({"house": house, "workers": workers, "document": msgspec.json.encode(document())}),
     )
 
 

@@ -14,8 +14,13 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 
 
+_BODILESS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
 def announced(scope: Mapping[str, Any]) -> bool:
-    """Whether a body is to come that anybody would read: one announced as too large is not waited for."""
+    """Whether a body is to come that anybody would read: one announced as too large is not waited for, nor one beside a GET."""
+    if scope["method"] in _BODILESS:
+        return False
     for name, value in scope["headers"]:
         if name == b"content-length":
             return 0 < int(value) <= BODY_MAX

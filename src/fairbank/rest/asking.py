@@ -12,6 +12,7 @@ from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 from fairbank.rest.desk import Desk
 from fairbank.rest.house import House
 from fairbank.rest.reading import read_json
+from fairbank.rest.workers import Workers
 from fairbank.service.askers import Asker
 from fairbank.values.trouble import Malformed
 
@@ -37,6 +38,11 @@ class Asking(Request[Asker, None, State]):
     def desk(self) -> Desk:
         """Where wishes wait to be judged, those of many requests together."""
         return cast("Desk", self.app.state.desk)
+
+    @property
+    def workers(self) -> Workers:
+        """The threads for what blocks."""
+        return cast("Workers", self.app.state.workers)
 
     @property
     def asker(self) -> Asker:

@@ -9,23 +9,30 @@ The default is no: a route without `opt` wants somebody who signed in with the s
 from __future__ import annotations
 
 import pwd
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, MutableMapping
+from typing import Any, NamedTuple, cast
 
 from litestar.concurrency import sync_to_thread
 
 from fairbank.bank.project import Role
 from fairbank.bank.wish import Asked, Note
 from fairbank.rest import credentials
-from fairbank.rest.asking import Asking
+from fairbank.rest.asking import SENT, Asking
 from fairbank.rest.authorization import BEARER, authorization, read_munge, read_token, scheme_of
 from fairbank.rest.house import House
+from fairbank.rest.munge import Decoded
 from fairbank.rest.peers import peer_of
+from fairbank.rest.workers import Workers
 from fairbank.service.askers import FULL, Asker, asker_of
 from fairbank.service.tokens import AGENT
 from fairbank.values import ids
 from fairbank.values.time import Instant
 from fairbank.values.trouble import Forbidden, Malformed, Unauthenticated, Unknown
+
+Scope = MutableMapping[str, Any]
+
+_GREETED = "fairbank.greeted"
+"""Where the scope has what the head of a request told of who asks."""
 
 _NO_ROLES: Mapping[int, Role] = {}
 _HOW = "use the bank's Unix socket, sign with MUNGE, or send Authorization: Bearer fbk_..."
@@ -39,14 +46,30 @@ class SignedIn(NamedTuple):
     until: Instant | None = None
 
 
+class Opened(NamedTuple):
+    """A MUNGE credential that is good for the head of a request; whether it is for the body too is yet to be seen."""
+
+    decoded: Decoded
+    head: credentials.Asked
+
+
 class Doorkeeper:
     """Stands before every route: puts the asker into the request, or raises Unauthenticated or Forbidden.
 
     Not one of the framework's guards: it copies the whole handler for each guard of each request.
     """
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, house: House, workers: Workers) -> None:
+        self._house, self._workers = house, workers
+
+    async def greet(self, scope: Scope) -> None:
+        """Find out who asks as far as the head of a request tells, so that no body is read for whoever is nobody.
+
+        Raises Unauthenticated, Malformed, Unreachable.
+        """
+        header = authorization(scope["headers"])
+        munge = header is not None and scheme_of(header) == credentials.MUNGE
+        scope[_GREETED] = await (self._opened(scope, read_munge(header or "")) if munge else self._by_socket_or_token(scope, header))
 
     async def __call__(self, request: Asking) -> None:
         opt = request.route_handler.opt
@@ -55,35 +78,51 @@ class Doorkeeper:
         signed_in = await self._signed_in(request)
         scope = opt.get("scope", "read" if request.method == "GET" else "write")
         demand_scope(signed_in.scopes, scope)
-        named = one_header(request, b"x-fairbank-as")
+        named = one_header(cast("Scope", request.scope), b"x-fairbank-as")
         if named is None:
             request.scope["user"] = await self._asker(signed_in, scope)
         else:
             request.scope["user"] = await sync_to_thread(self._acting, signed_in, named, request.method, request.scope["path"])
 
     async def _signed_in(self, request: Asking) -> SignedIn:
-        header = authorization(request.scope["headers"])
+        scope = cast("Scope", request.scope)
+        found = scope.get(_GREETED)
+        if isinstance(found, SignedIn):
+            return found
+        if isinstance(found, Opened):
+            asked = found.head._replace(body_sha256=credentials.body_hash(await request.body()))
+            return SignedIn((await self._workers.munge.run(self._munge().settle, found.decoded, asked)).uid)
+        header = authorization(scope["headers"])
+        if header is None or scheme_of(header) == BEARER:
+            return await self._by_socket_or_token(scope, header)
+        asked = self._asked(scope, await request.body())
+        return SignedIn((await self._workers.munge.run(self._munge().admit, read_munge(header), asked)).uid)
+
+    async def _by_socket_or_token(self, scope: Scope, header: str | None) -> SignedIn:
         if header is None:
-            peer = peer_of(request.scope)
+            peer = peer_of(scope)
             if peer is None:
                 raise Unauthenticated("nobody signed in", remedy=_HOW)
             return SignedIn(peer.uid)
-        if scheme_of(header) == BEARER:
-            return await sync_to_thread(self._by_token, read_token(header))
-        return SignedIn(await self._by_munge(request, read_munge(header)))
+        return await self._workers.tokens.run(self._by_token, read_token(header))
 
     def _by_token(self, secret: str) -> SignedIn:
         token = self._house.tokens.find(secret)
         return SignedIn(token.uid, frozenset(token.scopes), token.expires)
 
-    async def _by_munge(self, request: Asking, credential: bytes) -> int:
-        door = self._house.munge
-        if door is None:
+    def _munge(self) -> credentials.MungeDoor:
+        if self._house.munge is None:
             raise Unauthenticated("this server does not take MUNGE credentials", remedy="use its Unix socket or a token")
-        target = credentials.target_of(request.scope["raw_path"], request.scope["query_string"])
-        named, key = one_header(request, b"x-fairbank-as"), one_header(request, b"idempotency-key")
-        asked = credentials.Asked.of(request.sent_method, target, await request.body(), self._house.name, acting_as=named, key=key)
-        return (await sync_to_thread(door.admit, credential, asked)).uid
+        return self._house.munge
+
+    def _asked(self, scope: Scope, body: bytes) -> credentials.Asked:
+        target = credentials.target_of(scope["raw_path"], scope["query_string"])
+        named, key = one_header(scope, b"x-fairbank-as"), one_header(scope, b"idempotency-key")
+        return credentials.Asked.of(scope.get(SENT, scope["method"]), target, body, self._house.name, acting_as=named, key=key)
+
+    async def _opened(self, scope: Scope, credential: bytes) -> Opened:
+        door, head = self._munge(), self._asked(scope, b"")
+        return Opened(await self._workers.munge.run(door.open, credential, head), head)
 
     async def _asker(self, signed_in: SignedIn, scope: str) -> Asker:
         """Without a look at the books for those whose roles do not matter: superusers, and whoever reports runs."""
@@ -120,9 +159,9 @@ def demand_scope(scopes: frozenset[str], scope: str) -> None:
     raise Forbidden(f"this token lacks the scope {needed}", field="scopes", remedy="use another token, or sign in as yourself")
 
 
-def one_header(request: Asking, name: bytes) -> str | None:
+def one_header(scope: Scope, name: bytes) -> str | None:
     """The value of a header that may be there once. Raises Malformed."""
-    found = [value for each, value in request.scope["headers"] if each == name]
+    found = [value for each, value in scope["headers"] if each == name]
     if len(found) > 1:
         raise Malformed(f"the request has two {name.decode()} headers", field=name.decode(), remedy="send one")
     return found[0].decode("latin-1") if found else None

@@ -45,7 +45,12 @@ class Asked(NamedTuple):
 
         `acting_as` and `key` are the two headers that change what a request does: X-Fairbank-As and Idempotency-Key.
         """
-        return cls(method, target, hashlib.sha256(body).hexdigest(), audience, acting_as or "", key or "")
+        return cls(method, target, body_hash(body), audience, acting_as or "", key or "")
+
+
+def body_hash(body: bytes) -> str:
+    """As the statement has it."""
+    return hashlib.sha256(body).hexdigest()
 
 
 def target_of(raw_path: bytes, query: bytes) -> str:
@@ -65,6 +70,8 @@ _LINES = (
     ("idempotency key", r"[\x21-\x7e]*", 128),
     ("nonce", "[0-9a-f]{32}", 32),
 )
+
+_BODY = 3
 
 
 def new_nonce() -> str:
@@ -126,13 +133,32 @@ class MungeDoor:
 
     def admit(self, credential: bytes, asked: Asked) -> Decoded:
         """Who asks (`uid`, `gid`). Raises Unauthenticated, Unreachable when munged is silent, Malformed for an unsignable request."""
+        return self.settle(self._munge.decode(credential), asked)
+
+    def open(self, credential: bytes, head: Asked) -> Decoded:
+        """Open a credential before the body is there: everything but the body must be as it says. Raises what `admit` raises."""
         decoded = self._munge.decode(credential)
-        nonce = check(decoded, asked, self._clock.now(), ttl_seconds=self._ttl_seconds, skew_seconds=self._skew_seconds)
+        self._nonce(decoded, head._replace(body_sha256=_body_in(decoded)))
+        return decoded
+
+    def settle(self, decoded: Decoded, asked: Asked) -> Decoded:
+        """The last word on an opened credential, once the whole request is there: it is spent. Raises Unauthenticated, Malformed."""
+        nonce = self._nonce(decoded, asked)
         # Twice as long as this server needs: the next one's clock may be behind.
         expires_at = Instant(decoded.encoded_at + 2 * (self._ttl_seconds + self._skew_seconds))
         if not self._nonces.spend(nonce, decoded.uid, expires_at):
             raise Unauthenticated("this credential was used before", remedy=SIGN_ANEW)
         return decoded
+
+    def _nonce(self, decoded: Decoded, asked: Asked) -> str:
+        return check(decoded, asked, self._clock.now(), ttl_seconds=self._ttl_seconds, skew_seconds=self._skew_seconds)
+
+
+def _body_in(decoded: Decoded) -> str:
+    """The body's hash as a statement has it; nobody's where it is no statement."""
+    grammar = _LINES[_BODY][1]
+    said = decoded.payload.decode("latin-1").split("\n")
+    return said[_BODY] if len(said) == len(_LINES) and re.fullmatch(grammar, said[_BODY]) else "0" * 64
 
 
 def sign(munge: Munge, asked: Asked) -> str:

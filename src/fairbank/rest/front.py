@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Any
 
 import msgspec
@@ -14,12 +14,15 @@ from fairbank.rest.arriving import Arrival, Message, Receive, announced, whose
 from fairbank.rest.asking import SENT
 from fairbank.rest.bodies.answers import Problem
 from fairbank.rest.metrics import Metrics
-from fairbank.rest.problems import PROBLEM_JSON
+from fairbank.rest.peers import peer_of
+from fairbank.rest.problems import PROBLEM_JSON, headers_of, problem_of_trouble
 from fairbank.rest.shares import Shares
+from fairbank.values.trouble import Trouble
 
 Scope = Message
 Send = Callable[[Message], Awaitable[None]]
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
+Greeting = Callable[[Scope], Awaitable[None]]
 
 CROWD_MAX = 1_000
 BODIES_MAX = 256 * 1024 * 1024  # bytes of all bodies together, from the first byte until the answer
@@ -37,6 +40,7 @@ _UNLESS_SAID = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"cache-control", b"no-store"),
 )
+_NO_HEADERS: Mapping[str, str] = {}
 _FULL = Problem(
     type="/problem/busy",
     title="busy",
@@ -59,8 +63,17 @@ _BROKEN = Problem(
 class Front:
     """An ASGI application around another one."""
 
-    def __init__(self, app: Asgi, metrics: Metrics, *, crowd_max: int = CROWD_MAX, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        self._app, self._metrics = app, metrics
+    def __init__(
+        self,
+        app: Asgi,
+        metrics: Metrics,
+        *,
+        greet: Greeting | None = None,
+        crowd_max: int = CROWD_MAX,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
+        """`greet` looks at the head of a request whose body is still to be read. It raises Trouble where nobody asks: then no body is."""
+        self._app, self._metrics, self._greet = app, metrics, greet
         self._patience_seconds = patience_seconds
         self._crowd, self._bodies = Shares(crowd_max), Shares(BODIES_MAX)
         metrics.in_progress.set_function(lambda: self._crowd.taken)
@@ -83,6 +96,8 @@ class Front:
     async def _once_whole(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         """A body takes as long as its sender likes, within the protocol's bounds: nobody's place is taken meanwhile."""
         who = whose(scope)
+        if not await self._greeted(scope, answer, who):
+            return
         arrival = Arrival(receive, self._bodies, who)
         try:
             if await arrival.whole():
@@ -91,6 +106,24 @@ class Front:
                 await answer.problem(_FULL, retry_after_seconds=1)
         finally:
             arrival.forget()
+
+    async def _greeted(self, scope: Scope, answer: _Answer, who: Hashable) -> bool:
+        """Whether it is somebody whose body is to be read; else they are told, and the rest of what they send is not read."""
+        if self._greet is None or _is_sure(scope):
+            return True
+        if not self._crowd.take(who):
+            await answer.problem(_FULL, retry_after_seconds=1)
+            return False
+        try:
+            async with asyncio.timeout(self._patience_seconds):
+                await self._greet(scope)
+        except TimeoutError:
+            await answer.problem(_LATE, retry_after_seconds=5)
+        except Trouble as trouble:
+            await answer.problem(problem_of_trouble(trouble), headers={**headers_of(trouble), "Connection": "close"})
+        finally:
+            self._crowd.give_back(who)
+        return not answer.status
 
     async def _in_turn(self, scope: Scope, receive: Receive, answer: _Answer, who: Hashable) -> None:
         if scope["path"] == _ALIVE:  # costs nothing, and whoever watches the server must not take it for dead
@@ -126,6 +159,11 @@ class Front:
             _log.log(level, "request", extra={"facts": facts})
 
 
+def _is_sure(scope: Scope) -> bool:
+    """Whether the kernel's word is all that there is to who asks, as with the agents' reports."""
+    return peer_of(scope) is not None and all(name != b"authorization" for name, _ in scope["headers"])
+
+
 _ALIVE = "/health"
 _QUIET = frozenset({"/job", "/job/bulk", _ALIVE})
 _WRONG = 400
@@ -149,13 +187,14 @@ class _Answer:
             message = {**message, "body": b""}
         await self._send(message)
 
-    async def problem(self, problem: Problem, *, retry_after_seconds: int | None = None) -> None:
+    async def problem(self, problem: Problem, *, retry_after_seconds: int | None = None, headers: Mapping[str, str] = _NO_HEADERS) -> None:
         """Say so, if nothing was said yet."""
         if self.status:
             return
         body = msgspec.json.encode(problem)
-        headers = [(b"content-type", PROBLEM_JSON.encode()), (b"content-length", b"%d" % len(body))]
+        told = [(b"content-type", PROBLEM_JSON.encode()), (b"content-length", b"%d" % len(body))]
+        told += [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         if retry_after_seconds is not None:
-            headers.append((b"retry-after", b"%d" % retry_after_seconds))
-        await self({"type": "http.response.start", "status": problem.status, "headers": headers})
+            told.append((b"retry-after", b"%d" % retry_after_seconds))
+        await self({"type": "http.response.start", "status": problem.status, "headers": told})
         await self({"type": "http.response.body", "body": body})

@@ -24,14 +24,16 @@ _JSON = "application/json"
 _HOST = re.compile(rb"[A-Za-z0-9._:\[\]-]+")
 
 Letting = Callable[[Asking], Awaitable[None]]
+Greeting = Callable[[Any], Awaitable[None]]
 
 
 class Laned(Litestar):
-    """The framework's application with a lane. `let_in` stands before every route of it: it raises, or puts the asker into the request."""
+    """The framework's application with a lane. `let_in` stands before every route of it: it raises, or puts the asker into the request.
+    `greet` is what a front may do earlier: it raises for a request whose head tells that nobody asks."""
 
-    def __init__(self, routes: list[HTTPRouteHandler], *, let_in: Letting, **more: Any) -> None:
+    def __init__(self, routes: list[HTTPRouteHandler], *, let_in: Letting, greet: Greeting, **more: Any) -> None:
         super().__init__(routes, **more)
-        self._let_in = let_in
+        self._let_in, self.greet = let_in, greet
         self._lane: Mapping[tuple[str, str], HTTPRouteHandler] = {
             (method, route.path): handler
             for route in self.routes

@@ -132,15 +132,20 @@ def _remedy(said: str) -> str:
 # Exceptions become answers.
 
 
-def _on_trouble(_: Request[Any, Any, Any], trouble: Trouble) -> Response[Problem]:
+def headers_of(trouble: Trouble) -> dict[str, str]:
+    """What the answer says beside the problem: how to sign in, when to come back."""
     headers: dict[str, str] = {}
     if isinstance(trouble, Unauthenticated):
         headers["WWW-Authenticate"] = CHALLENGE
     if trouble.http == HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = str(trouble.retry_after_seconds if isinstance(trouble, Busy) else 5)
+    return headers
+
+
+def _on_trouble(_: Request[Any, Any, Any], trouble: Trouble) -> Response[Problem]:
     if trouble.http >= HTTPStatus.INTERNAL_SERVER_ERROR:
         _log.warning("%s: %s", trouble.title, trouble.message)
-    return response_of(problem_of_trouble(trouble), headers)
+    return response_of(problem_of_trouble(trouble), headers_of(trouble))
 
 
 def _on_refusal(_: Request[Any, Any, Any], no: SaidNo) -> Response[Problem]:

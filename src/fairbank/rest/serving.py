@@ -37,7 +37,8 @@ def serve(
     try:
         listeners = _listen(unix, host, port)
         _calm_collector()
-        config = serving(cast("Any", Front(create_app(house), house.metrics)), connections_max=_connections_max())
+        app = create_app(house)
+        config = serving(cast("Any", Front(app, house.metrics, greet=app.greet)), connections_max=_connections_max())
         uvloop.run(_Server(config, unix, ready).serve(listeners))
     finally:
         house.close()

@@ -38,7 +38,7 @@ class PostgresStore(SqlStore):
     begin_writing = "BEGIN"
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-    def __init__(self, url: URL, *, readers: int = 8, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, url: URL, *, readers: int = 12, patience_seconds: float = PATIENCE_SECONDS) -> None:
         # Nothing hangs for ever: not on a lock, not in a statement, not because a server of ours stopped in the middle. Who reads
         # whole tables has no limit for statements (SqlReader), and whoever only reads may stop in the middle: nobody waits for them.
         patience, more = (f"{round(patience_seconds * 1000 * times)}ms" for times in (1, 2))

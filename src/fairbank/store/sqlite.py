@@ -38,7 +38,7 @@ class SqliteStore(SqlStore):
     begin_writing = "BEGIN IMMEDIATE"
     begin_reading = "BEGIN"
 
-    def __init__(self, path: Path, *, journal: str = "wal", readers: int = 8, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, path: Path, *, journal: str = "wal", readers: int = 12, patience_seconds: float = PATIENCE_SECONDS) -> None:
         super().__init__(
             writing_engine(path, journal, patience_seconds),
             _pool(lambda: _read_only(path, patience_seconds), readers, patience_seconds),

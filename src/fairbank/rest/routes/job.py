@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Literal
 
 import msgspec
@@ -11,7 +12,7 @@ from litestar.params import JSONBody, QueryParameter
 
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.query import RunQuery
-from fairbank.bank.refusal import Refusal
+from fairbank.bank.refusal import Alternative, Refusal
 from fairbank.bank.run import RunState
 from fairbank.bank.wish import Asked
 from fairbank.cluster.report import Report
@@ -32,6 +33,8 @@ from fairbank.values.units import SuMinutes
 
 InState = Annotated[Literal["held", "charged", "released", "lapsed"] | None, QueryParameter(name="state")]
 
+ADVICE_SECONDS = 2.0
+
 # --- reports ---
 
 
@@ -46,15 +49,14 @@ async def report_run(request: Asking, data: JSONBody[AnyReport]) -> Response[Sin
         raise prepared
     outcome = (await request.desk.ask([prepared]))[0]
     if isinstance(outcome, Refusal):
-        alternatives = await sync_to_thread(request.house.runs.alternatives, outcome)
-        raise SaidNo(outcome, alternatives)
+        raise SaidNo(outcome, await _alternatives(request, outcome))
     return new(outcome, request.house.clock)
 
 
 @writes(post, "/job/bulk", opt={"scope": "report", "lane": True}, status_code=200, sync_to_thread=None)
 async def report_runs(request: Asking, data: JSONBody[Reports]) -> Listing[ReportAnswer]:
     """Many reports, judged in order in one transaction; an answer for each, in their order."""
-    prepared = await sync_to_thread(_prepare, request, data)
+    prepared = await request.workers.reports.run(_prepare, request, data)
     outcomes = iter(await request.desk.ask([each for each in prepared if isinstance(each, Asked)]))
     rows = [_answer(next(outcomes) if isinstance(each, Asked) else each) for each in prepared]
     return listing("report", request.house.clock, rows)
@@ -65,7 +67,16 @@ async def _prepared(request: Asking, reports: list[Report]) -> list[Asked | Trou
     runs = request.house.runs
     if runs.knows(reports):
         return runs.wishes(request.asker, reports)
-    return await sync_to_thread(runs.prepare, request.asker, reports)
+    return await request.workers.reports.run(runs.prepare, request.asker, reports)
+
+
+async def _alternatives(request: Asking, no: Refusal) -> tuple[Alternative, ...]:
+    """Who else could pay; nobody, where it takes too long to find out: the no itself is not to wait for the books or for LDAP."""
+    try:
+        async with asyncio.timeout(ADVICE_SECONDS):
+            return await sync_to_thread(request.house.runs.alternatives, no)
+    except TimeoutError:
+        return ()
 
 
 def _read(raw: msgspec.Raw) -> Report | Trouble:
