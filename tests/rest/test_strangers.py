@@ -14,8 +14,12 @@ from typing import Any, cast
 
 import pytest
 
+from fairbank.rest.arriving import whose
+from fairbank.rest.asking import BODY_MAX
 from fairbank.rest.credentials import Asked, sign
-from fairbank.rest.munge import Munge
+from fairbank.rest.front import BODIES_MAX, CROWD_MAX, PATIENCE_SECONDS
+from fairbank.rest.munge import CREDENTIAL_MAX, Munge
+from fairbank.rest.protocol import PER_PEER_MAX
 from fairbank.rest.routes import job
 from fairbank.rest.workers import THREADS
 from fairbank.store.contract import Reader
@@ -116,6 +120,26 @@ def test_a_good_credential_is_good_once_for_a_body_that_takes_its_time(server: S
         knocking.wire.sendall(BODY[10:])
         statuses.append(knocking.answer()[0])
     assert statuses == [200, 401]
+
+
+def test_what_a_proxy_says_of_its_clients_changes_nothing(server: Served) -> None:
+    forged = {"X-Forwarded-For": "192.0.2.1", "Forwarded": "for=192.0.2.1", "X-Real-Ip": "192.0.2.1", "X-Remote-User": "root"}
+    assert server.tcp.get("/whoami", headers=forged).status_code == 401
+    scope = {"client": ("127.0.0.1", 5), "headers": [(name.lower().encode(), value.encode()) for name, value in forged.items()]}
+    assert whose(scope) == "127.0.0.1"
+
+
+def test_the_page_about_proxies_has_the_figures_that_hold(checkout: Path) -> None:
+    page = (checkout / "docs/howto/run-behind-a-proxy.md").read_text()
+    for figure in (
+        f"{PER_PEER_MAX} connections",
+        f"{CROWD_MAX // 2} requests at a time",
+        f"{BODIES_MAX // 2 // 1024**2} MiB of bodies",
+        f"client_max_body_size {BODY_MAX // 1024**2}m",
+        f"after {PATIENCE_SECONDS:.0f} s",
+        f"{CREDENTIAL_MAX // 1024} KiB",
+    ):
+        assert figure in page
 
 
 # --- what is slow ---
