@@ -1,14 +1,12 @@
-"""`fairbank completion`: what bash, zsh or fish need to complete commands, verbs and options."""
+"""`fairbank completion`: what bash, zsh or fish need to complete commands, verbs, options, and the names that the bank knows."""
 
 from __future__ import annotations
 
-from argparse import SUPPRESS
-from importlib import import_module
-from importlib.util import find_spec
+from functools import partial
 from typing import TYPE_CHECKING
 
+from fairbank.cli import names
 from fairbank.cli.command import Command, Noun
-from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -16,82 +14,59 @@ if TYPE_CHECKING:
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
 
-SHELLS = ("bash", "zsh", "fish")
+
+def _no_options(parser: Parser) -> None:
+    return None
 
 
-def add(parser: Parser) -> None:
-    parser.add_argument("shell", choices=SHELLS, help="which shell")
+def _script(shell: str, desk: Desk, options: Namespace) -> int:
+    from fairbank.cli.completion_scripts import bash, fish
+    from fairbank.cli.completion_words import all_places
 
-
-def run(desk: Desk, options: Namespace) -> int:
-    made = fish(all_words()) if options.shell == "fish" else bash(all_words())
-    desk.say(made.rstrip("\n"))
+    desk.say((fish if shell == "fish" else bash)(all_places()).rstrip("\n"))
     return 0
 
 
-def all_words() -> dict[str, list[str]]:
-    """After each word of a command line, what may come next: `` is the beginning, `alloc` its verbs, `alloc list` its options."""
-    from fairbank.cli.main import COMMANDS
-
-    words = {"": [entry.name for entry in COMMANDS]}
-    for entry in COMMANDS:
-        if find_spec(f"fairbank.cli.{entry.module}") is None:
-            continue
-        found: Command | Noun = import_module(f"fairbank.cli.{entry.module}").COMMAND
-        if isinstance(found, Noun):
-            words[entry.name] = list(found.verbs)
-            words |= {f"{entry.name} {verb}": _options(command) for verb, command in found.verbs.items()}
-        else:
-            words[entry.name] = _options(found)
-    return words
+def _shell(shell: str, about: str, examples: tuple[str, str, str]) -> Command:
+    return Command(about, examples, _no_options, partial(_script, shell), reads=False, asks=False)
 
 
-def _options(command: Command) -> list[str]:
-    there = command.parser("")._option_string_actions.items()
-    return [plain(word) for word, action in there if word.startswith("--") and action.help is not SUPPRESS]
-
-
-def bash(words: dict[str, list[str]]) -> str:
-    cases = "\n".join(f'    "{before}") echo "{" ".join(after)}" ;;' for before, after in words.items())
-    return f"""\
-# bash: fairbank completion bash > ~/.local/share/bash-completion/completions/fairbank
-# zsh:  autoload -U +X bashcompinit && bashcompinit; eval "$(fairbank completion zsh)"
-_fairbank_words() {{
-  case "$1" in
-{cases}
-  esac
-}}
-_fairbank() {{
-  local words=""
-  if ((COMP_CWORD == 1)); then
-    words="$(_fairbank_words "")"
-  else
-    ((COMP_CWORD > 2)) && words="$(_fairbank_words "${{COMP_WORDS[1]}} ${{COMP_WORDS[2]}}")"
-    [[ -z $words ]] && words="$(_fairbank_words "${{COMP_WORDS[1]}}")"
-  fi
-  COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
-}}
-complete -o default -F _fairbank fairbank
-"""
-
-
-def fish(words: dict[str, list[str]]) -> str:
-    lines = ["# fairbank completion fish > ~/.config/fish/completions/fairbank.fish", "complete -c fairbank -f"]
-    for before, after in words.items():
-        seen = [f"__fish_seen_subcommand_from {word}" for word in before.split()] or ["__fish_use_subcommand"]
-        lines.append(f"complete -c fairbank -n '{'; and '.join(seen)}' -a '{' '.join(after)}'")
-    return "\n".join(lines) + "\n"
-
-
-COMMAND = Command(
-    "what bash, zsh or fish need to complete commands, verbs and options",
-    (
-        'eval "$(fairbank completion bash)"',
-        "fairbank completion fish > ~/.config/fish/completions/fairbank.fish",
-        "fairbank completion zsh",
-    ),
-    add,
-    run,
-    reads=False,
-    asks=False,
+COMMAND = Noun(
+    "completion of commands, options and names for bash, zsh or fish",
+    {
+        "bash": _shell(
+            "bash",
+            "the completion for bash",
+            (
+                'eval "$(fairbank completion bash)"',
+                "fairbank completion bash > ~/.local/share/bash-completion/completions/fairbank",
+                "fairbank completion bash > /usr/share/bash-completion/completions/fairbank",
+            ),
+        ),
+        "zsh": _shell(
+            "zsh",
+            "the completion for zsh",
+            (
+                'autoload -U +X bashcompinit && bashcompinit; eval "$(fairbank completion zsh)"',
+                "fairbank completion zsh > ~/.fairbank.zsh",
+                "source ~/.fairbank.zsh",
+            ),
+        ),
+        "fish": _shell(
+            "fish",
+            "the completion for fish",
+            (
+                "fairbank completion fish | source",
+                "fairbank completion fish > ~/.config/fish/completions/fairbank.fish",
+                "fairbank completion fish > /usr/share/fish/vendor_completions.d/fairbank.fish",
+            ),
+        ),
+        "names": Command(
+            "names that the bank knows, a line each; nothing when it does not answer at once",
+            ("fairbank completion names projects", "fairbank completion names allocations --about", "fairbank completion names users"),
+            names.add,
+            names.run,
+            reads=False,
+        ),
+    },
 )

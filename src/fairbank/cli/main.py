@@ -45,7 +45,7 @@ COMMANDS = (
     Entry("whoami", "whoami", "who the bank takes you for", _EVERYBODY),
     Entry("token", "token", "tokens for signing in over the network", _EVERYBODY),
     Entry("status", "status", "whether the bank answers", _EVERYBODY),
-    Entry("completion", "completion", "completion for bash, zsh or fish", _EVERYBODY),
+    Entry("completion", "completion", "completion of words and names in your shell", _EVERYBODY),
     Entry("project", "project", "projects and their members", _STAFF),
     Entry("alloc", "alloc", "allocations: make, change, freeze, cap", _STAFF),
     Entry("deposit", "deposit", "put credit into an allocation", _STAFF),

@@ -29,6 +29,7 @@ ENVIRONMENT = {
     "FAIRBANK_DEBUG": "1: a bug is told with its trace",
     "SBATCH_ACCOUNT, SLURM_ACCOUNT": "who pays, for fairbank quote, before account above",
     "SLURM_CLUSTER_NAME": "where, for fairbank quote, before cluster above",
+    "XDG_CACHE_HOME": "where names for completion are kept for some minutes, under fairbank/ (usual: ~/.cache)",
     "PAGER": "what long tables are shown with on a terminal (usual: less; empty or cat: nothing)",
     "TERM": "dumb: no pages",
     "NO_COLOR": "anything: no colours",

@@ -51,7 +51,7 @@ _TAGS = {
     "failure": ("Jobs that the bank refused", ("failure",)),
     "activity": ("What moved units, in HADM's words", ("activity", "credit", "predebit", "debit")),
     "usage": ("Who used what, when and where", ("usage",)),
-    "quote": ("Prices before a job is submitted", ("quote",)),
+    "quote": ("Prices before a job is submitted, and where it could run", ("quote", "partition")),
     "token": ("Secrets for programs", ("token",)),
     "audit": ("How far the books are", ("audit",)),
     "server": ("The server itself, and who signed in", ("health", "whoami", "metrics", "openapi.json", "docs")),

@@ -8,7 +8,7 @@ from fairbank.rest.bodies.answers.audit import AuditAnswer, AuditCard, Head
 from fairbank.rest.bodies.answers.envelope import Granted, Listing, Problem, Refused, Single
 from fairbank.rest.bodies.answers.job import FailureRow, JobRow, ReportAnswer, Status
 from fairbank.rest.bodies.answers.project import MemberRow, ProjectCard, ProjectRow
-from fairbank.rest.bodies.answers.quote import QuoteCard, QuoteLine
+from fairbank.rest.bodies.answers.quote import PartitionRow, QuoteCard, QuoteLine
 from fairbank.rest.bodies.answers.server import Health, Myself, RoleIn, RoleWord
 from fairbank.rest.bodies.answers.statement import EntryRow, StatementAnswer, StatementPage, Sums
 from fairbank.rest.bodies.answers.token import TokenCard, TokenRow
@@ -32,6 +32,7 @@ __all__ = [
     "Listing",
     "MemberRow",
     "Myself",
+    "PartitionRow",
     "PredebitRow",
     "Problem",
     "ProjectCard",

@@ -1,4 +1,4 @@
-"""Prices."""
+"""Prices, and where jobs run."""
 
 from __future__ import annotations
 
@@ -33,3 +33,11 @@ class QuoteCard(Struct, frozen=True, kw_only=True):
     fits: bool
     longest_seconds: int
     notes: list[str]
+
+
+class PartitionRow(Struct, frozen=True, kw_only=True):
+    """A partition whose jobs the bank pays for, and what it bills."""
+
+    cluster: str
+    partition: str
+    resource: str
