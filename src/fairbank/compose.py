@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fairbank.bank.audit import Head
+    from fairbank.bank.explaining import Explained
     from fairbank.service.audit import Progress, Verdict
     from fairbank.service.doctor import Check
     from fairbank.service.replay import Progress as ReplayProgress
@@ -43,6 +44,12 @@ def sproject() -> int:
 
 class Works:
     """What the commands on the bank's own host are made of (cli.house.House)."""
+
+    def reasons(self) -> list[Explained]:
+        """Every reason why the bank says no."""
+        from fairbank.bank.explaining import explained
+
+        return explained()
 
     # --- making and running ---
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from fairbank.bank.audit import Finding, Head
+from fairbank.bank.explaining import Explained, explained
 from fairbank.service.audit import Verdict
 from fairbank.service.doctor import Check
 from fairbank.values.trouble import Trouble
@@ -27,6 +28,9 @@ class PaperHouse:
         self.asked.append(what)
         if self.trouble is not None:
             raise self.trouble
+
+    def reasons(self) -> Sequence[Explained]:
+        return explained()
 
     def init(self, directory: str | None, store: str | None) -> Sequence[str]:
         self._note("init", directory, store)

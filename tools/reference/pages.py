@@ -11,8 +11,8 @@ from typing import Any, get_args, get_origin
 import msgspec
 
 from fairbank.bank import allocation, run
+from fairbank.bank.explaining import explained
 from fairbank.bank.policy import Policy
-from fairbank.bank.refusal import Reason, Refusal
 from fairbank.cli import main as front
 from fairbank.cli import settings as client
 from fairbank.cli.command import Noun
@@ -163,9 +163,11 @@ def refusals_page() -> str:
     """Every way the bank says no."""
     lines = ["# Refusals", "", "The bank's no is an answer, not an error. Jobs find theirs again with `fairbank jobs --refused`.", ""]
     lines += ["| Reason | Meaning | HTTP status | Exit code |", "| --- | --- | --- | --- |"]
-    for reason in Reason:
-        no = Refusal(reason=reason)
-        lines.append(f"| {reason.name} | {reason.value} | {no.http} | {no.exit} |")
+    reasons = explained()
+    lines += [f"| [{no.name}](#{no.name.lower()}) | {no.meaning} | {no.http} | {no.exit} |" for no in reasons]
+    lines += ["", "`fairbank help reasons` shows the following in a terminal, `fairbank help REASON` one alone."]
+    for no in reasons:
+        lines += ["", f"## {no.name}", "", f"{no.meaning[0].upper()}{no.meaning[1:]}. {no.why}", "", f"What to do: {no.remedy}"]
     return "\n".join(lines) + "\n"
 
 

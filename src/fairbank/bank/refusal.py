@@ -180,3 +180,15 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.ROLE_ABOVE: "ask a superuser",
     Reason.EXISTS: "look at the project that has it: fairbank project list",
 }
+
+
+class _Anything:
+    """Stands where a refusal has its figures, and says in capitals which."""
+
+    allocation, project, resource, account, owner = "ALLOC", "PROJECT", "RESOURCE", "ACCOUNT", "USER"
+
+
+def usual_remedy(reason: Reason) -> str:
+    """What helps against `reason` in general, with capitals for what each case has of its own."""
+    said = {"more": "AMOUNT", "most": "AMOUNT", "project": "PROJECT", "show": "fairbank alloc show ALLOC"}
+    return _ADVICE[reason].format(no=_Anything, **said)

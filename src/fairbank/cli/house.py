@@ -57,6 +57,23 @@ class Check(Protocol):
     def remedy(self) -> str | None: ...
 
 
+class Explained(Protocol):
+    """A reason why the bank says no: its name, what it means in a few words and in more, what to do, and how programs are told."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def meaning(self) -> str: ...
+    @property
+    def why(self) -> str: ...
+    @property
+    def remedy(self) -> str: ...
+    @property
+    def http(self) -> int: ...
+    @property
+    def exit(self) -> int: ...
+
+
 class FinalBalance(Protocol):
     """How an allocation of a replay ended, in SU-minutes."""
 
@@ -131,6 +148,10 @@ class Replayed(Protocol):
 
 class House(Protocol):
     """All of these raise Trouble. `config` is the settings file; None means the usual one."""
+
+    def reasons(self) -> Sequence[Explained]:
+        """Every reason why the bank says no."""
+        ...
 
     def init(self, directory: str | None, store: str | None) -> Sequence[str]:
         """Make settings, secret and an empty store in a folder (None: the usual one), or migrate the store of the bank that is there.

@@ -85,9 +85,14 @@ def _carry_out(words: list[str], house: House) -> int:
 
 
 def _help(rest: list[str], house: House) -> int:
-    if rest and not rest[0].startswith("-"):
-        return _carry_out([*rest, "--help"], house)
-    raise Shown(overview())
+    if not rest or rest[0].startswith("-"):
+        raise Shown(overview())
+    word = rest[0]
+    if word not in (entry.name for entry in COMMANDS):
+        from fairbank.cli.topics import topic
+
+        return topic(" ".join(rest), house, [entry.name for entry in COMMANDS])
+    return _carry_out([*rest, "--help"], house)
 
 
 def _run(command: Command | Noun, prog: str, words: list[str], house: House) -> int:
@@ -132,7 +137,8 @@ def overview() -> str:
     for group in (_EVERYBODY, _STAFF, _HOST):
         lines += [f"{group}:", *(f"  {entry.name:<12}{entry.about}" for entry in COMMANDS if entry.group == group), ""]
     lines += [
-        "fairbank COMMAND --help tells the options of each, -V the version.",
+        "fairbank COMMAND --help tells the options of each, -V the version;",
+        "fairbank help reasons, exit-codes or environment what these words say.",
         "The bank is found through --server, FAIRBANK_SERVER,",
         "~/.config/fairbank/client.toml, /etc/fairbank/client.toml, or its usual socket.",
     ]

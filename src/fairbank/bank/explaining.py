@@ -1,0 +1,69 @@
+"""Every way the bank says no, explained to somebody who met it for the first time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from fairbank.bank.refusal import Reason, Refusal, usual_remedy
+
+
+class Explained(msgspec.Struct, frozen=True):
+    """A reason: its name, what it means in a few words and in more, what to do, and how it is told to programs."""
+
+    name: str
+    meaning: str
+    why: str
+    remedy: str
+    http: int
+    exit: int
+
+
+def explained() -> list[Explained]:
+    """All reasons, in the order of their table."""
+    return [_explained(each) for each in Reason]
+
+
+def _explained(reason: Reason) -> Explained:
+    no = Refusal(reason=reason)
+    remedy = usual_remedy(reason)
+    if reason in (Reason.OVERDRAWN, Reason.CAPPED):
+        remedy = f"a shorter time limit: -t TIME; or another project: -A PROJECT; or {remedy}"
+    return Explained(reason.name, reason.value, _WHY[reason], remedy, no.http, no.exit)
+
+
+# When it is said, and what the bank looks at.
+_WHY: Mapping[Reason, str] = {
+    Reason.OVERDRAWN: "When a job starts, the most that it can cost is set aside: its price per hour for its whole time limit. "
+    "No allocation on its project's line has so much available. What running jobs hold is taken; the unused part returns when they end.",
+    Reason.CAPPED: "The allocation has enough, but this user may draw only so much of it in all, and what the user was charged and holds "
+    "leaves too little of that.",
+    Reason.NO_ALLOCATION: "The partition bills a resource, and neither the project nor a parent that shares its credit has an allocation "
+    "of it whose period holds the start of the job.",
+    Reason.FROZEN: "Staff stopped all drawing on the allocation for now. Its credit is still there, and jobs that hold some go on.",
+    Reason.UNPRICED: "A job ended, and its cluster or partition stands no more in the bank's settings, so there are no weights to price it "
+    "by. It is kept, and counts when it is reported again.",
+    Reason.NO_HOLD: "Something is to change about a run of which the bank never heard that it began, or which was never charged.",
+    Reason.RUN_TAKEN: "The start of this very run (cluster, job, submission, restart) was reported before with other figures.",
+    Reason.RUN_RESOLVED: "A run is charged or released once. This one was, and the report that came now says something else.",
+    Reason.KEY_TAKEN: "A key stands for one wish of one user: the same wish gets its first answer again, another is a conflict.",
+    Reason.NOT_ENOUGH: "Only what is neither used nor held can be taken out or moved on, and a credit limit is no credit of one's own.",
+    Reason.LIMIT_IN_USE: "The allocation was drawn below zero, as its credit limit allowed. It cannot fall below what is drawn on it.",
+    Reason.UNDONE: "An entry is taken back once, by one other entry. Both are in the statement. The later can be taken back in its turn.",
+    Reason.NO_REVERSE: "What undoes an entry is its exact opposite in the same book: the same amount the other way.",
+    Reason.SAME_ALLOCATION: "A transfer names one allocation as the giver and as the taker.",
+    Reason.NOT_DUE: "The bank does this by itself when the time has come, and not before.",
+    Reason.TOO_MUCH_BACK: "A refund gives back what a run was charged, all or a part, less what was given back before.",
+    Reason.OTHER_RESOURCE: "Units of two resources are not worth the same, so credit of one never becomes credit of the other.",
+    Reason.OVERLAP: "At any time there is one allocation of a project and resource at most, so that it is always clear which one pays.",
+    Reason.WRONG_STATE: "Allocations and runs go from state to state by fixed tables, and this step is not in them.",
+    Reason.TOO_LARGE: "Sums are kept below a bound up to which every program counts exactly.",
+    Reason.BAD_PERIOD: "A period goes from its start up to, not including, its end.",
+    Reason.UNKNOWN_ALLOCATION: "No allocation has this number, or it is of another project or resource than the request says.",
+    Reason.UNKNOWN_PROJECT: "No project has this number, account or group in the bank.",
+    Reason.UNKNOWN_TOKEN: "The token was never made, was revoked, or its time is over.",
+    Reason.TOKEN_TAKEN: "Two tokens with one secret could not be told apart.",
+    Reason.ROLE_ABOVE: "A PI decides about coordinators and members, a coordinator about members; staff about all.",
+    Reason.EXISTS: "Group, gid and account each belong to one project. The very same project again would be no conflict.",
+}

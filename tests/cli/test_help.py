@@ -1,0 +1,65 @@
+"""Help on words that are no commands: every reason of the bank, exit codes, the environment."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fairbank.bank.explaining import explained
+from fairbank.bank.refusal import Reason
+from fairbank.cli.settings import ENVIRONMENT
+from fairbank.cli.topics import EXIT_CODES
+from fairbank.values.trouble import Trouble
+from tests.cli.conftest import Run
+
+
+def test_every_reason_is_explained(fairbank: Run) -> None:
+    said = fairbank("help", "reasons")
+    assert (said.code, said.err) == (0, "")
+    assert re.findall(r"^([A-Z_]+): ", said.out, re.MULTILINE) == [reason.name for reason in Reason]
+    words = " ".join(said.out.split())
+    for each in explained():
+        for text in (each.meaning, each.why, each.remedy):
+            assert text in words
+            assert "{" not in text
+        assert each.exit in EXIT_CODES
+    assert max(map(len, said.out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("words", [["OVERDRAWN"], ["overdrawn"], ["no-allocation"], ["no", "allocation"], ["No_Allocation"]])
+def test_one_reason_alone_as_tables_and_refusals_write_it(fairbank: Run, words: list[str]) -> None:
+    said = fairbank("help", *words)
+    assert said.code == 0
+    assert said.out.startswith(f"{'_'.join(words).upper().replace('-', '_')}: ")
+    assert "  try: " in said.out
+
+
+def test_a_reason_that_a_refusal_shows_has_its_help(fairbank: Run) -> None:
+    shown = fairbank("jobs", "--refused", "-a", "-n", "-o", "REASON").out.strip()
+    assert fairbank("help", *shown.split()).code == 0
+
+
+def test_exit_codes(fairbank: Run) -> None:
+    shown = fairbank("help", "exit-codes").out
+    assert [int(code) for code in re.findall(r"^(\d+) ", shown, re.MULTILINE)] == list(EXIT_CODES)
+    assert {kind.exit for kind in Trouble.__subclasses__()} | {no.exit for no in explained()} <= EXIT_CODES.keys()
+
+
+def test_the_environment(fairbank: Run) -> None:
+    shown = fairbank("help", "environment").out
+    for name in ("FAIRBANK_SERVER", "FAIRBANK_CLUSTER", *ENVIRONMENT):
+        assert re.search(rf"^{name}\s", shown, re.MULTILINE), name
+
+
+def test_what_is_no_word_of_ours_is_told_with_what_may_be_meant(fairbank: Run) -> None:
+    said = fairbank("help", "frozne")
+    assert (said.code, said.out) == (2, "")
+    assert "there is no help on 'frozne'; did you mean frozen?" in said.err
+    assert "did you mean balance?" in fairbank("help", "balanse").err
+
+
+def test_every_reason_stands_in_the_reference(checkout: Path) -> None:
+    page = (checkout / "docs" / "reference" / "refusals.md").read_text()
+    assert re.findall(r"^## ([A-Z_]+)$", page, re.MULTILINE) == [reason.name for reason in Reason]
