@@ -19,6 +19,7 @@ from fairbank.bank.wish import (
     IssueToken,
     Lapse,
     Open,
+    Recharge,
     Refund,
     Release,
     Request,
@@ -114,6 +115,8 @@ class Cast:
                 return Lapse(run=run(number))
             case ["refund", number, amount]:
                 return Refund(run=run(number), amount=None if amount == "all" else su(amount))
+            case ["recharge", number, entry]:
+                return Recharge(run=run(number), undoes=int(entry))
         return None
 
     def _drawn(self, user: str, name: str, options: Options, now: Instant) -> dict[str, Any]:

@@ -41,6 +41,8 @@ def folded(entries: Iterable[Entry]) -> tuple[int, int, int]:
                 charged += entry.amount if entry.kind is Kind.CHARGE else 0
             case Kind.REFUND:
                 charged -= entry.amount
+            case Kind.RECHARGE:
+                charged += entry.amount
     return deposited, charged, sum(holds.values())
 
 
@@ -93,7 +95,7 @@ def _check_runs(book: Book, journal: list[Entry]) -> None:
         assert (closed[record.id] == 1) == (record.state in (RunState.CHARGED, RunState.RELEASED))
         assert (record.held == 0) or record.state is RunState.HELD
         assert 0 <= record.refunded <= record.charged
-        setting = [entry for entry in journal if entry.run == record.id and entry.kind is not Kind.REFUND]
+        setting = [entry for entry in journal if entry.run == record.id and entry.kind not in (Kind.REFUND, Kind.RECHARGE)]
         assert record.set_by == setting[-1].id
 
 

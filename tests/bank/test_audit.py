@@ -41,6 +41,8 @@ EVERYTHING = """
     hold 4 alice physics/gpu 1                  -> NO_ALLOCATION
     charge 2 15
     refund 2 5
+    recharge 2 26
+    refund 2 5
     release 5 alice physics/cpu
     charge 6 carol physics/cpu 10
     hold 7 alice physics/cpu 5

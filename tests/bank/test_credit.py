@@ -76,6 +76,55 @@ def test_a_refund_gives_back_at_most_the_charge() -> None:
     )
 
 
+def test_a_refund_that_is_taken_back_is_charged_again() -> None:
+    told = tell(
+        PHYSICS
+        + """
+        cap alice physics/cpu 50
+        hold 1 alice physics/cpu 45
+        charge 1 45
+        """
+    )
+    before = len(told.book.entries)
+    told = tell(
+        PHYSICS
+        + f"""
+        cap alice physics/cpu 50
+        hold 1 alice physics/cpu 45
+        charge 1 45
+        refund 1 10                     -> ok left 65 amount 10
+        refund 1 5                      -> ok left 70 amount 5
+        recharge 1 {before + 1}         -> ok left 60 amount 10
+        recharge 1 {before + 1}         -> UNDONE
+        used alice physics/cpu 40
+        charged physics/cpu 40
+        run 1 charged charged 45 refunded 5
+        recharge 1 {before}             -> NO_REVERSE       # a charge
+        recharge 1 99                   -> NO_REVERSE
+        recharge 7 {before + 2}         -> NO_HOLD
+        hold 2 bob physics/cpu 58
+        freeze physics/cpu
+        recharge 1 {before + 2}         -> OVERDRAWN asked 5 left 2 short 3
+        release 2
+        recharge 1 {before + 2}         -> ok left 55 amount 5
+        run 1 charged charged 45 refunded 0
+        """
+    )
+    assert told.book.entries[-1].details == f'{{"undoes":{before + 2}}}'
+
+
+def test_what_policy_let_run_below_zero_is_charged_again_too() -> None:
+    tell(
+        PHYSICS
+        + """
+        policy record
+        charge 1 alice physics/cpu 130  -> ok left -30
+        refund 1 all                    -> ok left 100
+        recharge 1 5                    -> ok left -30
+        """
+    )
+
+
 def test_a_refund_goes_to_the_allocation_that_was_charged_even_after_its_end() -> None:
     tell(
         """

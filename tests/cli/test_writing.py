@@ -29,7 +29,9 @@ def test_a_project_from_nothing_to_a_balance(changing: Run) -> None:
     assert "lab7" in told(changing("project", "add-user", "lab7", AYLA, "--role", "pi"))
     period = ("--start", "2026-11-01", "--end", "2027-11-01")
     words = ("alloc", "create", "-A", "lab7", "-r", "cpu", *period, "--amount", "2k", "--reason", "call 3")
-    assert told(changing(*words)) == "allocation 4: lab7/cpu, 2026-11-01 .. 2027-11-01, active, 2000 SU available\n"
+    made = told(changing(*words))
+    assert made.partition(": ")[2] == "allocation 4: lab7/cpu, 2026-11-01 .. 2027-11-01, active, 2000 SU available\n"
+    assert entry_of(Said(0, made, "")) > 0
     assert "lab7    cpu         2000" in told(changing("balance", "-A", "lab7", "--as", AYLA))
     again = changing(*words)
     assert again.code == 7
@@ -72,12 +74,76 @@ def test_what_was_moved_is_undone_once(changing: Run) -> None:
     assert f"undo of entry {entries[2]}: a slip" in changing("statement", FOLD, "-l").out
 
 
+def test_a_refund_is_taken_back_by_charging_again(changing: Run) -> None:
+    before = available(changing, GPU)
+    refund = entry_of(changing("refund", 701_001, "100", "--reason", "the wrong job"))
+    assert available(changing, GPU) == before + 6_000
+    shown = told(changing("undo", refund, "--reason", "a slip", "--dry-run"))
+    assert "recharge" in shown
+    assert "job 701001" in shown
+    said = told(changing("undo", refund, "--reason", "a slip"))
+    assert "undo of entry" in said
+    assert "charge job 701001 again to allocation 2 (chem_qmc/gpu); available 262 SU" in said
+    assert available(changing, GPU) == before
+    assert "refunded" not in changing("jobs", "-j", 701_001).out
+    assert "was taken back by entry" in " ".join(told(changing("undo", refund, "--reason", "twice"), 7).split())
+    again = entry_of(Said(0, said, ""))
+    assert "recharge" in changing("statement", GPU, "-S", "2026-11-21").out
+    assert "refund 701001 6000m" in " ".join(told(changing("undo", again, "--reason", "x"), 2).split())
+
+
+def terms(changing: Run) -> dict[str, object]:
+    row = json.loads(changing("alloc", "show", FOLD, "--json").out)["data"][0]
+    return {key: row[key] for key in ("start", "end", "state", "shared", "credit_limit")}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("set", FOLD, "--end", "2027-03-01", "--credit-limit", "50", "--shared"),
+        ("set", FOLD, "--start", "2026-02-01"),
+        ("freeze", FOLD),
+        ("end", FOLD),
+    ],
+)
+def test_new_terms_are_taken_back(changing: Run, words: tuple[object, ...]) -> None:
+    before = terms(changing)
+    entry = entry_of(changing("alloc", *words, "--reason", "x"))
+    assert terms(changing) != before
+    assert "back to" in told(changing("undo", entry, "--reason", "a slip"))
+    assert terms(changing) == before
+    assert f"entry {entry} was taken back by entry" in " ".join(told(changing("undo", entry, "--reason", "x"), 7).split())
+
+
+def test_what_was_changed_again_is_taken_back_in_its_order(changing: Run) -> None:
+    before = terms(changing)
+    first = entry_of(changing("alloc", "set", FOLD, "--credit-limit", "5", "--reason", "x"))
+    second = entry_of(changing("alloc", "freeze", FOLD, "--reason", "x"))
+    assert f"undo that first: fairbank undo {second}" in " ".join(told(changing("undo", first, "--reason", "x"), 7).split())
+    assert "back to state active" in told(changing("undo", second, "--reason", "x"))
+    told(changing("undo", first, "--reason", "x"))
+    assert terms(changing) == before
+
+
+def test_a_cap_is_taken_back(changing: Run) -> None:
+    first = entry_of(changing("alloc", "cap", CPU, JORGE, "5k", "--idempotency-key", "cap-1"))
+    assert entry_of(changing("alloc", "cap", CPU, JORGE, "5k", "--idempotency-key", "cap-1")) == first
+    second = entry_of(changing("alloc", "cap", CPU, JORGE, "7k"))
+    assert f"fairbank undo {second}" in " ".join(told(changing("undo", first, "--reason", "x"), 7).split())
+    assert "back to 5000 SU" in told(changing("undo", second, "--reason", "x"))
+    assert "back to none" in told(changing("undo", first, "--reason", "x"))
+    assert "5000" not in changing("alloc", "users", CPU).out
+
+
 def test_not_everything_is_undone(changing: Run) -> None:
     moved = entry_of(changing("transfer", FOLD, GPU, "1", "--reason", "x"))
     assert "the entry that gave it" in " ".join(told(changing("undo", moved + 1, "--reason", "x"), 2).split())
     rows = json.loads(changing("statement", CPU, "-S", "2026-01-01", "--json").out)["data"]
     charge = next(row["id"] for row in rows if row["kind"] == "charge")
     assert "fairbank refund" in told(changing("undo", charge, "--reason", "x"), 2)
+    for kind, instead in (("hold", "with its job"), ("open", f"fairbank alloc end {CPU}")):
+        number = next(row["id"] for row in rows if row["kind"] == kind)
+        assert instead in " ".join(told(changing("undo", number, "--reason", "x"), 2).split())
     assert "there is no entry 999999" in told(changing("undo", 999_999, "--reason", "x"), 3)
     assert changing("undo", moved, "--reason", "x", "--as", MINH).code in (3, 4)
     told(changing("undo", moved, "--reason", "back"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,11 +11,12 @@ import pytest
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason, Refusal, sentence
-from fairbank.bank.wish import Asked, Deposit, Request, Transfer, Withdraw
+from fairbank.bank.wish import Amend, Asked, Deposit, Recharge, Refund, Request, SetCap, Transfer, Withdraw
+from fairbank.service.audit import Audit
 from fairbank.service.bank import Bank
 from fairbank.store.contract import Store
 from fairbank.values.units import SuMinutes
-from tests.contracts.centre import ALICE, BOB, START, allocation, ask, contents, fill, granted, project
+from tests.contracts.centre import ALICE, BOB, START, allocation, ask, charge, contents, fill, granted, hold, job, project
 from tests.contracts.places import Place
 
 TEN = SuMinutes(10)
@@ -58,6 +60,83 @@ def test_two_people_do_not_undo_one_entry_twice(store: Store, kind: str) -> None
     (again,) = by(store, ALICE, msgspec.structs.replace(back, key="a"))
     assert isinstance(again, Done)
     assert again.again
+
+
+def refunded(store: Store) -> Recharge:
+    """The wish that takes back the refund of a run."""
+    granted(store, hold(1, 60), charge(1, 40))
+    return Recharge(run=job(1), undoes=granted(store, Refund(run=job(1), amount=TEN))[0].entry)
+
+
+def test_a_refund_is_taken_back_once(store: Store) -> None:
+    opened(store)
+    before = None
+    granted(store, hold(2, 60), charge(2, 40), Refund(run=job(2), amount=TEN))
+    back = refunded(store)
+    (first,) = by(store, ALICE, back)
+    assert isinstance(first, Done)
+    before = contents(store)
+    (second,) = by(store, BOB, back)
+    assert isinstance(second, Refusal)
+    assert second.reason is Reason.UNDONE
+    assert f"entry {back.undoes} was taken back by entry {first.entry}, of user {ALICE}" in sentence(second)
+    granted(store, Refund(run=job(1), amount=TEN))  # another of the same amount is not the one that was taken back
+    (third,) = by(store, BOB, back)
+    assert isinstance(third, Refusal)
+    assert before != contents(store)
+
+
+def test_nor_is_a_refund_by_two_of_one_batch(store: Store) -> None:
+    opened(store)
+    back = refunded(store)
+    done, no = Bank(store, Policy()).ask([Asked(back, START, ALICE), Asked(back, START, BOB)])
+    assert isinstance(done, Done)
+    assert isinstance(no, Refusal)
+
+
+def amended(store: Store, **changes: Any) -> int:
+    return granted(store, Amend(allocation=1, project=1, resource="cpu", **changes))[0].entry
+
+
+def restoring(undoes: int, **changes: Any) -> Amend:
+    return Amend(allocation=1, project=1, resource="cpu", undoes=undoes, **changes)
+
+
+def test_terms_are_put_back_while_they_stand(store: Store) -> None:
+    opened(store)
+    first = amended(store, credit_limit=TEN)
+    second = amended(store, shared=True)
+    for too_late in (first, 999_999, 1):
+        (no,) = ask(store, restoring(too_late, credit_limit=SuMinutes(0)))
+        assert isinstance(no, Refusal)
+        assert no.reason is (Reason.UNDONE if too_late == first else Reason.NO_REVERSE)
+    granted(store, restoring(second, shared=False))
+    (no,) = ask(store, restoring(second, shared=False))
+    assert isinstance(no, Refusal)
+    assert no.reason is Reason.UNDONE
+    granted(store, restoring(first, credit_limit=SuMinutes(0)))
+    assert findings_of(store) == []
+
+
+def test_a_cap_is_put_back_while_it_stands(store: Store) -> None:
+    opened(store)
+    first = granted(store, SetCap(allocation=1, uid=ALICE, cap=TEN))[0].entry
+    second = granted(store, SetCap(allocation=1, uid=ALICE, cap=SuMinutes(20)))[0].entry
+    granted(store, SetCap(allocation=1, uid=BOB, cap=TEN))
+    for wish in (
+        SetCap(allocation=1, uid=ALICE, cap=None, undoes=first),
+        SetCap(allocation=1, uid=BOB, cap=None, undoes=first),
+        SetCap(allocation=2, uid=ALICE, cap=None, undoes=second),
+    ):
+        (no,) = ask(store, wish)
+        assert isinstance(no, Refusal)
+    granted(store, SetCap(allocation=1, uid=ALICE, cap=TEN, undoes=second))
+    granted(store, SetCap(allocation=1, uid=ALICE, cap=None, undoes=first))
+    assert findings_of(store) == []
+
+
+def findings_of(store: Store) -> list[object]:
+    return list(Audit(store).verify().findings)
 
 
 def test_nor_do_they_in_one_batch(store: Store) -> None:

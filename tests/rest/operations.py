@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fairbank.rest.app import document
-from tests.rest.world import NOW, OTHER_PI, PI, UNKNOWN, World, grant, report
+from tests.rest.world import NOW, OTHER_PI, PI, SUPERUSER, UNKNOWN, World, grant, report
 
 OWN, FOREIGN, NOBODYS = "own", "foreign", "unknown"
 
@@ -53,7 +53,8 @@ def _by_account(name: str) -> str:
 _WHY = {"comment": "a test"}
 
 _OF_AN_ACCOUNT = """
-    list_projects list_allocations list_balances list_activity list_credits list_predebits list_debits list_jobs list_failures show_usage
+    list_projects list_allocations list_balances list_activity list_entries list_credits list_predebits list_debits
+    list_jobs list_failures show_usage
 """
 QUERIES: dict[str, Callable[[str], str]] = {
     **dict.fromkeys(_OF_AN_ACCOUNT.split(), _by_account),
@@ -70,11 +71,20 @@ BODIES: dict[str, Callable[[World, str, dict[str, int]], Any]] = {
     "withdraw": lambda *_: {"amount": 1, **_WHY},
     "transfer": lambda w, whose, things: {"to": things.get("later", UNKNOWN), "amount": 1, **_WHY},
     "refund_job": lambda *_: {"amount": 1, **_WHY},
+    "recharge_job": lambda w, whose, things: {"undoes": _refunded(w, things), **_WHY},
     "report_run": lambda w, whose, _: _report(w, whose),
     "report_runs": lambda w, whose, _: {"reports": [_report(w, whose)]},
     "quote_job": lambda w, whose, _: {"account": account(whose), "cluster": "alpha", "partition": "std", "tres": "cpu=1", "time_limit": 60},
     "make_token": lambda w, whose, _: {"label": "a test", "scopes": ["read"], **({} if whose == OWN else {"uid": OTHER_PI})},
 }
+
+
+def _refunded(world: World, things: dict[str, int]) -> int:
+    """The entry of a fresh refund of one's own or the other project's run."""
+    if "job" not in things:
+        return UNKNOWN
+    made = world.ask("POST", f"/job/{things['job']}/refund", SUPERUSER, json={"amount": 1, **_WHY})
+    return int(made.json()["data"]["entry"])
 
 
 def _report(world: World, whose: str) -> dict[str, Any]:

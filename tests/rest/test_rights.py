@@ -92,6 +92,9 @@ transfer          unknown 401     404     404     404     404     404     404   
 show_statement    own     401     404     200     200     200     200     200     404     404     200
 show_statement    foreign 401     404     404     404     404     200     200     404     404     404
 show_statement    unknown 401     404     404     404     404     404     404     404     404     404
+list_entries      own     401     200:0   200     200     200     200     200     200:0   200:0   200
+list_entries      foreign 401     200:0   200:0   200:0   200:0   200     200     200:0   200:0   200:0
+list_entries      unknown 401     200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0
 list_activity     own     401     200:0   200     200     200     200     200     200:0   200:0   200
 list_activity     foreign 401     200:0   200:0   200:0   200:0   200     200     200:0   200:0   200:0
 list_activity     unknown 401     200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0
@@ -119,6 +122,9 @@ show_job          unknown 401     404     404     404     404     404     404   
 refund_job        own     401     404     403     403     403     403     201     404     404     403
 refund_job        foreign 401     404     404     404     404     403     201     404     404     403
 refund_job        unknown 401     404     404     404     404     404     404     404     404     403
+recharge_job      own     401     404     403     403     403     403     201     404     404     403
+recharge_job      foreign 401     404     404     404     404     403     201     404     404     403
+recharge_job      unknown 401     404     404     404     404     404     404     404     404     403
 list_failures     own     401     200:0   200     200     200     200     200     200:0   200:0   200
 list_failures     foreign 401     200:0   200:0   200:0   200:0   200     200     200:0   200:0   200:0
 list_failures     unknown 401     200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0

@@ -71,7 +71,9 @@ def test_members_come_and_go(world: World) -> None:
 def test_an_allocation_is_granted_and_shown(world: World) -> None:
     made = world.ask("POST", "/alloc", SUPERUSER, json=grant(credit_limit=50, shared=True))
     row = made.json()["data"]
+    entry = row.pop("entry")
     assert made.status_code == 201
+    assert data(world, f"/entry?allocation={row['id']}&limit=1")[0]["id"] == entry
     assert row == {
         "id": row["id"], "project": world.own["project"], "account": "chem", "gname": "chem", "resource": "gpu", "category": "research",
         "start": iso(NOW), "end": iso(NOW + 90 * DAY), "state": "active", "shared": True, "credit_limit": 50, "deposited": 6_000,

@@ -18,7 +18,7 @@ from fairbank.values.time import Instant
 from tests.contracts.places import Place
 
 POSTGRES, SQLITE = queries("postgres"), queries("sqlite")
-LOOK_UPS = ["lock", "runs", "known", "told", "undoing", "users", "members", "projects"]
+LOOK_UPS = ["lock", "runs", "known", "told", "undoing", "recharging", "users", "members", "projects"]
 
 
 def test_statements_have_names_and_no_comments() -> None:
@@ -28,7 +28,15 @@ def test_statements_have_names_and_no_comments() -> None:
 
 @pytest.mark.parametrize(
     ("name", "table"),
-    [("lock", "allocation"), ("runs", "run"), ("known", "journal"), ("told", "journal"), ("undoing", "journal"), ("users", "user_sum")],
+    [
+        ("lock", "allocation"),
+        ("runs", "run"),
+        ("known", "journal"),
+        ("told", "journal"),
+        ("undoing", "journal"),
+        ("recharging", "journal"),
+        ("users", "user_sum"),
+    ],
 )
 def test_whole_rows_come_in_the_order_of_the_schema(name: str, table: str) -> None:
     for found in (POSTGRES[name], SQLITE["allocations" if name == "lock" else name]):

@@ -34,6 +34,7 @@ class Kind(Word):
     RELEASE = "release"
     LAPSE = "lapse"
     REFUND = "refund"
+    RECHARGE = "recharge"
 
     OPEN = "open"
     TERMS = "terms"
@@ -82,7 +83,7 @@ def facts_of(entry: Entry) -> dict[str, Any]:
     return msgspec.json.decode(entry.details, type=dict[str, Any]) if entry.details else {}
 
 
-UNDOING = (Kind.DEPOSIT, Kind.WITHDRAW, Kind.TRANSFER_IN)
+UNDOING = (Kind.DEPOSIT, Kind.WITHDRAW, Kind.TRANSFER_IN, Kind.RECHARGE)
 """Kinds whose entries may take another back. They stand in the book of that one, and `undoes` ends their details."""
 
 

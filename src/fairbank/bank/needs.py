@@ -20,6 +20,7 @@ from fairbank.bank.wish import (
     Lapse,
     Note,
     Open,
+    Recharge,
     Refund,
     Release,
     RevokeToken,
@@ -37,8 +38,8 @@ class Needs(msgspec.Struct, kw_only=True):
 
     `allocations` by number, `funds` by project and resource, `runs` with their allocations (those that are said to start
     are `starting`, those whose hold is to change `changing`), entries by the actor and key of a wish in `keys`,
-    entries to be `undone`
-    with those that undid them before, `caps` as (allocation, user), user sums for `owners` in whatever allocations they may draw on,
+    entries to be `undone` with those that undid them before (refunds among them are to be `recharged`),
+    `caps` as (allocation, user), user sums for `owners` in whatever allocations they may draw on,
     `projects` and those that a `founding` would collide with, `members` by project and user, `tokens` by number and by their `digests`.
     `entries`, `opens`, `founds`, `issues` count the fresh numbers wanted at most.
     """
@@ -50,6 +51,7 @@ class Needs(msgspec.Struct, kw_only=True):
     changing: set[Run] = msgspec.field(default_factory=set)
     keys: set[tuple[int, str]] = msgspec.field(default_factory=set)
     undone: set[int] = msgspec.field(default_factory=set)
+    recharged: set[int] = msgspec.field(default_factory=set)
     owners: dict[tuple[int, str], set[int]] = msgspec.field(default_factory=dict)
     caps: set[tuple[int, int]] = msgspec.field(default_factory=set)
     projects: set[int] = msgspec.field(default_factory=set)
@@ -72,7 +74,7 @@ def needs_of(batch: Sequence[Asked], *, office: bool = False) -> Needs:
         needs.entries += 2
         if wish.key is not None:
             needs.keys.add((asked.actor, wish.key))
-        if isinstance(wish, Deposit | Withdraw | Transfer) and wish.undoes is not None:
+        if isinstance(wish, Deposit | Withdraw | Transfer | Recharge | Amend | SetCap) and wish.undoes is not None:
             needs.undone.add(wish.undoes)
         match wish:
             case Hold():
@@ -85,6 +87,9 @@ def needs_of(batch: Sequence[Asked], *, office: bool = False) -> Needs:
                 needs.runs.add(wish.run)
             case Lapse() | Refund() | Unpriced():
                 needs.runs.add(wish.run)
+            case Recharge():
+                needs.runs.add(wish.run)
+                needs.recharged.add(wish.undoes)
             case Deposit() | Withdraw() | Expire():
                 needs.allocations.add(wish.allocation)
             case Amend():

@@ -118,6 +118,13 @@ class Refund(Wish, frozen=True, kw_only=True, tag="refund"):
     amount: SuMinutes | None = None
 
 
+class Recharge(Wish, frozen=True, kw_only=True, tag="recharge"):
+    """Take back the refund of a run that the entry `undoes` made: the run costs that much again."""
+
+    run: Run
+    undoes: int
+
+
 # --- credit ---
 
 
@@ -168,7 +175,8 @@ class Open(Wish, frozen=True, kw_only=True, tag="open"):
 class Amend(Wish, frozen=True, kw_only=True, tag="amend"):
     """Change the terms of an allocation; None leaves a term as it is. The event END also ends the period now.
 
-    `project` and `resource` are the allocation's own: they never change, and tell which others it must not overlap.
+    `project` and `resource` are the allocation's own: they never change, and tell which others it must not overlap. `undoes` is the
+    entry whose terms these are to replace, if it takes one back: only while the terms are still as that one made them.
     """
 
     allocation: int
@@ -179,6 +187,7 @@ class Amend(Wish, frozen=True, kw_only=True, tag="amend"):
     shared: bool | None = None
     credit_limit: SuMinutes | None = None
     event: AllocationEvent | None = None
+    undoes: int | None = None
 
 
 class Expire(Wish, frozen=True, kw_only=True, tag="expire"):
@@ -191,7 +200,7 @@ class SetCap(Wish, frozen=True, kw_only=True, tag="cap"):
     """Let user `uid` draw at most `cap` in all from an allocation; None lifts the cap.
 
     `by` is the user whose own role in `project`, the allocation's, decides whom they may cap, as it is when the wish is judged; None is
-    staff, who may cap anybody.
+    staff, who may cap anybody. `undoes` is the entry whose cap this replaces, if it takes one back: only while that cap still stands.
     """
 
     allocation: int
@@ -199,6 +208,7 @@ class SetCap(Wish, frozen=True, kw_only=True, tag="cap"):
     cap: SuMinutes | None
     project: int | None = None
     by: int | None = None
+    undoes: int | None = None
 
 
 # --- the office ---
@@ -256,6 +266,7 @@ Request = (
     | Unpriced
     | Lapse
     | Refund
+    | Recharge
     | Deposit
     | Withdraw
     | Transfer

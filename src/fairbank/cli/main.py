@@ -52,7 +52,7 @@ COMMANDS = (
     Entry("withdraw", "withdraw", "take credit out of an allocation", _STAFF),
     Entry("transfer", "transfer", "move credit between two allocations", _STAFF),
     Entry("refund", "refund", "give back what a job was charged", _STAFF),
-    Entry("undo", "undo", "take back a deposit, withdrawal or transfer", _STAFF),
+    Entry("undo", "undo", "take back what an entry did, by another one", _STAFF),
     Entry("init", "init", "make a bank, or migrate one of an older Fairbank", _HOST),
     Entry("serve", "serve", "run the bank", _HOST),
     Entry("audit", "audit", "read the books again and compare every row", _HOST),

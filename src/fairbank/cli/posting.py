@@ -93,7 +93,7 @@ def _send(desk: Desk, posting: Posting, key: str) -> dict[str, Any]:
         case "PATCH":
             return client.patch(posting.path, posting.body, key)
         case "PUT":
-            return client.put(posting.path, posting.body)
+            return client.put(posting.path, posting.body, key if hasattr(desk.options, "idempotency_key") else None)
         case _:
             return client.delete(posting.path)
 

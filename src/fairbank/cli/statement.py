@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
 
-_ADDS, _TAKES = ("deposit", "transfer-in", "hold", "adjust", "charge"), ("withdraw", "transfer-out", "refund")
+_ADDS, _TAKES = ("deposit", "transfer-in", "hold", "adjust", "charge", "recharge"), ("withdraw", "transfer-out", "refund")
 _SIGNS = {**dict.fromkeys(_ADDS, "+"), **dict.fromkeys(_TAKES, "-")}
 _SAYS_NO = ("refusal", "declined")
 _TELLS_ONLY = frozenset({"open", "terms", "cap", *_SAYS_NO, "project", "member", "token", "note"})

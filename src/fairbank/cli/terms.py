@@ -85,7 +85,7 @@ def _sentence(desk: Desk, row: Row | None) -> str:
     period = f"{look.day(instant_of(row['start']))} .. {look.day(instant_of(row['end']))}"
     limit = f", credit limit {look.su(row['credit_limit'])} SU" if row["credit_limit"] else ""
     name = f"allocation {row['id']}: {row['account']}/{row['resource']}"
-    return f"{name}, {period}, {row['state']}{limit}, {look.left(row['available'])} SU available"
+    return f"entry {row['entry']}: {name}, {period}, {row['state']}{limit}, {look.left(row['available'])} SU available"
 
 
 def _add_set(parser: Parser) -> None:
@@ -134,7 +134,7 @@ def _add_cap(parser: Parser) -> None:
     parser.add_argument("allocation", metavar="ALLOC", type=number, help="the number of the allocation")
     parser.add_argument("user", metavar="USER", help="a user, by name or number")
     parser.add_argument("amount", metavar="AMOUNT", help="the most that the user may draw in all; or: none")
-    add_writing(parser, reason="optional", keyed=False)
+    add_writing(parser, reason="optional")
 
 
 def _cap(desk: Desk, options: Namespace) -> int:
@@ -146,7 +146,7 @@ def _cap(desk: Desk, options: Namespace) -> int:
     told = entry("cap", options.reason, {"uid": uid, "cap": "none" if cap is None else desk.look.su(cap)}, allocation=row)
     body = {"cap": cap} | ({"comment": options.reason} if options.reason else {})
     answer = post(desk, Posting("PUT", f"/alloc/{row['id']}/cap/{uid}", body, [told], f"{what}: go on?"))
-    return tell(desk, "fairbank.drawn/1", answer, what)
+    return tell(desk, "fairbank.drawn/1", answer, "" if answer is None else f"entry {answer['entry']}: {what}")
 
 
 def _event_command(event: str, about: str) -> Command:

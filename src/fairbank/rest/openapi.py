@@ -46,7 +46,7 @@ _SCHEMES = {
 # The objects that operations are about, in the order of the document, with the first words of their addresses.
 _TAGS = {
     "project": ("Projects and their members", ("project",)),
-    "alloc": ("Allocations: credit of a project on a resource for a time; balances, statements, movements", ("alloc", "balance")),
+    "alloc": ("Allocations: credit of a project on a resource for a time; balances, statements, movements", ("alloc", "balance", "entry")),
     "job": ("Runs of jobs: what clusters report of them, and what they cost", ("job",)),
     "failure": ("Jobs that the bank refused", ("failure",)),
     "activity": ("What moved units, in HADM's words", ("activity", "credit", "predebit", "debit")),

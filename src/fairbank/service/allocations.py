@@ -28,13 +28,14 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to change of an allocation; None leaves a term as it is."""
+    """What is to change of an allocation; None leaves a term as it is. `undoes` is the entry that the change takes back, if it does."""
 
     start: Instant | None = None
     end: Instant | None = None
     shared: bool | None = None
     credit_limit: SuMinutes | None = None
     event: AllocationEvent | None = None
+    undoes: int | None = None
 
 
 class Allocations:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, or_, select, updat
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.book import Book, Office
+from fairbank.bank.entry import Entry
 from fairbank.bank.needs import Needs, told_by
 from fairbank.bank.project import Project
 from fairbank.bank.run import RunRecord, UserSums
@@ -70,7 +71,7 @@ class SqlTransaction(ABC):
             users=self._users(needs, runs),
             known=map(entry_of, self._find("known", columns(needs.keys, 2))) if needs.keys else (),
             told=map(entry_of, self._find("told", [list(told)])) if (told := told_by(needs, runs)) else (),
-            undoing=map(entry_of, self._find("undoing", [list(needs.undone)])) if needs.undone else (),
+            undoing=self._undoing(needs),
             projects=self._projects(needs),
             members=map(member_of, self._find("members", columns(needs.members, 2))) if needs.members else (),
             tokens=self._tokens(needs),
@@ -86,6 +87,11 @@ class SqlTransaction(ABC):
         self._write_office(book)
         self._write_terms(book)
         self._write_batch(book)
+
+    def _undoing(self, needs: Needs) -> Iterable[Entry]:
+        """The entries that took back those to be undone."""
+        wanted = (("undoing", needs.undone), ("recharging", needs.recharged))
+        return [entry_of(row) for name, numbers in wanted if numbers for row in self._find(name, [list(numbers)])]
 
     def _users(self, needs: Needs, runs: Iterable[RunRecord]) -> Iterable[tuple[int, int, UserSums]]:
         pairs = set(needs.caps)

@@ -29,5 +29,6 @@ OF_RUNS = {
     Kind.RELEASE: Effect(closes=True),
     Kind.LAPSE: Effect(closes=True),
     Kind.REFUND: Effect(charges=-1),
+    Kind.RECHARGE: Effect(charges=1),
 }
 NONE = Effect()

@@ -19,11 +19,14 @@ _OPENING = (Kind.HOLD, Kind.CHARGE, Kind.RELEASE)
 
 
 def may_follow(run: RunRecord, entry: Entry) -> bool:
-    """Whether a run's life has room for the entry: it is born once, resolved once, and refunded only what it was charged."""
+    """Whether a run's life has room for the entry: it is born once, resolved once, refunded only what it was charged, and
+    charged again only what it was refunded."""
     if run.id == entry.id:
         return entry.kind in _OPENING
     if entry.kind is Kind.REFUND:
         return run.state is RunState.CHARGED and run.refunded + entry.amount <= run.charged
+    if entry.kind is Kind.RECHARGE:
+        return run.state is RunState.CHARGED and entry.amount <= run.refunded
     event = _EVENTS.get(entry.kind)
     return event is not None and (run.state, event) in NEXT
 
@@ -57,6 +60,8 @@ def after(run: RunRecord, entry: Entry, facts: dict[str, Any]) -> RunRecord:
             return _replace(run, held=_NOTHING, state=RunState.LAPSED, set_by=entry.id)
         case Kind.ADJUST:
             return _replace(run, held=SuMinutes(run.held + entry.amount), until=Instant(facts["until"]), set_by=entry.id)
+        case Kind.RECHARGE:
+            return _replace(run, refunded=SuMinutes(run.refunded - entry.amount))
         case _:
             return _replace(run, refunded=SuMinutes(run.refunded + entry.amount))
 

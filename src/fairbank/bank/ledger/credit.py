@@ -1,4 +1,4 @@
-"""The rules of credit: deposit, withdraw, transfer, refund."""
+"""The rules of credit: deposit, withdraw, transfer, refund and its reverse."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Outcome, done
-from fairbank.bank.ledger.undoing import post_undoing, refuse_undoing
+from fairbank.bank.ledger.undoing import post_undoing, refund_to_undo, refuse_undoing
 from fairbank.bank.policy import fits
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunState, UserSums
-from fairbank.bank.wish import Asked, Deposit, Refund, Transfer, Withdraw
+from fairbank.bank.wish import Asked, Deposit, Recharge, Refund, Transfer, Withdraw
 from fairbank.values.units import SuMinutes
 
 _replace = msgspec.structs.replace
@@ -89,6 +89,32 @@ def refund(book: Book, asked: Asked, wish: Refund) -> Outcome:
     book.put_user(allocation.id, known.owner, UserSums(SuMinutes(sums.charged - amount), sums.held, sums.cap))
     after = _replace(allocation, charged=allocation.charged - amount)
     return done(book.post(asked, Kind.REFUND, amount, after, run=known.id, owner=known.owner), after)
+
+
+def recharge(book: Book, asked: Asked, wish: Recharge) -> Outcome:
+    """Take a refund back, whole: its run is charged that much again, in the same allocation, for the same user.
+
+    As with any charge of what was used, neither a user's cap nor a freeze stands against it; but what the refund gave back must still be
+    there: the bank lets nobody's other jobs pay for a slip. An overrun that policy let happen before may happen again.
+    """
+    known = book.runs.get(wish.run)
+    if known is None:
+        return Refusal(reason=Reason.NO_HOLD, run=str(wish.run))
+    allocation = book.allocations[known.allocation]
+    entry = refund_to_undo(book, wish, known, allocation)
+    if isinstance(entry, Refusal):
+        return entry
+    amount, room = entry.amount, allocation.available + allocation.overrun
+    if amount > room:
+        return Refusal(reason=Reason.OVERDRAWN, asked=amount, available=max(0, room), allocation=allocation.id, project=allocation.project)
+    book.put_run(_replace(known, refunded=SuMinutes(known.refunded - amount)))
+    sums = book.sums_of(allocation.id, known.owner)
+    book.put_user(allocation.id, known.owner, UserSums(SuMinutes(sums.charged + amount), sums.held, sums.cap))
+    after = _replace(allocation, charged=allocation.charged + amount)
+    details = f'{{"undoes":{wish.undoes}}}'
+    back = book.post(asked, Kind.RECHARGE, amount, after, run=known.id, owner=known.owner, details=details)
+    book.undoing[wish.undoes] = back
+    return done(back, after)
 
 
 def _deposited(allocation: Allocation, amount: int) -> Allocation | Refusal:

@@ -28,6 +28,7 @@ _EVERYWHERE: Mapping[type, Callable[[Book, wishes.Asked, Any], Outcome]] = {
     wishes.Unpriced: runs.unpriced,
     wishes.Lapse: runs.lapse,
     wishes.Refund: credit.refund,
+    wishes.Recharge: credit.recharge,
     wishes.Deposit: credit.deposit,
     wishes.Withdraw: credit.withdraw,
     wishes.Transfer: credit.transfer,

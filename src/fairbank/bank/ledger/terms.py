@@ -6,9 +6,10 @@ import msgspec
 
 from fairbank.bank.allocation import NEXT, Allocation, AllocationEvent, overlapping
 from fairbank.bank.book import Book
-from fairbank.bank.entry import Kind
+from fairbank.bank.entry import Entry, Kind, facts_of
 from fairbank.bank.ledger.office import above
 from fairbank.bank.ledger.outcome import Outcome, done
+from fairbank.bank.ledger.undoing import refuse_restoring
 from fairbank.bank.policy import fits
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import UserSums
@@ -50,19 +51,22 @@ def open_allocation(book: Book, asked: Asked, wish: Open) -> Outcome:
     return done(book.post(asked, Kind.DEPOSIT, wish.deposit, richer), richer)
 
 
-def terms_of(allocation: Allocation) -> str:
+def terms_of(allocation: Allocation, *, undoes: int | None = None) -> str:
     """The terms as the journal keeps them, so that the allocation's row can be checked against it."""
-    return _encode(
-        {
-            "project": allocation.project,
-            "resource": allocation.resource,
-            "category": allocation.category,
-            "start": allocation.start,
-            "end": allocation.end,
-            "shared": allocation.shared,
-            "state": allocation.state.value,
-        }
-    ).decode()
+    return _encode(facts_of_terms(allocation) | ({} if undoes is None else {"undoes": undoes})).decode()
+
+
+def facts_of_terms(allocation: Allocation) -> dict[str, object]:
+    """The terms by their names; the credit limit is among the sums of an entry."""
+    return {
+        "project": allocation.project,
+        "resource": allocation.resource,
+        "category": allocation.category,
+        "start": allocation.start,
+        "end": allocation.end,
+        "shared": allocation.shared,
+        "state": allocation.state.value,
+    }
 
 
 def amend(book: Book, asked: Asked, wish: Amend) -> Outcome:
@@ -70,6 +74,8 @@ def amend(book: Book, asked: Asked, wish: Amend) -> Outcome:
     old = book.allocations.get(wish.allocation)
     if old is None or (old.project, old.resource) != (wish.project, wish.resource):
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
+    if (no := refuse_restoring(book, wish, old, lambda entry: _made_by(entry, old))) is not None:
+        return no
     state = old.state if wish.event is None else NEXT.get((old.state, wish.event))
     if state is None:
         about = f"allocation {old.id} is {old.state.value}, and {_states_for(wish.event)} allows {wish.event.value}" if wish.event else None
@@ -88,7 +94,14 @@ def amend(book: Book, asked: Asked, wish: Amend) -> Outcome:
     no = _objection(book, old, new)
     if no is not None:
         return no
-    return done(book.post(asked, Kind.TERMS, 0, new, details=terms_of(new)), new)
+    return done(book.post(asked, Kind.TERMS, 0, new, details=terms_of(new, undoes=wish.undoes)), new)
+
+
+def _made_by(entry: Entry, allocation: Allocation) -> bool:
+    """Whether the terms are still those that the entry told."""
+    facts = facts_of(entry)
+    facts.pop("undoes", None)
+    return bool(facts == facts_of_terms(allocation) and entry.credit_limit == allocation.credit_limit)
 
 
 def expire(book: Book, asked: Asked, wish: Expire) -> Outcome:
@@ -137,6 +150,12 @@ def set_cap(book: Book, asked: Asked, wish: SetCap) -> Outcome:
     if wish.by is not None and (wish.project != allocation.project or not above(book, allocation.project, wish.by, wish.uid)):
         return Refusal(reason=Reason.ROLE_ABOVE, project=allocation.project)
     sums = book.sums_of(allocation.id, wish.uid)
+    if (no := refuse_restoring(book, wish, allocation, lambda entry: _capped_by(entry, wish.uid, sums))) is not None:
+        return no
     book.put_user(allocation.id, wish.uid, UserSums(sums.charged, sums.held, wish.cap))
-    details = _encode({"cap": wish.cap}).decode()
+    details = _encode({"cap": wish.cap} | ({} if wish.undoes is None else {"undoes": wish.undoes})).decode()
     return done(book.post(asked, Kind.CAP, wish.cap or 0, allocation, owner=wish.uid, details=details), allocation)
+
+
+def _capped_by(entry: Entry, uid: int, sums: UserSums) -> bool:
+    return entry.owner == uid and facts_of(entry).get("cap") == sums.cap

@@ -1,8 +1,8 @@
-"""Taking an entry back: once, whoever asks, and whole, by the opposite of what it did in its own book."""
+"""Taking an entry back: once, whoever asks, and whole, by the opposite of what it did in its own book (docs/decisions/0013)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -10,7 +10,8 @@ from fairbank.bank.allocation import Allocation
 from fairbank.bank.book import Book
 from fairbank.bank.entry import Entry, Kind, facts_of
 from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import Asked, Deposit, Transfer, Withdraw
+from fairbank.bank.run import RunRecord
+from fairbank.bank.wish import Amend, Asked, Deposit, Recharge, SetCap, Transfer, Withdraw
 
 _OPPOSITE: Mapping[Kind, Kind] = {
     Kind.DEPOSIT: Kind.WITHDRAW,
@@ -26,15 +27,52 @@ def refuse_undoing(book: Book, wish: Deposit | Withdraw | Transfer, kind: Kind, 
     """
     if wish.undoes is None:
         return None
-    if (other := book.undoing.get(wish.undoes)) is not None:
-        who = f"user {other.actor}" + ("" if other.acting_as is None else f" as user {other.acting_as}")
-        about = f"entry {wish.undoes} was taken back by entry {other.id}, of {who}"
-        return Refusal(reason=Reason.UNDONE, allocation=allocation.id, about=about)
+    if (no := _taken_back(book, wish.undoes, allocation)) is not None:
+        return no
     entry = book.told.get(wish.undoes)
     if entry is None or not _reverses(wish, kind, allocation, entry):
-        about = f"entry {wish.undoes} is no such entry of allocation {allocation.id}" if entry is None else _about(entry)
-        return Refusal(reason=Reason.NO_REVERSE, asked=wish.amount, allocation=allocation.id, about=about)
+        return _no_reverse(wish.undoes, entry, allocation, wish.amount)
     return None
+
+
+def refund_to_undo(book: Book, wish: Recharge, known: RunRecord, allocation: Allocation) -> Entry | Refusal:
+    """The refund of the run that `wish` takes back, or why it may not."""
+    if (no := _taken_back(book, wish.undoes, allocation)) is not None:
+        return no
+    entry = book.told.get(wish.undoes)
+    if entry is None or (entry.kind, entry.run) != (Kind.REFUND, known.id):
+        return _no_reverse(wish.undoes, entry, allocation)
+    return entry
+
+
+def refuse_restoring(book: Book, wish: Amend | SetCap, allocation: Allocation, stands: Callable[[Entry], bool]) -> Refusal | None:
+    """Why terms or a cap may not be put back as they were before the entry that `wish` names; None when they may.
+
+    They may while what that entry said still `stands`: later words are not lost with it, and once put back it stands no more.
+    """
+    if wish.undoes is None:
+        return None
+    entry = book.told.get(wish.undoes)
+    if entry is None or entry.kind is not (Kind.TERMS if isinstance(wish, Amend) else Kind.CAP) or entry.book != allocation.id:
+        return _no_reverse(wish.undoes, entry, allocation)
+    if not stands(entry):
+        about = f"what entry {wish.undoes} said was changed since, or taken back"
+        return Refusal(reason=Reason.UNDONE, allocation=allocation.id, about=about)
+    return None
+
+
+def _taken_back(book: Book, undoes: int, allocation: Allocation) -> Refusal | None:
+    other = book.undoing.get(undoes)
+    if other is None:
+        return None
+    who = f"user {other.actor}" + ("" if other.acting_as is None else f" as user {other.acting_as}")
+    about = f"entry {undoes} was taken back by entry {other.id}, of {who}"
+    return Refusal(reason=Reason.UNDONE, allocation=allocation.id, about=about)
+
+
+def _no_reverse(undoes: int, entry: Entry | None, allocation: Allocation, asked: int = 0) -> Refusal:
+    about = f"entry {undoes} is no such entry of allocation {allocation.id}" if entry is None else _about(entry)
+    return Refusal(reason=Reason.NO_REVERSE, asked=asked, allocation=allocation.id, about=about)
 
 
 def post_undoing(

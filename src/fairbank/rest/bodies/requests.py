@@ -74,20 +74,23 @@ class NewAllocation(Body, frozen=True, kw_only=True):
 
 
 class NewTerms(Body, frozen=True, kw_only=True):
-    """What is to change about an allocation; what is left out stays."""
+    """What is to change about an allocation; what is left out stays. `undoes`: the entry whose terms this takes back, which must still
+    stand."""
 
     start: When | None = None
     end: When | None = None
     credit_limit: Limit | None = None
     shared: bool | None = None
     event: Literal["freeze", "thaw", "end", "reopen"] | None = None
+    undoes: Id | None = None
     comment: Reason
 
 
 class NewCap(Body, frozen=True, kw_only=True):
-    """How much a user may draw in all; null lifts the cap."""
+    """How much a user may draw in all; null lifts the cap. `undoes`: the entry whose cap this takes back, which must still stand."""
 
     cap: Limit | None
+    undoes: Id | None = None
     comment: Comment | None = None
 
 
@@ -112,6 +115,13 @@ class NewRefund(Body, frozen=True, kw_only=True):
     """Without an amount: all that is left of the charge."""
 
     amount: Amount | None = None
+    comment: Reason
+
+
+class NewRecharge(Body, frozen=True, kw_only=True):
+    """`undoes`: the entry of the refund that is taken back, whole."""
+
+    undoes: Id
     comment: Reason
 
 

@@ -17,7 +17,7 @@ from fairbank.rest.views import debit_row, listing, next_after, predebit_row
 from fairbank.values.time import iso
 
 _CREDITS = {Kind.DEPOSIT: 1, Kind.TRANSFER_IN: 1, Kind.WITHDRAW: -1, Kind.TRANSFER_OUT: -1}
-_ACTIVITY = frozenset({*_CREDITS, Kind.HOLD, Kind.ADJUST, Kind.CHARGE, Kind.RELEASE, Kind.LAPSE, Kind.REFUND})
+_ACTIVITY = frozenset({*_CREDITS, Kind.HOLD, Kind.ADJUST, Kind.CHARGE, Kind.RELEASE, Kind.LAPSE, Kind.REFUND, Kind.RECHARGE})
 
 
 def entries(request: Asking, projects: Projects, period: OnePeriod, allocation: OneId = None) -> EntryQuery:

@@ -6,12 +6,14 @@ from typing import TypedDict
 
 from litestar import Response, patch, post, put
 from litestar.params import JSONBody
+from msgspec import structs
 
 from fairbank.bank.allocation import AllocationEvent
+from fairbank.bank.ledger import Done
 from fairbank.bank.wish import Deposit, Open, SetCap, Transfer, Withdraw
 from fairbank.rest.answering import answer, done_of, new
 from fairbank.rest.asking import Asking
-from fairbank.rest.bodies.answers import AllocationRow, Granted, Single
+from fairbank.rest.bodies.answers import ChangedAllocation, Granted, Single
 from fairbank.rest.bodies.requests import Movement, NewAllocation, NewCap, NewTerms, NewTransfer
 from fairbank.rest.params import Key, Number, UidNumber, checked_key
 from fairbank.rest.routes.alloc import shown
@@ -24,8 +26,8 @@ from fairbank.values.trouble import Malformed, Unknown
 from fairbank.values.units import SuMinutes
 
 
-@writes(post, "/alloc", responses=again(Single[AllocationRow]))
-def open_allocation(request: Asking, data: JSONBody[NewAllocation], key: Key = None) -> Response[Single[AllocationRow]]:
+@writes(post, "/alloc", responses=again(Single[ChangedAllocation]))
+def open_allocation(request: Asking, data: JSONBody[NewAllocation], key: Key = None) -> Response[Single[ChangedAllocation]]:
     """Grant a project credit on a resource for a period."""
     demand(request.asker, Do.OPEN_ALLOCATION)  # before the project is looked for, so that nobody can ask which there are
     wish = Open(
@@ -42,7 +44,13 @@ def open_allocation(request: Asking, data: JSONBody[NewAllocation], key: Key = N
     )
     _check_period(wish.start, wish.end)
     done = done_of(request.house.allocations.open(request.asker, wish))
-    return Response(shown(request, done.allocation or 0), status_code=200 if done.again else 201)
+    return Response(_changed(request, done), status_code=200 if done.again else 201)
+
+
+def _changed(request: Asking, done: Done) -> Single[ChangedAllocation]:
+    now = shown(request, done.allocation or 0)
+    row = ChangedAllocation(**structs.asdict(now.data), entry=done.entry)
+    return Single(schema=now.schema, as_of=now.as_of, data=row)
 
 
 def _check_period(start: Instant | None, end: Instant | None) -> None:
@@ -64,7 +72,7 @@ def _project(request: Asking, data: JSONBody[NewAllocation]) -> int:
 
 
 @writes(patch, "/alloc/{allocation:int}")
-def amend_allocation(request: Asking, allocation: Number, data: JSONBody[NewTerms], key: Key = None) -> Single[AllocationRow]:
+def amend_allocation(request: Asking, allocation: Number, data: JSONBody[NewTerms], key: Key = None) -> Single[ChangedAllocation]:
     """Change the terms of an allocation, or freeze, thaw, end or reopen it."""
     terms = Terms(
         start=None if data.start is None else parse_instant(data.start, field="start"),
@@ -72,19 +80,21 @@ def amend_allocation(request: Asking, allocation: Number, data: JSONBody[NewTerm
         shared=data.shared,
         credit_limit=None if data.credit_limit is None else SuMinutes(data.credit_limit),
         event=None if data.event is None else AllocationEvent(data.event),
+        undoes=data.undoes,
     )
-    if terms == Terms():
+    if terms == Terms(undoes=data.undoes):
         raise Malformed("nothing is to change", remedy="send start, end, credit_limit, shared or event")
     _check_period(terms.start, terms.end)
-    done_of(request.house.allocations.amend(request.asker, allocation, terms, ids.reason(data.comment), checked_key(key)))
-    return shown(request, allocation)
+    done = done_of(request.house.allocations.amend(request.asker, allocation, terms, ids.reason(data.comment), checked_key(key)))
+    return _changed(request, done)
 
 
 @writes(put, "/alloc/{allocation:int}/cap/{uid:int}")
-def set_cap(request: Asking, allocation: Number, uid: UidNumber, data: JSONBody[NewCap]) -> Single[Granted]:
+def set_cap(request: Asking, allocation: Number, uid: UidNumber, data: JSONBody[NewCap], key: Key = None) -> Single[Granted]:
     """Let a user draw at most so much in all from an allocation."""
     cap = None if data.cap is None else SuMinutes(data.cap)
-    wish = SetCap(allocation=allocation, uid=uid, cap=cap, comment=None if data.comment is None else ids.comment(data.comment))
+    comment = None if data.comment is None else ids.comment(data.comment)
+    wish = SetCap(allocation=allocation, uid=uid, cap=cap, undoes=data.undoes, key=checked_key(key), comment=comment)
     return answer(request.house.allocations.set_cap(request.asker, wish), request.house.clock)
 
 

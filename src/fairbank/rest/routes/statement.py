@@ -1,13 +1,22 @@
-"""The statement: one allocation's journal, page by page, with the sums before and after."""
+"""The statement: one allocation's journal, page by page, with the sums before and after; and entries of many allocations."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Literal
+
+from litestar.params import FromQuery
+from msgspec import structs
+
+from fairbank.bank.audit.effects import OF_CREDIT, OF_RUNS
+from fairbank.bank.entry import Kind
+from fairbank.bank.query import EntryQuery
 from fairbank.rest.asking import Asking
-from fairbank.rest.bodies.answers import StatementAnswer, StatementPage, Sums
+from fairbank.rest.bodies.answers import BookEntryRow, Listing, StatementAnswer, StatementPage, Sums
 from fairbank.rest.lookup import runs_by_id
-from fairbank.rest.params import PAGE, PERIOD, Number, OnePage, OnePeriod
+from fairbank.rest.params import PAGE, PERIOD, PROJECTS, RECENT, Number, OneId, OnePage, OnePeriod, OneUid, Projects
 from fairbank.rest.verbs import reads
-from fairbank.rest.views import allocation_row, entry_row, next_after, sums
+from fairbank.rest.views import allocation_row, entry_row, listing, next_after, sums
 from fairbank.values.time import LAST_INSTANT, Instant, iso
 
 
@@ -29,4 +38,39 @@ def show_statement(request: Asking, allocation: Number, page: OnePage, period: O
     return StatementAnswer(schema="fairbank.statement/1", as_of=iso(house.clock.now()), data=told, next=cursor)
 
 
-ROUTES = (show_statement,)
+_ABOUT: Mapping[str, frozenset[Kind]] = {
+    "units": frozenset({*OF_CREDIT, *OF_RUNS}),
+    "terms": frozenset({Kind.OPEN, Kind.TERMS}),
+    "caps": frozenset({Kind.CAP}),
+}
+_ANYTHING = frozenset().union(*_ABOUT.values())
+About = FromQuery[Literal["units", "terms", "caps"] | None]
+
+
+@reads("/entry", dependencies={"page": RECENT, "projects": PROJECTS, "period": PERIOD})
+def list_entries(
+    request: Asking,
+    page: OnePage,
+    projects: Projects,
+    period: OnePeriod,
+    allocation: OneId = None,
+    owner_uid: OneUid = None,
+    about: About = None,
+) -> Listing[BookEntryRow]:
+    """Entries in the books of allocations, whole: those that moved units, changed terms, or set caps; or all of these."""
+    query = EntryQuery(
+        sight=request.asker.sight,
+        book=allocation,
+        projects=projects,
+        kinds=_ANYTHING if about is None else _ABOUT[about],
+        owner=owner_uid,
+        since=period.since,
+        until=period.until,
+    )
+    found = request.house.allocations.activity(query, page)
+    runs = runs_by_id(request, (each.run for each in found))
+    rows = [BookEntryRow(**structs.asdict(entry_row(each, runs.get(each.run))), allocation=each.book) for each in found]
+    return listing("entry", request.house.clock, rows, next_after(page, [each.id for each in found]))
+
+
+ROUTES = (show_statement, list_entries)

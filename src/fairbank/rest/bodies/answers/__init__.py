@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from fairbank.rest.bodies.answers.activity import ActivityRow, CreditRow, DebitRow, PredebitRow
-from fairbank.rest.bodies.answers.alloc import AllocationRow, BalanceRow, DrawnRow
+from fairbank.rest.bodies.answers.alloc import AllocationRow, BalanceRow, ChangedAllocation, DrawnRow
 from fairbank.rest.bodies.answers.audit import AuditAnswer, AuditCard, Head
 from fairbank.rest.bodies.answers.envelope import Granted, Listing, Problem, Refused, Single
 from fairbank.rest.bodies.answers.job import FailureRow, JobRow, ReportAnswer, Status
 from fairbank.rest.bodies.answers.project import MemberRow, ProjectCard, ProjectRow
 from fairbank.rest.bodies.answers.quote import PartitionRow, QuoteCard, QuoteLine
 from fairbank.rest.bodies.answers.server import Health, Myself, RoleIn, RoleWord
-from fairbank.rest.bodies.answers.statement import EntryRow, StatementAnswer, StatementPage, Sums
+from fairbank.rest.bodies.answers.statement import BookEntryRow, EntryRow, StatementAnswer, StatementPage, Sums
 from fairbank.rest.bodies.answers.token import TokenCard, TokenRow
 from fairbank.rest.bodies.answers.usage import UsageRow
 
@@ -20,6 +20,8 @@ __all__ = [
     "AuditAnswer",
     "AuditCard",
     "BalanceRow",
+    "BookEntryRow",
+    "ChangedAllocation",
     "CreditRow",
     "DebitRow",
     "DrawnRow",

@@ -30,6 +30,12 @@ class AllocationRow(Struct, frozen=True, kw_only=True):
     available: int
 
 
+class ChangedAllocation(AllocationRow, frozen=True, kw_only=True):
+    """An allocation after a change; `entry` is the one that says so."""
+
+    entry: int
+
+
 class BalanceRow(AllocationRow, frozen=True, kw_only=True):
     """`used_percent` is what is charged of what was deposited, in whole percent rounded down; 0 where nothing was deposited."""
 

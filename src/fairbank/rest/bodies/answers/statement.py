@@ -35,6 +35,12 @@ class EntryRow(Sums, frozen=True, kw_only=True):
     details: dict[str, Any] | None
 
 
+class BookEntryRow(EntryRow, frozen=True, kw_only=True):
+    """An entry with the allocation whose book it stands in."""
+
+    allocation: int
+
+
 class StatementPage(Struct, frozen=True, kw_only=True):
     allocation: AllocationRow
     opening: Sums
