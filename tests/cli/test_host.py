@@ -84,6 +84,17 @@ def test_the_doctor(fairbank: Run) -> None:
     assert fairbank("doctor", house=PaperHouse(checks=checks[:1])).code == 0
 
 
+def test_checks_are_told_to_programs_too(fairbank: Run) -> None:
+    house = PaperHouse(checks=(Check("the store opens", True, "x"), Check("no agent", False, "add one")), findings=(Finding(7, "odd", 3),))
+    doctor, audit = fairbank("doctor", "--json", house=house), fairbank("audit", "verify", "--json", house=house)
+    assert (doctor.code, audit.code) == (8, 8)
+    assert json.loads(doctor.out)["data"][1] == {"what": "no agent", "ok": False, "remedy": "add one"}
+    assert json.loads(audit.out)["data"] == [{"book": 7, "entry": 3, "what": "odd"}]
+    assert json.loads(audit.out)["entries"] == 1_000
+    assert fairbank("doctor", "-P", "-n", house=house).out == "ok|the store opens|\nx|no agent|add one\n"
+    assert json.loads(fairbank("status", "--json").out)["data"][0]["status"] == "ok"
+
+
 def test_progress_is_for_terminals_or_asked_for(fairbank: Run) -> None:
     assert fairbank("audit", "verify").err == ""
     plain = fairbank("audit", "verify", "--progress", "plain").err.splitlines()

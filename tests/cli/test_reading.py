@@ -82,6 +82,15 @@ def test_a_threshold_is_an_exit_code(fairbank: Run) -> None:
     assert fairbank("balance", "--threshold", "1", "--as", STRANGER).code == 5
 
 
+def test_jobs_that_failed_and_how_long_they_had_waited(fairbank: Run) -> None:
+    rows = json.loads(fairbank("jobs", "-a", "--failed", "--json").out)["data"]
+    assert [(row["job_id"], row["outcome"], row["waited"]) for row in rows] == [(812_222, "NODE_FAIL", 600), (700_004, "FAILED", 600)]
+    one = fairbank("jobs", "-a", "--failed", "--limit", 1, "-n", "-P", "-o", "JOBID,WAITED")
+    assert (one.out, "There are more" in one.err) == ("812222|00:10:00\n", True)
+    assert fairbank("jobs", "-a", "--failed", "--limit", 2, "-n").err == ""
+    assert fairbank("jobs", "--failed", "--running").code == 2
+
+
 def test_jobs_are_mine_unless_somebody_else_is_named(fairbank: Run) -> None:
     def jobs(*words: object) -> set[int]:
         return {row["job_id"] for row in json.loads(fairbank("jobs", "--json", *words).out)["data"]}

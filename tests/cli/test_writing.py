@@ -253,6 +253,19 @@ def test_terms_change_and_the_allocation_lives_on(changing: Run) -> None:
     assert changing("alloc", "set", CPU, "--reason", "nothing").code == 2
 
 
+def test_an_allocation_is_extended_and_closed(changing: Run) -> None:
+    assert "2028-09-01" in told(changing("alloc", "extend", CPU, "2028-09-01", "--reason", "renewed"))
+    shorter = told(changing("alloc", "extend", CPU, "2028-08-01", "--reason", "renewed"), 2)
+    assert "alloc set 1 --end 2028-08-01" in " ".join(shorter.split())
+    shown = changing("alloc", "set", CPU, "--end", "2027-07-01", "--credit-limit", "5", "--shared", "--reason", "x", "--dry-run").out
+    for each in ("end 2027-07-01 00:00:00", "credit_limit 5 SU", "shared yes"):
+        assert each in shown
+    told(changing("alloc", "set", CPU, "--end", "2027-07-01", "--reason", "back"))
+    closed = entry_of(changing("alloc", "close", GPU, "--reason", "over"))
+    assert "ended" in changing("alloc", "show", GPU).out
+    told(changing("undo", closed, "--reason", "not over"))
+
+
 def test_caps_are_set_and_lifted(changing: Run) -> None:
     assert "has a cap of 5000 SU in allocation 1" in told(changing("alloc", "cap", CPU, JORGE, "5k"))
     assert "5000" in changing("alloc", "users", CPU).out

@@ -8,7 +8,7 @@ from fairbank.cli import terms
 from fairbank.cli.choosing import check_accounts, group_query, spread
 from fairbank.cli.command import Command, Noun
 from fairbank.cli.options import add_accounts, number, printable
-from fairbank.cli.output import Listing, caption, show, shown_columns
+from fairbank.cli.output import Listing, caption, show, shown_columns, watched
 from fairbank.cli.people import user_name
 from fairbank.report.columns import Amount, Column, day, left, su, text
 
@@ -49,13 +49,17 @@ def _add_filters(parser: Parser) -> None:
     parser.add_argument("-g", "--group", metavar="GROUP", help="only of this Unix group, by name or number")
     parser.add_argument("--category", metavar="NAME", type=printable, help="only this category")
     parser.add_argument("--state", choices=("active", "frozen", "ended"), help="only in this state")
-    parser.add_argument("-a", "--active", action="store_true", help="only those whose period is running now")
+    parser.add_argument("--active", action="store_true", help="only those whose period is running now")
     parser.add_argument("--active-at", metavar="TIME", help="only those whose period holds this time")
 
 
 def _list(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, COLUMNS):
         return 0
+    return watched(desk, lambda: _show_list(desk, options))
+
+
+def _show_list(desk: Desk, options: Namespace) -> int:
     query = {
         "account": options.account,
         "resource": options.resource,
@@ -110,9 +114,10 @@ COMMAND = Noun(
     {
         "list": Command(
             "the allocations that you may see",
-            ("fairbank alloc list", "fairbank alloc list -A chem_qmc -a", "fairbank alloc list --state frozen --csv"),
+            ("fairbank alloc list", "fairbank alloc list -A chem_qmc --active", "fairbank alloc list --state frozen --csv"),
             _add_filters,
             _list,
+            watch=True,
         ),
         "show": Command(
             "one allocation with its terms and sums",

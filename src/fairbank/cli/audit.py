@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command, Noun
 from fairbank.cli.init import add_config
+from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Progress, add_progress
 from fairbank.report.cells import counted, plain
+from fairbank.report.columns import Column, text
 from fairbank.values.trouble import Malformed, Unknown
 
 if TYPE_CHECKING:
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
 
 FOUND = 8
 SHOWN = 50
+COLUMNS = (
+    Column("BOOK", text("book"), right=True),
+    Column("ENTRY", text("entry"), right=True),
+    Column("FINDING", text("what")),
+)
 
 
 def _add_verify(parser: Parser) -> None:
@@ -29,9 +36,16 @@ def _add_verify(parser: Parser) -> None:
 
 
 def _verify(desk: Desk, options: Namespace) -> int:
+    if shown_columns(desk, COLUMNS):
+        return 0
     heads = {} if options.heads is None else read_heads(options.heads)
     with Progress("audit", options) as progress:
         verdict = desk.house.verify(options.config, heads, progress)
+    if options.form or options.format:
+        rows = [{"book": each.book, "entry": each.entry, "what": each.what} for each in verdict.findings]
+        counts = {"entries": verdict.entries, "books": verdict.books, "runs": verdict.runs}
+        show(desk, Listing("fairbank.finding/1", COLUMNS, rows, empty="Every row is as the journal says.", more=counts))
+        return FOUND if rows else 0
     for found in verdict.findings[:SHOWN]:
         book = f"allocation {found.book}" if found.book else "the office's book"
         where = f", entry {found.entry}" if found.entry is not None else ""
@@ -77,10 +91,9 @@ COMMAND = Noun(
     {
         "verify": Command(
             "read every entry again, compare every row; 8 when wrong",
-            ("fairbank audit verify", "fairbank audit verify --heads monday.heads", "fairbank audit verify --progress=plain"),
+            ("fairbank audit verify", "fairbank audit verify --heads monday.heads", "fairbank audit verify --json --progress=plain"),
             _add_verify,
             _verify,
-            reads=False,
             asks=False,
         ),
         "heads": Command(

@@ -17,7 +17,7 @@ from fairbank.values.trouble import Malformed, Unreachable
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from fairbank.cli.house import House
 
@@ -58,14 +58,17 @@ class Desk(Talk):
         self.as_of = answer.get("as_of") or self.as_of
         return answer
 
-    def rows(self, path: str, query: Query = _NOTHING, limit: int = 0) -> list[Row]:
-        """The rows of a list, page after page, at most `limit` (0: all). Says on stderr when there are more."""
+    def rows(self, path: str, query: Query = _NOTHING, limit: int = 0, keep: Callable[[Row], bool] | None = None) -> list[Row]:
+        """The rows of a list that `keep` likes, page after page, at most `limit` (0: all). Says on stderr when there are more."""
         rows: list[Row] = []
         after: object = None
         while True:
-            answer = self.get(path, {**query, "limit": min(limit - len(rows), PAGE) if limit else PAGE, "after": after})
-            rows += answer["data"]
-            after = answer.get("next")
+            size = min(limit - len(rows), PAGE) if limit and keep is None else PAGE
+            answer = self.get(path, {**query, "limit": size, "after": after})
+            found = answer["data"] if keep is None else filter(keep, answer["data"])
+            rows += found
+            after = answer.get("next") or (len(rows) > limit > 0)
+            rows = rows[: limit or None]
             if not after:
                 return rows
             if limit and len(rows) >= limit:

@@ -15,6 +15,7 @@ from fairbank.report.columns import Column, Look, Row, duration, instant_of, mom
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Callable
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
@@ -47,6 +48,7 @@ COLUMNS = (
     Column("REASON", _reason, drop=4, least=10),
     Column("SUBMIT", moment("submitted"), extra=True),
     Column("START", moment("start"), extra=True),
+    Column("WAITED", duration("waited"), right=True, extra=True),
     Column("END", moment("ended"), extra=True),
     Column("ALLOC", text("allocation"), right=True, extra=True),
     Column("CLUSTER", text("cluster"), extra=True),
@@ -58,6 +60,7 @@ COLUMNS = (
 def add(parser: Parser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--running", action="store_true", help="only jobs that hold credit now")
+    which.add_argument("--failed", action="store_true", help="only jobs that ended otherwise than COMPLETED")
     which.add_argument("--refused", action="store_true", help="jobs that the bank said no to, with what would help")
     add_accounts(parser, resource=False)
     whose = parser.add_mutually_exclusive_group()
@@ -103,6 +106,7 @@ def _show(desk: Desk) -> int:
             **desk.period(),
         },
         options.limit,
+        keep=failed if options.failed else None,
     )
     if not rows:
         check_accounts(desk, options.account)
@@ -111,9 +115,15 @@ def _show(desk: Desk) -> int:
     return 0
 
 
-def jobs(desk: Desk, query: dict[str, object], limit: int) -> list[Row]:
-    """Job rows, the newest first, with what people want to know of them: a word for their state, what they cost, how long they ran."""
-    return [_told(desk, row) for row in rows_of_each(desk, "/job", query, limit)]
+def failed(row: Row) -> bool:
+    """Whether it ended, and not well; what nobody heard the end of is not among them."""
+    return row["outcome"] not in (None, "COMPLETED")
+
+
+def jobs(desk: Desk, query: dict[str, object], limit: int, *, keep: Callable[[Row], bool] | None = None) -> list[Row]:
+    """Job rows that `keep` likes, the newest first, with what people want to know of them: a word for their state, what they cost, how
+    long they ran and had waited."""
+    return [_told(desk, row) for row in rows_of_each(desk, "/job", query, limit, keep)]
 
 
 def _told(desk: Desk, row: Row) -> Row:
@@ -124,6 +134,7 @@ def _told(desk: Desk, row: Row) -> Row:
         "user": user_name(row["owner_uid"]),
         "word": "RUNNING" if running else (row["outcome"] or row["state"].upper()),
         "ran": ran,
+        "waited": max(0, instant_of(row["start"]) - instant_of(row["submitted"])),
         "cost": None if running else row["charged"] - row["refunded"],
     }
 

@@ -8,7 +8,7 @@ from fairbank.cli.choosing import the_allocation
 from fairbank.cli.command import Command
 from fairbank.cli.desk import PAGE
 from fairbank.cli.options import add_account, add_limit, add_period, number
-from fairbank.cli.output import Listing, show, shown_columns
+from fairbank.cli.output import Listing, show, shown_columns, watched
 from fairbank.cli.people import user_name
 from fairbank.report.cells import plain
 from fairbank.report.columns import UNITS, Amount, Column, Look, Row, instant_of, left, moment, su, text
@@ -71,6 +71,10 @@ def add(parser: Parser) -> None:
 def run(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, COLUMNS):
         return 0
+    return watched(desk, lambda: _show(desk, options))
+
+
+def _show(desk: Desk, options: Namespace) -> int:
     allocation = the_allocation(desk, options.allocation, options.account, options.resource)
     period = desk.period("now-30days")
     page, whole = read_statement(desk, allocation, options.limit, period)
@@ -156,4 +160,5 @@ COMMAND = Command(
     ),
     add,
     run,
+    watch=True,
 )

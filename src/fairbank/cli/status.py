@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
 from fairbank.cli.options import count
+from fairbank.cli.output import Listing, show, shown_columns, watched
+from fairbank.report.columns import Column, text
 from fairbank.values.trouble import Unreachable
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from fairbank.cli.parser import Parser
 
 
+COLUMNS = (Column("SERVER", text("server")), Column("STATUS", text("status")), Column("MS", text("milliseconds"), right=True))
 WAIT_SECONDS = 30
 AGAIN_SECONDS = 0.1
 
@@ -26,8 +29,15 @@ def add(parser: Parser) -> None:
 
 
 def run(desk: Desk, options: Namespace) -> int:
-    spent = _answered(desk, time.monotonic() + options.wait)
-    desk.say(f"bank ok at {desk.settings.address}   answered in {spent * 1000:.0f} ms")
+    return 0 if shown_columns(desk, COLUMNS) else watched(desk, lambda: _show(desk, options))
+
+
+def _show(desk: Desk, options: Namespace) -> int:
+    spent = round(_answered(desk, time.monotonic() + options.wait) * 1000)
+    if options.form or options.format:
+        show(desk, Listing("fairbank.status/1", COLUMNS, [{"server": str(desk.settings.address), "status": "ok", "milliseconds": spent}]))
+    else:
+        desk.say(f"bank ok at {desk.settings.address}   answered in {spent} ms")
     return 0
 
 
@@ -49,5 +59,5 @@ COMMAND = Command(
     ("fairbank status", "fairbank serve & fairbank status --wait", "fairbank status --server http://bank:8080"),
     add,
     run,
-    reads=False,
+    watch=True,
 )

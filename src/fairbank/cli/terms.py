@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.choosing import the_project
 from fairbank.cli.command import Command
@@ -16,6 +16,7 @@ from fairbank.values.units import parse_su
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Mapping
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
@@ -114,6 +115,21 @@ def _set(desk: Desk, options: Namespace) -> int:
     return _amend(desk, options, row, changes, "Change")
 
 
+def _add_extend(parser: Parser) -> None:
+    parser.add_argument("allocation", metavar="ALLOC", type=number, help="the number of the allocation")
+    parser.add_argument("end", metavar="TIME", help="valid up to here, not included: 2027-09-01, now+90days")
+    add_writing(parser)
+
+
+def _extend(desk: Desk, options: Namespace) -> int:
+    end = desk.moment(options.end, "TIME")
+    row = desk.one(f"/alloc/{options.allocation}")
+    if int(end or 0) <= instant_of(row["end"]):
+        remedy = f"name a later time, or shorten it: fairbank alloc set {row['id']} --end {options.end}"
+        raise Malformed(f"allocation {row['id']} is valid longer already: to {row['end']}", field="TIME", remedy=remedy)
+    return _amend(desk, options, row, {"end": end}, "Extend")
+
+
 def _add_event(parser: Parser) -> None:
     parser.add_argument("allocation", metavar="ALLOC", type=number, help="the number of the allocation")
     add_writing(parser)
@@ -124,10 +140,25 @@ def _event(event: str, desk: Desk, options: Namespace) -> int:
 
 
 def _amend(desk: Desk, options: Namespace, row: Row, changes: dict[str, object], verb: str) -> int:
-    told = entry("terms", options.reason, changes, allocation=row)
+    told = entry("terms", options.reason, shown_terms(desk, changes), allocation=row)
     question = f"{verb} allocation {row['id']} ({row['account']}/{row['resource']})?"
     answer = post(desk, Posting("PATCH", f"/alloc/{row['id']}", {**changes, "comment": options.reason}, [told], question))
     return tell(desk, "fairbank.allocation/1", answer, _sentence(desk, answer))
+
+
+def shown_terms(desk: Desk, changes: Mapping[str, Any]) -> dict[str, str]:
+    """New terms as people read them."""
+    look = desk.look
+    return {
+        key: look.moment(int(value))
+        if key in ("start", "end")
+        else f"{look.su(value)} SU"
+        if key == "credit_limit"
+        else ("yes" if value else "no")
+        if key == "shared"
+        else str(value)
+        for key, value in changes.items()
+    }
 
 
 def _add_cap(parser: Parser) -> None:
@@ -149,8 +180,8 @@ def _cap(desk: Desk, options: Namespace) -> int:
     return tell(desk, "fairbank.drawn/1", answer, "" if answer is None else f"entry {answer['entry']}: {what}")
 
 
-def _event_command(event: str, about: str) -> Command:
-    call = f'fairbank alloc {event} 1042 --reason "asked by the PI"'
+def _event_command(event: str, about: str, name: str | None = None) -> Command:
+    call = f'fairbank alloc {name or event} 1042 --reason "asked by the PI"'
     return Command(about, (call, f"{call} --dry-run", f"{call} --yes"), _add_event, partial(_event, event))
 
 
@@ -175,9 +206,20 @@ VERBS = {
         _add_set,
         _set,
     ),
+    "extend": Command(
+        "let an allocation end later; for staff",
+        (
+            'fairbank alloc extend 1042 2027-09-01 --reason "renewed"',
+            'fairbank alloc extend 1042 now+90days --reason "renewed"',
+            'fairbank alloc extend 1042 2027-09-01 --reason "renewed" --dry-run',
+        ),
+        _add_extend,
+        _extend,
+    ),
     "freeze": _event_command("freeze", "let nothing be drawn for now; for staff"),
     "thaw": _event_command("thaw", "let it be drawn on again; for staff"),
     "end": _event_command("end", "end an allocation before its time; for staff"),
+    "close": _event_command("end", "the same as end; for staff", "close"),
     "reopen": _event_command("reopen", "open an ended allocation again; for staff"),
     "cap": Command(
         "set how much a user may draw; for the PI and staff",

@@ -8,6 +8,7 @@ from fairbank.cli.command import Command
 from fairbank.cli.options import add_writing, number
 from fairbank.cli.people import user_name
 from fairbank.cli.posting import Posting, entry, moved, post, tell
+from fairbank.cli.terms import shown_terms
 from fairbank.values.trouble import Conflict, Malformed, Unknown
 
 if TYPE_CHECKING:
@@ -113,32 +114,22 @@ def _terms(desk: Desk, done: Row, row: Row, comment: str) -> Posting:
         raise Malformed(f"no one step leads from {states[1]} back to {states[0]}", field="ENTRY", remedy=steps)
     if states in EVENTS:
         back["event"] = EVENTS[states]
-    told = [entry("terms", comment, {**back, "undoes": done["id"]}, allocation=row)]
+    told = [entry("terms", comment, {**shown_terms(desk, back), "undoes": done["id"]}, allocation=row)]
     body = {**{key: str(value) if key in ("start", "end") else value for key, value in back.items()}, "undoes": done["id"]}
-    shown = {key: _said(desk, key, value) for key, value in back.items() if key != "event"} | (
-        {"state": states[0]} if "event" in back else {}
-    )
+    shown = shown_terms(desk, {**{key: value for key, value in back.items() if key != "event"}, **_state(back, states[0])})
     said = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in shown.items()) or "what it was already"
     question = f"undo of entry {done['id']}, new terms of {_name(row)}: back to {said}. Go on?"
     return Posting("PATCH", f"/alloc/{row['id']}", {**body, "comment": comment}, told, question)
+
+
+def _state(back: Mapping[str, Any], before: str) -> dict[str, str]:
+    return {"state": before} if "event" in back else {}
 
 
 def _changes(done: Row, before: Row) -> dict[str, Any]:
     """The terms that the entry changed, as they were."""
     was, made = _facts(before), _facts(done)
     return {key: was[key] for key in ("start", "end", "shared", "credit_limit") if was[key] != made[key]}
-
-
-def _said(desk: Desk, key: str, value: Any) -> str:
-    match key:
-        case "start" | "end":
-            return desk.look.moment(value)
-        case "credit_limit":
-            return f"{desk.look.su(value)} SU"
-        case "shared":
-            return "yes" if value else "no"
-        case _:
-            return str(value)
 
 
 def _cap(desk: Desk, done: Row, row: Row, comment: str) -> Posting:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fairbank.cli.choosing import check_accounts, spread
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_accounts, add_period, add_users, number
-from fairbank.cli.output import Listing, caption, show, shown_columns
+from fairbank.cli.output import Listing, caption, show, shown_columns, watched
 from fairbank.cli.people import uid_of, user_name
 from fairbank.report.columns import Column, Look, Row, duration, su, text
 
@@ -56,6 +56,10 @@ def add(parser: Parser) -> None:
 def run(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, columns(options.by)):
         return 0
+    return watched(desk, lambda: _show(desk, options))
+
+
+def _show(desk: Desk, options: Namespace) -> int:
     query = {
         "by": options.by,
         "account": options.account,
@@ -124,4 +128,5 @@ COMMAND = Command(
     ),
     add,
     run,
+    watch=True,
 )
