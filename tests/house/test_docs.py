@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from fairbank.cli.main import COMMANDS
 from fairbank.values.trouble import Trouble
 
 LOADED_FROM_ELSEWHERE = re.compile(r"<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)=\"(?:https?:)?//[^>]*>")
@@ -27,6 +30,26 @@ def test_every_word_of_the_environment_is_described(checkout: Path) -> None:
     read = {name for source in sources for name in re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', source.read_text())}
     assert len(read) > 5
     assert {name for name in read if name not in page} == set()
+
+
+def test_every_command_has_its_manual_page(checkout: Path) -> None:
+    folder = checkout / "packaging" / "data" / "share" / "man"
+    names = {"fairbank.1", "fairbank-reasons.7", "sproject.1", *(f"fairbank-{entry.name}.1" for entry in COMMANDS)}
+    pages = {page.name: page for page in folder.glob("*/*")}
+    assert pages.keys() == names
+    for name, page in pages.items():
+        assert page.parent.name == f"man{name[-1]}"
+        assert not [line for line in page.read_text().splitlines() if line.startswith("'")]
+    if shutil.which("groff"):
+        done = subprocess.run(
+            ["groff", "-man", "-Tutf8", "-ww", "-z", *map(str, pages.values())], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_manual_pages_are_part_of_the_package(checkout: Path) -> None:
+    settings = tomllib.loads((checkout / "pyproject.toml").read_text())
+    assert settings["tool"]["uv"]["build-backend"]["data"] == {"data": "packaging/data"}
 
 
 def test_every_decision_is_listed(checkout: Path) -> None:

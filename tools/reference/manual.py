@@ -1,0 +1,152 @@
+"""The manual pages, as `man` reads them: one for each command, drawn from its own parser, and one of the reasons why the bank says no."""
+
+from __future__ import annotations
+
+from argparse import SUPPRESS, Action
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+
+from fairbank import __version__
+from fairbank.bank.explaining import explained
+from fairbank.cli import main as front
+from fairbank.cli import settings as client
+from fairbank.cli.command import Command, Noun
+from fairbank.cli.parser import Parser
+from fairbank.cli.sproject import COMMAND as SPROJECT
+from fairbank.cli.topics import EXIT_CODES
+
+SHARED = ("How to show it", "Care", "Which bank, and as whom", "Common options")
+"""Groups of options that many verbs have: told once a page."""
+TITLES = {"positional arguments": "Arguments", "options": "Options"}
+
+
+def manual() -> Mapping[str, str]:
+    """The pages by the names of their files."""
+    pages = {
+        "fairbank.1": _front(),
+        "fairbank-reasons.7": _reasons(),
+        "sproject.1": _page("sproject", SPROJECT, "HADM's words for the same bank"),
+    }
+    for entry in front.COMMANDS:
+        found: Command | Noun = import_module(f"fairbank.cli.{entry.module}").COMMAND
+        pages[f"fairbank-{entry.name}.1"] = _page(f"fairbank {entry.name}", found, entry.about)
+    return pages
+
+
+def said(text: str) -> str:
+    """Text as roff takes it for nothing but text."""
+    escaped = text.replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
+
+
+def _head(name: str, section: int, about: str) -> list[str]:
+    page = name.replace(" ", "-")
+    return [
+        '.\\" drawn by `make map` from the code; do not edit by hand',
+        f'.TH "{page.upper()}" {section} "" "fairbank {__version__}" "Fairbank"',
+        ".SH NAME",
+        f"{said(page)} \\- {said(about)}",
+    ]
+
+
+def _page(name: str, command: Command | Noun, about: str) -> str:
+    verbs = command.verbs if isinstance(command, Noun) else {"": command}
+    lines = _head(name, 1, about)
+    parsers = {f"{name} {verb}".strip(): each.parser(f"{name} {verb}".strip()) for verb, each in verbs.items()}
+    lines.append(".SH SYNOPSIS")
+    for prog, parser in parsers.items():
+        places = " ".join(f"\\fI{said(_place(each))}\\fR" for each in parser._actions if not each.option_strings)
+        lines += [f"\\fB{said(prog)}\\fR {places} [\\fIOPTIONS\\fR]".replace("  ", " "), ".br"]
+    for prog, parser in parsers.items():
+        each = verbs[prog.removeprefix(name).strip()]
+        lines += [f".SH {said(prog.upper())}" if isinstance(command, Noun) else ".SH DESCRIPTION", f"{said(each.about)}."]
+        if isinstance(command, Noun) and prog == f"{name} {command.usual}":
+            lines += [".PP", "This is meant where no verb is said."]
+        lines += [".PP", "Examples:", *_literally(each.examples)]
+        lines += _groups(parser, own=True)
+    seen: set[str] = set()
+    for parser in parsers.values():
+        lines += _groups(parser, own=False, seen=seen)
+    return "\n".join([*lines, *_tail(name)]) + "\n"
+
+
+def _place(action: Action) -> str:
+    return f"[{action.metavar}]" if action.nargs == "?" else str(action.metavar or action.dest)
+
+
+def _literally(lines: Iterable[str]) -> list[str]:
+    return [".PP", ".nf", *(f"    {said(line)}" for line in lines), ".fi"]
+
+
+def _groups(parser: Parser, *, own: bool, seen: set[str] | None = None) -> Iterator[str]:
+    """The options of a command: its `own`, or those that others have too, each group once for all that was `seen`."""
+    seen = set() if seen is None else seen
+    formatter = parser._get_formatter()
+    for group in parser._action_groups:
+        title = TITLES.get(group.title or "", group.title or "")
+        actions = [each for each in group._group_actions if each.help is not SUPPRESS]
+        fresh = [each for each in actions if own or f"{title} {_names(each)}" not in seen]
+        if not fresh or (title in SHARED) is own:
+            continue
+        if own or title not in seen:
+            yield f"{'.SS' if own else '.SH'} {said(title if own else title.upper())}"
+        seen |= {title, *(f"{title} {_names(each)}" for each in fresh)}
+        for each in fresh:
+            choices = f"; one of {', '.join(map(str, each.choices))}" if each.choices is not None else ""
+            text = formatter._expand_help(each) if each.help else ""
+            yield from (".TP", _names(each), said(f"{text}{choices}".lstrip("; ") or "as in Slurm"))
+
+
+def _names(action: Action) -> str:
+    takes = "" if action.nargs == 0 else f" \\fI{said(str(action.metavar or action.dest.upper()))}\\fR"
+    if not action.option_strings:
+        return f"\\fI{said(str(action.metavar or action.dest))}\\fR"
+    return ", ".join(f"\\fB{said(flag)}\\fR" for flag in action.option_strings) + takes
+
+
+def _tail(name: str) -> list[str]:
+    lines = [".SH EXIT STATUS", *_pairs((str(code), about) for code, about in EXIT_CODES.items())]
+    if name != "fairbank":
+        lines += [".SH SEE ALSO", "\\fBfairbank\\fR(1), which tells of files and of the environment; \\fBfairbank\\-reasons\\fR(7)"]
+    return lines
+
+
+def _pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for name, about in pairs:
+        yield from (".TP", f"\\fB{said(name)}\\fR", said(about))
+
+
+def _front() -> str:
+    lines = _head("fairbank", 1, front.ABOUT)
+    lines += [".SH SYNOPSIS", "\\fBfairbank\\fR [\\fICOMMAND\\fR] [\\fIOPTIONS\\fR]", ".SH DESCRIPTION"]
+    lines += ["Without a command: my projects on one screen. Each command has a page of its own, such as \\fBfairbank\\-balance\\fR(1)."]
+    lines += [".PP", "Examples:", *_literally(front.EXAMPLES)]
+    for group in dict.fromkeys(entry.group for entry in front.COMMANDS):
+        lines += [f".SS {said(group)}", *_pairs((entry.name, entry.about) for entry in front.COMMANDS if entry.group == group)]
+    lines += [".SH FILES", *_pairs(_files())]
+    own = [(f"FAIRBANK_{key.upper()}", about) for key, about in client.KEYS.items()]
+    lines += [".SH ENVIRONMENT", "Options count before the environment, and that before files."]
+    lines += _pairs([*own, *client.ENVIRONMENT.items()])
+    pages: Sequence[str] = [f"\\fBfairbank\\-{said(entry.name)}\\fR(1)" for entry in front.COMMANDS]
+    return (
+        "\n".join([*lines, *_tail("fairbank"), ".SH SEE ALSO", ", ".join([*pages, "\\fBfairbank\\-reasons\\fR(7)", "\\fBsproject\\fR(1)"])])
+        + "\n"
+    )
+
+
+def _files() -> list[tuple[str, str]]:
+    keys = ", ".join(client.KEYS)
+    return [
+        ("~/.config/fairbank/client.toml", f'where the bank is, and the usual choices: lines KEY = "TEXT" of {keys}'),
+        (client.SITE_FILE, "the same for all users of a host"),
+        (client.SITE_SOCKET, "where the site's bank listens"),
+    ]
+
+
+def _reasons() -> str:
+    lines = _head("fairbank reasons", 7, "why the bank says no, and what to do")
+    lines += [".SH DESCRIPTION", "Capitals in a remedy stand for what each case has of its own; a refusal itself names the figures."]
+    for no in explained():
+        lines += [f".SH {said(no.name)}", f"{said(no.meaning)}.", ".PP", said(no.why), ".PP", f"What to do: {said(no.remedy)}"]
+        lines += [".PP", f"Exit code {no.exit}, HTTP status {no.http}."]
+    return "\n".join([*lines, ".SH SEE ALSO", "\\fBfairbank\\-jobs\\fR(1), \\fBfairbank\\fR(1)"]) + "\n"
