@@ -230,6 +230,19 @@ def test_the_same_key_is_carried_out_once(changing: Run) -> None:
     told(changing("withdraw", FOLD, 5, "--reason", "back"))
 
 
+def test_projects_and_members_take_keys_too(changing: Run) -> None:
+    made = ("project", "create", "lab11", "--gid", 50_011, "--idempotency-key", "p-1")
+    assert told(changing(*made)) == told(changing(*made))
+    assert "idempotency key" in told(changing("project", "create", "lab12", "--gid", 50_012, "--idempotency-key", "p-1"), 7)
+    add = ("project", "add-user", "lab11", MINH, "--idempotency-key", "m-1")
+    remove = ("project", "remove-user", "lab11", MINH, "--idempotency-key", "m-2")
+    for words in (add, remove, add):
+        told(changing(*words))
+    assert json.loads(changing("project", "show", "lab11", "--json").out)["data"] == [], "carried out before: not again"
+    other = told(changing("project", "add-user", "lab11", MINH, "--role", "pi", "--idempotency-key", "m-1"), 7)
+    assert "idempotency key" in other
+
+
 def test_a_job_is_refunded_by_its_number(changing: Run) -> None:
     said = told(changing("refund", 701_002, "10", "--reason", "node failed"))
     assert "refund of 10 SU of job 701002 to allocation 2 (chem_qmc/gpu)" in said

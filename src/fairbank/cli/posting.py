@@ -73,11 +73,12 @@ def post(desk: Desk, posting: Posting) -> Row | None:
     if not desk.agreed(posting.question):
         desk.note("Nothing was changed.")
         return None
-    key = getattr(options, "idempotency_key", None) or f"cli-{os.urandom(12).hex()}"
+    said = getattr(options, "idempotency_key", None)
+    key = said or f"cli-{os.urandom(12).hex()}"
     try:
-        answer = _send(desk, posting, key)
+        answer = _send(desk, posting, key, said)
     except Unreachable as silent:
-        if hasattr(options, "idempotency_key"):
+        if hasattr(options, "idempotency_key") and posting.method in ("POST", "PATCH"):  # the others may be repeated anyway
             silent.remedy = f"{silent.remedy}; to repeat it without doing it twice add: --idempotency-key {key}"
         raise
     desk.as_of = answer.get("as_of") or desk.as_of
@@ -85,7 +86,7 @@ def post(desk: Desk, posting: Posting) -> Row | None:
     return found
 
 
-def _send(desk: Desk, posting: Posting, key: str) -> dict[str, Any]:
+def _send(desk: Desk, posting: Posting, key: str, said: str | None) -> dict[str, Any]:
     client = desk.client
     match posting.method:
         case "POST":
@@ -93,9 +94,9 @@ def _send(desk: Desk, posting: Posting, key: str) -> dict[str, Any]:
         case "PATCH":
             return client.patch(posting.path, posting.body, key)
         case "PUT":
-            return client.put(posting.path, posting.body, key if hasattr(desk.options, "idempotency_key") else None)
+            return client.put(posting.path, posting.body, said)
         case _:
-            return client.delete(posting.path)
+            return client.delete(posting.path, said)
 
 
 def tell(desk: Desk, schema: str, answer: Row | None, sentence: str, warnings: Sequence[str] = ()) -> int:

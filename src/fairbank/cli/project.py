@@ -68,7 +68,7 @@ def _add_create(parser: Parser) -> None:
     parser.add_argument("--gid", metavar="N", type=count, help="its number (usual: as this host knows it)")
     parser.add_argument("-A", "--account", metavar="NAME", help="the Slurm account (usual: named like the group)")
     parser.add_argument("--parent", metavar="PROJECT", help="the project whose shared credit it may draw on")
-    add_writing(parser, reason="none", keyed=False)
+    add_writing(parser, reason="none")
 
 
 def _create(desk: Desk, options: Namespace) -> int:
@@ -93,7 +93,7 @@ def _add_member(parser: Parser) -> None:
     _add_project(parser)
     parser.add_argument("user", metavar="USER", help="a user, by name or number")
     parser.add_argument("--role", choices=ROLES, default="member", help="a coordinator does a PI's work (usual: member)")
-    add_writing(parser, reason="optional", keyed=False)
+    add_writing(parser, reason="optional")
 
 
 def _add_user(desk: Desk, options: Namespace) -> int:
@@ -108,7 +108,7 @@ def _add_user(desk: Desk, options: Namespace) -> int:
 def _add_removal(parser: Parser) -> None:
     _add_project(parser)
     parser.add_argument("user", metavar="USER", help="a user, by name or number")
-    add_writing(parser, reason="none", keyed=False)
+    add_writing(parser, reason="none")
 
 
 def _remove_user(desk: Desk, options: Namespace) -> int:

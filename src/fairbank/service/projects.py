@@ -46,7 +46,9 @@ class Projects:
         self._directory.refresh()
         return outcome
 
-    def set_member(self, asker: Asker, number: int, uid: int, role: Role | None, *, comment: str | None = None) -> Outcome:
+    def set_member(
+        self, asker: Asker, number: int, uid: int, role: Role | None, *, comment: str | None = None, key: str | None = None
+    ) -> Outcome:
         """Give `uid` a role, or take it away with None. Raises Unknown, Forbidden.
 
         Which roles the asker may give and take is judged with the wish, by the roles as they are then.
@@ -54,7 +56,7 @@ class Projects:
         project = self.get(asker, number)
         demand(asker, Do.SET_MEMBER, project.id)
         by = None if asker.superuser else asker.uid
-        return self._ask(asker, SetMember(project=project.id, uid=uid, role=role, by=by, comment=comment))
+        return self._ask(asker, SetMember(project=project.id, uid=uid, role=role, by=by, comment=comment, key=key))
 
     def _ask(self, asker: Asker, wish: Found | SetMember) -> Outcome:
         return self._counter.ask([Asked(wish, self._clock.now(), asker.actor, asker.acting_as)])[0]

@@ -46,8 +46,8 @@ class Client:
     def patch(self, path: str, body: Json, key: str | None = None) -> dict[str, Json]:
         return self._ask("PATCH", path, body, key)
 
-    def delete(self, path: str) -> dict[str, Json]:
-        return self._ask("DELETE", path)
+    def delete(self, path: str, key: str | None = None) -> dict[str, Json]:
+        return self._ask("DELETE", path, key=key)
 
     def _ask(self, method: str, target: str, body: Json = None, key: str | None = None) -> dict[str, Json]:
         sent = b"" if body is None else json.dumps(body).encode("ascii")

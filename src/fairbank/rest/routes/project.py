@@ -12,7 +12,7 @@ from fairbank.rest.answering import answer, done_of
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import Granted, Listing, MemberRow, ProjectCard, ProjectRow, Single
 from fairbank.rest.bodies.requests import NewProject, NewRole
-from fairbank.rest.params import PAGE, Number, OneName, OnePage, OneUid, UidNumber
+from fairbank.rest.params import PAGE, Key, Number, OneName, OnePage, OneUid, UidNumber, checked_key
 from fairbank.rest.verbs import again, reads, writes
 from fairbank.rest.views import listing, member_row, next_after, project_card, project_row, single
 from fairbank.values import ids
@@ -37,13 +37,14 @@ def show_project(request: Asking, project: Number) -> Single[ProjectCard]:
 
 
 @writes(post, "/project", responses=again(Single[ProjectRow]))
-def enter_project(request: Asking, data: JSONBody[NewProject]) -> Response[Single[ProjectRow]]:
+def enter_project(request: Asking, data: JSONBody[NewProject], key: Key = None) -> Response[Single[ProjectRow]]:
     """Enter a Unix group that is to have credit."""
     wish = Found(
         gname=ids.name(data.gname, field="gname"),
         gid=data.gid,
         account=ids.name(data.account if data.account is not None else data.gname, field="account"),
         parent=data.parent,
+        key=checked_key(key),
     )
     done = done_of(request.house.projects.found(request.asker, wish))
     row = project_row(request.house.directory.by_id(done.project or 0))
@@ -58,16 +59,17 @@ def list_members(request: Asking, project: Number, page: OnePage) -> Listing[Mem
 
 
 @writes(put, "/project/{project:int}/member/{uid:int}")
-def set_member(request: Asking, project: Number, uid: UidNumber, data: JSONBody[NewRole]) -> Single[Granted]:
+def set_member(request: Asking, project: Number, uid: UidNumber, data: JSONBody[NewRole], key: Key = None) -> Single[Granted]:
     """Give a user a role in a project."""
     comment = None if data.comment is None else ids.comment(data.comment)
-    return answer(request.house.projects.set_member(request.asker, project, uid, Role(data.role), comment=comment), request.house.clock)
+    outcome = request.house.projects.set_member(request.asker, project, uid, Role(data.role), comment=comment, key=checked_key(key))
+    return answer(outcome, request.house.clock)
 
 
 @writes(delete, "/project/{project:int}/member/{uid:int}", status_code=200)
-def remove_member(request: Asking, project: Number, uid: UidNumber) -> Single[Granted]:
+def remove_member(request: Asking, project: Number, uid: UidNumber, key: Key = None) -> Single[Granted]:
     """Take a user out of a project."""
-    return answer(request.house.projects.set_member(request.asker, project, uid, None), request.house.clock)
+    return answer(request.house.projects.set_member(request.asker, project, uid, None, key=checked_key(key)), request.house.clock)
 
 
 ROUTES = (list_projects, show_project, enter_project, list_members, set_member, remove_member)
