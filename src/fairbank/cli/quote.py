@@ -55,7 +55,7 @@ def run(desk: Desk, options: Namespace) -> int:
     answer = desk.client.post("/quote", request)
     desk.as_of = answer["as_of"]
     card = answer["data"]
-    if options.form is None:
+    if options.form is None and not options.format:
         _tell(desk, request, card, job, unread)
     else:
         more = {"quote": {key: value for key, value in card.items() if key != "lines"}, "not_read": unread}

@@ -1,0 +1,122 @@
+"""What every command has in common, asked of every one of them: forms, columns, care, help."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from importlib import import_module
+
+import pytest
+
+from fairbank.cli.command import Command, Noun
+from fairbank.cli.main import COMMANDS
+from fairbank.cli.sproject import COMMAND as SPROJECT
+from tests.cli.centre import CPU
+from tests.cli.conftest import Run
+from tests.cli.paper import PaperHouse
+
+READING = {
+    "balance": (),
+    "usage": ("-S", "2026-01-01"),
+    "statement": (CPU, "-S", "2026-01-01"),
+    "jobs": ("-a",),
+    "quote": ("-A", "chem_qmc", "-M", "darwin", "-p", "idle-std", "-c", "8", "-t", "60"),
+    "whoami": (),
+    "status": (),
+    "token list": (),
+    "project list": (),
+    "project show": ("chem_qmc",),
+    "project users": ("chem_qmc",),
+    "alloc list": (),
+    "alloc show": (CPU,),
+    "alloc users": (CPU, "-S", "x")[:1],
+    "audit verify": (),
+    "doctor": (),
+}
+"""How each command that shows something is asked for something that is there."""
+WRITING = {
+    "deposit", "withdraw", "transfer", "refund", "undo", "project create", "project add-user", "project remove-user", "token create",
+    "token revoke", "alloc create", "alloc set", "alloc extend", "alloc freeze", "alloc thaw", "alloc end", "alloc close", "alloc reopen",
+    "alloc cap",
+}  # fmt: skip
+ON_THE_HOST = {"init", "serve", "audit heads", "backup create", "backup verify", "restore", "replay", "demo"}
+SHELLS = {"completion bash", "completion zsh", "completion fish", "completion names"}
+NEEDS_NO_REASON = {"alloc cap", "project create", "project add-user", "project remove-user", "token create", "token revoke"}
+"""Nothing of these moves units."""
+FORMS = ("--json", "--yaml", "--csv", "--parsable", "--delimiter", "--noheader", "--format", "--helpformat", "--units", "--long")
+
+
+def every() -> Iterator[tuple[str, Command]]:
+    for entry in COMMANDS:
+        found: Command | Noun = import_module(f"fairbank.cli.{entry.module}").COMMAND
+        if isinstance(found, Noun):
+            yield from ((f"{entry.name} {verb}", each) for verb, each in found.verbs.items())
+        else:
+            yield entry.name, found
+
+
+def options_of(command: Command) -> set[str]:
+    return set(command.parser("x")._option_string_actions)
+
+
+ALL = dict(every())
+
+
+def test_every_command_is_of_one_kind() -> None:
+    assert ALL.keys() == READING.keys() | WRITING | ON_THE_HOST | SHELLS
+
+
+@pytest.mark.parametrize("name", [*READING, *(f"sproject {verb}" for verb in SPROJECT.verbs)])
+def test_what_reads_takes_every_form(name: str) -> None:
+    command = SPROJECT.verbs[name.split()[1]] if name.startswith("sproject") else ALL[name]
+    assert set(FORMS) <= options_of(command)
+    assert {"-P", "-n", "-o", "-l", "-v", "-h", "--color", "--no-pager"} <= options_of(command)
+
+
+@pytest.mark.parametrize("name", sorted(WRITING))
+def test_what_writes_takes_care(name: str) -> None:
+    command = ALL[name]
+    options = options_of(command)
+    assert {"--dry-run", "--yes", "--json"} <= options
+    assert ("--idempotency-key" in options) == (not name.startswith("token")), "a secret is not told twice"
+    reason = command.parser("x")._option_string_actions.get("--reason")
+    assert (reason is not None and reason.required) == (name not in NEEDS_NO_REASON)
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in SHELLS | ON_THE_HOST | {"audit verify", "doctor"}])
+def test_whatever_asks_the_bank_may_be_told_which(name: str) -> None:
+    assert {"--server", "--as"} <= options_of(ALL[name])
+
+
+@pytest.mark.parametrize("name", READING)
+def test_forms_for_programs(fairbank: Run, name: str) -> None:
+    ask = (*name.split(), *READING[name])
+
+    def said(*more: str) -> str:
+        answer = fairbank(*ask, *more, house=PaperHouse())
+        assert answer.code == 0, answer
+        return answer.out
+
+    document = json.loads(said("--json"))
+    assert {"schema", "as_of", "cluster", "unit", "data", "warnings"} <= document.keys()
+    assert document["schema"].startswith("fairbank.")
+    assert said("--yaml").startswith("schema: ")
+    heads = said("--helpformat").split()
+    assert heads
+    rows = list(csv.reader(io.StringIO(said("--csv", "-l"))))
+    assert rows[0] == heads
+    assert said("-P", "-l", "--delimiter", ";").splitlines()[0] == ";".join(heads)
+    if len(rows) > 1:
+        assert len(said("-P", "-n", "-l").splitlines()) == len(rows) - 1
+        narrow = said("-o", f"{heads[0].lower()}%4", "-n").splitlines()
+        assert all(len(line) <= 4 or line.strip().isdigit() for line in narrow)
+        assert said("-o", f"+{heads[-1]}").splitlines()
+
+
+@pytest.mark.parametrize("name", READING)
+def test_a_column_that_is_none_is_told_with_those_there_are(fairbank: Run, name: str) -> None:
+    said = fairbank(*name.split(), *READING[name], "-o", "NOSUCH", house=PaperHouse())
+    assert said.code == 2
+    assert "NOSUCH" in said.err
