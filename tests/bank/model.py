@@ -99,7 +99,7 @@ class Model:
             facts = [(each.owner, each.start, each.partition, each.line[0], each.resource) for each in (wish, first)]
             same = facts[0] == facts[1] and wish.amount in (first.amount, known["held"])
             return self._again(known["opened"]) if same or self._repeats(known["opened"]) else "RUN_TAKEN"
-        offers = self._offers(wish)
+        offers = [where for where in self._offers(wish) if not self._sleeps(where, at)]
         willing = [where for where in offers if not self._against(where, wish.owner, wish.amount)]
         if not offers:
             return "NO_ALLOCATION" if self.enforce else "ok"  # let through, nothing is held
@@ -118,6 +118,10 @@ class Model:
             and each["start"] <= wish.start < each["end"]
             and (place == 0 or each["shared"])
         ]
+
+    def _sleeps(self, where: int, at: int) -> bool:
+        """Ended, and not reopened though its period was made longer."""
+        return bool(self.allocations[where]["state"] == "ended" and at < self.allocations[where]["end"])
 
     def _against(self, where: int, uid: int, more: int) -> str:
         if self.allocations[where]["state"] == "frozen":
@@ -248,8 +252,10 @@ class Model:
             return "UNKNOWN_ALLOCATION"
         given = {"start": wish.start, "end": wish.end, "shared": wish.shared, "limit": wish.credit_limit}
         new = old | {what: value for what, value in given.items() if value is not None}
+        if old["end"] <= at:  # whether or not the sweep came by
+            new["state"] = "ended"
         if wish.event is not None:
-            new["state"] = LIFE.get((old["state"], wish.event.value), "")
+            new["state"] = LIFE.get((new["state"], wish.event.value), "")
             if wish.event.value == "end":  # the period ends now, but is never empty
                 new["end"] = min(new["end"], max(at, old["start"] + 1))
         if not new["state"]:
@@ -258,6 +264,8 @@ class Model:
             return against
         if new["limit"] < old["limit"] and self.free(wish.allocation) + new["limit"] < 0:
             return "LIMIT_IN_USE"
+        if wish.event is not None and wish.event.value == "reopen" and new["end"] <= at:
+            return "OVER"
         self.allocations[wish.allocation] = new
         return "ok"
 

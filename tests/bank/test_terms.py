@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.bank.allocation import NEXT, Allocation, AllocationEvent, AllocationState, diagram, overlapping
+from fairbank.bank.allocation import NEXT, Allocation, AllocationEvent, AllocationState, Standing, diagram, overlapping
 from fairbank.bank.ledger import judge
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import LINE_MAX, line_of
-from fairbank.bank.refusal import Refusal
+from fairbank.bank.refusal import Refusal, remedies
 from fairbank.bank.wish import Asked, Found
 from fairbank.values.time import Instant
 from tests.bank.story import empty_book, tell
@@ -44,7 +44,9 @@ ROAD = {S.ACTIVE: "", S.FROZEN: "freeze physics/cpu", S.ENDED: "end physics/cpu"
 @pytest.mark.parametrize("event", E)
 def test_what_is_not_in_the_table_does_not_happen(state: AllocationState, event: AllocationEvent) -> None:
     after = NEXT.get((state, event))
-    told = tell(f"{PHYSICS}\n {ROAD[state]}\n {event.value} physics/cpu -> {'ok' if after else 'WRONG_STATE'}")
+    told = tell(
+        f"{PHYSICS}\n {ROAD[state]}\n amend physics/cpu period 0..1000\n {event.value} physics/cpu -> {'ok' if after else 'WRONG_STATE'}"
+    )
     assert told.allocation("physics/cpu").state is (after or state)
 
 
@@ -82,12 +84,48 @@ def test_nothing_new_is_drawn_from_an_ended_allocation() -> None:
         kept office 1
         charge 1 10                     -> ok left 90
         withdraw physics/cpu 40         -> ok left 50           # staff collect what was not used
-        reopen physics/cpu
-        hold 2 alice physics/cpu 10     -> NO_ALLOCATION        # its period is over
+        reopen physics/cpu              -> OVER                 # extend it first
         amend physics/cpu period 0..500
-        hold 2 alice physics/cpu 10     -> ok left 40
+        hold 2 alice physics/cpu 10     -> NO_ALLOCATION        # it is ended still
+        charge 3 alice physics/cpu 10   -> ok left 40           # usage happened, so it is paid
+        reopen physics/cpu
+        hold 2 alice physics/cpu 10     -> ok left 30
         """
     )
+
+
+def test_what_is_over_is_ended_before_the_sweep_comes() -> None:
+    told = tell(
+        """
+        project physics
+        open physics/cpu 100..200 with 100
+        open physics/gpu 100..200
+        now 200
+        freeze physics/cpu                  -> WRONG_STATE
+        amend physics/cpu period 100..300   -> ok               # too late to go on as if nothing were
+        hold 1 alice physics/cpu 10         -> NO_ALLOCATION
+        reopen physics/cpu                  -> ok
+        hold 1 alice physics/cpu 10         -> ok
+        end physics/gpu                     -> WRONG_STATE      # it is
+        reopen physics/gpu                  -> OVER
+        """
+    )
+    assert isinstance(told.said, Refusal)
+    assert told.said.about == "allocation 2 ended 1970-01-01T00:03:20Z"
+    assert remedies(told.said) == ("extend it, by staff: fairbank alloc reopen 2 --end ... --reason '...'",)
+
+
+@pytest.mark.parametrize(
+    ("state", "before", "within", "after"),
+    [
+        (S.ACTIVE, Standing.PLANNED, Standing.ACTIVE, Standing.ENDED),
+        (S.FROZEN, Standing.FROZEN, Standing.FROZEN, Standing.ENDED),
+        (S.ENDED, Standing.ENDED, Standing.ENDED, Standing.ENDED),
+    ],
+)
+def test_the_clock_says_how_an_allocation_stands(state: AllocationState, before: Standing, within: Standing, after: Standing) -> None:
+    row = msgspec.structs.replace(allocation(1, Instant(10), Instant(20)), state=state)
+    assert [row.standing(at) for at in (9, 10, 19, 20)] == [before, within, within, after]
 
 
 def test_staff_end_an_allocation_and_its_period_with_it() -> None:

@@ -165,15 +165,36 @@ def test_credit_that_nobody_can_draw_on_is_deposited_with_a_warning(changing: Ru
     number = json.loads(told(changing("alloc", "create", "-A", "lab8", "-r", "cpu", *period, "--reason", "x", "--json")))["data"]["id"]
     late = changing("deposit", number, 5, "--reason", "late charge")
     assert (late.code, f"! allocation {number} ended 2025-12-01" in late.err) == (0, True)
-    told(changing("alloc", "end", number, "--reason", "over"))
     said = changing("deposit", number, 5, "--reason", "late charge", "--json")
     (warning,) = json.loads(told(said))["warnings"]
-    assert f"fairbank alloc reopen {number}, fairbank alloc set {number} --end" in warning
+    assert f"fairbank alloc reopen {number} --end" in warning
     told(changing("alloc", "freeze", FOLD, "--reason", "x"))
     assert "is frozen" in changing("deposit", FOLD, 5, "--reason", "x", "--dry-run").err
     assert changing("withdraw", FOLD, 5, "--reason", "x", "--dry-run").err == ""
     told(changing("alloc", "thaw", FOLD, "--reason", "x"))
     assert changing("deposit", FOLD, 5, "--reason", "x", "--dry-run").err == ""
+
+
+def test_what_is_over_is_shown_so_and_opened_again_with_a_new_end(changing: Run) -> None:
+    told(changing("project", "create", "lab10", "--gid", 50_010))
+    of_it = ("-A", "lab10", "-r", "cpu")
+    period = ("--start", "2025-11-01", "--end", "2025-12-01")
+    number = json.loads(told(changing("alloc", "create", *of_it, *period, "--reason", "x", "--json")))["data"]["id"]
+    next_one = json.loads(
+        told(changing("alloc", "create", *of_it, "--start", "2090-01-01", "--end", "2091-01-01", "--reason", "x", "--json"))
+    )
+    assert next_one["data"]["state"] == "planned"
+    listed = {row["id"]: row["state"] for row in json.loads(changing("alloc", "list", *of_it, "--json").out)["data"]}
+    assert listed == {number: "ended", next_one["data"]["id"]: "planned"}
+    for state in ("planned", "active", "ended"):
+        rows = json.loads(changing("alloc", "list", *of_it, "--state", state, "--json").out)["data"]
+        assert [row["id"] for row in rows] == [each for each, stands in listed.items() if stands == state]
+    assert "state      ended" in changing("alloc", "show", number).out
+    no = " ".join(told(changing("alloc", "reopen", number, "--reason", "x"), 7).split())
+    assert f"fairbank alloc reopen {number} --end ... --reason" in no
+    longer = changing("alloc", "set", number, "--end", "2089-01-01", "--reason", "x")
+    assert (longer.code, f"fairbank alloc reopen {number}" in longer.err) == (0, True)
+    assert "active" in told(changing("alloc", "reopen", number, "--end", "2089-06-01", "--reason", "x"))
 
 
 def test_a_no_says_which_name_or_state_it_was(changing: Run) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fairbank.bank.allocation import AllocationState
+from fairbank.bank.allocation import Standing
 from fairbank.bank.entry import Kind
 from fairbank.bank.query import (
     AllocationQuery,
@@ -54,7 +54,7 @@ questions: st.SearchStrategy[Question] = st.one_of(
             ids=some_ids,
             projects=projects,
             resource=resources,
-            state=st.none() | st.sampled_from(AllocationState),
+            stands=st.none() | st.tuples(st.sampled_from(Standing), ats),
             active_at=instant,
             lenders=sights.map(lambda each: each.projects),
         ),

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from fairbank.bank.allocation import AllocationEvent, AllocationState
+from fairbank.bank.allocation import AllocationEvent, Standing
 from fairbank.bank.entry import OFFICE, Entry, Kind
 from fairbank.bank.project import Role
 from fairbank.bank.query import PAGE_MAX, AllocationQuery, Debit, EntryQuery, Page, ProjectQuery, RefusalQuery, RunQuery, Sight
 from fairbank.bank.refusal import refusal_of
 from fairbank.bank.run import RunState
-from fairbank.bank.wish import Amend, Release, SetCap, SetMember
+from fairbank.bank.wish import Amend, Expire, Release, SetCap, SetMember
 from fairbank.store.contract import Store
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
@@ -92,7 +92,15 @@ def test_projects(filled: Store, query: dict[str, Any], expected: list[int]) -> 
         ({"projects": frozenset()}, []),
         ({"resource": "gpu"}, [3]),
         ({"category": "annual"}, [2, 4]),
-        ({"state": AllocationState.FROZEN}, [4]),
+        ({"stands": (Standing.FROZEN, START)}, [4]),
+        ({"stands": (Standing.FROZEN, END)}, []),
+        ({"stands": (Standing.PLANNED, START - 1)}, [1, 2, 3]),
+        ({"stands": (Standing.PLANNED, START)}, [2]),
+        ({"stands": (Standing.ACTIVE, START)}, [1, 3]),
+        ({"stands": (Standing.ACTIVE, END - 1), "resource": "cpu"}, [1]),
+        ({"stands": (Standing.ACTIVE, END)}, [2]),
+        ({"stands": (Standing.ENDED, END - 1)}, []),
+        ({"stands": (Standing.ENDED, END)}, [1, 3, 4]),
         ({"active_at": END - 1}, [1, 3, 4]),
         ({"active_at": END}, [2]),
         ({"active_at": START - 1}, []),
@@ -302,7 +310,7 @@ def test_what_upkeep_asks_for(filled: Store) -> None:
 
 
 def test_what_has_ended_need_not_be_ended(store: Store) -> None:
-    granted(_filled(store), Amend(allocation=3, project=1, resource="gpu", event=AllocationEvent.END), at=END)
+    granted(_filled(store), Expire(allocation=3), at=END)
     assert Look(store).expired(Instant(END), 10) == [1, 4]
 
 

@@ -315,8 +315,8 @@ def test_parameters(old_world: World, path: str, field: str) -> None:
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("/alloc?state=bogus", "active, frozen, ended"),
-        ("/balance?state=bogus", "active, frozen, ended"),
+        ("/alloc?state=bogus", "planned, active, frozen, ended"),
+        ("/balance?state=bogus", "planned, active, frozen, ended"),
         ("/job?state=bogus", "held, charged, released, lapsed"),
         *((f"{path}?order=bogus", "newest, oldest") for path in ("/job", "/failure", "/activity", "/credit", "/predebit")),
         ("/usage?by=bogus", "user, day, month, partition, allocation"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairbank.values.time import iso
+from fairbank.values.time import Instant, iso
 from tests.rest.world import (
     ADMIN,
     AGENT,
@@ -101,6 +101,9 @@ def test_a_grant_under_a_key_is_made_once(world: World) -> None:
         ("?active-at=now", ["allocation"]),
         (f"?active-at={NOW + 100 * DAY}", ["later"]),
         ("?state=frozen", []),
+        ("?state=active", ["allocation"]),
+        ("?state=planned", ["later"]),
+        ("?state=ended", []),
         ("?account=bio", []),
         ("?gid=1&account=chem", []),
     ],
@@ -129,10 +132,23 @@ def test_pages_follow_each_other(world: World) -> None:
 
 def test_an_allocations_life(world: World) -> None:
     path = f"/alloc/{world.own['allocation']}"
-    for event, state in (("freeze", "frozen"), ("thaw", "active"), ("end", "ended"), ("reopen", "active")):
+    for event, state in (("freeze", "frozen"), ("thaw", "active"), ("end", "ended")):
         assert world.ask("PATCH", path, SUPERUSER, json={"event": event, **WHY}).json()["data"]["state"] == state
+    over = world.ask("PATCH", path, SUPERUSER, json={"event": "reopen", **WHY})
+    assert (over.status_code, over.json()["refusal"]["reason"]) == (409, "OVER")
+    longer = {"event": "reopen", "end": str(NOW + DAY), **WHY}
+    assert world.ask("PATCH", path, SUPERUSER, json=longer).json()["data"]["state"] == "active"
     again = world.ask("PATCH", path, SUPERUSER, json={"event": "thaw", **WHY})
     assert (again.status_code, again.json()["refusal"]["reason"]) == (409, "WRONG_STATE")
+
+
+def test_the_state_shown_is_that_of_the_clock(world: World) -> None:
+    of = {which: f"/alloc/{world.own[which]}" for which in ("allocation", "later")}
+    assert [data(world, of[which])["state"] for which in of] == ["active", "planned"]
+    world.clock.at = Instant(NOW + 365 * DAY)  # nobody swept
+    assert data(world, of["allocation"])["state"] == data(world, f"{of['allocation']}/statement")["allocation"]["state"] == "ended"
+    assert {row["id"]: row["state"] for row in data(world, "/balance?all=true")}[world.own["allocation"]] == "ended"
+    assert world.own["allocation"] not in ids_of(data(world, "/balance"))
 
 
 def test_terms_change(world: World) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from importlib import import_module
 from inspect import cleandoc
@@ -19,6 +19,7 @@ from fairbank.cli.command import Noun
 from fairbank.rest.app import ROUTES
 from fairbank.rest.openapi import describe
 from fairbank.service import settings
+from tools.reference.allowed import of_a_run, of_an_allocation
 
 
 def settings_page() -> str:
@@ -150,13 +151,37 @@ def commands_page() -> str:
 
 
 def states_page() -> str:
-    """The life-cycle tables."""
-    lines = ["# States", ""]
-    for title, table in (("An allocation", allocation.NEXT), ("A run", run.NEXT)):
-        lines += [f"## {title}", "", "| In state | when | goes to |", "| --- | --- | --- |"]
-        lines += [f"| {before.value} | {event.value} | {after.value} |" for (before, event), after in table.items()]
-        lines += ["", "What is not in the table does not happen.", ""]
-    return "\n".join(lines).rstrip() + "\n"
+    """The life-cycle tables, and what each state allows."""
+    lines = ["# States", "", "What is not in the tables of events does not happen.", "", "## An allocation", ""]
+    lines += [f"- *{each.value}*: {_STANDINGS[each]}" for each in allocation.Standing]
+    lines += ["", "The clock decides, not when somebody last looked: lists, filters and commands all show the state of that moment.", ""]
+    lines += _table(("In state", "when", "goes to"), ((one.value, by.value, to.value) for (one, by), to in allocation.NEXT.items()))
+    lines += ["", "A planned allocation goes where an active one does. What an allocation in each state says to a wish:", ""]
+    lines += _table(("", *(each.value for each in allocation.Standing)), ((name, *said) for name, said in of_an_allocation()))
+    lines += [
+        "",
+        "A longer period alone does not bring back what has ended: `fairbank alloc reopen ALLOC --end TIME` does both at once.",
+        "",
+    ]
+    lines += ["## A run", ""]
+    lines += _table(("In state", "when", "goes to"), ((one.value, by.value, to.value) for (one, by), to in run.NEXT.items()))
+    lines += ["", "What a run in each state says to a report of other content than the ones before:", ""]
+    lines += _table(("", *(each.value for each in run.RunState)), ((name, *said) for name, said in of_a_run()))
+    lines += ["", "Words in capitals are [refusals](refusals.md). *as before*: the answer to the first."]
+    return "\n".join(lines) + "\n"
+
+
+_STANDINGS: Mapping[allocation.Standing, str] = {
+    allocation.Standing.PLANNED: "it has not begun",
+    allocation.Standing.ACTIVE: "it has begun, and is not over",
+    allocation.Standing.FROZEN: "staff let nothing be drawn for now, and it is not over",
+    allocation.Standing.ENDED: "it is over, or staff ended it before",
+}
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    top = list(heads)
+    return [f"| {' | '.join(cells)} |".replace("|  |", "| |", 1) for cells in (top, ["---"] * len(top), *rows)]
 
 
 def refusals_page() -> str:

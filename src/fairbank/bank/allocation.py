@@ -9,6 +9,7 @@ import msgspec
 
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
+from fairbank.values.word import Word
 
 NO_LINK = bytes(32)
 """What the first entry of a book is chained to."""
@@ -30,7 +31,8 @@ class AllocationEvent(Enum):
 _S, _E = AllocationState, AllocationEvent
 
 # The whole life of an allocation; it is born active. What is not in the table does not happen. Whether an active
-# allocation may be drawn on at an instant is for its period to say, exactly; the sweep that ends it may lag behind.
+# allocation may be drawn on at an instant is for its period to say, exactly; the sweep that ends it may lag behind, so
+# events are judged by `Allocation.state_at`.
 NEXT: Mapping[tuple[AllocationState, AllocationEvent], AllocationState] = {
     (_S.ACTIVE, _E.FREEZE): _S.FROZEN,
     (_S.FROZEN, _E.THAW): _S.ACTIVE,
@@ -38,6 +40,18 @@ NEXT: Mapping[tuple[AllocationState, AllocationEvent], AllocationState] = {
     (_S.FROZEN, _E.END): _S.ENDED,
     (_S.ENDED, _E.REOPEN): _S.ACTIVE,
 }
+
+
+class Standing(Word):
+    """How an allocation stands at an instant: what people and programs are told as its state."""
+
+    PLANNED = "planned"
+    ACTIVE = "active"
+    FROZEN = "frozen"
+    ENDED = "ended"
+
+
+_STANDING: Mapping[AllocationState, Standing] = {_S.ACTIVE: Standing.ACTIVE, _S.FROZEN: Standing.FROZEN, _S.ENDED: Standing.ENDED}
 
 
 def diagram() -> str:
@@ -82,6 +96,19 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def covers(self, at: int) -> bool:
         """Whether `at` lies in the period."""
         return self.start <= at < self.end
+
+    def state_at(self, now: int) -> AllocationState:
+        """The state that the table of events starts from: past its end it is ended, whether or not the sweep came by."""
+        return AllocationState.ENDED if self.end <= now else self.state
+
+    def dormant(self, now: int) -> bool:
+        """Whether it is ended with time left: its period was made longer, and it was not reopened."""
+        return self.state is AllocationState.ENDED and now < self.end
+
+    def standing(self, now: int) -> Standing:
+        """The state by the clock: planned is what would be active, and has not begun."""
+        state = self.state_at(now)
+        return Standing.PLANNED if state is AllocationState.ACTIVE and now < self.start else _STANDING[state]
 
 
 def overlapping(start: int, end: int, others: Iterable[Allocation]) -> Allocation | None:

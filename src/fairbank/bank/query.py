@@ -6,7 +6,7 @@ from enum import Enum
 
 import msgspec
 
-from fairbank.bank.allocation import AllocationState
+from fairbank.bank.allocation import Standing
 from fairbank.bank.entry import Kind
 from fairbank.bank.run import RunState, UserSums
 from fairbank.values.time import Instant
@@ -66,6 +66,7 @@ class ProjectQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
     """`active_at` picks by the period alone, so that it also answers for the past, whose allocations have ended since.
+    `stands` picks those that stand so at that instant, as `Allocation.standing` says.
 
     What the projects `lenders` share is found beside what `sight` sees of `projects`: their children draw on it.
     """
@@ -75,7 +76,7 @@ class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
     projects: frozenset[int] | None = None
     resource: str | None = None
     category: str | None = None
-    state: AllocationState | None = None
+    stands: tuple[Standing, Instant] | None = None
     active_at: Instant | None = None
     lenders: frozenset[int] = frozenset()
 

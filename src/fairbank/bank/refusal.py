@@ -36,6 +36,7 @@ class Reason(Enum):
     OTHER_RESOURCE = "credit moves only between allocations of one resource"
     OVERLAP = "the project has an allocation of this resource that overlaps in time"
     WRONG_STATE = "its state does not allow this"
+    OVER = "the period of the allocation is over"
     TOO_LARGE = "the sum would be more than the bank can count"
     BAD_PERIOD = "an allocation ends after it starts"
     UNKNOWN_ALLOCATION = "there is no such allocation"
@@ -171,6 +172,7 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.OTHER_RESOURCE: "name two allocations of one resource: fairbank alloc list",
     Reason.OVERLAP: "end or move allocation {no.allocation}, or choose another period",
     Reason.WRONG_STATE: "look at its state: {show}",
+    Reason.OVER: "extend it, by staff: fairbank alloc reopen {no.allocation} --end ... --reason '...'",
     Reason.TOO_LARGE: "give the credit in several allocations",
     Reason.BAD_PERIOD: "choose an end after the start",
     Reason.UNKNOWN_ALLOCATION: "list those there are: fairbank alloc list",

@@ -48,7 +48,7 @@ def _add_filters(parser: Parser) -> None:
     add_accounts(parser)
     parser.add_argument("-g", "--group", metavar="GROUP", help="only of this Unix group, by name or number")
     parser.add_argument("--category", metavar="NAME", type=printable, help="only this category")
-    parser.add_argument("--state", choices=("active", "frozen", "ended"), help="only in this state")
+    parser.add_argument("--state", choices=("planned", "active", "frozen", "ended"), help="only in this state")
     parser.add_argument("--active", action="store_true", help="only those whose period is running now")
     parser.add_argument("--active-at", metavar="TIME", help="only those whose period holds this time")
 

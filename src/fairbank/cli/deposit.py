@@ -53,10 +53,9 @@ def _asleep(desk: Desk, row: Row) -> str | None:
     name = f"! allocation {row['id']}"
     if row["state"] == "frozen":
         return f"{name} is frozen: nobody can draw on this credit before fairbank alloc thaw {row['id']}"
-    if row["state"] == "ended" or instant_of(row["end"]) <= desk.bank_time:
-        steps = [f"fairbank alloc reopen {row['id']}"] if row["state"] == "ended" else []
-        steps += [f"fairbank alloc set {row['id']} --end"]
-        return f"{name} ended {desk.look.day(instant_of(row['end']))}: nobody can draw on this credit before {', '.join(steps)}"
+    if row["state"] == "ended":
+        ended = desk.look.day(instant_of(row["end"]))
+        return f"{name} ended {ended}: nobody can draw on this credit before fairbank alloc reopen {row['id']} --end"
     return None
 
 

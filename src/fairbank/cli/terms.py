@@ -139,11 +139,31 @@ def _event(event: str, desk: Desk, options: Namespace) -> int:
     return _amend(desk, options, desk.one(f"/alloc/{options.allocation}"), {"event": event}, event.capitalize())
 
 
+def _add_reopen(parser: Parser) -> None:
+    parser.add_argument("allocation", metavar="ALLOC", type=number, help="the number of the allocation")
+    parser.add_argument("--end", metavar="TIME", help="valid up to here, not included; needed where the period is over")
+    add_writing(parser)
+
+
+def _reopen(desk: Desk, options: Namespace) -> int:
+    end = desk.moment(options.end, "--end")
+    changes: dict[str, object] = {"event": "reopen"} if end is None else {"event": "reopen", "end": end}
+    return _amend(desk, options, desk.one(f"/alloc/{options.allocation}"), changes, "Reopen")
+
+
 def _amend(desk: Desk, options: Namespace, row: Row, changes: dict[str, object], verb: str) -> int:
     told = entry("terms", options.reason, shown_terms(desk, changes), allocation=row)
     question = f"{verb} allocation {row['id']} ({row['account']}/{row['resource']})?"
     answer = post(desk, Posting("PATCH", f"/alloc/{row['id']}", {**changes, "comment": options.reason}, [told], question))
-    return tell(desk, "fairbank.allocation/1", answer, _sentence(desk, answer))
+    warnings = [line for line in [_still_ended(desk, answer)] if line and "end" in changes]
+    return tell(desk, "fairbank.allocation/1", answer, _sentence(desk, answer), warnings)
+
+
+def _still_ended(desk: Desk, row: Row | None) -> str | None:
+    """A longer period alone does not bring back what has ended."""
+    if row is None or row["state"] != "ended" or instant_of(row["end"]) <= desk.bank_time:
+        return None
+    return f"! allocation {row['id']} had ended, and still is: fairbank alloc reopen {row['id']}"
 
 
 def shown_terms(desk: Desk, changes: Mapping[str, Any]) -> dict[str, str]:
@@ -220,7 +240,16 @@ VERBS = {
     "thaw": _event_command("thaw", "let it be drawn on again; for staff"),
     "end": _event_command("end", "end an allocation before its time; for staff"),
     "close": _event_command("end", "the same as end; for staff", "close"),
-    "reopen": _event_command("reopen", "open an ended allocation again; for staff"),
+    "reopen": Command(
+        "open an ended allocation again; for staff",
+        (
+            'fairbank alloc reopen 1042 --end 2027-09-01 --reason "extended"',
+            'fairbank alloc reopen 1042 --end 2027-09-01 --reason "extended" --dry-run',
+            'fairbank alloc reopen 1042 --reason "ended by mistake" --yes',
+        ),
+        _add_reopen,
+        _reopen,
+    ),
     "cap": Command(
         "set how much a user may draw; for the PI and staff",
         (

@@ -17,7 +17,7 @@ from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.token import Token
 from fairbank.cluster.job import Run
 from fairbank.rest.bodies import answers
-from fairbank.values.time import Clock, iso
+from fairbank.values.time import Clock, Instant, iso
 
 T = TypeVar("T")
 
@@ -52,8 +52,8 @@ def member_row(member: Member) -> answers.MemberRow:
     return answers.MemberRow(uid=member.uid, role=member.role.value)
 
 
-def allocation_row(allocation: Allocation, project: Project) -> answers.AllocationRow:
-    """An allocation with its project's names and its sums, in SU-minutes."""
+def allocation_row(allocation: Allocation, project: Project, now: Instant) -> answers.AllocationRow:
+    """An allocation with its project's names, its state by the clock, and its sums, in SU-minutes."""
     return answers.AllocationRow(
         id=allocation.id,
         project=allocation.project,
@@ -63,7 +63,7 @@ def allocation_row(allocation: Allocation, project: Project) -> answers.Allocati
         category=allocation.category,
         start=iso(allocation.start),
         end=iso(allocation.end),
-        state=allocation.state.value,
+        state=allocation.standing(now).value,
         shared=allocation.shared,
         credit_limit=allocation.credit_limit,
         deposited=allocation.deposited,
@@ -73,10 +73,10 @@ def allocation_row(allocation: Allocation, project: Project) -> answers.Allocati
     )
 
 
-def balance_row(allocation: Allocation, project: Project) -> answers.BalanceRow:
+def balance_row(allocation: Allocation, project: Project, now: Instant) -> answers.BalanceRow:
     """An allocation with how much of the deposited is used, in whole percent, rounded down."""
     percent = allocation.charged * 100 // allocation.deposited if allocation.deposited else 0
-    return answers.BalanceRow(**msgspec.structs.asdict(allocation_row(allocation, project)), used_percent=percent)
+    return answers.BalanceRow(**msgspec.structs.asdict(allocation_row(allocation, project, now)), used_percent=percent)
 
 
 def granted(done: Done) -> answers.Granted:

@@ -80,7 +80,7 @@ class MemoryReader:
                 or (each.shared and each.project in q.lenders)
             )
             and among(each.id, q.ids)
-            and equal((each.state, q.state))
+            and (q.stands is None or each.standing(q.stands[1]) is q.stands[0])
             and fits(each, q.resource, q.category, q.active_at)
         )
         return paged(wanted, _ID, page)

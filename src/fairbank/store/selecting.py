@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, Select, and_, case, cast, false, func, literal_column, or_, select, true
 
-from fairbank.bank.allocation import AllocationState
+from fairbank.bank.allocation import AllocationState, Standing
 from fairbank.bank.entry import OFFICE, Kind
 from fairbank.bank.query import (
     AllocationQuery,
@@ -63,7 +63,7 @@ def allocations(query: AllocationQuery, page: Page) -> Select[Any]:
         _among(a.id, query.ids),
         _equal(a.resource, query.resource),
         _equal(a.category, query.category),
-        _equal(a.state, query.state.value if query.state else None),
+        true() if query.stands is None else _stands(*query.stands),
         _covers(query.active_at),
     ]
     return _paged(select(allocation).where(*wanted), a.id, page)
@@ -232,6 +232,20 @@ def _during(column: ColumnElement[Any], since: Instant | None, until: Instant | 
 def _covers(at: Instant | None) -> Condition:
     a = allocation.c
     return true() if at is None else and_(a.start_at <= at, a.end_at > at)
+
+
+def _stands(standing: Standing, now: Instant) -> Condition:
+    """`Allocation.standing` as SQL."""
+    a = allocation.c
+    match standing:
+        case Standing.ENDED:
+            return or_(a.state == AllocationState.ENDED.value, a.end_at <= now)
+        case Standing.FROZEN:
+            return and_(a.state == AllocationState.FROZEN.value, a.end_at > now)
+        case Standing.PLANNED:
+            return and_(a.state == AllocationState.ACTIVE.value, a.end_at > now, a.start_at > now)
+        case Standing.ACTIVE:
+            return and_(a.state == AllocationState.ACTIVE.value, a.end_at > now, a.start_at <= now)
 
 
 def _of_allocations(

@@ -24,7 +24,7 @@ def hold(book: Book, asked: Asked, wish: Hold, policy: Policy) -> Outcome:
     """Set the highest cost of a run aside on the first allocation of its line that can carry all of it."""
     if (known := book.runs.get(wish.run)) is not None:
         return held_before(book, asked, known, wish)
-    candidates = book.candidates(wish.line, wish.resource, wish.start)
+    candidates = [each for each in book.candidates(wish.line, wish.resource, wish.start) if not each.dormant(asked.at)]
     refusals = []
     for each in candidates:
         no = _objection(book, each, wish.owner, wish.amount)

@@ -70,15 +70,19 @@ def facts_of_terms(allocation: Allocation) -> dict[str, object]:
 
 
 def amend(book: Book, asked: Asked, wish: Amend) -> Outcome:
-    """Change period, credit limit, sharing or state. A limit cannot fall below what is already drawn on it."""
+    """Change period, credit limit, sharing or state. A limit cannot fall below what is already drawn on it.
+
+    What is over is ended, swept or not: a longer period alone does not bring it back, and reopening needs one.
+    """
     old = book.allocations.get(wish.allocation)
     if old is None or (old.project, old.resource) != (wish.project, wish.resource):
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
     if (no := refuse_restoring(book, wish, old, lambda entry: _made_by(entry, old))) is not None:
         return no
-    state = old.state if wish.event is None else NEXT.get((old.state, wish.event))
+    before = old.state_at(asked.at)
+    state = before if wish.event is None else NEXT.get((before, wish.event))
     if state is None:
-        about = f"allocation {old.id} is {old.state.value}, and {_states_for(wish.event)} allows {wish.event.value}" if wish.event else None
+        about = f"allocation {old.id} is {before.value}, and {_states_for(wish.event)} allows {wish.event.value}" if wish.event else None
         return Refusal(reason=Reason.WRONG_STATE, allocation=old.id, project=old.project, resource=old.resource, about=about)
     end = old.end if wish.end is None else wish.end
     if wish.event is AllocationEvent.END:
@@ -94,6 +98,9 @@ def amend(book: Book, asked: Asked, wish: Amend) -> Outcome:
     no = _objection(book, old, new)
     if no is not None:
         return no
+    if wish.event is AllocationEvent.REOPEN and new.end <= asked.at:
+        about = f"allocation {old.id} ended {iso(new.end)}"
+        return Refusal(reason=Reason.OVER, allocation=old.id, project=old.project, resource=old.resource, about=about)
     return done(book.post(asked, Kind.TERMS, 0, new, details=terms_of(new, undoes=wish.undoes)), new)
 
 

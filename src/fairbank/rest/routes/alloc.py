@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from litestar.params import QueryParameter
 
-from fairbank.bank.allocation import Allocation, AllocationState
+from fairbank.bank.allocation import Allocation, Standing
 from fairbank.bank.query import AllocationQuery, Page
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import AllocationRow, BalanceRow, DrawnRow, Listing, Single
@@ -14,7 +14,9 @@ from fairbank.rest.params import PAGE, PROJECTS, ActiveAt, Number, OneName, OneP
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import allocation_row, balance_row, listing, next_after, single
 
-InState = Annotated[Literal["active", "frozen", "ended"] | None, QueryParameter(name="state")]
+InState = Annotated[
+    Literal["planned", "active", "frozen", "ended"] | None, QueryParameter(name="state", description="by the clock, as shown")
+]
 Every = Annotated[bool, QueryParameter(name="all")]
 FILTERS = {"page": PAGE, "projects": PROJECTS}
 
@@ -48,9 +50,10 @@ def list_balances(
 ) -> Listing[BalanceRow]:
     """What is left: of the allocations that are active now, or of all; what parents share with a project is among its own."""
     if in_state is None and active_at is None and not every:
-        in_state, active_at = "active", "now"
+        in_state = Standing.ACTIVE.value
     found = request.house.allocations.find(_query(request, projects, resource, category, in_state, active_at), page)
-    rows = [balance_row(each, request.house.directory.by_id(each.project)) for each in found]
+    now = request.house.clock.now()
+    rows = [balance_row(each, request.house.directory.by_id(each.project), now) for each in found]
     return listing("balance", request.house.clock, rows, _next(page, found))
 
 
@@ -62,14 +65,14 @@ def _query(
         projects=projects,
         resource=resource,
         category=category,
-        state=None if state is None else AllocationState(state),
+        stands=None if state is None else (Standing(state), request.house.clock.now()),
         active_at=instant(request, active_at),
         lenders=request.house.allocations.lenders(request.asker, projects),
     )
 
 
 def _row(request: Asking, allocation: Allocation) -> AllocationRow:
-    return allocation_row(allocation, request.house.directory.by_id(allocation.project))
+    return allocation_row(allocation, request.house.directory.by_id(allocation.project), request.house.clock.now())
 
 
 def _next(page: Page, found: list[Allocation]) -> str | None:

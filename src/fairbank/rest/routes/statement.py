@@ -29,7 +29,7 @@ def show_statement(request: Asking, allocation: Number, page: OnePage, period: O
     runs = runs_by_id(request, (each.run for each in found.entries))
     opening = Sums() if found.opening is None else sums(found.opening)
     told = StatementPage(
-        allocation=allocation_row(found.allocation, house.directory.by_id(found.allocation.project)),
+        allocation=allocation_row(found.allocation, house.directory.by_id(found.allocation.project), house.clock.now()),
         opening=opening,
         entries=[entry_row(each, runs.get(each.run)) for each in found.entries],
         closing=sums(found.entries[-1]) if found.entries else opening,

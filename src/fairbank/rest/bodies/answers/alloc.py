@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class AllocationRow(Struct, frozen=True, kw_only=True):
-    """An allocation with its sums; valid at t when start <= t < end.
+    """An allocation with its sums; valid at t when start <= t < end. `state` is by the clock: as of the time of the answer.
 
     HADM's schema 2: allocation_id is `id`, project_id `project`, start_date `start`, end_date `end`.
     """
@@ -21,7 +21,7 @@ class AllocationRow(Struct, frozen=True, kw_only=True):
     category: str
     start: str
     end: str
-    state: Literal["active", "frozen", "ended"]
+    state: Literal["planned", "active", "frozen", "ended"]
     shared: bool
     credit_limit: int
     deposited: int

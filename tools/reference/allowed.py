@@ -1,0 +1,113 @@
+"""What each state allows: the ledger itself is asked, each wish of a small book in which one thing is in that state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import count
+from typing import Any
+
+from fairbank.bank.allocation import Allocation, AllocationEvent, AllocationState, Standing
+from fairbank.bank.book import Book, Office
+from fairbank.bank.ledger import judge
+from fairbank.bank.policy import Policy
+from fairbank.bank.project import Project
+from fairbank.bank.refusal import Refusal
+from fairbank.bank.run import RunState
+from fairbank.bank.wish import (
+    Adjust,
+    Amend,
+    Asked,
+    Charge,
+    Deposit,
+    Expire,
+    Hold,
+    Lapse,
+    Refund,
+    Release,
+    Request,
+    Transfer,
+    Withdraw,
+)
+from fairbank.cluster.job import Run
+from fairbank.values.time import Instant
+from fairbank.values.units import SuMinutes
+
+# The allocation in question is number 1, valid from START up to END; number 2 is active all the time, for transfers.
+_START, _END, _LATER = Instant(1_000), Instant(2_000), Instant(9_000)
+_MEANWHILE = Instant(1_500)
+_AT = {Standing.PLANNED: Instant(500), Standing.ACTIVE: _MEANWHILE, Standing.FROZEN: _MEANWHILE, Standing.ENDED: Instant(2_500)}
+_STORED = {Standing.FROZEN: AllocationState.FROZEN, Standing.ENDED: AllocationState.ENDED}
+_RUN, _SOME = Run("darwin", 1, 900), SuMinutes(10)
+_TERMS: Mapping[str, Any] = {"allocation": 1, "project": 1, "resource": "cpu"}
+_LIFE: Mapping[str, Any] = {"run": _RUN, "line": (1,), "resource": "cpu", "owner": 7, "start": _MEANWHILE}
+_END_OF_IT: Mapping[str, Any] = {"ended": Instant(1_600), "outcome": "COMPLETED", "elapsed_seconds": 60}
+
+_OF_ALLOCATION: Mapping[str, Request] = {
+    "the hold of one that started within its period": Hold(amount=_SOME, until=_LATER, **_LIFE),
+    "the charge of one that started within its period": Charge(amount=_SOME, **_LIFE, **_END_OF_IT),
+    "deposit": Deposit(allocation=1, amount=_SOME),
+    "withdraw": Withdraw(allocation=1, amount=_SOME),
+    "transfer from it": Transfer(source=1, target=2, amount=_SOME),
+    "transfer to it": Transfer(source=2, target=1, amount=_SOME),
+    "another period, limit or sharing": Amend(end=Instant(3_000), **_TERMS),
+    **{event.value: Amend(event=event, **_TERMS) for event in AllocationEvent},
+    "reopen with a later end": Amend(event=AllocationEvent.REOPEN, end=Instant(3_000), **_TERMS),
+    "end, by the sweep": Expire(allocation=1),
+}
+_OF_RUN: Mapping[str, Request] = {
+    "start": Hold(amount=SuMinutes(20), until=_LATER, **_LIFE),
+    "change of its limit": Adjust(run=_RUN, amount=SuMinutes(30), until=_LATER),
+    "end with a cost": Charge(amount=_SOME, **_LIFE, **_END_OF_IT),
+    "end without a cost": Release(**_LIFE, **_END_OF_IT),
+    "refund": Refund(run=_RUN, amount=SuMinutes(1)),
+    "lapse, by the sweep": Lapse(run=_RUN),
+}
+
+
+def of_an_allocation() -> Iterator[tuple[str, list[str]]]:
+    """For each wish, what is answered where the allocation stands so, in the order of `Standing`."""
+    starting = {each: Hold(amount=_SOME, until=_LATER, **{**_LIFE, "start": _AT[each]}) for each in Standing}
+    yield "the hold of a run that starts now", [_said(_book(each), starting[each], _AT[each]) for each in Standing]
+    for name, wish in _OF_ALLOCATION.items():
+        yield name, [_said(_book(standing), wish, _AT[standing]) for standing in Standing]
+
+
+def of_a_run() -> Iterator[tuple[str, list[str]]]:
+    """For each wish, what is answered where the run is in that state, in the order of `RunState`."""
+    for name, wish in _OF_RUN.items():
+        yield name, [_said(_with_run(state), wish, Instant(5_000)) for state in RunState]
+
+
+def _book(standing: Standing) -> Book:
+    common: Mapping[str, Any] = {"project": 1, "category": "research", "deposited": SuMinutes(100)}
+    state = _STORED.get(standing, AllocationState.ACTIVE)
+    asked = Allocation(id=1, resource="cpu", start=_START, end=_END, state=state, **common)
+    other = Allocation(id=2, resource="cpu", start=_LATER, end=Instant(9_999), **common)
+    return Book(
+        allocations=[asked, other],
+        projects=[Project(id=1, gname="chem", gid=1, account="chem")],
+        office=Office(),
+        entry_ids=count(1),
+    )
+
+
+def _with_run(state: RunState) -> Book:
+    """The run was held; then that became of it which brings it into this state."""
+    book = _book(Standing.ACTIVE)
+    roads: Mapping[RunState, tuple[Request, ...]] = {
+        RunState.HELD: (),
+        RunState.CHARGED: (Charge(amount=SuMinutes(15), **_LIFE, **_END_OF_IT),),
+        RunState.RELEASED: (Release(**_LIFE, **{**_END_OF_IT, "outcome": "NODE_FAIL"}),),
+        RunState.LAPSED: (Lapse(run=_RUN),),
+    }
+    hold = Hold(amount=SuMinutes(20), until=Instant(4_000), **{**_LIFE, "start": Instant(1_400)})
+    for wish in (hold, *roads[state]):
+        judge(book, Asked(wish, Instant(5_000), 0), Policy())
+    return book
+
+
+def _said(book: Book, wish: Request, now: Instant) -> str:
+    outcome = judge(book, Asked(wish, now, 0), Policy())
+    if isinstance(outcome, Refusal):
+        return outcome.reason.name
+    return "as before" if outcome.again else "yes"
