@@ -103,8 +103,11 @@ class Cast:
                 facts = self._drawn(user, name, options, now)
                 seconds = int(options["seconds"]) if "seconds" in options else None
                 return Hold(run=run(number), amount=su(amount), until=until, billing=options.get("billing"), limit_seconds=seconds, **facts)
-            case ["adjust", number, amount]:
-                return Adjust(run=run(number), amount=su(amount), until=until)
+            case ["adjust", number, *who, amount]:
+                facts = self._drawn(who[0], who[1], options, now) if who else {}
+                return Adjust(
+                    run=run(number), amount=su(amount), until=until, **{k: v for k, v in facts.items() if k in Adjust.__struct_fields__}
+                )
             case ["charge", number, *who, amount]:
                 facts = self._drawn(who[0], who[1], options, now) if who else {}
                 return Charge(run=run(number), amount=su(amount), ended=ended, outcome="COMPLETED", elapsed_seconds=60, **facts)

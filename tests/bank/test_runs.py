@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from fairbank.bank.entry import OFFICE, Kind
 from fairbank.bank.ledger import judge
 from fairbank.bank.policy import Policy
-from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.refusal import Reason, Refusal, refusal_of, sentence
 from fairbank.bank.run import NEXT, RunEvent, RunState
 from fairbank.bank.wish import Asked
 from tests.bank.story import tell
@@ -155,7 +156,22 @@ def test_a_hold_that_shrinks_needs_no_credit() -> None:
 
 
 def test_a_change_for_a_run_without_a_hold_is_refused() -> None:
-    tell(PHYSICS + "adjust 1 80 -> NO_HOLD")
+    told = tell(
+        PHYSICS
+        + """
+        adjust 1 80                             -> NO_HOLD              # says nothing about itself: nobody to keep it for
+        kept office 0
+        hold 1 alice physics/cpu 500            -> OVERDRAWN            # the site let it run all the same
+        adjust 1 alice physics/cpu 80 key a     -> NO_HOLD asked 80
+        kept office 1
+        deposit physics/cpu 400
+        hold 1 alice physics/cpu 500            -> ok
+        adjust 1 alice physics/cpu 80 key a     -> ok                   # its key was left free
+        """
+    )
+    kept = [refusal_of(entry) for entry in told.book.entries if entry.kind is Kind.REFUSAL and entry.book == OFFICE]
+    assert [(no.reason, no.project, no.resource, no.owner) for no in kept] == [(Reason.NO_HOLD, 1, "cpu", 1001)]
+    assert sentence(kept[0]) == "this run has no hold: its time limit was changed while it runs with nothing set aside."
 
 
 # --- which allocation ---
@@ -496,9 +512,10 @@ def test_a_job_without_an_allocation_is_let_through_and_its_cost_is_kept_while_t
         hold 1 alice physics/gpu 1 key h        -> again amount 0
         hold 1 alice physics/gpu 2 key h        -> KEY_TAKEN
         kept office 1
-        adjust 1 2                              -> NO_HOLD
-        charge 1 alice physics/gpu 1            -> NO_ALLOCATION asked 1
+        adjust 1 alice physics/gpu 2 key a      -> ok amount 0          # noted: the job runs on
         kept office 2
+        charge 1 alice physics/gpu 1            -> NO_ALLOCATION asked 1
+        kept office 3
         open physics/gpu 0..1000 with 10
         policy enforce
         hold 1 alice physics/gpu 1 key h        -> again amount 0      # the first answer stands

@@ -296,6 +296,19 @@ def test_a_refusal_that_met_no_allocation_is_found_by_its_project(world: World) 
     assert data(world, "/failure?resource=tape", OTHER_PI) == []
 
 
+def test_a_job_of_an_unknown_account_is_refused_and_kept_for_its_owner_and_staff(world: World) -> None:
+    refused = world.ask("POST", "/job", AGENT, json=report(46, account="nosuch"))
+    assert (refused.status_code, refused.json()["refusal"]["reason"]) == (404, "UNKNOWN_PROJECT")
+    number = refused.json()["refusal"]["entry"]
+    for uid in (MEMBER, ADMIN, SUPERUSER):
+        row = data(world, f"/failure/{number}", uid)
+        assert (row["account"], row["project"], row["owner_uid"], row["job_id"]) == ("nosuch", None, MEMBER, 46)
+        assert number in ids_of(data(world, "/failure", uid))
+    for uid in (PI, OTHER_PI, STRANGER):
+        assert world.ask("GET", f"/failure/{number}", uid).status_code == 404
+        assert number not in ids_of(data(world, "/failure", uid))
+
+
 def test_the_end_of_a_run_of_an_unknown_account_is_kept_under_that_name(world: World) -> None:
     ended = report(45, account="nosuch", do="complete", end=NOW + 600, elapsed=600, state="COMPLETED")
     refused = world.ask("POST", "/job", AGENT, json=ended)

@@ -15,12 +15,11 @@ from fairbank.bank.refusal import Alternative, Reason, Refusal, remedies
 from fairbank.bank.wish import Asked, Found, Open, Request, SetCap, SetMember
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.cluster.report import Ended, Report, Started
+from fairbank.cluster.report import Changed, Ended, Report, Started
 from fairbank.service.askers import Staff, asker_of
 from fairbank.service.services import services
 from fairbank.store.memory import MemoryStore
 from fairbank.values.time import Instant, StoppedClock
-from fairbank.values.trouble import Unknown
 from fairbank.values.units import SuMinutes
 
 NOW, END = Instant(1_000), Instant(9_000)
@@ -104,6 +103,19 @@ def started(account: str) -> Started:
     )
 
 
+def changed(account: str, limit_seconds: int) -> Changed:
+    return Changed(
+        run=Run("darwin", 1, 900),
+        owner=ALICE,
+        account=account,
+        resource="cpu",
+        start=NOW,
+        limit_seconds=limit_seconds,
+        billing=Fraction(1),
+        key="change",
+    )
+
+
 def ended(account: str) -> Ended:
     return Ended(
         run=Run("darwin", 1, 900),
@@ -135,8 +147,21 @@ def test_the_end_of_a_job_of_an_unknown_account_is_kept_under_its_name_and_count
 
 
 def test_a_job_of_an_unknown_account_does_not_start(centre: Centre) -> None:
-    with pytest.raises(Unknown, match="there is no project with the account 'chem'"):
-        centre.hear(started("chem"))
+    no = centre.hear(started("chem"))
+    assert isinstance(no, Refusal)
+    assert (no.reason, no.account, no.project, no.asked, no.owner, no.observed) == (Reason.UNKNOWN_PROJECT, "chem", None, 60, ALICE, False)
+    assert centre.kept(no.entry) == no
+
+
+def test_a_changed_limit_of_a_job_that_runs_without_a_hold_is_noted_and_stops_nothing(observing: Centre, centre: Centre) -> None:
+    observing.ask(Found(gname="bio", gid=20, account="bio"))
+    observing.hear(started("bio"))
+    longer = changed("bio", 7_200)
+    noted = observing.refused_but_let_through(longer)
+    assert (noted.reason, noted.project, noted.asked, noted.owner) == (Reason.NO_HOLD, 1, 120, ALICE)
+    no = centre.hear(longer)
+    assert isinstance(no, Refusal)
+    assert (no.reason, no.account, centre.kept(no.entry)) == (Reason.NO_HOLD, "bio", no)
 
 
 def test_an_observing_bank_stops_no_job_whose_account_or_allocation_is_missing(observing: Centre) -> None:

@@ -94,8 +94,7 @@ class Runs:
                 return self._hold(report, until)
             case Changed():
                 _demand_limit(report)
-                amount = self._price(report, report.limit_seconds)
-                return Adjust(run=report.run, amount=amount, until=until, key=report.key, comment=report.comment)
+                return self._adjust(report, until)
             case Ended():
                 return self._resolution(report)
             case _:
@@ -103,9 +102,6 @@ class Runs:
 
     def _hold(self, report: Started, until: Instant) -> Hold:
         project = self._directory.known(report.account)
-        if project is None and self._counter.bank.policy.enforce:
-            remedy = "enter the project first: fairbank project create"
-            raise Unknown(f"there is no project with the account {report.account[:64]!r}", field="account", remedy=remedy)
         _demand_limit(report)
         units = None if report.amount is not None else self._units(report)  # a price that was told is the same for any time limit
         return Hold(
@@ -120,6 +116,20 @@ class Runs:
             partition=report.partition,
             billing=None if units is None else str(units * self._factor(report)),
             limit_seconds=report.limit_seconds,
+            key=report.key,
+            comment=report.comment,
+        )
+
+    def _adjust(self, report: Changed, until: Instant) -> Adjust:
+        project = self._directory.known(report.account)
+        return Adjust(
+            run=report.run,
+            amount=self._price(report, report.limit_seconds),
+            until=until,
+            line=self._directory.line(project) if project else (),
+            account=None if project else report.account,
+            resource=self._resource_if_known(report),
+            owner=report.owner,
             key=report.key,
             comment=report.comment,
         )

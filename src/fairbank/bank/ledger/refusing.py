@@ -10,7 +10,7 @@ from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Done
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunRecord
-from fairbank.bank.wish import Asked, Charge, Hold, Release, Unpriced
+from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Release, Unpriced
 
 _replace = msgspec.structs.replace
 _encode = msgspec.json.Encoder().encode
@@ -52,6 +52,22 @@ def refuse_adjust(
         observed=observed,
     )
     return _keep(book, asked, no, allocation)
+
+
+def refuse_change(book: Book, asked: Asked, wish: Adjust, *, observed: bool) -> Refusal:
+    """Refuse to change the hold of a run that has none, and keep the refusal: who looks at the run later finds its new limit's cost."""
+    no = Refusal(
+        reason=Reason.NO_HOLD,
+        asked=wish.amount,
+        project=wish.line[0] if wish.line else None,
+        account=wish.account,
+        about="its time limit was changed while it runs with nothing set aside",
+        resource=wish.resource,
+        owner=wish.owner,
+        run=str(wish.run),
+        observed=observed,
+    )
+    return _keep(book, asked, no, None)
 
 
 def refuse_late(book: Book, asked: Asked, wish: Charge | Release, reason: Reason, allocation: Allocation | None, cost: int) -> Refusal:

@@ -8,7 +8,16 @@ from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Done, Outcome, done
-from fairbank.bank.ledger.refusing import let_through, nobody_pays, refuse_adjust, refuse_hold, refuse_late, refuse_unpriced, without_key
+from fairbank.bank.ledger.refusing import (
+    let_through,
+    nobody_pays,
+    refuse_adjust,
+    refuse_change,
+    refuse_hold,
+    refuse_late,
+    refuse_unpriced,
+    without_key,
+)
 from fairbank.bank.ledger.repeating import again, already_resolved, held_before, is_reported_by, resolved_before
 from fairbank.bank.policy import Policy, fits
 from fairbank.bank.refusal import Reason, Refusal
@@ -78,7 +87,7 @@ def adjust(book: Book, asked: Asked, wish: Adjust, policy: Policy) -> Outcome:
     """Make an open hold larger or smaller; a larger one must fit like a new one."""
     known = book.runs.get(wish.run)
     if known is None:
-        return Refusal(reason=Reason.NO_HOLD, run=str(wish.run), asked=wish.amount)
+        return _change_without_hold(book, asked, wish, policy)
     if (known.state, RunEvent.ADJUST) not in NEXT:
         return already_resolved(known)
     allocation = book.allocations[known.allocation]
@@ -98,6 +107,14 @@ def adjust(book: Book, asked: Asked, wish: Adjust, policy: Policy) -> Outcome:
     details = _encode({"until": wish.until}).decode()
     entry = book.post(asked, Kind.ADJUST, more, after, run=known.id, owner=known.owner, details=details, number=number)
     return done(entry, after)
+
+
+def _change_without_hold(book: Book, asked: Asked, wish: Adjust, policy: Policy) -> Outcome:
+    """A run that was let run with nothing set aside, or whose hold is still to come: the change is kept, and its key stays free."""
+    if wish.owner is None:
+        return Refusal(reason=Reason.NO_HOLD, run=str(wish.run), asked=wish.amount)
+    no = refuse_change(book, without_key(asked), wish, observed=not policy.enforce)
+    return no if policy.enforce else let_through(no)
 
 
 def charge(book: Book, asked: Asked, wish: Charge, policy: Policy) -> Outcome:
