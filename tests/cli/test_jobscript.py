@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from fairbank.cli.jobscript import Described, add_job_options, described, read_script
 from fairbank.cli.parser import Parser
+from fairbank.cli.unpriced import DEARER, told
 from fairbank.values.tres import parse_counts
 from fairbank.values.trouble import Malformed
 
@@ -87,6 +88,33 @@ def test_a_script_up_to_its_first_command() -> None:
     )
     assert (options.mem_per_cpu, options.time, options.qos) == ("4G", "1-00:00:00", "high")
     assert unread == ["--exclusive", "--wonder"]
+
+
+@pytest.mark.parametrize(
+    ("words", "unread"),
+    [
+        ("--exclusive=user -wn1 --cpus-per-gpu 4 -L matlab:2", ["--exclusive", "-w", "--cpus-per-gpu", "-L"]),
+        ("-Jname -o out --nice=5 -C v100 -x n1 --mail-type END -O -s", []),
+        ("-c 4 --mem-per-gpu 4G --gpus 1 --gres gpu:1", []),
+    ],
+)
+def test_only_what_may_change_the_price_is_told(words: str, unread: list[str]) -> None:
+    assert read_script([f"#SBATCH {words}"])[1] == unread
+
+
+def test_what_is_not_priced_is_told_with_what_it_adds() -> None:
+    assert told(["-w", "--exclusive", "-w", "--wonder"]) == "--exclusive (all of each node), --wonder, -w (more nodes)"
+
+
+def test_no_option_is_both_read_and_told_as_unread() -> None:
+    parser = Parser("quote", "")
+    add_job_options(parser, in_script=True)
+    assert not {name for action in parser._actions for name in action.option_strings} & set(DEARER)
+
+
+def test_of_a_heterogeneous_job_the_first_part_is_priced() -> None:
+    options, unread = read_script(["#SBATCH -n 4 -p std", "#SBATCH hetjob", "#SBATCH -n 1 -p gpu --gpus 8"])
+    assert (options.ntasks, options.partition, options.gpus, unread) == ("4", "std", None, ["hetjob"])
 
 
 def test_an_open_quote_is_told_with_its_line() -> None:

@@ -221,8 +221,13 @@ def test_quotes_read_a_batch_script(fairbank: Run, tmp_path: Path) -> None:
     script = tmp_path / "job.sh"
     script.write_text("#!/bin/sh\n#SBATCH -A chem_qmc -p idle-std\n#SBATCH -n 4 -c 2 --mem=64G -t 12:00:00 --exclusive\nsrun x\n")
     said = fairbank("quote", script, "--as", AYLA)
-    assert (said.code, "384 SU" in said.out) == (0, True)
-    assert "not read: --exclusive" in said.err
+    assert (said.code, "384 SU" in said.out, "enough for what is priced" in said.out) == (1, True, True)
+    assert "fits" not in said.out
+    assert "not priced: --exclusive (all of each node); the price may be higher" in said.err
+    told = json.loads(fairbank("quote", script, "--json", "--as", AYLA).out)
+    assert (told["quote"]["fits"], told["not_read"]) == (None, ["--exclusive"])
+    assert told["warnings"][-1].startswith("not priced: --exclusive")
+    assert fairbank("quote", script, "--tres", "cpu=64", "--as", AYLA).code == 0  # what it holds is said
     longer = fairbank("quote", script, "-t", "100-0", "--as", AYLA)
     assert longer.code == 5
     assert "the longest that fits" in longer.err

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.cli.options import add_clusters
 from fairbank.cli.parser import Parser
+from fairbank.cli.unpriced import unread_options
 from fairbank.values.trouble import Malformed
 
 if TYPE_CHECKING:
@@ -20,11 +21,7 @@ if TYPE_CHECKING:
 SCRIPT_MAX_LINES = 10_000
 _MARK = "#SBATCH"
 
-# Options of sbatch that do not touch the price; in a script they need no word.
-_HARMLESS = frozenset(
-    "-J --job-name -o --output -e --error -i --input --mail-type --mail-user -D --chdir --export --comment -d --dependency -b --begin "
-    "--requeue --no-requeue --signal --open-mode -C --constraint -w --nodelist -x --exclude --nice --hint --parsable -H --hold".split()
-)
+_NEXT_PART = ["hetjob"], ["packjob"]
 
 
 def add_job_options(parser: Parser, *, in_script: bool = False) -> None:
@@ -50,26 +47,30 @@ def add_job_options(parser: Parser, *, in_script: bool = False) -> None:
 
 
 def read_script(lines: Iterable[str]) -> tuple[Namespace, list[str]]:
-    """The #SBATCH lines up to the script's first command, and those of their options that were not understood.
+    """The #SBATCH lines up to the script's first command, and those of their options that are not read and may change the price.
 
-    Raises Malformed, naming the line.
+    Of a heterogeneous job the first part is read. Raises Malformed, naming the line.
     """
     words: list[str] = []
+    others: list[str] = []
     for number, line in enumerate(lines, 1):
         if number > SCRIPT_MAX_LINES:
             break
         if line.startswith(_MARK):
             try:
-                words += shlex.split(line[len(_MARK) :], comments=True)
+                said = shlex.split(line[len(_MARK) :], comments=True)
             except ValueError as bad:
                 raise Malformed(f"line {number} cannot be read: {bad}", field="JOBFILE", remedy="close the quotes") from bad
+            if said in _NEXT_PART:
+                others = said
+                break
+            words += said
         elif line.strip() and not line.startswith("#"):
             break
     parser = Parser("#SBATCH", "")
     add_job_options(parser, in_script=True)
     options, rest = parser.parse_known_args(words)
-    said = [word.partition("=")[0] for word in rest if word.startswith("-")]
-    return options, [word for word in said if word not in _HARMLESS and word[:2] not in _HARMLESS]
+    return options, [*unread_options(rest), *others]
 
 
 class Described(NamedTuple):

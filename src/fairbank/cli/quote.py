@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command
 from fairbank.cli.jobscript import add_job_options, described, read_script
 from fairbank.cli.output import Listing, show, shown_columns
+from fairbank.cli.unpriced import told
 from fairbank.report.cells import folded, padded, plain
-from fairbank.report.columns import Column, Row, text
+from fairbank.report.columns import Column, Look, Row, text
 from fairbank.values.time import parse_duration, show_duration
 from fairbank.values.trouble import Malformed, Unknown
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from fairbank.cli.jobscript import Described
     from fairbank.cli.parser import Parser
 
-TOO_LITTLE = 5
+UNSURE, TOO_LITTLE = 1, 5
 SCRIPT_MAX = 4 * 1024 * 1024
 COLUMNS = (
     Column("TRES", text("what")),
@@ -43,6 +44,8 @@ def run(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, COLUMNS):
         return 0
     unread = _take_in_script(options)
+    if options.tres:
+        unread = []  # then it is said what the job holds
     job = described(options)
     request = {
         "account": _account(desk, options),
@@ -58,9 +61,13 @@ def run(desk: Desk, options: Namespace) -> int:
     if options.form is None and not options.format:
         _tell(desk, request, card, job, unread)
     else:
-        more = {"quote": {key: value for key, value in card.items() if key != "lines"}, "not_read": unread}
-        show(desk, Listing("fairbank.quote/1", COLUMNS, card["lines"], warnings=card["notes"], more=more))
-    return 0 if card["fits"] else TOO_LITTLE
+        quote = {key: value for key, value in card.items() if key != "lines"} | ({"fits": None} if card["fits"] and unread else {})
+        warnings = [*card["notes"], *([_not_priced(unread)] if unread else [])]
+        more = {"quote": quote, "not_read": sorted(set(unread))}
+        show(desk, Listing("fairbank.quote/1", COLUMNS, card["lines"], warnings=warnings, more=more))
+    if not card["fits"]:
+        return TOO_LITTLE
+    return UNSURE if unread else 0
 
 
 def _take_in_script(options: Namespace) -> list[str]:
@@ -117,13 +124,22 @@ def _tell(desk: Desk, request: Row, card: Row, job: Described, unread: list[str]
     for label, said in _price(card):
         desk.say(f"  {padded(label, 18)}{plain(said)}")
     desk.say(f"  {padded('hold at start', 18)}{look.su(card['amount'])} SU")
-    fits = "fits" if card["fits"] else f"does not fit: short by {look.su(card['amount'] - card['available'])} SU"
-    after = f" -> {look.left(card['after'])}" if card["fits"] else ""
-    desk.say(f"  {padded('available', 18)}{look.left(card['available'])}{after} SU   {fits}")
+    after = f" -> {look.left(card['after'])}" if card["fits"] and not unread else ""
+    desk.say(f"  {padded('available', 18)}{look.left(card['available'])}{after} SU   {_verdict(card, look, unread)}")
     if card["fits"]:
         desk.say(f"  {padded('if it ends early', 18)}charged by the minute, the rest comes back")
     for line in _advice(card, job, unread, tres=bool(desk.options.tres)):
         desk.note(line)
+
+
+def _verdict(card: Row, look: Look, unread: list[str]) -> str:
+    if not card["fits"]:
+        return f"does not fit: short by {look.su(card['amount'] - card['available'])} SU"
+    return "enough for what is priced" if unread else "fits"
+
+
+def _not_priced(unread: list[str]) -> str:
+    return f"not priced: {told(unread)}; the price may be higher"
 
 
 def _by(card: Row) -> str:
@@ -161,12 +177,12 @@ def _advice(card: Row, job: Described, unread: list[str], *, tres: bool) -> list
     if not card["fits"] and 0 < card["longest_seconds"] < card["seconds"]:
         lines.append(f"  try: -t {show_duration(card['longest_seconds'])}, the longest that fits")
     if unread:
-        lines.append(f"  not read: {', '.join(sorted(set(unread)))}; if they change what the job holds, they change the price")
+        lines.append(f"  {_not_priced(unread)}")
     return lines
 
 
 COMMAND = Command(
-    "what a job would cost, why, and whether it fits; exit code 5 when it does not",
+    "what a job would cost, why, and whether it fits; exit code 5 when it does not, 1 when the script says more than is priced",
     (
         "fairbank quote job.sh",
         "fairbank quote -A chem_qmc -p standard -c 8 --mem 64G -t 12:00:00",
