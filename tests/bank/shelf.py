@@ -7,12 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fairbank.bank.allocation import Allocation
 from fairbank.bank.book import Book, Office, OfficeNeeded
 from fairbank.bank.entry import Entry, undone_by
 from fairbank.bank.ledger import Outcome, judge
 from fairbank.bank.needs import Needs, needs_of, told_by
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked
+
+
+def _is_wanted(row: Allocation, needs: Needs) -> bool:
+    reach = needs.funds.get((row.project, row.resource))
+    return reach is not None and row.start <= reach.last and row.end > reach.first and (reach.own or row.shared)
 
 
 class Shelf:
@@ -41,7 +47,7 @@ class Shelf:
         rows = self.rows
         runs = [rows.runs[run] for run in needs.runs if run in rows.runs]
         numbers = needs.allocations | {each.allocation for each in runs}
-        allocations = [each for each in rows.allocations.values() if each.id in numbers or (each.project, each.resource) in needs.funds]
+        allocations = [each for each in rows.allocations.values() if each.id in numbers or _is_wanted(each, needs)]
         drawn = needs.caps | {(each.allocation, each.owner) for each in runs}
         for each in allocations:
             drawn |= {(each.id, uid) for uid in needs.owners.get((each.project, each.resource), ())}

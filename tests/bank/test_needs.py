@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import msgspec
 import pytest
 
+from fairbank.bank.allocation import Allocation
 from fairbank.bank.book import Book, OfficeNeeded
 from fairbank.bank.ledger import judge
-from fairbank.bank.needs import needs_of
+from fairbank.bank.needs import _OF, ALL_OF_IT, Reach, needs_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import (
@@ -45,14 +48,14 @@ def asked(*wishes: Request) -> list[Asked]:
 def test_a_hold_needs_its_run_and_whatever_its_line_may_draw_on() -> None:
     needs = needs_of(asked(HOLD))
     assert (needs.runs, needs.keys) == ({RUN}, {(0, "h")})
-    assert needs.funds == {(2, "cpu"), (1, "cpu")}
+    assert needs.funds == {(2, "cpu"): Reach(0, 0, own=True), (1, "cpu"): Reach(0, 0, own=False)}
     assert needs.owners == {(2, "cpu"): {7}, (1, "cpu"): {7}}
     assert not needs.office
 
 
 def test_a_charge_of_a_known_run_needs_no_more_than_the_run() -> None:
     needs = needs_of(asked(CHARGE, Adjust(run=RUN, amount=SuMinutes(1), until=Instant(1))))
-    assert (needs.runs, needs.funds, needs.owners) == ({RUN}, set(), {})
+    assert (needs.runs, needs.funds, needs.owners) == ({RUN}, {}, {})
 
 
 def test_needs_of_a_batch_are_those_of_all_its_wishes() -> None:
@@ -67,8 +70,22 @@ def test_needs_of_a_batch_are_those_of_all_its_wishes() -> None:
     )
     assert needs.allocations == {1, 2, 3, 4, 6}
     assert needs.caps == {(4, 7)}
-    assert (needs.projects, needs.funds, needs.opens) == ({5}, {(5, "gpu"), (8, "cpu")}, 1)
+    assert (needs.projects, needs.funds, needs.opens) == ({5}, {(5, "gpu"): ALL_OF_IT, (8, "cpu"): ALL_OF_IT}, 1)
     assert (needs.entries, needs.founds, needs.office) == (10, 0, False)
+
+
+def test_of_a_fund_a_batch_needs_what_all_its_runs_could_draw_on() -> None:
+    later, above = (msgspec.structs.replace(HOLD, **more) for more in ({"start": Instant(7)}, {"line": (1,), "start": Instant(3)}))
+    needs = needs_of(asked(HOLD, later, above))
+    assert needs.funds == {(2, "cpu"): Reach(0, 7, own=True), (1, "cpu"): Reach(0, 7, own=True)}
+    rows = [Allocation(id=n, project=1, resource="cpu", category="x", start=Instant(n), end=Instant(n + 2)) for n in range(12)]
+    assert [row.id for row in rows if Reach(3, 7, own=True).has(row)] == [2, 3, 4, 5, 6, 7]
+    assert not any(Reach(0, 99, own=False).has(row) for row in rows)
+    assert all(Reach(0, 99, own=False).has(msgspec.structs.replace(row, shared=True)) for row in rows)
+
+
+def test_every_wish_says_what_it_needs() -> None:
+    assert set(_OF) == set(get_args(Request))
 
 
 @pytest.mark.parametrize(

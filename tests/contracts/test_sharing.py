@@ -18,7 +18,7 @@ from fairbank.bank.wish import Asked, Deposit, Note, Request, Transfer
 from fairbank.service.audit import Audit
 from fairbank.store.contract import Contention, Store
 from fairbank.values.units import SuMinutes
-from tests.contracts.centre import START, allocation, ask, contents, fill, granted, hold, job, late_charge, project
+from tests.contracts.centre import END, START, allocation, ask, contents, fill, granted, hold, job, late_charge, project
 from tests.contracts.places import Place
 from tests.support.waiting import wait_until
 
@@ -123,6 +123,40 @@ def test_a_batch_waits_for_the_one_that_holds_its_rows(sql_place: Place) -> None
 
     assert all(isinstance(each, Done) for each in at_once(slow, quick))
     assert contents(one)[2][0].deposited == 1_005
+
+
+def test_who_draws_on_something_else_does_not_wait(postgres_place: Place) -> None:
+    """Not for the holds of a sibling, while the parent shares nothing at that time; nor for who changes the allocation of another year."""
+    one, two = postgres_place.open(), postgres_place.open()
+    granted(one, project("college", 100), project("physics", 200, parent=1), project("optics", 300, parent=1))
+    granted(one, allocation(1, 1_000), allocation(1, 500, start=END, end=2 * END, shared=True))
+    granted(one, allocation(2, 1_000), allocation(3, 1_000), allocation(3, 500, start=END, end=2 * END))
+    physics, optics = hold(1, 600, line=(2, 1)), hold(2, 600, line=(3, 1))
+    with one.transaction() as transaction:
+        asked = [
+            Asked(wish, START, 0)
+            for wish in (physics, Deposit(allocation=1, amount=SuMinutes(5)), Deposit(allocation=5, amount=SuMinutes(5)))
+        ]
+        book = transaction.book(needs_of(asked))
+        assert set(book.allocations) == {1, 3, 5}
+        (held,) = granted(two, optics)
+        assert held.allocation == 4
+        transaction.write(book)
+
+
+def test_what_a_parent_shares_is_drawn_on_by_one_after_the_other(place: Place) -> None:
+    """Two children whose own credit is used up: of what is shared, no unit is drawn twice."""
+    stores = [place.open(), place.open()]
+    granted(stores[0], project("college", 100), project("physics", 200, parent=1), project("optics", 300, parent=1))
+    granted(stores[0], allocation(1, 100, shared=True), allocation(2, 10), allocation(3, 10))
+    lines = [(2 + each % 2, 1) for each in range(4)]
+    clerks = [
+        one_by_one(stores[each % 2], *(hold(100 * each + number, 10, line=lines[each]) for number in range(1, 9))) for each in range(4)
+    ]
+    outcomes = at_once(*clerks)
+    assert sum(isinstance(each, Done) for each in outcomes) == 12
+    assert [each.available for each in contents(stores[1])[2]] == [0, 0, 0]
+    assert Audit(stores[0]).verify().findings == ()
 
 
 def test_readers_do_not_wait_for_writers(sql_place: Place) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
+from fairbank.bank.allocation import Allocation
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.wish import (
     Adjust,
@@ -31,21 +33,45 @@ from fairbank.bank.wish import (
     Withdraw,
 )
 from fairbank.cluster.job import Run
+from fairbank.values.time import LAST_INSTANT
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """Which allocations of a fund: those whose period has an instant from `first` to `last`; unless `own`, only shared ones."""
+
+    first: int
+    last: int
+    own: bool
+
+    def __or__(self, other: Reach) -> Reach:
+        """What is in either, and perhaps more between the two: starts of one batch lie close together."""
+        return Reach(min(self.first, other.first), max(self.last, other.last), self.own or other.own)
+
+    def has(self, allocation: Allocation) -> bool:
+        return allocation.start <= self.last and self.first < allocation.end and (self.own or allocation.shared)
+
+
+ALL_OF_IT = Reach(0, LAST_INSTANT, own=True)
 
 
 class Needs(msgspec.Struct, kw_only=True):
     """What the store must load for a batch.
 
-    `allocations` by number, `funds` by project and resource, `runs` with their allocations (those that are said to start
-    are `starting`, those whose hold is to change `changing`), entries by the actor and key of a wish in `keys`,
-    entries to be `undone` with those that undid them before (refunds among them are to be `recharged`),
-    `caps` as (allocation, user), user sums for `owners` in whatever allocations they may draw on,
-    `projects` and those that a `founding` would collide with, `members` by project and user, `tokens` by number and by their `digests`.
+    `allocations` by number, `funds` by project and resource with what is wanted of them, `runs` with their allocations (those that are
+    said to start are `starting`, those whose hold is to change `changing`), entries by the actor and key of a wish in `keys`, entries to be
+    `undone` with those that undid them before (refunds among them are to be `recharged`), `caps` as (allocation, user), user sums for
+    `owners` in whatever allocations they may draw on, `projects` and those that one of `founding` would collide with, `members` by
+    project and user, `tokens` by number and by their `digests`.
     `entries`, `opens`, `founds`, `issues` count the fresh numbers wanted at most.
+
+    What is loaded is locked, and whoever else needs it waits. So of a fund no more is wanted than a run could draw on: those who draw on
+    allocations of their own do not wait for each other over their parent's, nor over those of another year. Terms that another
+    server changes while we wait are seen on what is locked; what they make eligible meanwhile counts from the next batch on, as if
+    they had been changed after it.
     """
 
     allocations: set[int] = msgspec.field(default_factory=set)
-    funds: set[tuple[int, str]] = msgspec.field(default_factory=set)
+    funds: dict[tuple[int, str], Reach] = msgspec.field(default_factory=dict)
     runs: set[Run] = msgspec.field(default_factory=set)
     starting: set[Run] = msgspec.field(default_factory=set)
     changing: set[Run] = msgspec.field(default_factory=set)
@@ -65,6 +91,11 @@ class Needs(msgspec.Struct, kw_only=True):
     issues: int = 0
     office: bool = False
 
+    def reach(self, fund: tuple[int, str], wanted: Reach) -> None:
+        """Want this of a fund as well."""
+        known = self.funds.get(fund)
+        self.funds[fund] = wanted if known is None else known | wanted
+
 
 def needs_of(batch: Sequence[Asked], *, office: bool = False) -> Needs:
     """The needs of all wishes together; `office` when a first try showed that the office's book is wanted."""
@@ -74,57 +105,7 @@ def needs_of(batch: Sequence[Asked], *, office: bool = False) -> Needs:
         needs.entries += 2
         if wish.key is not None:
             needs.keys.add((asked.actor, wish.key))
-        if isinstance(wish, Deposit | Withdraw | Transfer | Recharge | Amend | SetCap) and wish.undoes is not None:
-            needs.undone.add(wish.undoes)
-        match wish:
-            case Hold():
-                needs.starting.add(wish.run)
-                _fund(needs, wish.run, wish.line, wish.resource, wish.owner)
-            case Charge() | Release():
-                _fund(needs, wish.run, wish.line, wish.resource, wish.owner)
-            case Adjust():
-                needs.changing.add(wish.run)
-                needs.runs.add(wish.run)
-            case Lapse() | Refund() | Unpriced():
-                needs.runs.add(wish.run)
-            case Recharge():
-                needs.runs.add(wish.run)
-                needs.recharged.add(wish.undoes)
-            case Deposit() | Withdraw() | Expire():
-                needs.allocations.add(wish.allocation)
-            case Amend():
-                needs.allocations.add(wish.allocation)
-                needs.funds.add((wish.project, wish.resource))
-            case SetCap():
-                needs.allocations.add(wish.allocation)
-                needs.caps.add((wish.allocation, wish.uid))
-                if wish.project is not None:
-                    needs.members |= {(wish.project, uid) for uid in (wish.uid, wish.by) if uid is not None}
-            case Transfer():
-                needs.allocations |= {wish.source, wish.target}
-            case Open():
-                needs.projects.add(wish.project)
-                needs.funds.add((wish.project, wish.resource))
-                needs.opens += 1
-            case Found():
-                needs.founding.append(wish)
-                needs.founds += 1
-                needs.office = True
-                if wish.parent is not None:
-                    needs.projects.add(wish.parent)
-            case SetMember():
-                needs.projects.add(wish.project)
-                needs.members |= {(wish.project, uid) for uid in (wish.uid, wish.by) if uid is not None}
-                needs.office = True
-            case IssueToken():
-                needs.digests.add(wish.digest)
-                needs.issues += 1
-                needs.office = True
-            case RevokeToken():
-                needs.tokens.add(wish.token)
-                needs.office = True
-            case Note():
-                needs.office = True
+        _OF[type(wish)](needs, wish)
     return needs
 
 
@@ -139,10 +120,131 @@ def told_by(needs: Needs, runs: Iterable[RunRecord]) -> set[int]:
 _RESOLVED = (RunState.CHARGED, RunState.RELEASED)
 
 
-def _fund(needs: Needs, run: Run, line: tuple[int, ...], resource: str | None, owner: int | None) -> None:
-    needs.runs.add(run)
-    if resource is None or owner is None:
+# --- what each wish needs ---
+
+
+def _hold(needs: Needs, wish: Hold) -> None:
+    needs.starting.add(wish.run)
+    _drawn_on(needs, wish)
+
+
+def _drawn_on(needs: Needs, wish: Hold | Charge | Release) -> None:
+    """The run, and what a run of this line could draw on: allocations of its own, and those that its parents share."""
+    needs.runs.add(wish.run)
+    if wish.resource is None or wish.owner is None or wish.start is None:
         return
-    for project in line:
-        needs.funds.add((project, resource))
-        needs.owners.setdefault((project, resource), set()).add(owner)
+    for place, project in enumerate(wish.line):
+        fund = project, wish.resource
+        needs.reach(fund, Reach(wish.start, wish.start, own=place == 0))
+        needs.owners.setdefault(fund, set()).add(wish.owner)
+
+
+def _adjust(needs: Needs, wish: Adjust) -> None:
+    needs.changing.add(wish.run)
+    needs.runs.add(wish.run)
+
+
+def _run_alone(needs: Needs, wish: Lapse | Refund | Unpriced) -> None:
+    needs.runs.add(wish.run)
+
+
+def _moved(needs: Needs, wish: Deposit | Withdraw) -> None:
+    needs.allocations.add(wish.allocation)
+    _undone(needs, wish)
+
+
+def _transfer(needs: Needs, wish: Transfer) -> None:
+    needs.allocations |= {wish.source, wish.target}
+    _undone(needs, wish)
+
+
+def _recharge(needs: Needs, wish: Recharge) -> None:
+    needs.runs.add(wish.run)
+    needs.recharged.add(wish.undoes)
+    _undone(needs, wish)
+
+
+def _undone(needs: Needs, wish: Deposit | Withdraw | Transfer | Recharge | Amend | SetCap) -> None:
+    if wish.undoes is not None:
+        needs.undone.add(wish.undoes)
+
+
+def _open(needs: Needs, wish: Open) -> None:
+    needs.projects.add(wish.project)
+    needs.reach((wish.project, wish.resource), ALL_OF_IT)
+    needs.opens += 1
+
+
+def _amend(needs: Needs, wish: Amend) -> None:
+    needs.allocations.add(wish.allocation)
+    needs.reach((wish.project, wish.resource), ALL_OF_IT)
+    _undone(needs, wish)
+
+
+def _expire(needs: Needs, wish: Expire) -> None:
+    needs.allocations.add(wish.allocation)
+
+
+def _set_cap(needs: Needs, wish: SetCap) -> None:
+    needs.allocations.add(wish.allocation)
+    needs.caps.add((wish.allocation, wish.uid))
+    _undone(needs, wish)
+    if wish.project is not None:
+        _roles(needs, wish.project, wish.uid, wish.by)
+
+
+def _found(needs: Needs, wish: Found) -> None:
+    needs.founding.append(wish)
+    needs.founds += 1
+    needs.office = True
+    if wish.parent is not None:
+        needs.projects.add(wish.parent)
+
+
+def _set_member(needs: Needs, wish: SetMember) -> None:
+    needs.projects.add(wish.project)
+    _roles(needs, wish.project, wish.uid, wish.by)
+    needs.office = True
+
+
+def _roles(needs: Needs, project: int, *uids: int | None) -> None:
+    needs.members.update((project, uid) for uid in uids if uid is not None)
+
+
+def _issue(needs: Needs, wish: IssueToken) -> None:
+    needs.digests.add(wish.digest)
+    needs.issues += 1
+    needs.office = True
+
+
+def _revoke(needs: Needs, wish: RevokeToken) -> None:
+    needs.tokens.add(wish.token)
+    needs.office = True
+
+
+def _note(needs: Needs, wish: Note) -> None:
+    needs.office = True
+
+
+_OF: Mapping[type, Callable[[Needs, Any], None]] = {
+    Hold: _hold,
+    Charge: _drawn_on,
+    Release: _drawn_on,
+    Adjust: _adjust,
+    Lapse: _run_alone,
+    Refund: _run_alone,
+    Unpriced: _run_alone,
+    Recharge: _recharge,
+    Deposit: _moved,
+    Withdraw: _moved,
+    Transfer: _transfer,
+    Open: _open,
+    Amend: _amend,
+    Expire: _expire,
+    SetCap: _set_cap,
+    Found: _found,
+    SetMember: _set_member,
+    IssueToken: _issue,
+    RevokeToken: _revoke,
+    Note: _note,
+}

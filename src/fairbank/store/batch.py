@@ -169,6 +169,11 @@ def columns(rows: Collection[Sequence[Any]], width: int) -> Columns:
     return list(zip(*rows, strict=True)) if rows else [()] * width
 
 
+def funds_wanted(needs: Needs) -> Columns:
+    """Project, resource, and what of their allocations: first and last instant, and whether also those that are not shared."""
+    return columns([(*fund, reach.first, reach.last, reach.own) for fund, reach in needs.funds.items()], 5)
+
+
 def changed_sums(book: Book) -> list[tuple[Any, ...]]:
     """What every entry of an allocation changes, after its number; like all that follows, in the order of the key."""
     return [_SUMS(book.allocations[number]) for number in sorted(book.touched - book.opened)]

@@ -15,7 +15,7 @@ from fairbank.bank.book import Book
 from fairbank.bank.needs import Needs
 from fairbank.bank.run import RunRecord
 from fairbank.store import schema
-from fairbank.store.batch import Columns, SqlTransaction, changed_runs, changed_sums, changed_users, columns, new_runs
+from fairbank.store.batch import Columns, SqlTransaction, changed_runs, changed_sums, changed_users, columns, funds_wanted, new_runs
 from fairbank.store.contract import Contention
 from fairbank.store.queries import queries
 from fairbank.store.rows import Row, allocation_of, entry_row, run_of
@@ -46,7 +46,7 @@ class PostgresTransaction(SqlTransaction):
 
     def _load(self, needs: Needs) -> tuple[list[Allocation], list[RunRecord]]:
         wanted = columns(needs.runs, 4)
-        self._run("lock", ([list(needs.allocations)], columns(needs.funds, 2), wanted), self._missing(needs))
+        self._run("lock", ([list(needs.allocations)], funds_wanted(needs), wanted), self._missing(needs))
         *rows, (*_, drawn) = self._cursor.fetchall()
         self._numbers += drawn
         allocations = [allocation_of(row[:-1]) for row in rows]

@@ -14,7 +14,7 @@ from fairbank.bank.book import Book
 from fairbank.bank.needs import Needs
 from fairbank.bank.run import RunRecord
 from fairbank.cluster.job import Run
-from fairbank.store.batch import Columns, SqlTransaction, changed_runs, changed_sums, changed_users, columns, new_runs
+from fairbank.store.batch import Columns, SqlTransaction, changed_runs, changed_sums, changed_users, columns, funds_wanted, new_runs
 from fairbank.store.queries import queries
 from fairbank.store.rows import Row, allocation_of, entry_row, run_of
 
@@ -41,7 +41,7 @@ class SqliteTransaction(SqlTransaction):
         # Nothing can change between the two statements, so the runs may come first and say where they belong.
         runs = self._runs(needs.runs) if needs.runs else []
         numbers = needs.allocations.union(each.allocation for each in runs)
-        found = self._find("allocations", [list(numbers)], columns(needs.funds, 2))
+        found = self._find("allocations", [list(numbers)], funds_wanted(needs))
         return [allocation_of(row) for row in found], runs
 
     def _runs(self, wanted: set[Run]) -> list[RunRecord]:

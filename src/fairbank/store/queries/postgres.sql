@@ -2,7 +2,7 @@
 -- Columns come in the order of the tables (fairbank.store.schema).
 
 -- name: lock
--- The allocations named by number, those of the funds, and those that carry the runs: locked in the order of their numbers,
+-- The allocations named by number, what is wanted of the funds, and those that carry the runs: locked in the order of their numbers,
 -- so that two servers never wait for each other in a circle. The last row has the numbers of the batch's entries, drawn when all
 -- is locked: so the entries of one book have rising numbers, whichever server writes them.
 WITH locked AS MATERIALIZED (
@@ -12,10 +12,12 @@ WHERE id = ANY (ARRAY(
     SELECT unnest($1::bigint[])
     UNION ALL
     SELECT allocation.id
-    FROM unnest($2::bigint[], $3::text[]) AS fund (project, resource) JOIN allocation USING (project, resource)
+    FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::boolean[]) AS fund (project, resource, first, last, own)
+    JOIN allocation USING (project, resource)
+    WHERE allocation.start_at <= fund.last AND allocation.end_at > fund.first AND (fund.own OR allocation.shared)
     UNION ALL
     SELECT run.allocation
-    FROM unnest($4::text[], $5::bigint[], $6::bigint[], $7::bigint[]) AS wanted (cluster, job_id, submitted, restart)
+    FROM unnest($7::text[], $8::bigint[], $9::bigint[], $10::bigint[]) AS wanted (cluster, job_id, submitted, restart)
     JOIN run USING (cluster, job_id, submitted, restart)
 ))
 ORDER BY id
@@ -24,7 +26,7 @@ FOR NO KEY UPDATE
 SELECT locked.*, NULL::bigint[] FROM locked
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       ARRAY(SELECT nextval('entry_id_seq') FROM generate_series(1, $8::int))
+       ARRAY(SELECT nextval('entry_id_seq') FROM generate_series(1, $11::int))
 
 -- name: office
 SELECT seq, link FROM office FOR NO KEY UPDATE

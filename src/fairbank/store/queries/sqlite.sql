@@ -2,7 +2,7 @@
 -- those that write are executed once for each row. Columns come in the order of the tables (fairbank.store.schema).
 
 -- name: allocations
--- Those named by number, and those of the funds.
+-- Those named by number, and what is wanted of the funds.
 SELECT id, project, resource, category, start_at, end_at, state, shared, credit_limit, deposited, charged, held, overrun, seq, link
 FROM allocation
 WHERE id IN (
@@ -12,6 +12,8 @@ WHERE id IN (
     FROM json_each(?) AS fund
     CROSS JOIN allocation
         ON allocation.project = json_extract(fund.value, '$[0]') AND allocation.resource = json_extract(fund.value, '$[1]')
+        AND allocation.end_at > json_extract(fund.value, '$[2]') AND allocation.start_at <= json_extract(fund.value, '$[3]')
+        AND (json_extract(fund.value, '$[4]') OR allocation.shared)
 )
 ORDER BY id
 
