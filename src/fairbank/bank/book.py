@@ -32,8 +32,24 @@ class OfficeNeeded(Exception):
     """The batch wants to write in the office's book, which was not loaded: load it and judge again."""
 
 
-class Book:
-    """Rows by their keys, then the changes in the order they were made."""
+class Changes:
+    """What judging a batch changed: the entries in their order, and which rows are new or other than they were loaded."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.touched: set[int] = set()
+        self.opened: set[int] = set()
+        self.new_runs: set[Run] = set()
+        self.changed_runs: set[Run] = set()
+        self.changed_users: set[tuple[int, int]] = set()
+        self.new_projects: set[int] = set()
+        self.changed_members: set[tuple[int, int]] = set()
+        self.new_tokens: set[int] = set()
+        self.changed_tokens: set[int] = set()
+
+
+class Book(Changes):
+    """Rows by their keys, as they are after the changes."""
 
     def __init__(
         self,
@@ -52,6 +68,7 @@ class Book:
         project_ids: Iterable[int] = (),
         token_ids: Iterable[int] = (),
     ) -> None:
+        super().__init__()
         self.allocations = {each.id: each for each in allocations}
         self.runs: dict[Run, RunRecord] = {each.run: each for each in runs}
         self.users = {(allocation, uid): sums for allocation, uid, sums in users}
@@ -67,16 +84,6 @@ class Book:
         self._by_fund: dict[tuple[int, str], list[int]] = {}
         for each in self.allocations.values():
             self._by_fund.setdefault((each.project, each.resource), []).append(each.id)
-        self.entries: list[Entry] = []
-        self.touched: set[int] = set()
-        self.opened: set[int] = set()
-        self.new_runs: set[Run] = set()
-        self.changed_runs: set[Run] = set()
-        self.changed_users: set[tuple[int, int]] = set()
-        self.new_projects: set[int] = set()
-        self.changed_members: set[tuple[int, int]] = set()
-        self.new_tokens: set[int] = set()
-        self.changed_tokens: set[int] = set()
 
     def funds(self, project: int, resource: str) -> list[Allocation]:
         """The project's own allocations of the resource, whatever their period and state."""
@@ -127,14 +134,7 @@ class Book:
         wish = asked.wish
         first = (asked.actor, wish.key) not in self.known
         key = wish.key if first else None
-        if allocation is None:
-            if self.office is None:
-                raise OfficeNeeded
-            book, seq, before = OFFICE, self.office.seq + 1, self.office.link
-            sums = (0, 0, 0, 0, 0)
-        else:
-            book, seq, before = allocation.id, allocation.seq + 1, allocation.link
-            sums = (allocation.deposited, allocation.charged, allocation.held, allocation.credit_limit, allocation.overrun)
+        book, seq, before, sums = self._head_of(allocation)
         unlinked = Entry(  # by position: to sort out twenty names takes msgspec ten times as long
             self.next_entry_id() if number is None else number,
             book,
@@ -153,16 +153,27 @@ class Book:
             details,
             before,
         )
-        entry = msgspec.structs.replace(unlinked, link=link_of(unlinked, before))
+        return self._add(msgspec.structs.replace(unlinked, link=link_of(unlinked, before)), allocation)
+
+    def _head_of(self, allocation: Allocation | None) -> tuple[int, int, bytes, tuple[int, int, int, int, int]]:
+        """Of the entry to be: its book, its place there, the link before it, and the sums after it. Raises OfficeNeeded."""
+        if allocation is not None:
+            each = allocation
+            return each.id, each.seq + 1, each.link, (each.deposited, each.charged, each.held, each.credit_limit, each.overrun)
+        if self.office is None:
+            raise OfficeNeeded
+        return OFFICE, self.office.seq + 1, self.office.link, (0, 0, 0, 0, 0)
+
+    def _add(self, entry: Entry, allocation: Allocation | None) -> Entry:
         self.entries.append(entry)
         self.told[entry.id] = entry
-        if key is not None:
-            self.known[asked.actor, key] = entry
+        if entry.key is not None:
+            self.known[entry.actor, entry.key] = entry
         if allocation is None:
-            self.office = Office(seq, entry.link)
+            self.office = Office(entry.seq, entry.link)
         else:
-            self.allocations[book] = msgspec.structs.replace(allocation, seq=seq, link=entry.link)
-            self.touched.add(book)
+            self.allocations[entry.book] = msgspec.structs.replace(allocation, seq=entry.seq, link=entry.link)
+            self.touched.add(entry.book)
         return entry
 
     def next_entry_id(self) -> int:

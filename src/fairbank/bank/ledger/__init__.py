@@ -1,8 +1,9 @@
 """The ledger: every wish judged against a Book. `judge` is the only way anything enters the books.
 
-`runs` holds the rules of holds and charges, `credit` those of deposits and their like, `undoing` when one of them takes another back,
-`terms` those of allocations themselves, `office` those of projects and members, `tokens` those of tokens. `refusing` says how runs are
-refused and where that is kept, `repeating` what is answered to whom asks again.
+`runs` holds the rules of holds and charges, `unheld` those of runs without a hold, `drawing` what both share; `credit` those of deposits
+and their like, `undoing` when one of them takes another back; `terms` those of allocations themselves, `office` those of projects and
+members, `tokens` those of tokens. `refusing` says how runs are refused and where that is kept, `repeating` what is answered to whom asks
+again.
 """
 
 from fairbank.bank.ledger.judge import judge

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.bank.allocation import Allocation, AllocationState
+from fairbank.bank.allocation import Allocation
 from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
+from fairbank.bank.ledger.drawing import facts_of, moved, objection, resolution_of
 from fairbank.bank.ledger.outcome import Done, Outcome, done
 from fairbank.bank.ledger.refusing import (
     let_through,
     nobody_pays,
     refuse_adjust,
-    refuse_change,
     refuse_hold,
-    refuse_late,
     refuse_unpriced,
     without_key,
 )
 from fairbank.bank.ledger.repeating import again, already_resolved, held_before, is_reported_by, resolved_before
+from fairbank.bank.ledger.unheld import change_without_hold, resolve_late
 from fairbank.bank.policy import Policy, fits
 from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState, UserSums
+from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState
 from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Lapse, Release, Unpriced
 from fairbank.values.units import SuMinutes
 
@@ -36,7 +36,7 @@ def hold(book: Book, asked: Asked, wish: Hold, policy: Policy) -> Outcome:
     candidates = [each for each in book.candidates(wish.line, wish.resource, wish.start) if not each.dormant(asked.at)]
     refusals = []
     for each in candidates:
-        no = _objection(book, each, wish.owner, wish.amount)
+        no = objection(book, each, wish.owner, wish.amount)
         if no is None:
             return _grant(book, asked, wish, each)
         refusals.append((no, each))
@@ -48,18 +48,6 @@ def hold(book: Book, asked: Asked, wish: Hold, policy: Policy) -> Outcome:
         refuse_hold(book, without_key(asked), wish, reason, told, observed=True)
         return _grant(book, asked, wish, book.allocations[told.id], below=True)
     return refuse_hold(book, asked, wish, reason, told)
-
-
-def _objection(book: Book, allocation: Allocation, owner: int, more: int) -> Reason | None:
-    """Why `allocation` cannot carry `more` for `owner`; None if it can."""
-    if allocation.state is AllocationState.FROZEN:
-        return Reason.FROZEN
-    if more > allocation.available:
-        return Reason.OVERDRAWN
-    sums = book.sums_of(allocation.id, owner)
-    if sums.cap is not None and sums.charged + sums.held + more > sums.cap:
-        return Reason.CAPPED
-    return None
 
 
 def _grant(book: Book, asked: Asked, wish: Hold, allocation: Allocation, *, below: bool = False) -> Done:
@@ -77,8 +65,8 @@ def _grant(book: Book, asked: Asked, wish: Hold, allocation: Allocation, *, belo
         set_by=number,
     )
     book.put_run(record)
-    after = _moved(book, allocation, wish.owner, held=wish.amount, below=below)
-    details = _facts_of(record, wish.line[0], allocation)
+    after = moved(book, allocation, wish.owner, held=wish.amount, below=below)
+    details = facts_of(record, wish.line[0], allocation)
     entry = book.post(asked, Kind.HOLD, wish.amount, after, run=number, owner=wish.owner, details=details, number=number)
     return done(entry, after)
 
@@ -87,14 +75,14 @@ def adjust(book: Book, asked: Asked, wish: Adjust, policy: Policy) -> Outcome:
     """Make an open hold larger or smaller; a larger one must fit like a new one."""
     known = book.runs.get(wish.run)
     if known is None:
-        return _change_without_hold(book, asked, wish, policy)
+        return change_without_hold(book, asked, wish, policy)
     if (known.state, RunEvent.ADJUST) not in NEXT:
         return already_resolved(known)
     allocation = book.allocations[known.allocation]
     more, newest = wish.amount - known.held, book.entry(known.set_by)
     if (more == 0 and wish.until == known.until) or is_reported_by(newest, asked):
         return again(newest)
-    no = _objection(book, allocation, known.owner, more) if more > 0 else None
+    no = objection(book, allocation, known.owner, more) if more > 0 else None
     if no is not None:
         observed = not policy.enforce and fits(allocation.charged + allocation.held + more)
         refused = refuse_adjust(book, without_key(asked) if observed else asked, known, allocation, no, more, observed=observed)
@@ -103,25 +91,17 @@ def adjust(book: Book, asked: Asked, wish: Adjust, policy: Policy) -> Outcome:
         allocation = book.allocations[allocation.id]
     number = book.next_entry_id()
     book.put_run(_replace(known, held=wish.amount, until=wish.until, set_by=number))
-    after = _moved(book, allocation, known.owner, held=more, below=no is not None)
+    after = moved(book, allocation, known.owner, held=more, below=no is not None)
     details = _encode({"until": wish.until}).decode()
     entry = book.post(asked, Kind.ADJUST, more, after, run=known.id, owner=known.owner, details=details, number=number)
     return done(entry, after)
-
-
-def _change_without_hold(book: Book, asked: Asked, wish: Adjust, policy: Policy) -> Outcome:
-    """A run that was let run with nothing set aside, or whose hold is still to come: the change is kept, and its key stays free."""
-    if wish.owner is None:
-        return Refusal(reason=Reason.NO_HOLD, run=str(wish.run), asked=wish.amount)
-    no = refuse_change(book, without_key(asked), wish, observed=not policy.enforce)
-    return no if policy.enforce else let_through(no)
 
 
 def charge(book: Book, asked: Asked, wish: Charge, policy: Policy) -> Outcome:
     """Charge what a run cost to the allocation that carried its hold, even after its end; the rest of the hold returns."""
     known = book.runs.get(wish.run)
     if known is None:
-        return _late(book, asked, wish, wish.amount, policy)
+        return resolve_late(book, asked, wish, wish.amount, policy)
     if (known.state, RunEvent.CHARGE) not in NEXT:
         return resolved_before(book, asked, known, RunState.CHARGED, wish.amount)
     return _resolve(book, asked, known, wish, wish.amount, policy)
@@ -131,7 +111,7 @@ def release(book: Book, asked: Asked, wish: Release, policy: Policy) -> Outcome:
     """Close a hold without a charge; the whole of it returns."""
     known = book.runs.get(wish.run)
     if known is None:
-        return _late(book, asked, wish, SuMinutes(0), policy)
+        return resolve_late(book, asked, wish, SuMinutes(0), policy)
     if (known.state, RunEvent.RELEASE) not in NEXT:
         return resolved_before(book, asked, known, RunState.RELEASED, 0)
     return _resolve(book, asked, known, wish, SuMinutes(0), policy)
@@ -155,7 +135,7 @@ def lapse(book: Book, asked: Asked, wish: Lapse) -> Outcome:
         return Refusal(reason=reason, run=str(wish.run), allocation=known.allocation)
     number = book.next_entry_id()
     book.put_run(_replace(known, state=RunState.LAPSED, held=SuMinutes(0), set_by=number))
-    after = _moved(book, book.allocations[known.allocation], known.owner, held=-known.held)
+    after = moved(book, book.allocations[known.allocation], known.owner, held=-known.held)
     return done(book.post(asked, Kind.LAPSE, known.held, after, run=known.id, owner=known.owner, number=number), after)
 
 
@@ -182,82 +162,7 @@ def _resolve(book: Book, asked: Asked, known: RunRecord, wish: Charge | Release,
         elapsed_seconds=wish.elapsed_seconds,
     )
     book.put_run(record)
-    after = _moved(book, allocation, known.owner, charged=split.charged, held=-known.held, below=split.overrun > 0)
+    after = moved(book, allocation, known.owner, charged=split.charged, held=-known.held, below=split.overrun > 0)
     amount = split.charged if kind is Kind.CHARGE else known.held
-    entry = book.post(asked, kind, amount, after, run=known.id, owner=known.owner, details=_resolution_of(record), number=number)
+    entry = book.post(asked, kind, amount, after, run=known.id, owner=known.owner, details=resolution_of(record), number=number)
     return done(entry, after, written_off=split.written_off)
-
-
-def _late(book: Book, asked: Asked, wish: Charge | Release, cost: SuMinutes, policy: Policy) -> Outcome:
-    """Resolve a run whose hold never arrived: charged where the hold would have been, if policy says so."""
-    if wish.owner is None or wish.start is None or not (wish.line or wish.account):
-        return Refusal(reason=Reason.NO_HOLD, run=str(wish.run), asked=cost)
-    # Usage happened: said again after its hold came, or after staff mended things, it is to count. So its key stays free.
-    if wish.resource is None:
-        return refuse_late(book, without_key(asked), wish, Reason.NO_HOLD, None, cost)
-    candidates = book.candidates(wish.line, wish.resource, wish.start)
-    if not candidates:
-        return refuse_late(book, without_key(asked), wish, nobody_pays(wish.line), None, cost)
-    if not policy.late_charges:
-        return refuse_late(book, without_key(asked), wish, Reason.NO_HOLD, candidates[0], cost)
-    allocation = _payer(book, candidates, wish.owner, cost)
-    split = policy.split(cost, allocation.available)
-    if not fits(allocation.charged + split.charged):
-        return refuse_late(book, without_key(asked), wish, Reason.TOO_LARGE, allocation, cost)
-    number = book.next_entry_id()
-    record = RunRecord(
-        id=number,
-        run=wish.run,
-        allocation=allocation.id,
-        owner=wish.owner,
-        partition=wish.partition,
-        state=RunState.CHARGED if isinstance(wish, Charge) else RunState.RELEASED,
-        held=SuMinutes(0),
-        start=wish.start,
-        until=wish.ended,
-        set_by=number,
-        charged=SuMinutes(split.charged),
-        written_off=SuMinutes(split.written_off),
-        ended=wish.ended,
-        outcome=wish.outcome,
-        elapsed_seconds=wish.elapsed_seconds,
-    )
-    book.put_run(record)
-    after = _moved(book, allocation, wish.owner, charged=split.charged, below=split.overrun > 0)
-    kind = Kind.CHARGE if isinstance(wish, Charge) else Kind.RELEASE
-    details = f"{_facts_of(record, wish.line[0], allocation)[:-1]},{_resolution_of(record)[1:]}"
-    entry = book.post(asked, kind, split.charged, after, run=number, owner=wish.owner, details=details, number=number)
-    return done(entry, after, written_off=split.written_off)
-
-
-def _payer(book: Book, candidates: list[Allocation], owner: int, cost: int) -> Allocation:
-    """Who pays for usage that no hold announced (docs/decisions/0009): the first on the line that would have held it; else one
-    with credit for all of it, beyond the user's cap before frozen; else the first that is not frozen; else the first.
-    """
-
-    def drawback(each: Allocation) -> tuple[bool, bool, bool]:
-        no = _objection(book, each, owner, cost)
-        return cost > each.available, no is Reason.FROZEN, no is Reason.CAPPED
-
-    return min(candidates, key=drawback)
-
-
-def _moved(book: Book, allocation: Allocation, owner: int, *, charged: int = 0, held: int = 0, below: bool = False) -> Allocation:
-    """`allocation` with its sums moved, and the owner's sums moved alike. `below`: policy lets `available` go below zero."""
-    sums = book.sums_of(allocation.id, owner)
-    book.put_user(allocation.id, owner, UserSums(SuMinutes(sums.charged + charged), SuMinutes(sums.held + held), sums.cap))
-    after = _replace(allocation, charged=allocation.charged + charged, held=allocation.held + held)
-    return _replace(after, overrun=SuMinutes(max(after.overrun, -after.available))) if below else after
-
-
-def _facts_of(record: RunRecord, project: int, allocation: Allocation) -> str:
-    """What a run's first entry says of it, so that its row can be checked against the journal; where a parent pays, also for whom."""
-    facts: dict[str, object] = {"run": record.run, "partition": record.partition, "start": record.start, "until": record.until}
-    if project != allocation.project:
-        facts["project"] = project
-    return _encode(facts).decode()
-
-
-def _resolution_of(record: RunRecord) -> str:
-    facts = {"outcome": record.outcome, "elapsed_seconds": record.elapsed_seconds, "ended": record.ended, "written_off": record.written_off}
-    return _encode(facts).decode()
