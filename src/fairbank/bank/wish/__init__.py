@@ -1,0 +1,35 @@
+"""What may be asked of the bank: one value for each wish. The ledger judges them; doors translate into them."""
+
+from fairbank.bank.wish.asked import Asked, Request, digest
+from fairbank.bank.wish.base import Wish
+from fairbank.bank.wish.credit import Deposit, Transfer, Withdraw
+from fairbank.bank.wish.office import Found, IssueToken, Note, RevokeToken, SetMember
+from fairbank.bank.wish.runs import Adjust, Charge, Hold, Lapse, Recharge, Refund, Release, Unpriced
+from fairbank.bank.wish.terms import Amend, Expire, Open, SetCap
+
+__all__ = [
+    "Adjust",
+    "Amend",
+    "Asked",
+    "Charge",
+    "Deposit",
+    "Expire",
+    "Found",
+    "Hold",
+    "IssueToken",
+    "Lapse",
+    "Note",
+    "Open",
+    "Recharge",
+    "Refund",
+    "Release",
+    "Request",
+    "RevokeToken",
+    "SetCap",
+    "SetMember",
+    "Transfer",
+    "Unpriced",
+    "Wish",
+    "Withdraw",
+    "digest",
+]

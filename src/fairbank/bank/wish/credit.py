@@ -1,0 +1,34 @@
+"""Wishes that move credit."""
+
+from __future__ import annotations
+
+from fairbank.bank.wish.base import Wish
+from fairbank.values.units import SuMinutes
+
+
+class Deposit(Wish, frozen=True, kw_only=True, tag="deposit"):
+    """Put credit into an allocation.
+
+    Here and below `undoes` is the number of the entry that this takes back, if it takes one back: that is done once and whole.
+    """
+
+    allocation: int
+    amount: SuMinutes
+    undoes: int | None = None
+
+
+class Withdraw(Wish, frozen=True, kw_only=True, tag="withdraw"):
+    """Take unused credit out of an allocation; a credit limit is none."""
+
+    allocation: int
+    amount: SuMinutes
+    undoes: int | None = None
+
+
+class Transfer(Wish, frozen=True, kw_only=True, tag="transfer"):
+    """Move credit between two allocations of one resource, both active and not over."""
+
+    source: int
+    target: int
+    amount: SuMinutes
+    undoes: int | None = None

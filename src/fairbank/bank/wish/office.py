@@ -1,0 +1,51 @@
+"""Wishes about what belongs to no allocation: projects, members, tokens, and facts that move nothing."""
+
+from __future__ import annotations
+
+from fairbank.bank.project import Role
+from fairbank.bank.wish.base import Wish
+from fairbank.values.time import Instant
+
+
+class Found(Wish, frozen=True, kw_only=True, tag="found"):
+    """Enter a project: its Unix group, gid and Slurm account."""
+
+    gname: str
+    gid: int
+    account: str
+    parent: int | None = None
+
+
+class SetMember(Wish, frozen=True, kw_only=True, tag="member"):
+    """Give user `uid` a role in a project; None takes it away.
+
+    `by` is the user whose own role decides what may be given and taken, as it is when the wish is judged; None is staff, who may do all.
+    """
+
+    project: int
+    uid: int
+    role: Role | None
+    by: int | None = None
+
+
+class IssueToken(Wish, frozen=True, kw_only=True, tag="issue-token"):
+    """Let whoever knows a secret sign in as user `uid` until `expires`. Of the secret the bank only ever sees `digest`, made with a key."""
+
+    digest: bytes
+    uid: int
+    label: str
+    scopes: tuple[str, ...]
+    expires: Instant
+
+
+class RevokeToken(Wish, frozen=True, kw_only=True, tag="revoke-token"):
+    """Make a token good for nothing from now on; `uid` is whose it must be, None lets it be anybody's."""
+
+    token: int
+    uid: int | None = None
+
+
+class Note(Wish, frozen=True, kw_only=True, tag="note"):
+    """Keep a fact that moves nothing: somebody acted as another user."""
+
+    details: str

@@ -1,0 +1,114 @@
+"""Wishes about runs: what clusters report of them, and refunds."""
+
+from __future__ import annotations
+
+from fairbank.bank.wish.base import Wish
+from fairbank.cluster.job import Run
+from fairbank.values.time import Instant
+from fairbank.values.units import SuMinutes
+
+
+class Hold(Wish, frozen=True, kw_only=True, tag="hold"):
+    """A run starts: set its highest possible cost aside.
+
+    `line` names the projects whose credit may be drawn on, the run's own first, then its parents; it is empty where no
+    project has the `account` that was reported. `billing` is the price of one hour in SU (as text, exact) and
+    `limit_seconds` the time limit: like `account` only to explain a refusal.
+    """
+
+    run: Run
+    line: tuple[int, ...]
+    resource: str
+    owner: int
+    amount: SuMinutes
+    start: Instant
+    until: Instant
+    partition: str = ""
+    account: str | None = None
+    billing: str | None = None
+    limit_seconds: int | None = None
+
+
+class Adjust(Wish, frozen=True, kw_only=True, tag="adjust"):
+    """A running job's time limit changed: its hold becomes `amount` and lapses at `until`.
+
+    Fields from `line` on as in Hold; they only tell whose run it is, where it has no hold.
+    """
+
+    run: Run
+    amount: SuMinutes
+    until: Instant
+    line: tuple[int, ...] = ()
+    account: str | None = None
+    resource: str | None = None
+    owner: int | None = None
+
+
+class Charge(Wish, frozen=True, kw_only=True, tag="charge"):
+    """A run ended and cost `amount`. The fields from `line` on, as in Hold, are used only when its hold never arrived."""
+
+    run: Run
+    amount: SuMinutes
+    ended: Instant
+    outcome: str
+    elapsed_seconds: int
+    line: tuple[int, ...] = ()
+    account: str | None = None
+    resource: str | None = None
+    owner: int | None = None
+    start: Instant | None = None
+    partition: str = ""
+
+
+class Release(Wish, frozen=True, kw_only=True, tag="release"):
+    """A run ended and costs nothing: a node failed, or it never ran. Fields from `line` on as in Charge."""
+
+    run: Run
+    ended: Instant
+    outcome: str
+    elapsed_seconds: int = 0
+    line: tuple[int, ...] = ()
+    account: str | None = None
+    resource: str | None = None
+    owner: int | None = None
+    start: Instant | None = None
+    partition: str = ""
+
+
+class Unpriced(Wish, frozen=True, kw_only=True, tag="unpriced"):
+    """A run ended, and the bank cannot tell what it cost: `why`. It is refused and kept, to count when it is said again.
+
+    Fields as in Charge.
+    """
+
+    run: Run
+    why: str
+    ended: Instant
+    outcome: str
+    elapsed_seconds: int
+    line: tuple[int, ...] = ()
+    account: str | None = None
+    resource: str | None = None
+    owner: int | None = None
+    start: Instant | None = None
+    partition: str = ""
+
+
+class Lapse(Wish, frozen=True, kw_only=True, tag="lapse"):
+    """Nothing was heard of a run until its hold's deadline: give the credit back. Only the sweep asks this."""
+
+    run: Run
+
+
+class Refund(Wish, frozen=True, kw_only=True, tag="refund"):
+    """Give back `amount` of what a run was charged; None gives back all that is left of it."""
+
+    run: Run
+    amount: SuMinutes | None = None
+
+
+class Recharge(Wish, frozen=True, kw_only=True, tag="recharge"):
+    """Take back the refund of a run that the entry `undoes` made: the run costs that much again."""
+
+    run: Run
+    undoes: int

@@ -1,0 +1,60 @@
+"""Wishes about allocations themselves."""
+
+from __future__ import annotations
+
+from fairbank.bank.allocation import AllocationEvent
+from fairbank.bank.wish.base import Wish
+from fairbank.values.time import Instant
+from fairbank.values.units import SuMinutes
+
+
+class Open(Wish, frozen=True, kw_only=True, tag="open"):
+    """Make an allocation, valid at `t` when start <= t < end, with a first deposit if there is one."""
+
+    project: int
+    resource: str
+    category: str
+    start: Instant
+    end: Instant
+    shared: bool = False
+    credit_limit: SuMinutes = SuMinutes(0)
+    deposit: SuMinutes = SuMinutes(0)
+
+
+class Amend(Wish, frozen=True, kw_only=True, tag="amend"):
+    """Change the terms of an allocation; None leaves a term as it is. The event END also ends the period now.
+
+    `project` and `resource` are the allocation's own: they never change, and tell which others it must not overlap. `undoes` is the
+    entry whose terms these are to replace, if it takes one back: only while the terms are still as that one made them.
+    """
+
+    allocation: int
+    project: int
+    resource: str
+    start: Instant | None = None
+    end: Instant | None = None
+    shared: bool | None = None
+    credit_limit: SuMinutes | None = None
+    event: AllocationEvent | None = None
+    undoes: int | None = None
+
+
+class Expire(Wish, frozen=True, kw_only=True, tag="expire"):
+    """End an allocation whose period is over. Only the sweep asks this."""
+
+    allocation: int
+
+
+class SetCap(Wish, frozen=True, kw_only=True, tag="cap"):
+    """Let user `uid` draw at most `cap` in all from an allocation; None lifts the cap.
+
+    `by` is the user whose own role in `project`, the allocation's, decides whom they may cap, as it is when the wish is judged; None is
+    staff, who may cap anybody. `undoes` is the entry whose cap this replaces, if it takes one back: only while that cap still stands.
+    """
+
+    allocation: int
+    uid: int
+    cap: SuMinutes | None
+    project: int | None = None
+    by: int | None = None
+    undoes: int | None = None
