@@ -37,9 +37,10 @@ def day(ago: int) -> str:
 async def open_projects(wire: Wire) -> None:
     """Two projects alike: each with credit in a period that is over, and in the present one."""
     for name, gid in (("orderly", 5_001), ("stormy", 5_002)):
-        past = await found(wire, name, gid, credit=CREDIT, start=day(30), end=day(AGO_DAYS))
+        past = await found(wire, name, gid, credit=CREDIT, start=day(30), end=day(-1))
+        ending = {"event": "end", "end": day(AGO_DAYS), "comment": "it is over"}
+        (await wire.ask("PATCH", f"/alloc/{past}", ending)).data  # noqa: B018 (must be good)
         await granted(wire, name, credit=CREDIT, start=day(AGO_DAYS), end=day(-30))
-        (await wire.ask("PATCH", f"/alloc/{past}", {"event": "end", "comment": "it is over"})).data  # noqa: B018 (must be good)
 
 
 def lives(number: int, rng: random.Random) -> Iterator[list[Message]]:

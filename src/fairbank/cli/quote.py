@@ -35,7 +35,12 @@ COLUMNS = (
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument("script", metavar="JOBFILE", nargs="?", help="a batch script with #SBATCH lines; - is standard input")
+    parser.add_argument(
+        "script",
+        metavar="JOBFILE",
+        nargs="?",
+        help="a batch script with #SBATCH lines; - is standard input; exit code 1 when it asks for more than is priced",
+    )
     add_job_options(parser)
     parser.add_argument("--tres", metavar="TRES", help="instead of counts: cpu=8,mem=16G,gres/gpu=1")
 
@@ -182,7 +187,7 @@ def _advice(card: Row, job: Described, unread: list[str], *, tres: bool) -> list
 
 
 COMMAND = Command(
-    "what a job would cost, why, and whether it fits; exit code 5 when it does not, 1 when the script says more than is priced",
+    "what a job would cost, why, and whether it fits; exit code 5 when it does not",
     (
         "fairbank quote job.sh",
         "fairbank quote -A chem_qmc -p standard -c 8 --mem 64G -t 12:00:00",
