@@ -57,7 +57,7 @@ def test_books_of_an_older_fairbank_are_told_the_command_that_migrates_them(fair
     assert fairbank("init", folder, house=Works()).code == 0
     of_schema(folder / "books.sqlite", "0006")
     config = folder / "fairbank.toml"
-    for words in (["audit", "verify"], ["serve"], ["backup", "create", tmp_path / "x"]):
+    for words in (["audit", "verify"], ["audit", "heads"], ["backup", "create", tmp_path / "x"]):
         said = fairbank(*words, "--config", config, house=Works())
         assert (said.code, f"this Fairbank needs {REVISION}" in said.err) == (7, True)
         assert f"make a backup with the Fairbank that ran them, then: fairbank init '{folder}'" in " ".join(said.err.split())
@@ -70,3 +70,17 @@ def test_the_help_tells_how_older_books_are_migrated(fairbank: Run) -> None:
     page = " ".join(fairbank("init", "--help").out.split())
     assert "migrate the books of an older Fairbank" in page
     assert "stop the servers and make a backup first" in page
+
+
+def test_a_database_that_is_none_is_the_options_fault(fairbank: Run, tmp_path: Path) -> None:
+    said = fairbank("init", tmp_path / "bank", "--store", "mysql://x", house=Works())
+    assert (said.code, "  field: --store\n" in said.err) == (2, True)
+
+
+def test_what_cannot_be_read_is_told_in_words(fairbank: Run, tmp_path: Path) -> None:
+    assert fairbank("init", tmp_path, house=Works()).code == 0
+    config = ("--config", tmp_path / "fairbank.toml")
+    for words in (["backup", "verify", "nofile"], ["audit", "verify", *config, "--heads", "nofile"]):
+        said = fairbank(*words, house=Works())
+        assert (said.code, said.err.splitlines()[0]) == (3, "fairbank: cannot read nofile: No such file or directory")
+        assert "  try: name a file " in said.err

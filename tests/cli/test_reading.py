@@ -338,6 +338,17 @@ def test_over_the_network_with_neither_token_nor_munge(fairbank: Run, bank: Bank
     assert "install libmunge2" in said
 
 
+def test_whether_the_bank_answers_is_told_to_anybody(fairbank: Run, bank: Bank, surroundings: pytest.MonkeyPatch) -> None:
+    surroundings.setenv("FAIRBANK_LIBMUNGE", "libnosuch.so")
+    assert fairbank("status", "--server", bank.http).out.startswith(f"bank ok at {bank.http}")
+
+
+def test_a_time_that_is_none_is_told_with_the_words_that_commands_take(fairbank: Run) -> None:
+    for said in ("yesterday", "25:00", "now+99999999weeks"):
+        told = fairbank("usage", "-S", said)
+        assert (told.code, "now-7days, today" in " ".join(told.err.split())) == (2, True)
+
+
 def test_over_the_network_with_munge(fairbank: Run, munged: Munged, surroundings: pytest.MonkeyPatch) -> None:
     surroundings.setenv("FAIRBANK_MUNGE_SOCKET", str(munged.socket))
     surroundings.setenv("FAIRBANK_LIBMUNGE", str(munged.libmunge))

@@ -44,8 +44,12 @@ def test_flags_before_environment_before_user_before_site(home: Path) -> None:
     assert read_client_settings({}, {}).cluster == "site"
 
 
-def test_the_usual_socket_is_ones_own_where_there_is_one(home: Path) -> None:
+def test_the_usual_socket_is_ones_own_where_there_is_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_client_settings({}, {}).server == "unix:/run/fairbank/fairbank.sock"
+    write(home / ".local/state/fairbank/fairbank.toml", "")  # a bank of one's own that is about to start
+    assert read_client_settings({}, {}).server == f"unix:{home}/.local/state/fairbank/fairbank.sock"
+    monkeypatch.setattr(door, "SITE_SOCKET", str(home / ".local/state/fairbank/fairbank.toml"))  # the site's runs
+    assert read_client_settings({}, {}).server == f"unix:{door.SITE_SOCKET}"
     write(home / ".local/state/fairbank/fairbank.sock", "")
     assert read_client_settings({}, {}).server == f"unix:{home}/.local/state/fairbank/fairbank.sock"
     write(home / "state/fairbank/fairbank.sock", "")

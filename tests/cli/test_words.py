@@ -68,6 +68,12 @@ def test_every_command_explains_itself(fairbank: Run, name: str) -> None:
         assert max(map(len, page.splitlines())) <= 120
 
 
+def test_the_usage_shows_all_that_must_be_said(fairbank: Run) -> None:
+    page = fairbank("alloc", "create", "--help").out
+    assert "Usage: fairbank alloc create -A PROJECT -r NAME --end TIME --reason TEXT [OPTIONS]\n" in page
+    assert "Usage: fairbank deposit ALLOC AMOUNT --reason TEXT [OPTIONS]\n" in fairbank("deposit", "--help").out
+
+
 def test_the_table_is_whole(fairbank: Run) -> None:
     shown = fairbank("--help").out
     for entry in COMMANDS:

@@ -136,6 +136,13 @@ def test_a_server_listens_somewhere() -> None:
         serve(_house())
 
 
+@pytest.mark.parametrize("port", [65_536, 99_999_999])
+def test_a_port_that_is_none_is_told(port: int) -> None:
+    with pytest.raises(Malformed, match=f"there is no port {port}") as told:
+        serve(_house(), port=port)
+    assert told.value.field == "port"
+
+
 def test_a_client_that_leaves_in_the_middle_of_a_body_harms_nobody(folder: Path) -> None:
     with served(folder) as server:
         with socket.socket(socket.AF_UNIX) as rude:

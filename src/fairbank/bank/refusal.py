@@ -120,7 +120,7 @@ def sentence(no: Refusal) -> str:
         available = show_su(no.available, down=True)
         said += f": asked {show_su(no.asked)} SU, available {available} SU, short by {show_su(no.shortfall)} SU"
     elif no.reason is Reason.TOO_MUCH_BACK:
-        said += f": asked {show_su(no.asked)} SU, left of its charge {show_su(no.available, down=True)} SU"
+        said += f": asked {show_su(no.asked)} SU, left of its charge {show_su(no.available)} SU"
     elif no.about:
         said += f": {no.about}"
     return f"{said}. The bank only observes: the job was let through." if no.observed else f"{said}."

@@ -67,7 +67,8 @@ def read_heads(path: str) -> dict[int, tuple[int, bytes]]:
             with open(path, encoding="ascii") as file:
                 lines = file.readlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise Unknown(f"cannot read {path}: {error}", field="--heads", remedy="name a file that fairbank audit heads wrote") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise Unknown(f"cannot read {path}: {why}", field="--heads", remedy="name a file that fairbank audit heads wrote") from error
     heads = {}
     for number, line in enumerate(lines, 1):
         try:

@@ -28,6 +28,7 @@ class Parser(argparse.ArgumentParser):
     def format_help(self) -> str:
         """What it is for, three examples, then the options."""
         places = [_place(action) for action in self._actions if not action.option_strings]
+        places += [f"{action.option_strings[0]} {action.metavar}" for action in self._actions if action.option_strings and action.required]
         lines = [f"{self.prog}: {self.description}", ""]
         lines += ["Examples:", *(f"  {example}" for example in self._examples), ""]
         lines += [f"Usage: {' '.join([self.prog, *places, '[OPTIONS]'])}", "", ""]
@@ -89,6 +90,7 @@ _IN_WORDS = {
     "owner_uid": "user",
     "cluster": "clusters",
     "time_limit": "time",
+    "store.url": "store",
 }
 """Fields of the bank's language under other names than our options."""
 

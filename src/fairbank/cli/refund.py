@@ -53,7 +53,7 @@ def _the_run(desk: Desk, job_id: int, cluster: str | None) -> Row:
     """The one run of this job that was charged. Raises Unknown, or Malformed when there are several."""
     runs = [run for run in desk.rows("/job", {"job_id": job_id, "cluster": cluster}) if run["charged"] > run["refunded"]]
     if not runs:
-        raise Unknown(f"no charge of a job {job_id} is left to refund", field="JOBID", remedy=f"see: fairbank jobs -j {job_id} -l")
+        raise Unknown(f"no charge of a job {job_id} is left to refund", field="JOBID", remedy=f"look at it: fairbank jobs -j {job_id} -l")
     if len(runs) > 1:
         which = ", ".join(f"{run['id']} ({plain(run['cluster'])}, started {run['start']})" for run in runs[:10])
         raise Malformed(f"job {job_id} was charged {len(runs)} times: {which}", field="JOBID", remedy="name one run: --id NUMBER")

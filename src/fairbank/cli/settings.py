@@ -79,9 +79,11 @@ def read_client_settings(flags: Mapping[str, str | None], environ: Mapping[str, 
 
 
 def usual_socket(environ: Mapping[str, str]) -> str:
-    """The embedded bank's socket where there is one, else the site's."""
-    own = os.path.join(environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"), "fairbank", "fairbank.sock")  # noqa: PTH118, PTH111
-    return own if os.path.exists(own) else SITE_SOCKET  # noqa: PTH110  importing pathlib costs 9 ms of CPU
+    """That of one's own bank where it runs, or where no site's does; else the site's. Importing pathlib would cost 9 ms of CPU."""
+    folder = os.path.join(environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"), "fairbank")  # noqa: PTH118, PTH111
+    own = f"{folder}/fairbank.sock"
+    mine = os.path.exists(own) or (not os.path.exists(SITE_SOCKET) and os.path.exists(f"{folder}/fairbank.toml"))  # noqa: PTH110
+    return own if mine else SITE_SOCKET
 
 
 def _user_file(environ: Mapping[str, str]) -> str:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_writing, number
 from fairbank.cli.posting import Posting, entry, moved, post, tell
+from fairbank.values.trouble import Unknown
 from fairbank.values.units import parse_su
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from fairbank.cli.desk import Desk
+    from fairbank.cli.desk import Desk, Row
     from fairbank.cli.parser import Parser
 
 
@@ -25,7 +26,7 @@ def add(parser: Parser) -> None:
 
 def run(desk: Desk, options: Namespace) -> int:
     amount = parse_su(options.amount, field="AMOUNT")
-    source, target = desk.one(f"/alloc/{options.source}"), desk.one(f"/alloc/{options.target}")
+    source, target = _allocation(desk, options.source, "FROM"), _allocation(desk, options.target, "TO")
     names = [f"allocation {row['id']} ({row['account']}/{row['resource']})" for row in (source, target)]
     what = f"transfer of {desk.look.su(amount)} SU from {names[0]} to {names[1]}"
     answer = post(
@@ -42,6 +43,15 @@ def run(desk: Desk, options: Namespace) -> int:
         ),
     )
     return tell(desk, "fairbank.transfer/1", answer, moved(desk, answer, what))
+
+
+def _allocation(desk: Desk, number: int, field: str) -> Row:
+    """Raises Unknown, naming `field`: there are two allocations here."""
+    try:
+        return desk.one(f"/alloc/{number}")
+    except Unknown as missing:
+        missing.field = field
+        raise
 
 
 COMMAND = Command(

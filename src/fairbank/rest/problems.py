@@ -124,6 +124,8 @@ def _remedy(said: str) -> str:
         return "send a whole number: no quotes, no fraction, no exponent"
     if said.startswith(("Expected `bool`, got", "Expected `bool | null`, got")):
         return "true or false"
+    if length := _LENGTH.search(said):
+        return f"make it {'at least' if length[1] == '>=' else 'at most'} {length[2]} long"
     if bound := re.fullmatch(r"Expected `int` ([<>]=) (-?\d+)", said):
         return f"at {'least' if bound[1] == '>=' else 'most'} {bound[2]}"
     return _DOCUMENTED

@@ -23,6 +23,8 @@ from fairbank.rest.protocol import serving
 from fairbank.rest.unix_socket import bind_unix
 from fairbank.values.trouble import Conflict, Malformed, Trouble
 
+PORT_MAX = 65_535
+
 _log = logging.getLogger(__name__)
 
 
@@ -108,6 +110,8 @@ def _calm_collector() -> None:
 
 
 def _bind_tcp(host: str, port: int) -> socket.socket:
+    if not 0 < port <= PORT_MAX:
+        raise Malformed(f"there is no port {port}", field="port", remedy=f"a number from 1 to {PORT_MAX}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=512)

@@ -203,7 +203,8 @@ def _opened(path: Path) -> Iterator[gzip.GzipFile]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as bad:
         raise Malformed(f"{path} is damaged: {bad}", field="file", remedy="use another backup") from bad
     except OSError as error:
-        raise Unknown(f"cannot read {path}: {error.strerror}", field="file") from error
+        remedy = "name a file made by: fairbank backup create"
+        raise Unknown(f"cannot read {path}: {error.strerror}", field="file", remedy=remedy) from error
 
 
 def _check_form(stream: gzip.GzipFile, path: Path) -> None:

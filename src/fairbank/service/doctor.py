@@ -97,7 +97,7 @@ def _disk(settings: Settings) -> Iterator[Check]:
         return
     usage = shutil.disk_usage(Path(path_of(where)).parent)
     free = 100 * usage.free // usage.total
-    yield Check(f"{free}% of the store's disk are free", free >= _DISK_FREE_PERCENT, "make room, or move the store")
+    yield Check(f"{free}% of the store's disk is free", free >= _DISK_FREE_PERCENT, "make room, or move the store")
 
 
 def _books(store: Store, clock: Clock) -> Iterator[Check]:

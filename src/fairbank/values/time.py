@@ -49,6 +49,10 @@ def parse_instant(text: str, *, zone: tzinfo = UTC, field: str = "time") -> Inst
 
     Raises Malformed, naming `field`.
     """
+    return _instant(text, zone, field, _WRITE)
+
+
+def _instant(text: str, zone: tzinfo, field: str, remedy: str) -> Instant:
     try:
         if _SECONDS.fullmatch(text):
             seconds = int(text.removeprefix("@"))
@@ -56,9 +60,9 @@ def parse_instant(text: str, *, zone: tzinfo = UTC, field: str = "time") -> Inst
             read = datetime.fromisoformat(text if _ISO.fullmatch(text) else "")
             seconds = int((read if read.tzinfo else read.replace(tzinfo=zone)).timestamp())
     except (ValueError, OverflowError) as bad:
-        raise _not_a_time(text, field) from bad
+        raise _not_a_time(text, field, remedy) from bad
     if not 0 <= seconds <= LAST_INSTANT:
-        raise _not_a_time(text, field)
+        raise _not_a_time(text, field, remedy)
     return Instant(seconds)
 
 
@@ -79,9 +83,9 @@ def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time"
     elif word in _WALL or _CLOCK.fullmatch(word):
         seconds = _on_the_wall(word, now, zone, field)
     else:
-        return parse_instant(text.strip(), zone=zone, field=field)
+        return _instant(text.strip(), zone, field, _SAY)
     if not 0 <= seconds <= LAST_INSTANT:
-        raise _not_a_time(text, field)
+        raise _not_a_time(text, field, _SAY)
     return Instant(seconds)
 
 
@@ -95,12 +99,16 @@ def _on_the_wall(word: str, now: int, zone: tzinfo, field: str) -> int:
     try:
         clock = _WALL[word] if word in _WALL else time.fromisoformat(word if word.index(":") == 2 else f"0{word}")
     except ValueError as bad:
-        raise _not_a_time(word, field) from bad
+        raise _not_a_time(word, field, _SAY) from bad
     return int(datetime.combine(today, clock, zone).timestamp())
 
 
-def _not_a_time(text: str, field: str) -> Malformed:
-    return Malformed(f"{text[:40]!r} is not a time", field=field, remedy="write 2026-11-21, 2026-11-21T07:30Z, or seconds since 1970")
+_WRITE = "write 2026-11-21, 2026-11-21T07:30Z, or seconds since 1970"
+_SAY = "write 2026-11-21, 2026-11-21T07:30, now-7days, today, noon, tomorrow or 07:30"
+
+
+def _not_a_time(text: str, field: str, remedy: str) -> Malformed:
+    return Malformed(f"{text[:40]!r} is not a time", field=field, remedy=remedy)
 
 
 _SLURM_DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", re.ASCII)
