@@ -237,7 +237,13 @@ def test_quotes_read_a_batch_script(fairbank: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "named"),
-    [(["-p", "idle-std"], "time"), (["-t", "1"], "partition"), (["-t", "never", "-p", "x"], "field: -t"), (["-c", "0"], "field: -c")],
+    [
+        (["-p", "idle-std"], "time"),
+        (["-t", "1"], "partition"),
+        (["-t", "never", "-p", "x"], "field: -t"),
+        (["-t", "99999-0", "-p", "x"], "at most 3660-00:00:00"),
+        (["-c", "0"], "field: -c"),
+    ],
 )
 def test_a_quote_says_what_it_misses(fairbank: Run, words: list[str], named: str) -> None:
     said = fairbank("quote", "-A", "chem_qmc", *words)

@@ -13,7 +13,7 @@ from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.unpriced import told
 from fairbank.report.cells import folded, padded, plain
 from fairbank.report.columns import Column, Look, Row, text
-from fairbank.values.time import parse_duration, show_duration
+from fairbank.values.time import LIMIT_MAX_SECONDS, parse_duration, show_duration
 from fairbank.values.trouble import Malformed, Unknown
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def run(desk: Desk, options: Namespace) -> int:
         "cluster": _cluster(desk, options),
         "partition": _needed(options.partition, "--partition", "-p PARTITION"),
         "tres": options.tres or job.tres,
-        "time_limit": parse_duration(_needed(options.time, "--time", "-t 12:00:00"), field="--time"),
+        "time_limit": _limit(_needed(options.time, "--time", "-t 12:00:00")),
         "qos": options.qos,
     }
     answer = desk.client.post("/quote", request)
@@ -94,6 +94,15 @@ def _script(path: str) -> list[str]:
             return file.read(SCRIPT_MAX).decode("utf-8", "replace").splitlines()
     except OSError as error:
         raise Unknown(f"cannot read {path}: {error.strerror}", field="JOBFILE", remedy="name a batch script") from error
+
+
+def _limit(said: str) -> int:
+    """Seconds. Raises Malformed."""
+    seconds = parse_duration(said, field="--time")
+    if seconds > LIMIT_MAX_SECONDS:
+        longest = show_duration(LIMIT_MAX_SECONDS)
+        raise Malformed(f"{said[:40]!r} is longer than the bank counts", field="--time", remedy=f"at most {longest}")
+    return seconds
 
 
 def _needed(said: str | None, field: str, example: str) -> str:
