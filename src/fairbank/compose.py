@@ -31,8 +31,8 @@ SITE_SETTINGS = "/etc/fairbank/fairbank.toml"
 
 
 def main() -> int:
-    """The command `fairbank`."""
-    return commands.run(sys.argv[1:], Works())
+    """The command `fairbank`, also by its short names."""
+    return commands.run([*commands.SHORT_NAMES.get(os.path.basename(sys.argv[0]), ()), *sys.argv[1:]], Works())  # noqa: PTH119
 
 
 def sproject() -> int:

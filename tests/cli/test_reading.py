@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,6 +83,26 @@ def test_a_threshold_is_an_exit_code(fairbank: Run) -> None:
     short = fairbank("balance", "-A", "chem_qmc", "-r", "cpu", "--threshold", "59409", "-q")
     assert (short.code, short.err) == (5, "")
     assert fairbank("balance", "--threshold", "1", "--as", STRANGER).code == 5
+
+
+def test_what_i_drew_myself_is_asked_for_only_when_it_is_shown(fairbank: Run, surroundings: pytest.MonkeyPatch) -> None:
+    def mine(*words: object) -> list[list[str]]:
+        return [line.split("|") for line in fairbank("balance", *words, "-n", "-P", "-o", "ALLOC,MINE").out.splitlines()]
+
+    assert mine("--as", 61_002) == [["3", "0"], ["1", "9000"], ["2", "4000"]]
+    surroundings.setenv("COLUMNS", "200")
+    assert " MINE\n" in fairbank("balance").out
+    surroundings.setenv("COLUMNS", "80")
+    assert "MINE" not in fairbank("balance").out
+    assert "mine" not in fairbank("balance", "--json").out
+
+
+def test_a_link_under_a_short_name_is_that_command(bank: Bank, tmp_path: Path) -> None:
+    link = tmp_path / "sbalance"
+    link.symlink_to(Path(sys.executable).parent / "fairbank")
+    environment = {"FAIRBANK_SERVER": bank.unix, "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    done = subprocess.run([str(link), "-n", "-P", "-o", "PROJECT"], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["bio_fold", "chem_qmc", "chem_qmc"]
 
 
 def test_jobs_that_failed_and_how_long_they_had_waited(fairbank: Run) -> None:

@@ -142,6 +142,8 @@ def _described(operation: Mapping[str, Any]) -> Iterator[str]:
 def commands_page() -> str:
     """Every command's help."""
     lines = ["# Commands", "", "```text", front.overview().rstrip(), "```", ""]
+    links = ", ".join(f"`{name}` for `{' '.join(('fairbank', *words))}`" for name, words in front.SHORT_NAMES.items())
+    lines += [f"A link to `fairbank` under a short name is that command: {links}. For example `ln -s fairbank sbalance`.", ""]
     for entry in front.COMMANDS:
         found = import_module(f"fairbank.cli.{entry.module}").COMMAND
         verbs = {f"{entry.name} {verb}": each for verb, each in found.verbs.items()} if isinstance(found, Noun) else {entry.name: found}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.choosing import check_accounts, spread
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_accounts
-from fairbank.cli.output import Listing, caption, show, shown_columns, watched
+from fairbank.cli.output import Listing, caption, show, shown_columns, wants, watched
 from fairbank.report.cells import counted
 from fairbank.report.columns import Column, Look, Row, day, instant_of, left, percent, su, text
 from fairbank.report.pace import Course, Outlook, outlook, say
@@ -34,7 +34,7 @@ def _runs_out(row: Row, look: Look) -> str:
     return say(outlook_of(row), look)
 
 
-COLUMNS = (
+WITHOUT_MINE = (
     Column("PROJECT", text("account")),
     Column("RESOURCE", text("resource")),
     Column("GRANTED", su("deposited"), right=True, drop=4, brief=True),
@@ -51,6 +51,7 @@ COLUMNS = (
     Column("STATE", text("state"), extra=True),
     Column("LIMIT", su("credit_limit"), right=True, extra=True),
 )
+COLUMNS = (*WITHOUT_MINE, Column("MINE", su("mine"), right=True, extra=True))
 
 
 def add(parser: Parser) -> None:
@@ -71,6 +72,8 @@ def _show(desk: Desk, wanted: int | None) -> int:
     rows = balances(desk, {"account": options.account, "resource": options.resource, "all": options.all or None})
     if not rows:
         check_accounts(desk, options.account)
+    if rows and wants(desk, COLUMNS, "MINE"):
+        rows = _with_mine(desk, rows)
     short = [row for row in rows if wanted is not None and row["available"] < wanted]
     warnings = [line for row in rows if (line := _warning(row, desk.bank_time))]
     warnings += [f"{_name(row)} has {show_su(row['available'], down=True)} SU left, less than {show_su(wanted or 0)}" for row in short]
@@ -99,6 +102,14 @@ def balances(desk: Desk, query: Mapping[str, object]) -> Sequence[Row]:
         key=lambda each: (each["account"], each["resource"], each["start"]),
     )
     return [{**row, **_seen(row, desk.bank_time)} for row in rows]
+
+
+def _with_mine(desk: Desk, rows: Sequence[Row]) -> Sequence[Row]:
+    """The rows with what I was charged, refunds taken off; nothing where only staff of another project see who drew."""
+    me = desk.me()
+    seen = {row["id"] for row in desk.rows("/project")}
+    mine = {row["allocation_id"]: row["amount"] for row in desk.rows("/debit", keep=lambda row: bool(row["owner_uid"] == me))}
+    return [{**row, "mine": mine.get(row["id"], 0) if row["project"] in seen else None} for row in rows]
 
 
 def _seen(row: Row, now: int) -> dict[str, object]:

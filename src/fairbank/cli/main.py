@@ -63,6 +63,15 @@ COMMANDS = (
     Entry("demo", "demo", "a month of jobs, then a newcomer's session", _HOST),
 )
 
+SHORT_NAMES = {
+    "sbalance": ("balance",),
+    "susage": ("usage",),
+    "sstatement": ("statement",),
+    "squote": ("quote",),
+    "sbank": (),
+}
+"""In the manner of Slurm's commands, for who makes links of these names: ln -s fairbank sbalance."""
+
 
 def run(argv: Sequence[str], house: House) -> int:
     """Carry out one command line (without the program's name). Returns the exit code; raises nothing."""

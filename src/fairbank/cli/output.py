@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import UNITS, with_minutes
 from fairbank.report.envelope import as_json, as_yaml, envelope
-from fairbank.report.tables import choose, csv, separated, table
+from fairbank.report.tables import WIDE, choose, csv, separated, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -73,6 +73,14 @@ def _show(desk: Desk, listing: Listing) -> None:
             _say(desk, separated(columns, listing.rows, desk.look, options.delimiter, heads=not options.noheader))
         case _:
             _show_table(desk, listing, columns)
+
+
+def wants(desk: Desk, columns: Sequence[Column], head: str) -> bool:
+    """Whether the column with this head will be shown, if there is room: what costs a question of its own is asked only then."""
+    options = desk.options
+    chosen = choose(columns, options.format or _usual_format(desk), extras=options.long)
+    found = next((column for column in chosen if column.head == head), None)
+    return found is not None and (not found.extra or (options.form is None and desk.room >= WIDE))
 
 
 def _usual_format(desk: Desk) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.balance import COLUMNS as BALANCE
+from fairbank.cli.balance import WITHOUT_MINE as BALANCE
 from fairbank.cli.balance import balances
 from fairbank.cli.command import Command
 from fairbank.cli.jobs import COLUMNS as JOBS
