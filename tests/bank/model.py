@@ -36,6 +36,11 @@ class Model:
         self.caps: dict[tuple[int, int], int | None] = {}
         self.answers: dict[tuple[int, str], tuple[w.Asked, str, int]] = {}
         self.asked: list[w.Asked] = []
+        self.refunds: dict[int, tuple[Run, int]] = {}
+        """The entries of refunds, as whoever asks was told: they are named by their numbers."""
+        self.recharged: set[int] = set()
+        self.low: dict[int, int] = {}
+        """How far below nothing each allocation ever was."""
         self.like: int | None = None
 
     # --- figures, each counted again ---
@@ -48,6 +53,10 @@ class Model:
 
     def charged(self, where: int, uid: int | None = None) -> int:
         return sum(run["charged"] - run["back"] for run in self.runs.values() if run["where"] == where and uid in (None, run["owner"]))
+
+    def paid(self) -> list[Run]:
+        """The runs that were charged something."""
+        return [number for number, run in self.runs.items() if run["charged"]]
 
     def free(self, where: int) -> int:
         """What may leave the allocation again."""
@@ -69,6 +78,7 @@ class Model:
             self.like = number
             return "again" if word == "ok" else word
         word = str(getattr(self, f"_{type(wish).__name__.lower()}")(wish, asked.at))
+        self.low = {where: max(self.low.get(where, 0), -self.left(where)) for where in self.allocations}
         usage = isinstance(wish, w.Charge | w.Release) and word != "ok"  # it happened: it may be said again until it counts
         if wish.key and word not in ("again", "NO_HOLD") and not usage:  # what came before its hold may be said again after it
             self.answers[asked.actor, wish.key] = (asked, word, len(self.asked) - 1)
@@ -197,6 +207,21 @@ class Model:
         if not 0 < back <= most:
             return "TOO_MUCH_BACK"
         run["back"] += back
+        return "ok"
+
+    def _recharge(self, wish: w.Recharge, at: int) -> str:
+        run = self.runs.get(wish.run)
+        if not run:
+            return "NO_HOLD"
+        if wish.undoes in self.recharged:
+            return "UNDONE"
+        whose, back = self.refunds.get(wish.undoes, (None, 0))
+        if whose != wish.run:
+            return "NO_REVERSE"
+        if back > self.left(run["where"]) + self.low[run["where"]]:
+            return "OVERDRAWN"
+        run["back"] -= back
+        self.recharged.add(wish.undoes)
         return "ok"
 
     # --- credit ---

@@ -10,10 +10,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from fairbank.bank.ledger import Outcome
+from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Overrun, Policy
 from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Amend, Asked, Release
+from fairbank.bank.wish import Amend, Asked, Recharge, Refund, Release
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
 from tests.bank import wishes
@@ -81,6 +81,14 @@ class Bank(RuleBasedStateMachine):
             before = data.draw(st.sampled_from(reports))
             self.ask([msgspec.structs.replace(before, wish=msgspec.structs.replace(before.wish, amount=amount), actor=actor)])
 
+    @precondition(lambda self: self.model.paid())
+    @rule(data=st.data(), amount=st.none() | wishes.amounts, actor=wishes.actors)
+    def a_refund_is_given_and_perhaps_taken_back(self, data: st.DataObject, amount: SuMinutes | None, actor: int) -> None:
+        run = data.draw(st.sampled_from(self.model.paid()))
+        self.ask([Asked(Refund(run=run, amount=amount), self.now, actor)])
+        refunds = data.draw(st.lists(st.sampled_from(sorted(self.model.refunds)), max_size=3)) if self.model.refunds else []
+        self.ask([Asked(Recharge(run=self.model.refunds[each][0], undoes=each), self.now, actor) for each in refunds])
+
     @rule(seconds=st.integers(1, 30))
     def time_passes(self, seconds: int) -> None:
         self.now = Instant(self.now + seconds)
@@ -95,6 +103,9 @@ class Bank(RuleBasedStateMachine):
         outcomes = self.together.ask(asked, self.policy)
         self.outcomes += outcomes
         assert [word(outcome) for outcome in outcomes] == [told for told, _ in expected]
+        for each, outcome in zip(asked, outcomes, strict=True):
+            if isinstance(each.wish, Refund) and isinstance(outcome, Done):
+                self.model.refunds.setdefault(outcome.entry, (each.wish.run, outcome.amount))
         for outcome, (_, like) in zip(outcomes, expected, strict=True):
             if like is not None:
                 assert outcome == _said_again(self.outcomes[like])

@@ -21,6 +21,7 @@ from fairbank.bank.wish import (
     Lapse,
     Note,
     Open,
+    Recharge,
     Refund,
     Release,
     Request,
@@ -81,6 +82,7 @@ of_runs = st.one_of(
     st.builds(Release, key=keys, **_drawn, **_ended),
     st.builds(Lapse, key=keys, run=runs),
     st.builds(Refund, key=keys, run=runs, amount=st.none() | amounts),
+    st.builds(Recharge, key=keys, run=runs, undoes=st.integers(1, 40)),
 )
 of_credit = st.one_of(
     st.builds(Deposit, key=keys, allocation=allocations, amount=amounts),

@@ -164,6 +164,8 @@ def _check_sums(journal: list[dict[str, Any]], books: Books) -> None:
                 drawn[book, entry["owner"]][0] += amount if entry["kind"] == "charge" else 0
             case "refund":
                 drawn[book, entry["owner"]][0] -= amount
+            case "recharge":
+                drawn[book, entry["owner"]][0] += amount
     for row in books.rows("SELECT * FROM allocation"):
         mine = [sums for (book, _), sums in drawn.items() if book == row["id"]]
         charged, held = (sum(column) for column in zip(*mine, strict=True)) if mine else (0, 0)
