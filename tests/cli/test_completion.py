@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.cli import names
-from fairbank.cli.completion_scripts import bash
+from fairbank.cli.completion_scripts import bash, fish
 from fairbank.cli.completion_words import FILES, FREE, all_places
 from fairbank.cli.names import AGAIN_SECONDS, FRESH_SECONDS, Kept, Name, harmless
 from tests.cli.conftest import Run
@@ -187,6 +188,19 @@ def test_other_shells_take_their_scripts(fairbank: Run, name: str, tmp_path: Pat
     script.write_text(fairbank("completion", name).out)
     done = subprocess.run([found, "-n", str(script)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_zsh_keeps_its_path_and_words() -> None:
+    """There both are the shell's own: to set them would lose every program."""
+    body = bash(all_places()).partition("_fairbank() {")[2]
+    assert not re.search(r"\b(path|words|status|argv|match)(=|\+=)|local .*\b(path|words|status|argv|match)\b", body)
+
+
+def test_fish_knows_the_letters() -> None:
+    script = fish(all_places())
+    names = "(fairbank completion names projects --about 2>/dev/null)"
+    assert f"complete -c fairbank -n '__fish_seen_subcommand_from balance' -s A -l account -x -a '{names}'" in script
+    assert "__fish_seen_subcommand_from alloc; and __fish_seen_subcommand_from freeze" in script
 
 
 def test_every_value_has_its_place() -> None:

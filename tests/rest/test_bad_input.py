@@ -318,7 +318,8 @@ def test_parameters(old_world: World, path: str, field: str) -> None:
         ("/alloc?state=bogus", "planned, active, frozen, ended"),
         ("/balance?state=bogus", "planned, active, frozen, ended"),
         ("/job?state=bogus", "held, charged, released, lapsed"),
-        *((f"{path}?order=bogus", "newest, oldest") for path in ("/job", "/failure", "/activity", "/credit", "/predebit")),
+        *((f"{path}?order=bogus", "newest, oldest") for path in ("/job", "/failure", "/activity", "/entry", "/credit", "/predebit")),
+        ("/entry?about=bogus", "units, terms, caps"),
         ("/usage?by=bogus", "user, day, month, partition, allocation"),
     ],
 )
@@ -336,7 +337,8 @@ def test_these_are_all_that_take_words() -> None:
     }
     assert takers == {
         *((path, "state") for path in ("/alloc", "/balance", "/job")),
-        *((path, "order") for path in ("/job", "/failure", "/activity", "/credit", "/predebit")),
+        *((path, "order") for path in ("/job", "/failure", "/activity", "/entry", "/credit", "/predebit")),
+        ("/entry", "about"),
         ("/usage", "by"),
     }
 
@@ -356,7 +358,7 @@ def test_characters_that_nobody_can_see_in_a_filter(old_world: World, path: str,
     refused(old_world, SUPERUSER, "GET", f"{path.replace('{allocation}', '1')}?{name}={text}", 400, name)
 
 
-LISTS_OF_A_TIME = ["/job", "/failure", "/activity", "/credit", "/predebit", "/usage", "/alloc/1/statement"]
+LISTS_OF_A_TIME = ["/job", "/failure", "/activity", "/entry", "/credit", "/predebit", "/usage", "/alloc/1/statement"]
 
 
 @pytest.mark.parametrize("path", LISTS_OF_A_TIME)

@@ -39,8 +39,8 @@ _fairbank_usual() { # the command that is meant where options follow a noun
     *) echo "$1" ;;
   esac
 }
-_fairbank() {
-  local cur="${COMP_WORDS[COMP_CWORD]}" path="" option="" lead="" place=1 at=1 word="" want="" words=""
+_fairbank() { # no variable is called path or words: zsh has its own of these names
+  local cur="${COMP_WORDS[COMP_CWORD]}" before="" option="" lead="" place=1 at=1 word="" want="" offers=""
   COMPREPLY=()
   while ((at < COMP_CWORD)); do
     word="${COMP_WORDS[at]}"
@@ -54,26 +54,26 @@ _fairbank() {
     elif [[ $word == -*=* ]]; then
       continue
     elif [[ $word == -* ]]; then
-      path="$(_fairbank_usual "$path")"
-      [[ -n "$(_fairbank_value "$path" "$word")" ]] && option="$word"
-    elif [[ -n "$(_fairbank_words "$path")" ]]; then
-      path="${path:+$path }$word"
+      before="$(_fairbank_usual "$before")"
+      [[ -n "$(_fairbank_value "$before" "$word")" ]] && option="$word"
+    elif [[ -n "$(_fairbank_words "$before")" ]]; then
+      before="${before:+$before }$word"
     else
       place=$((place + 1))
     fi
   done
   [[ $cur == "=" || $cur == ":" ]] && cur=""
   if [[ -n $option ]]; then
-    want="$(_fairbank_value "$path" "$option")"
+    want="$(_fairbank_value "$before" "$option")"
   elif [[ $cur == --*=* ]]; then
     option="${cur%%%%=*}" lead="${cur%%%%=*}="
-    want="$(_fairbank_value "$(_fairbank_usual "$path")" "$option")"
+    want="$(_fairbank_value "$(_fairbank_usual "$before")" "$option")"
     cur="${cur#*=}"
   elif [[ $cur == -* ]]; then
-    want="$(_fairbank_options "$(_fairbank_usual "$path")")"
+    want="$(_fairbank_options "$(_fairbank_usual "$before")")"
   else
-    want="$(_fairbank_words "$path")"
-    [[ -z $want ]] && want="$(_fairbank_place "$path" "$place")"
+    want="$(_fairbank_words "$before")"
+    [[ -z $want ]] && want="$(_fairbank_place "$before" "$place")"
   fi
   case "$want" in
     "" | -) return 0 ;;
@@ -92,11 +92,11 @@ _fairbank() {
   case "$want" in
     @*)
       want="${want#@}"
-      words="$(command fairbank completion names "${want%%,}" 2>/dev/null)"
+      offers="$(command fairbank completion names "${want%%,}" 2>/dev/null)"
       ;;
-    *) words="$want" ;;
+    *) offers="$want" ;;
   esac
-  COMPREPLY=($(compgen -P "$lead" -W "$words" -- "$cur"))
+  COMPREPLY=($(compgen -P "$lead" -W "$offers" -- "$cur"))
 }
 complete -F _fairbank fairbank
 """
@@ -148,8 +148,9 @@ def fish(places: Mapping[str, Place]) -> str:
         wants = dict.fromkeys(want for want in place.places if want != FREE)
         lines += [f"complete -c fairbank -n '{when}' {_fish(want)}" for want in wants]
         for flag in place.options:
+            short = f" -s {place.letters[flag]}" if flag in place.letters else ""
             takes = f" {_fish(place.values[flag])}" if flag in place.values else ""
-            lines.append(f"complete -c fairbank -n '{when}' -l {flag.removeprefix('--')}{takes}")
+            lines.append(f"complete -c fairbank -n '{when}'{short} -l {flag.removeprefix('--')}{takes}")
     return "\n".join(lines) + "\n"
 
 

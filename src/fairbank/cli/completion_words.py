@@ -23,12 +23,14 @@ _FILES = frozenset({"FILE", "JOBFILE", "FOLDER", "TRACE"})
 
 class Place(NamedTuple):
     """A command, or a beginning of one. `words` may come next when it is but a beginning; else there are `options`, those of them that
-    take a value with what that is to be, and what each place without an option is to be. `usual` is the verb when none is said."""
+    take a value with what that is to be, what each place without an option is to be, and the options' `letters`. `usual` is the verb
+    when none is said."""
 
     words: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     values: Mapping[str, str] = {}
     places: tuple[str, ...] = ()
+    letters: Mapping[str, str] = {}
     usual: str | None = None
 
 
@@ -55,8 +57,13 @@ def _place(command: Command) -> Place:
     return Place(
         options=tuple(flag for each in options for flag in each.option_strings if flag.startswith("--")),
         values={flag: wanted(each) for each in options if each.nargs != 0 for flag in each.option_strings},
+        letters={each.option_strings[1]: each.option_strings[0][1:] for each in options if _has_letter(each)},
         places=tuple(wanted(each) for each in actions if not each.option_strings),
     )
+
+
+def _has_letter(option: Action) -> bool:
+    return len(option.option_strings) > 1 and len(option.option_strings[0]) == len("-A") and option.option_strings[1].startswith("--")
 
 
 def wanted(action: Action) -> str:
