@@ -23,14 +23,14 @@ UID = 1_000
 HELD, CHARGED = 60, 30
 STARTS = 1_700_000_000
 RUN = (
-    "id, cluster, job_id, submitted, restart, allocation, owner, partition, state, held, charged, written_off, refunded, start_at, "
-    "until_at, set_by"
+    "id, cluster, job_id, submitted, restart, project, allocation, owner, partition, state, held, charged, written_off, refunded, "
+    "start_at, until_at, set_by"
 )
 ENTRY = (
     "id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held, credit_limit, overrun, "
     "comment, details, link"
 )
-STARTED = '{"run":["loop",1234567,1700000000,0],"partition":"cpu","start":1700000000,"until":1700090000}'
+STARTED = '{"run":["loop",1234567,1700000000,0],"project":1234,"partition":"cpu","start":1700000000,"until":1700090000}'
 ENDED = '{"outcome":"COMPLETED","elapsed_seconds":1800,"ended":1700001800,"written_off":0}'
 
 Row = tuple[Any, ...]
@@ -73,7 +73,8 @@ class Loop:
             own = sums[allocation]
             own.held += HELD
             own.seq += 1
-            runs.append((number, "loop", number, STARTS, 0, allocation, UID, "cpu", "held", HELD, 0, 0, 0, STARTS, STARTS + 90_000, number))
+            of = (allocation, allocation)  # its project has the same number
+            runs.append((number, "loop", number, STARTS, 0, *of, UID, "cpu", "held", HELD, 0, 0, 0, STARTS, STARTS + 90_000, number))
             entries.append(self._entry(number, allocation, own, "hold", HELD, number, STARTED))
         self._write(sums, runs, [], entries)
         return begun
@@ -138,7 +139,7 @@ class SqliteLoop(Loop):
             "ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held",
             [(number, UID, own.charged, own.held) for number, own in sums.items()],
         )
-        self._db.executemany(f"INSERT INTO run ({RUN}) VALUES ({','.join('?' * 16)})", runs)
+        self._db.executemany(f"INSERT INTO run ({RUN}) VALUES ({','.join('?' * 17)})", runs)
         self._db.executemany(
             "UPDATE run SET state = 'charged', held = 0, charged = ?, ended_at = 1700001800, outcome = 'COMPLETED', "
             "elapsed_seconds = 1800, set_by = ? WHERE id = ?",
@@ -194,7 +195,7 @@ class PostgresLoop(Loop):
             [UID, numbers, list(charged), list(held)],
         )
         if runs:
-            self._insert("run", RUN, "bigint text" + " bigint" * 5 + " text text" + " bigint" * 7, runs)
+            self._insert("run", RUN, "bigint text" + " bigint" * 6 + " text text" + " bigint" * 7, runs)
         if closed:
             self._db.execute(
                 "UPDATE run SET state = 'charged', held = 0, charged = %s, ended_at = 1700001800, outcome = 'COMPLETED', "

@@ -110,6 +110,7 @@ class _Telling:
                 yield RunRecord(
                     id=held_by,
                     run=Run(CLUSTER, held_by, start),
+                    project=each.project,
                     allocation=each.id,
                     owner=_owner(job),
                     partition=PARTITION,
@@ -129,8 +130,9 @@ class _Telling:
         return self._last_entry + 2 * job * len(self._opened) + place + 1
 
     def _hold(self, job: int, place: int) -> Entry:
-        held_by, start = self._held_by(job, place), self._past.started(job)
-        details = f'{{"run":["{CLUSTER}",{held_by},{start},0],"partition":"{PARTITION}","start":{start},"until":{_until(start)}}}'
+        held_by, start, project = self._held_by(job, place), self._past.started(job), self._opened[place].project
+        run = f'"run":["{CLUSTER}",{held_by},{start},0],"project":{project},"partition":"{PARTITION}"'
+        details = f'{{{run},"start":{start},"until":{_until(start)}}}'
         return self._entry(job, place, held_by, 1, start, Kind.HOLD, (HELD, job * CHARGED, HELD), details)
 
     def _charge(self, job: int, place: int) -> Entry:

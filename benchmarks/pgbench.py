@@ -17,9 +17,9 @@ BEGIN;
 UPDATE allocation SET held = held + 60, seq = seq + 1 WHERE id = :allocation RETURNING deposited, charged, held, seq \\gset
 INSERT INTO user_sum (allocation, uid, charged, held) VALUES (:allocation, 1000, :charged, :held)
     ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held;
-INSERT INTO run (id, cluster, job_id, submitted, restart, allocation, owner, partition, state, held, charged, written_off, refunded,
-                 start_at, until_at, set_by)
-    VALUES (nextval('entry_id_seq'), 'loop', lastval(), 1700000000, 0, :allocation, 1000, 'cpu', 'held', 60, 0, 0, 0,
+INSERT INTO run (id, cluster, job_id, submitted, restart, project, allocation, owner, partition, state, held, charged, written_off,
+                 refunded, start_at, until_at, set_by)
+    VALUES (nextval('entry_id_seq'), 'loop', lastval(), 1700000000, 0, :allocation, :allocation, 1000, 'cpu', 'held', 60, 0, 0, 0,
             1700000000, 1700090000, lastval())
     RETURNING id AS run \\gset
 INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, deposited, charged, held, credit_limit, overrun,

@@ -2,7 +2,8 @@
 
 Amounts are in SU (hours) as everywhere (`45`, `30m`), instants in seconds. `physics/cpu` names the allocation of a
 project on a resource, `physics/cpu:next` another one of them. After `->` stands the answer: `ok`, `again` or a refusal,
-and perhaps figures of it: `left`, `amount`, `off` (written off), `asked`, `short`, `from` (the allocation that carries it).
+and perhaps figures of it: `left`, `amount`, `off` (written off), `asked`, `short`, `from` (the allocation that carries it), `for` (the
+project concerned, of a run that is looked at the one that it ran for).
 
     project physics
     open physics/cpu 0..1000 with 100
@@ -114,6 +115,8 @@ class Teller:
         for word, value in zip(expected[1::2], expected[2::2], strict=True):
             if word == "from":
                 right = record.allocation == self.cast.allocations[value]
+            elif word == "for":
+                right = record.project == self.cast.projects[value]
             else:
                 right = getattr(record, {"off": "written_off"}.get(word, word)) == su(value)
             found += [word, value if right else f"not {value}"]
@@ -137,7 +140,12 @@ class Teller:
             found = ["again" if self.said.again else "ok"]
             figures = {"left": self.said.available, "off": self.said.written_off, "amount": self.said.amount}
         for word, value in zip(expected[1::2], expected[2::2], strict=True):
-            right = self.said.allocation == self.cast.allocations[value] if word == "from" else figures[word] == su(value)
+            if word == "from":
+                right = self.said.allocation == self.cast.allocations[value]
+            elif word == "for":
+                right = self.said.project == self.cast.projects[value]
+            else:
+                right = figures[word] == su(value)
             found += [word, value if right else f"not {value}"]
         assert found == expected, f"the bank said {self.said}"
 

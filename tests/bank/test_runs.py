@@ -343,6 +343,23 @@ def test_a_late_charge_goes_where_the_whole_of_it_is_wanted() -> None:
     )
 
 
+def test_a_run_is_of_the_project_that_it_ran_for_whoever_pays() -> None:
+    tell(
+        LINE
+        + """
+        hold 1 alice group/cpu 30               -> ok left 20 from faculty/cpu
+        charge 2 alice group/cpu 60             -> ok left 40 from uni/cpu
+        hold 3 bob faculty/cpu 20               -> ok left 0 from faculty/cpu
+        run 1 held from faculty/cpu for group
+        run 2 charged from uni/cpu for group
+        run 3 held from faculty/cpu for faculty
+        adjust 1 31                             -> OVERDRAWN asked 1 left 0 from faculty/cpu for group
+        charge 1 30                             -> ok from faculty/cpu
+        run 1 charged from faculty/cpu for group
+        """
+    )
+
+
 def test_a_late_charge_beyond_every_cap_is_paid_from_what_is_not_frozen() -> None:
     tell(
         LINE

@@ -28,6 +28,7 @@ from tests.rest.world import (
     AGENT,
     COORDINATOR,
     MEMBER,
+    NOW,
     OTHER_AGENT,
     OTHER_PI,
     PI,
@@ -36,6 +37,7 @@ from tests.rest.world import (
     UNKNOWN,
     World,
     a_world,
+    report,
 )
 
 TABLE = """
@@ -376,6 +378,47 @@ def test_a_child_sees_what_its_parent_shares_but_not_who_drew_it(world: World) -
     for path in (f"{shared}/statement", f"{shared}/user", f"/alloc/{world.own['later']}", f"/job/{world.own['job']}"):
         assert world.ask("GET", path, STRANGER).status_code == 404, path
     assert world.ask("GET", "/balance?account=chem", STRANGER).json()["data"] == []
+
+
+def test_a_run_is_found_under_its_project_and_seen_by_both_it_and_who_paid(world: World) -> None:
+    """A child's run on its parent's credit: its project is the child, and the parent's people see it for it is theirs that is spent."""
+    _lend(world)
+    held = report(77, account="kid", owner_uid=UNKNOWN, time_limit=7_200)
+    ended = {**report(77, account="kid", owner_uid=UNKNOWN, do="complete", state="COMPLETED", elapsed=3_600), "end": NOW + 3_600}
+    number = world.ask("POST", "/job", AGENT, json=held).json()["data"]["run"]
+    for path in ("/job?account=kid", f"/job?allocation={world.own['allocation']}&job_id=77", "/predebit?account=kid"):
+        for uid in (STRANGER, SUPERUSER):
+            assert [row["job_id"] for row in world.ask("GET", path, uid).json()["data"]] == [77], (path, uid)
+    assert world.ask("POST", "/job", AGENT, json=ended).status_code == 201
+    row = world.ask("GET", f"/job/{number}", STRANGER).json()["data"]
+    assert (row["account"], row["allocation"]) == ("kid", world.own["allocation"])
+    assert world.ask("GET", f"/job/{number}", PI).json()["data"] == row
+    assert world.ask("GET", f"/job/{number}", OTHER_PI).status_code == 404
+    for uid, account, used in ((STRANGER, "kid", [60]), (SUPERUSER, "kid", [60]), (SUPERUSER, "chem", [30_000]), (PI, "chem", [30_000])):
+        assert [each["charged"] for each in world.ask("GET", f"/usage?account={account}", uid).json()["data"]] == used, (uid, account)
+        told = world.ask("GET", f"/activity?account={account}", uid).json()["data"]
+        assert {each["job_id"] == 77 for each in told} == {account == "kid"}, (uid, account)
+    of_the_allocation = f"/usage?allocation={world.own['allocation']}&by=allocation"
+    for uid, paid in ((PI, 30_060), (STRANGER, 60)):
+        assert [each["charged"] for each in world.ask("GET", of_the_allocation, uid).json()["data"]] == [paid]
+
+
+def test_a_hold_that_may_not_grow_is_refused_in_the_name_of_the_project_it_ran_for(world: World) -> None:
+    _lend(world)
+    asked = report(77, account="kid", owner_uid=UNKNOWN)
+    assert world.ask("POST", "/job", AGENT, json=asked).status_code == 201
+    no = world.ask("POST", "/job", AGENT, json={**asked, "do": "adjust", "billing": 1_000_000}).json()["refusal"]
+    row = world.ask("GET", f"/failure/{no['entry']}", STRANGER).json()["data"]
+    assert (row["account"], row["allocation"]) == ("kid", world.own["allocation"])
+    assert [each["id"] for each in world.ask("GET", "/failure?account=kid", STRANGER).json()["data"]] == [no["entry"]]
+
+
+def _lend(world: World) -> None:
+    """Project kid, whose PI is the stranger, draws on what chem shares."""
+    world.ask("POST", "/project", SUPERUSER, json={"gname": "kid", "gid": 4_000, "account": "kid", "parent": world.own["project"]})
+    kid = world.ask("GET", "/project?account=kid", SUPERUSER).json()["data"][0]["id"]
+    world.ask("PUT", f"/project/{kid}/member/{STRANGER}", SUPERUSER, json={"role": "pi"})
+    world.ask("PATCH", f"/alloc/{world.own['allocation']}", SUPERUSER, json={"shared": True, "comment": "for the kid"})
 
 
 def test_only_the_owner_of_a_refused_job_is_told_of_other_projects(world: World) -> None:

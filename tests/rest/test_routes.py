@@ -229,10 +229,10 @@ def test_a_run_from_its_hold_to_its_charge(world: World) -> None:
     number = held.json()["data"]["run"]
     row = data(world, f"/job/{number}", MEMBER)
     assert row == {
-        "id": number, "cluster": "alpha", "job_id": 42, "submitted": iso(NOW), "restart": 0, "allocation": world.own["allocation"],
-        "account": "chem", "owner_uid": MEMBER, "partition": "std", "state": "charged", "status": "completed", "held": 0, "charged": 60,
-        "refunded": 0, "written_off": 0, "start": iso(NOW), "until": row["until"], "ended": iso(NOW + 1_800), "outcome": "COMPLETED",
-        "elapsed": 1_800, "set_by": ended.json()["data"]["entry"],
+        "id": number, "cluster": "alpha", "job_id": 42, "submitted": iso(NOW), "restart": 0, "project": 1, "account": "chem",
+        "allocation": world.own["allocation"], "owner_uid": MEMBER, "partition": "std", "state": "charged", "status": "completed",
+        "held": 0, "charged": 60, "refunded": 0, "written_off": 0, "start": iso(NOW), "until": row["until"], "ended": iso(NOW + 1_800),
+        "outcome": "COMPLETED", "elapsed": 1_800, "set_by": ended.json()["data"]["entry"],
     }  # fmt: skip
 
 

@@ -46,7 +46,10 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class Sight(msgspec.Struct, frozen=True):
-    """What the asker may see: everything, or the rows of `projects` and those owned by `uid`."""
+    """What the asker may see: everything, or the rows of `projects` and those owned by `uid`.
+
+    A run is of the project that it ran for and of the one whose allocation carries it: the members of both see it.
+    """
 
     everything: bool = False
     uid: int | None = None
@@ -82,7 +85,8 @@ class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """`since` <= start < `until`; `projects`, `resource`, `category` and `active_at` are about the allocations that carry the runs."""
+    """`since` <= start < `until`; `projects` are those that the runs ran for, whoever paid; `allocation` is the one that carries them, and
+    `resource`, `category` and `active_at` are about it."""
 
     sight: Sight = ALL
     ids: frozenset[int] | None = None
@@ -101,8 +105,9 @@ class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EntryQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """`since` <= at < `until`; `projects` are those of the books' allocations. Only an all-seeing sight sees the office's book,
-    but an owner sees entries that name them (their refusals) wherever these are."""
+    """`since` <= at < `until`; `projects` are, of entries about runs, those that these ran for, of others those of the books'
+    allocations. Only an all-seeing sight sees the office's book, but an owner sees entries that name them (their refusals)
+    wherever these are."""
 
     sight: Sight = ALL
     ids: frozenset[int] | None = None
@@ -143,7 +148,7 @@ class UsageBy(Enum):
 
 
 class UsageQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Charged runs whose end lies in `since` <= ended < `until`."""
+    """Charged runs whose end lies in `since` <= ended < `until`; `projects` and `allocation` as in RunQuery."""
 
     sight: Sight = ALL
     projects: frozenset[int] | None = None

@@ -43,7 +43,8 @@ NEXT: Mapping[tuple[RunState, RunEvent], RunState] = {
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A run in the books. `id` is the journal entry that opened it; `held` is 0 once the hold is closed.
 
-    `set_by` is the entry that set its hold as it is, or closed it: what is reported again is answered from there.
+    `project` is the one that it ran for, whose account was reported; `allocation` carries it, perhaps one that a parent of the
+    project shares. `set_by` is the entry that set its hold as it is, or closed it: what is reported again is answered from there.
     `until` is when an open hold lapses; `ended` when the run was resolved, by the scheduler's clock; `outcome` its final
     job state; `elapsed_seconds` as the scheduler reported it. `charged` minus `refunded` is what its owner pays;
     `written_off` what nobody pays because nothing was left.
@@ -51,6 +52,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     id: int
     run: Run
+    project: int
     allocation: int
     owner: int
     partition: str

@@ -75,7 +75,7 @@ def _show(desk: Desk, wanted: int | None) -> int:
     if rows and wants(desk, COLUMNS, "MINE"):
         rows = _with_mine(desk, rows)
     short = [row for row in rows if wanted is not None and row["available"] < wanted]
-    warnings = [line for row in rows if (line := _warning(row, desk.bank_time))]
+    warnings = [line for row in rows if (line := _warning(row, desk.bank_time, desk.look))]
     warnings += [f"{_name(row)} has {show_su(row['available'], down=True)} SU left, less than {show_su(wanted or 0)}" for row in short]
     notes = ["HELD is set aside for running jobs; what they do not use comes back."] if any(r["held"] for r in rows) else []
     show(
@@ -128,16 +128,18 @@ def _name(row: Row) -> str:
     return f"{row['account']}/{row['resource']}"
 
 
-def _warning(row: Row, now: int) -> str | None:
-    """A line for what somebody should look at soon."""
-    which = f"-A {row['account']} -r {row['resource']}"
+def _warning(row: Row, now: int, look: Look) -> str | None:
+    """A line for what somebody should look at soon, with a command that answers everybody who draws on the allocation: what their
+    parents share is told of by its number alone.
+    """
+    usage = f"fairbank usage --alloc {row['id']}"
     match outlook_of(row):
         case Outlook(Course.RUNS_OUT, int(at)) if at - now < SOON_DAYS * DAY:
-            return f"! {_name(row)}: at this pace empty in {counted((at - now) // DAY, 'day')}.  See: fairbank usage {which}"
+            return f"! {_name(row)}: at this pace empty in {counted((at - now) // DAY, 'day')}.  See: {usage}"
         case Outlook(Course.EMPTY) if row["charged"]:
-            return f"!! {_name(row)}: empty; new jobs are refused.  See: fairbank statement {which}"
+            return f"!! {_name(row)}: empty; new jobs are refused.  See: {usage} -S {look.day(instant_of(row['start']))}"
         case Outlook(Course.UNUSED):
-            return f"! {_name(row)}: under-used, {counted(row['days_left'], 'day')} left.  See: fairbank usage {which} --by month"
+            return f"! {_name(row)}: under-used, {counted(row['days_left'], 'day')} left.  See: {usage} --by month"
         case _:
             return None
 

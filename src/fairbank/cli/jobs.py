@@ -70,7 +70,7 @@ def add(parser: Parser) -> None:
     parser.add_argument("-p", "--partition", metavar="NAME,...", type=listed, help="only these partitions")
     parser.add_argument("-j", "--jobs", metavar="JOBID,...", type=counts, help="only the jobs with these numbers")
     add_clusters(parser, "only these clusters", several=True)
-    parser.add_argument("--alloc", metavar="ALLOC", type=number, help="only jobs that draw on this allocation")
+    parser.add_argument("--alloc", metavar="ALLOC", type=number, help="only jobs that this allocation pays for, of whatever project")
     add_period(parser, "all", "no end")
     add_limit(parser, LIMIT)
 

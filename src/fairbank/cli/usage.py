@@ -49,7 +49,7 @@ def add(parser: Parser) -> None:
     parser.add_argument("--by", choices=BY, default="user", help="what the rows are (usual: user)")
     add_users(parser)
     parser.add_argument("--me", action="store_true", help="only what I used")
-    parser.add_argument("--alloc", metavar="ALLOC", type=number, help="only this allocation")
+    parser.add_argument("--alloc", metavar="ALLOC", type=number, help="only what this allocation paid for, of whatever project")
     add_period(parser, "now-30days")
 
 

@@ -1,10 +1,10 @@
-"""Numbers in rows as what they stand for: runs as their records, allocations as the accounts behind them."""
+"""Numbers in rows as what they stand for: runs as their records."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from fairbank.bank.query import AllocationQuery, Page, RunQuery
+from fairbank.bank.query import Page, RunQuery
 from fairbank.bank.run import RunRecord
 from fairbank.rest.asking import Asking
 
@@ -15,12 +15,3 @@ def runs_by_id(request: Asking, numbers: Iterable[int | None]) -> Mapping[int | 
     if not wanted:
         return {}
     return {each.id: each for each in request.house.runs.find(RunQuery(ids=wanted), Page(len(wanted)))}
-
-
-def accounts_of(request: Asking, allocations: Iterable[int]) -> Mapping[int, str]:
-    """The account behind each allocation."""
-    wanted = frozenset(allocations)
-    if not wanted:
-        return {}
-    found = request.house.allocations.find(AllocationQuery(ids=wanted), Page(len(wanted)))
-    return {each.id: request.house.directory.by_id(each.project).account for each in found}

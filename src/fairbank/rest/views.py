@@ -136,15 +136,16 @@ def _available(entry: Entry) -> int:
 
 
 def job_row(record: RunRecord, account: str) -> answers.JobRow:
-    """A run, with the account that pays for it."""
+    """A run, with the account that it ran for."""
     return answers.JobRow(
         id=record.id,
         cluster=record.run.cluster,
         job_id=record.run.job_id,
         submitted=iso(record.run.submitted),
         restart=record.run.restart,
-        allocation=record.allocation,
+        project=record.project,
         account=account,
+        allocation=record.allocation,
         owner_uid=record.owner,
         partition=record.partition,
         state=record.state.value,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, FunctionElement, Text, literal_column
+from sqlalchemy import BigInteger, Boolean, ColumnElement, FunctionElement, Select, Text, literal_column
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 
@@ -25,6 +25,14 @@ class Bytewise(FunctionElement[str]):
     inherit_cache = True
 
 
+class Few(FunctionElement[int]):
+    """The few numbers that a statement finds: PostgreSQL may guess that they are many, and then reads a whole table, not its index."""
+
+    name = "few"
+    type = BigInteger()
+    inherit_cache = True
+
+
 def fact(details: ColumnElement[Any], member: str) -> Fact:
     """`member` is a word of ours, never a client's."""
     return Fact(details, literal_column(f"'{member}'"))
@@ -32,6 +40,10 @@ def fact(details: ColumnElement[Any], member: str) -> Fact:
 
 def bytewise(text: ColumnElement[Any]) -> Bytewise:
     return Bytewise(text)
+
+
+def one_of_few(column: ColumnElement[Any], found: Select[Any]) -> ColumnElement[bool]:
+    return column.op("IN", is_comparison=True, return_type=Boolean())(Few(found.scalar_subquery()))
 
 
 def _parts(element: FunctionElement[Any], compiler: SQLCompiler, **how: Any) -> list[str]:
@@ -60,3 +72,15 @@ def _bytewise_in_sqlite(element: Bytewise, compiler: SQLCompiler, **how: Any) ->
 def _bytewise_in_postgres(element: Bytewise, compiler: SQLCompiler, **how: Any) -> str:
     (text,) = _parts(element, compiler, **how)
     return f'({text} COLLATE "C")'
+
+
+@compiles(Few, "sqlite")
+def _few_in_sqlite(element: Few, compiler: SQLCompiler, **how: Any) -> str:
+    (found,) = _parts(element, compiler, **how)
+    return found
+
+
+@compiles(Few, "postgresql")
+def _few_in_postgres(element: Few, compiler: SQLCompiler, **how: Any) -> str:
+    (found,) = _parts(element, compiler, **how)
+    return f"(SELECT unnest(ARRAY{found}))"

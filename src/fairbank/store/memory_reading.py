@@ -9,7 +9,7 @@ from typing import Any
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.book import Office
 from fairbank.bank.entry import OFFICE, Entry, Kind
-from fairbank.bank.project import Member, Project
+from fairbank.bank.project import Member, Project, line_of
 from fairbank.bank.query import (
     EVERY_BOOK,
     AllocationQuery,
@@ -105,9 +105,9 @@ class MemoryReader:
         wanted = (
             each
             for each in self._tables.runs.values()
-            if self._sees(q.sight, each.allocation, each.owner)
+            if self._sees_run(q.sight, each)
             and among(each.id, q.ids)
-            and among(self._project_of(each.allocation), q.projects)
+            and among(each.project, q.projects)
             and fits(self._tables.allocations[each.allocation], q.resource, q.category, q.active_at)
             and equal((each.allocation, q.allocation), (each.owner, q.owner), (each.state, q.state))
             and equal((each.run.cluster, q.cluster), (each.run.job_id, q.job_id), (each.partition, q.partition))
@@ -120,12 +120,13 @@ class MemoryReader:
 
     def entries(self, query: EntryQuery, page: Page) -> list[Entry]:
         q = query
+        seen, theirs = self._ran_for(q.sight.projects), self._ran_for(q.projects or frozenset())
         wanted = (
             each
             for each in self._tables.entries.values()
-            if self._sees(q.sight, each.book, each.owner if each.kind is Kind.REFUSAL else None)
+            if (each.run in seen or self._sees(q.sight, each.book, each.owner if each.kind is Kind.REFUSAL else None))
             and among(each.id, q.ids)
-            and among(self._project_of(each.book), q.projects)
+            and (each.run in theirs or among(None if each.run else self._project_of(each.book), q.projects))
             and among(each.kind, q.kinds)
             and equal((each.book, q.book), (each.owner, q.owner))
             and during(each.at, q.since, q.until)
@@ -213,16 +214,25 @@ class MemoryReader:
         for each in self._tables.runs.values():
             if (
                 each.state is RunState.CHARGED
-                and self._sees(q.sight, each.allocation, each.owner)
-                and among(self._project_of(each.allocation), q.projects)
+                and self._sees_run(q.sight, each)
+                and among(each.project, q.projects)
                 and equal((each.allocation, q.allocation), (each.owner, q.owner))
                 and fits(self._tables.allocations[each.allocation], q.resource)
                 and during(each.ended or 0, q.since, q.until)
             ):
                 yield each
 
+    def _ran_for(self, projects: frozenset[int]) -> set[int | None]:
+        """The runs for these projects that these or their parents carry."""
+        parents = {each.id: each.parent for each in self._tables.projects.values()}
+        line = {number for each in projects for number in line_of(each, parents)}
+        return {each.id for each in self._tables.runs.values() if each.project in projects and self._project_of(each.allocation) in line}
+
     def _project_of(self, book: int) -> int | None:
         return None if book == OFFICE else self._tables.allocations[book].project
+
+    def _sees_run(self, sight: Sight, run: RunRecord) -> bool:
+        return run.project in sight.projects or self._sees(sight, run.allocation, run.owner)
 
     def _sees(self, sight: Sight, book: int, owner: int | None) -> bool:
         if sight.everything or self._project_of(book) in sight.projects:

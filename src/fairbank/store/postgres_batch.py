@@ -93,7 +93,7 @@ class PostgresTransaction(SqlTransaction):
             new, entries = [], []
         added = columns(entries, 20)
         added[_DIGEST], added[_LINK] = _hexadecimal(added[_DIGEST]), _hexadecimal(added[_LINK])
-        self._run("write", (sums, users, changed, columns(new, 19), added))
+        self._run("write", (sums, users, changed, columns(new, 20), added))
 
     def _copy(self, table: Table, rows: list[tuple[Any, ...]]) -> None:
         """Add rows by COPY: more round trips than in the statement with the others, less work for each row."""

@@ -118,11 +118,12 @@ def user_row(user: UserRow) -> tuple[Any, ...]:
 
 
 def run_of(row: Row) -> RunRecord:
-    number, cluster, job_id, submitted, restart, allocation, owner, partition, state, held, charged, written_off, refunded = row[:13]
-    start, until, ended, outcome, elapsed, set_by = row[13:]
+    number, cluster, job_id, submitted, restart, project, allocation, owner, partition, state = row[:10]
+    held, charged, written_off, refunded, start, until, ended, outcome, elapsed, set_by = row[10:]
     return RunRecord(
         id=number,
         run=Run(cluster, job_id, submitted, restart),
+        project=project,
         allocation=allocation,
         owner=owner,
         partition=partition,
@@ -144,6 +145,7 @@ def run_row(record: RunRecord) -> tuple[Any, ...]:
     return (
         record.id,
         *record.run,
+        record.project,
         record.allocation,
         record.owner,
         record.partition,

@@ -106,7 +106,9 @@ run = Table(
     Column("job_id", BigInteger, nullable=False),
     Column("submitted", BigInteger, nullable=False),
     Column("restart", BigInteger, nullable=False),
-    Column("allocation", _Id, nullable=False),  # without a foreign key: checking it would cost a tenth of a hold, and the audit does
+    # Both without a foreign key: checking one would cost a tenth of a hold, and the audit does.
+    Column("project", _Id, nullable=False),
+    Column("allocation", _Id, nullable=False),
     Column("owner", BigInteger, nullable=False),
     Column("partition", Text, nullable=False),
     Column("state", Text, nullable=False),
@@ -123,6 +125,7 @@ run = Table(
     UniqueConstraint("job_id", "submitted", "restart", "cluster", name="run_identity"),
     CheckConstraint("held >= 0 AND charged >= 0 AND refunded >= 0 AND refunded <= charged", name="run_sums"),
     CheckConstraint("(state = 'held') = (ended_at IS NULL AND state <> 'lapsed')", name="run_resolved_once"),
+    Index("run_project", "project", "id"),
     Index("run_allocation", "allocation", "id"),
     Index("run_owner", "owner", "id"),
     Index("run_open", "until_at", sqlite_where=text("state = 'held'"), postgresql_where=text("state = 'held'")),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, Select, and_, case, cast, false, func, literal_column, or_, select, true
 
 from fairbank.bank.allocation import AllocationState, Standing
-from fairbank.bank.entry import OFFICE, Kind
 from fairbank.bank.query import (
     AllocationQuery,
     Books,
@@ -27,13 +25,9 @@ from fairbank.cluster.job import COMPLETED
 from fairbank.store.cutting import BOOK, cut_in_sql
 from fairbank.store.dialects import bytewise, fact
 from fairbank.store.schema import allocation, journal, member, project, run, token, user_sum
+from fairbank.store.seeing import IS_REFUSAL, Condition, among, of_entries, seen, seen_or_owned, sees_entry, sees_run
 from fairbank.store.usage import beyond, days_of
 from fairbank.values.time import DAY, Instant
-
-Condition = ColumnElement[bool]
-
-# Written out, not bound: an index of refusals alone is only used for a statement that itself says that it wants no others.
-IS_REFUSAL = journal.c.kind == literal_column(f"'{Kind.REFUSAL.value}'")
 
 
 def of_books(book: ColumnElement[int], books: Books) -> list[Condition]:
@@ -44,8 +38,8 @@ def of_books(book: ColumnElement[int], books: Books) -> list[Condition]:
 def projects(query: ProjectQuery, page: Page) -> Select[Any]:
     p = project.c
     wanted = [
-        _seen(query.sight, p.id),
-        _among(p.id, query.ids),
+        seen(query.sight, p.id),
+        among(p.id, query.ids),
         _equal(p.gname, query.gname),
         _equal(p.gid, query.gid),
         _equal(p.account, query.account),
@@ -57,10 +51,10 @@ def allocations(query: AllocationQuery, page: Page) -> Select[Any]:
     a = allocation.c
     wanted = [
         or_(
-            and_(_seen(query.sight, a.project), _among(a.project, query.projects)),
-            and_(a.shared, _among(a.project, query.lenders)) if query.lenders else false(),
+            and_(seen(query.sight, a.project), among(a.project, query.projects)),
+            and_(a.shared, among(a.project, query.lenders)) if query.lenders else false(),
         ),
-        _among(a.id, query.ids),
+        among(a.id, query.ids),
         _equal(a.resource, query.resource),
         _equal(a.category, query.category),
         true() if query.stands is None else _stands(*query.stands),
@@ -71,15 +65,15 @@ def allocations(query: AllocationQuery, page: Page) -> Select[Any]:
 
 def users(allocations: frozenset[int], uid: int | None) -> Select[Any]:
     u = user_sum.c
-    return select(user_sum).where(_among(u.allocation, allocations), _equal(u.uid, uid)).order_by(u.allocation, u.uid)
+    return select(user_sum).where(among(u.allocation, allocations), _equal(u.uid, uid)).order_by(u.allocation, u.uid)
 
 
 def runs(query: RunQuery, page: Page) -> Select[Any]:
     r = run.c
     wanted = [
-        _seen_or_owned(query.sight, r.allocation, r.owner == query.sight.uid),
-        _among(r.id, query.ids),
-        _of_projects(r.allocation, query.projects),
+        sees_run(query.sight),
+        among(r.id, query.ids),
+        among(r.project, query.projects),
         _of_allocations(r.allocation, query.resource, query.category, query.active_at),
         _equal(r.allocation, query.allocation),
         _equal(r.owner, query.owner),
@@ -95,11 +89,11 @@ def runs(query: RunQuery, page: Page) -> Select[Any]:
 def entries(query: EntryQuery, page: Page) -> Select[Any]:
     j = journal.c
     wanted = [
-        _seen_or_owned(query.sight, j.book, and_(j.owner == query.sight.uid, IS_REFUSAL)),
-        _among(j.id, query.ids),
+        sees_entry(query.sight),
+        among(j.id, query.ids),
         _equal(j.book, query.book),
-        _of_projects(j.book, query.projects),
-        _among(j.kind, None if query.kinds is None else {kind.value for kind in query.kinds}),
+        of_entries(query.projects),
+        among(j.kind, None if query.kinds is None else {kind.value for kind in query.kinds}),
         _equal(j.owner, query.owner),
         _during(j.at, query.since, query.until),
     ]
@@ -111,9 +105,9 @@ def refusals(query: RefusalQuery, page: Page) -> Select[Any]:
     wanted = [
         IS_REFUSAL,
         _seen_or_refused(query.sight),
-        _among(j.id, query.ids),
+        among(j.id, query.ids),
         _equal(j.book, query.allocation),
-        _among(_PROJECT_REFUSED, query.projects),
+        among(_PROJECT_REFUSED, query.projects),
         _equal(_refused("resource"), query.resource),
         _of_allocations(j.book, None, query.category, query.active_at),
         _equal(j.owner, query.owner),
@@ -133,8 +127,8 @@ _PROJECT_REFUSED = cast(_refused("project"), BigInteger)
 
 def _seen_or_refused(sight: Sight) -> Condition:
     """Also those of jobs that asked for these projects' credit, in whatever book they are kept."""
-    seen = _seen_or_owned(sight, journal.c.book, journal.c.owner == sight.uid)
-    return seen if sight.everything or not sight.projects else or_(seen, _among(_PROJECT_REFUSED, sight.projects))
+    seen = seen_or_owned(sight, journal.c.book, journal.c.owner == sight.uid)
+    return seen if sight.everything or not sight.projects else or_(seen, among(_PROJECT_REFUSED, sight.projects))
 
 
 def _of_job(cluster: str | None, job_id: int | None) -> Condition:
@@ -166,7 +160,7 @@ def debits(allocations: frozenset[int]) -> Select[Any]:
     u, r = user_sum.c, run.c
     of_owner = select(r.id).where(r.owner == u.uid, r.allocation == u.allocation, r.state == RunState.CHARGED.value)
     latest = of_owner.order_by(r.id.desc()).limit(1).scalar_subquery()
-    found = select(u.allocation, u.uid, u.charged, latest).where(_among(u.allocation, allocations), u.charged > 0)
+    found = select(u.allocation, u.uid, u.charged, latest).where(among(u.allocation, allocations), u.charged > 0)
     return found.order_by(u.allocation, u.uid)
 
 
@@ -183,8 +177,8 @@ def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
     after = beyond(page.after, by)
     wanted = [
         r.state == RunState.CHARGED.value,
-        _seen_or_owned(query.sight, r.allocation, r.owner == query.sight.uid),
-        _of_projects(r.allocation, query.projects),
+        sees_run(query.sight),
+        among(r.project, query.projects),
         _of_allocations(r.allocation, query.resource),
         _equal(r.allocation, query.allocation),
         _equal(r.owner, query.owner),
@@ -221,10 +215,6 @@ def _equal(column: ColumnElement[Any], value: object) -> Condition:
     return true() if value is None else column == value
 
 
-def _among(column: ColumnElement[Any], values: Iterable[Any] | None) -> Condition:
-    return true() if values is None else column.in_(sorted(values))
-
-
 def _during(column: ColumnElement[Any], since: Instant | None, until: Instant | None) -> Condition:
     return and_(true() if since is None else column >= since, true() if until is None else column < until)
 
@@ -256,21 +246,3 @@ def _of_allocations(
         return true()
     a = allocation.c
     return of_allocation.in_(select(a.id).where(_equal(a.resource, resource), _equal(a.category, category), _covers(active_at)))
-
-
-def _seen(sight: Sight, of_project: ColumnElement[Any]) -> Condition:
-    return true() if sight.everything else _among(of_project, sight.projects)
-
-
-def _of_projects(of_allocation: ColumnElement[Any], projects: frozenset[int] | None) -> Condition:
-    """Rows of allocations of these projects; the office's book is of none."""
-    if projects is None:
-        return true()
-    theirs = select(allocation.c.id).where(allocation.c.project.in_(sorted(projects)))
-    return and_(of_allocation != OFFICE, of_allocation.in_(theirs)) if projects else false()
-
-
-def _seen_or_owned(sight: Sight, of_allocation: ColumnElement[Any], owned: Condition) -> Condition:
-    if sight.everything:
-        return true()
-    return or_(_of_projects(of_allocation, sight.projects), false() if sight.uid is None else owned)

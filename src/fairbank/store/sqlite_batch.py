@@ -52,7 +52,7 @@ class SqliteTransaction(SqlTransaction):
         self._each("write_sums", _number_last(columns(changed_sums(book), 7)))
         self._each("write_users", columns(changed_users(book), 5))
         self._each("write_changed_runs", _number_last(columns(changed_runs(book), 11)))
-        self._each("write_new_runs", columns(new_runs(book), 19))
+        self._each("write_new_runs", columns(new_runs(book), 20))
         self._each("write_entries", columns([entry_row(entry) for entry in book.entries], 20))
 
     def _each(self, name: str, table: Columns) -> None:

@@ -36,6 +36,7 @@ def new_run(entry: Entry, facts: dict[str, Any]) -> RunRecord:
     return RunRecord(
         id=entry.id,
         run=Run(*facts["run"]),
+        project=facts["project"],
         allocation=entry.book,
         owner=entry.owner or 0,
         partition=facts["partition"],

@@ -34,11 +34,10 @@ def moved(book: Book, allocation: Allocation, owner: int, *, charged: int = 0, h
     return _replace(after, overrun=SuMinutes(max(after.overrun, -after.available))) if below else after
 
 
-def facts_of(record: RunRecord, project: int, allocation: Allocation) -> str:
-    """What a run's first entry says of it, so that its row can be checked against the journal; where a parent pays, also for whom."""
-    facts: dict[str, object] = {"run": record.run, "partition": record.partition, "start": record.start, "until": record.until}
-    if project != allocation.project:
-        facts["project"] = project
+def facts_of(record: RunRecord) -> str:
+    """What a run's first entry says of it, so that its row can be checked against the journal."""
+    names = ("run", "project", "partition", "start", "until")
+    facts = {name: getattr(record, name) for name in names}
     return _encode(facts).decode()
 
 

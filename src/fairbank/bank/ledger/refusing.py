@@ -39,13 +39,13 @@ def refuse_hold(book: Book, asked: Asked, wish: Hold, reason: Reason, allocation
 def refuse_adjust(
     book: Book, asked: Asked, known: RunRecord, allocation: Allocation, reason: Reason, more: int, *, observed: bool
 ) -> Refusal:
-    """Refuse to let a hold grow by `more`, and keep the refusal."""
+    """Refuse to let a hold grow by `more`, and keep the refusal: it names the project of the run, whoever's allocation pays."""
     no = Refusal(
         reason=reason,
         asked=more,
         available=_left(book, allocation, known.owner, reason),
         allocation=allocation.id,
-        project=allocation.project,
+        project=known.project,
         resource=allocation.resource,
         owner=known.owner,
         run=str(known.run),

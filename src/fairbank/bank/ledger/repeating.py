@@ -64,9 +64,7 @@ def held_before(book: Book, asked: Asked, known: RunRecord, wish: Hold) -> Outco
 
 def _is_same_start(book: Book, first: Entry, known: RunRecord, wish: Hold) -> bool:
     """Whether all that the books keep of the start is as the wish has it, its amount as it was held or as it is held now."""
-    allocation = book.allocations[known.allocation]
-    project = facts_of(first).get("project", allocation.project)
-    kept = (known.owner, known.start, known.partition, (project,), allocation.resource)
+    kept = (known.owner, known.start, known.partition, (known.project,), book.allocations[known.allocation].resource)
     return wish.amount in (first.amount, known.held) and kept == (wish.owner, wish.start, wish.partition, wish.line[:1], wish.resource)
 
 

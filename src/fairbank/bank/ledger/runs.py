@@ -55,6 +55,7 @@ def _grant(book: Book, asked: Asked, wish: Hold, allocation: Allocation, *, belo
     record = RunRecord(
         id=number,
         run=wish.run,
+        project=wish.line[0],
         allocation=allocation.id,
         owner=wish.owner,
         partition=wish.partition,
@@ -66,7 +67,7 @@ def _grant(book: Book, asked: Asked, wish: Hold, allocation: Allocation, *, belo
     )
     book.put_run(record)
     after = moved(book, allocation, wish.owner, held=wish.amount, below=below)
-    details = facts_of(record, wish.line[0], allocation)
+    details = facts_of(record)
     entry = book.post(asked, Kind.HOLD, wish.amount, after, run=number, owner=wish.owner, details=details, number=number)
     return done(entry, after)
 

@@ -51,6 +51,7 @@ def _settled(book: Book, asked: Asked, wish: Charge | Release, allocation: Alloc
     record = RunRecord(
         id=number,
         run=wish.run,
+        project=wish.line[0],
         allocation=allocation.id,
         owner=owner,
         partition=wish.partition,
@@ -67,7 +68,7 @@ def _settled(book: Book, asked: Asked, wish: Charge | Release, allocation: Alloc
     )
     book.put_run(record)
     after = moved(book, allocation, owner, charged=split.charged, below=split.overrun > 0)
-    details = f"{facts_of(record, wish.line[0], allocation)[:-1]},{resolution_of(record)[1:]}"
+    details = f"{facts_of(record)[:-1]},{resolution_of(record)[1:]}"
     entry = book.post(asked, kind, split.charged, after, run=number, owner=owner, details=details, number=number)
     return done(entry, after, written_off=split.written_off)
 

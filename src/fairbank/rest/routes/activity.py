@@ -31,7 +31,11 @@ _FILTERS = {"page": RECENT, "projects": PROJECTS, "period": PERIOD, "chosen": Pr
 
 @reads("/activity", dependencies=_FILTERS)
 def list_activity(request: Asking, page: OnePage, chosen: Entries) -> Listing[ActivityRow]:
-    """Every entry that moves units."""
+    """Every entry that moves units.
+
+    Project, gid, gname and account name the project that a run was for, whoever paid, and of other entries the allocation's own.
+    Allocation is the one whose units were moved.
+    """
     found = request.house.allocations.activity(replace(chosen, kinds=_ACTIVITY), page)
     runs = runs_by_id(request, (each.run for each in found))
     rows = [
@@ -63,7 +67,7 @@ def list_credits(request: Asking, page: OnePage, chosen: Entries) -> Listing[Cre
 
 @reads("/predebit", dependencies=_FILTERS)
 def list_predebits(request: Asking, page: OnePage, chosen: Entries) -> Listing[PredebitRow]:
-    """Open holds; since and until are about the start of the run."""
+    """Open holds; the filters as in the list of jobs, since and until about the start of the run."""
     runs = RunQuery(
         sight=chosen.sight,
         projects=chosen.projects,

@@ -13,14 +13,13 @@ from litestar.params import JSONBody, QueryParameter
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.query import RunQuery
 from fairbank.bank.refusal import Alternative, Refusal
-from fairbank.bank.run import RunState
+from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.wish import Asked
 from fairbank.cluster.report import Report
 from fairbank.rest.answering import new
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import Granted, JobRow, Listing, ReportAnswer, Single
 from fairbank.rest.bodies.requests import AnyReport, NewRecharge, NewRefund, Reports
-from fairbank.rest.lookup import accounts_of
 from fairbank.rest.params import JOBS, JobsAsked, Key, Number, OneName, OnePage, checked_key
 from fairbank.rest.problems import SaidNo, problem_of_refusal, refused
 from fairbank.rest.reading import read_json
@@ -109,22 +108,25 @@ def _answer(came: Outcome | Trouble) -> ReportAnswer:
 
 @reads("/job", dependencies=JOBS)
 def list_jobs(request: Asking, page: OnePage, chosen: JobsAsked, in_state: InState = None, partition: OneName = None) -> Listing[JobRow]:
-    """The runs that the asker may see; since and until are about their start.
+    """The runs that the asker may see: the own ones, those that ran for the own projects, and those that allocations of these carry.
 
-    Project, resource, category and active-at are about the allocations that carry them.
+    Project, gid, gname and account name the project that they ran for, whoever paid: a child's jobs are not among its parent's.
+    Allocation is the one that carries them, of the project or of a parent that shares it; resource, category and active-at are about
+    it. Since and until are about their start.
     """
     query = RunQuery(**chosen._asdict(), state=None if in_state is None else RunState(in_state), partition=partition)
     found = request.house.runs.find(query, page)
-    accounts = accounts_of(request, (each.allocation for each in found))
-    rows = [job_row(each, accounts[each.allocation]) for each in found]
-    return listing("job", request.house.clock, rows, next_after(page, [each.id for each in found]))
+    return listing("job", request.house.clock, [_row(request, each) for each in found], next_after(page, [each.id for each in found]))
 
 
 @reads("/job/{job:int}")
 def show_job(request: Asking, job: Number) -> Single[JobRow]:
     """One run. The number is the bank's; a scheduler's job id may stand for several runs."""
-    found = request.house.runs.get(request.asker, job)
-    return single("job", request.house.clock, job_row(found, accounts_of(request, [found.allocation])[found.allocation]))
+    return single("job", request.house.clock, _row(request, request.house.runs.get(request.asker, job)))
+
+
+def _row(request: Asking, record: RunRecord) -> JobRow:
+    return job_row(record, request.house.directory.by_id(record.project).account)
 
 
 @writes(post, "/job/{job:int}/refund", responses=AGAIN)

@@ -40,7 +40,10 @@ def show_usage(
     limit: Limit = 100,
     after: AfterGroup = None,
 ) -> Listing[UsageRow]:
-    """Sums over finished runs, in groups; since and until are about their end."""
+    """Sums over finished runs, in groups; since and until are about their end.
+
+    Project, gid, gname and account name the project that they ran for, whoever paid; allocation is the one that paid, and resource its.
+    """
     group_by = UsageBy(by)
     page = GroupPage(limit, _after(after, group_by))
     query = UsageQuery(

@@ -32,8 +32,8 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, N
 SELECT seq, link FROM office FOR NO KEY UPDATE
 
 -- name: runs
-SELECT run.id, run.cluster, run.job_id, run.submitted, run.restart, run.allocation, run.owner, run.partition, run.state,
-       run.held, run.charged, run.written_off, run.refunded, run.start_at, run.until_at, run.ended_at, run.outcome, run.elapsed_seconds,
+SELECT run.id, run.cluster, run.job_id, run.submitted, run.restart, run.project, run.allocation, run.owner, run.partition,
+       run.state, run.held, run.charged, run.written_off, run.refunded, run.start_at, run.until_at, run.ended_at, run.outcome, run.elapsed_seconds,
        run.set_by
 FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) AS wanted (cluster, job_id, submitted, restart)
 JOIN run USING (cluster, job_id, submitted, restart)
@@ -119,17 +119,17 @@ changed_runs AS (
     WHERE run.id = new.id
 ),
 new_runs AS (
-    INSERT INTO run (id, cluster, job_id, submitted, restart, allocation, owner, partition, state, held, charged, written_off, refunded,
-                     start_at, until_at, ended_at, outcome, elapsed_seconds, set_by)
-    SELECT * FROM unnest($24::bigint[], $25::text[], $26::bigint[], $27::bigint[], $28::bigint[], $29::bigint[], $30::bigint[], $31::text[],
-                         $32::text[], $33::bigint[], $34::bigint[], $35::bigint[], $36::bigint[],
-                         $37::bigint[], $38::bigint[], $39::bigint[], $40::text[], $41::bigint[], $42::bigint[])
+    INSERT INTO run (id, cluster, job_id, submitted, restart, project, allocation, owner, partition, state, held, charged, written_off,
+                     refunded, start_at, until_at, ended_at, outcome, elapsed_seconds, set_by)
+    SELECT * FROM unnest($24::bigint[], $25::text[], $26::bigint[], $27::bigint[], $28::bigint[], $29::bigint[], $30::bigint[], $31::bigint[],
+                         $32::text[], $33::text[], $34::bigint[], $35::bigint[], $36::bigint[], $37::bigint[],
+                         $38::bigint[], $39::bigint[], $40::bigint[], $41::text[], $42::bigint[], $43::bigint[])
 )
 INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held,
                      credit_limit, overrun, comment, details, link)
-SELECT * FROM unnest($43::bigint[], $44::bigint[], $45::bigint[], $46::bigint[], $47::text[], $48::bigint[], $49::bigint[], $50::bigint[],
-                     $51::bigint[], $52::bigint[], $53::text[], $54::bytea[], $55::bigint[], $56::bigint[], $57::bigint[],
-                     $58::bigint[], $59::bigint[], $60::text[], $61::text[], $62::bytea[])
+SELECT * FROM unnest($44::bigint[], $45::bigint[], $46::bigint[], $47::bigint[], $48::text[], $49::bigint[], $50::bigint[], $51::bigint[],
+                     $52::bigint[], $53::bigint[], $54::text[], $55::bytea[], $56::bigint[], $57::bigint[], $58::bigint[],
+                     $59::bigint[], $60::bigint[], $61::text[], $62::text[], $63::bytea[])
 
 -- name: spend
 -- Forgets a few expired nonces on the way. A nonce that expired may be spent anew.

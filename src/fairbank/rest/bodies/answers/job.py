@@ -12,15 +12,17 @@ Status = Literal["executing", "completed"]
 
 
 class JobRow(Struct, frozen=True, kw_only=True):
-    """A run in the books; `status` is HADM's word for its state. `set_by` is the entry that set its hold as it is, or closed it."""
+    """A run in the books. `project` and `account` are those that it ran for; `allocation` carries it, perhaps one that a parent of the
+    project shares. `status` is HADM's word for its state; `set_by` is the entry that set its hold as it is, or closed it."""
 
     id: int
     cluster: str
     job_id: int
     submitted: str
     restart: int
-    allocation: int
+    project: int
     account: str
+    allocation: int
     owner_uid: int
     partition: str
     state: Literal["held", "charged", "released", "lapsed"]

@@ -84,6 +84,7 @@ def _runs() -> None:
         "run",
         sa.Column("id", _Id, primary_key=True, autoincrement=False),
         *(_text("cluster"), _number("job_id"), _number("submitted"), _number("restart")),
+        sa.Column("project", _Id, nullable=False),
         sa.Column("allocation", _Id, nullable=False),
         *(_number("owner"), _text("partition"), _text("state")),
         *(_number(name) for name in ("held", "charged", "written_off", "refunded", "start_at", "until_at")),
@@ -92,6 +93,7 @@ def _runs() -> None:
         sa.CheckConstraint("held >= 0 AND charged >= 0 AND refunded >= 0 AND refunded <= charged", name="run_sums"),
         sa.CheckConstraint("(state = 'held') = (ended_at IS NULL AND state <> 'lapsed')", name="run_resolved_once"),
     )
+    op.create_index("run_project", "run", ["project", "id"])
     op.create_index("run_allocation", "run", ["allocation", "id"])
     op.create_index("run_owner", "run", ["owner", "id"])
     op.create_index("run_open", "run", ["until_at"], sqlite_where=_HELD, postgresql_where=_HELD)
