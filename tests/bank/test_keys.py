@@ -276,14 +276,3 @@ def test_a_refused_report_keeps_its_refusal_whatever_it_costs_by_now() -> None:
         hold 1 alice physics/cpu 60 key i report start      -> ok
         """
     )
-
-
-def test_a_key_from_before_reports_had_fingerprints_is_remembered() -> None:
-    tell(
-        PHYSICS
-        + """
-        hold 1 alice physics/cpu 60 key h                   -> ok left 20
-        hold 1 alice physics/cpu 60 key h report start      -> again left 20
-        hold 1 alice physics/cpu 61 key h report start      -> KEY_TAKEN
-        """
-    )

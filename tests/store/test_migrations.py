@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,26 +14,23 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, create_engine, event, inspect
 
-from fairbank.bank.entry import Kind
-from fairbank.bank.ledger.tokens import ADOPTED
-from fairbank.bank.wish import Adjust, Lapse, Note, Refund, Release, RevokeToken
 from fairbank.service.audit import Audit
-from fairbank.store import migrating
+from fairbank.store import migrating, schema_version
 from fairbank.store.migrating import migrate
 from fairbank.store.opening import open_store
-from fairbank.store.schema import REVISION, metadata
+from fairbank.store.schema import REVISIONS, metadata
 from fairbank.store.sqlite_driver import driver
 from fairbank.values.trouble import Conflict, Unknown, Unreachable
-from fairbank.values.units import SuMinutes
-from tests.contracts.centre import END, START, charge, contents, fill, granted, hold, job, late_charge, token
+from tests.contracts.centre import charge, contents, fill, granted, hold, late_charge, token
 from tests.contracts.places import Place
 from tests.support.postgres import PostgresServer
 
 MIGRATIONS = Path(migrating.__file__).parent / "migrations"
 
 
-def test_the_newest_migration_is_the_one_the_schema_names() -> None:
-    assert ScriptDirectory(str(MIGRATIONS)).get_heads() == [REVISION]
+def test_the_migrations_are_those_that_the_schema_names_in_one_line() -> None:
+    found = ScriptDirectory(str(MIGRATIONS)).walk_revisions()
+    assert tuple(each.revision for each in found)[::-1] == REVISIONS
 
 
 def test_migrations_make_what_the_schema_describes(sql_place: Place) -> None:
@@ -67,87 +64,68 @@ def test_migrating_twice_changes_nothing(sql_place: Place) -> None:
     assert contents(store) == before
 
 
-def test_tokens_from_before_the_journal_knew_them_get_their_entries(sql_place: Place) -> None:
+LATER = """
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    op.add_column("project", sa.Column("motto", sa.Text))
+    op.execute("UPDATE project SET motto = upper(gname)")
+"""
+
+
+@pytest.fixture
+def a_later_release(tmp_path: Path) -> Callable[[], AbstractContextManager[None]]:
+    """As long as it lasts there is a second migration."""
+    folder = tmp_path / "migrations"
+    shutil.copytree(MIGRATIONS, folder)
+    (folder / "versions" / "v0002_mottos.py").write_text(LATER)
+
+    @contextmanager
+    def later() -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(migrating, "_MIGRATIONS", folder)
+            patch.setattr(schema_version, "REVISIONS", ("0001", "0002"))
+            yield
+
+    return later
+
+
+def test_a_later_migration_brings_books_up_to_date_with_all_that_is_in_them(
+    sql_place: Place, a_later_release: Callable[[], AbstractContextManager[None]]
+) -> None:
     store = sql_place.open()
     fill(store)
-    granted(store, Note(details="token 1 made: 'laptop' of user 1001, read write, until 1970-01-01T02:46:40Z"))
-    digest = "'\\x{}'" if sql_place.is_postgres else "x'{}'"
-    for number, revoked in ((1, "NULL"), (2, "1500")):
-        row = f"{number}, {digest.format(f'0{number}' * 32)}, 1001, 'laptop', 'read write', 1000, 10000, {revoked}"
-        sql_place.run(f"INSERT INTO token VALUES ({row})")
-    if sql_place.is_postgres:
-        sql_place.run("SELECT setval('token_id_seq', 2)")
+    granted(store, hold(1, 10), late_charge(2, 5), token("phone"))
     before = contents(store)
-    assert [each.what for each in Audit(store).verify().findings] == [
-        f"the row of token {number} was added: the journal knows nothing of it" for number in (1, 2)
-    ]
-    _back_to_0003(sql_place)
-    assert migrate(sql_place.url)
-    after = contents(store)
-    adopted = [each for each in after[5] if each not in before[5]]
-    assert [(each.book, each.kind, each.actor, each.owner, each.comment) for each in adopted] == [(0, Kind.TOKEN, 0, 1001, ADOPTED)] * 2
-    assert (after[:5], after[7]) == (before[:5], before[7])
-    assert Audit(store).verify().findings == ()
-    granted(store, RevokeToken(token=1), token("phone"))
-    assert Audit(store).verify().findings == ()
-    assert not migrate(sql_place.url)
-
-
-def test_runs_that_are_there_learn_which_entry_set_them(sql_place: Place) -> None:
-    """Two servers wrote them, each with numbers of its own: the order in the book counts."""
-    one, two = sql_place.open(), sql_place.open()
-    fill(one)
-    granted(one, *(hold(number, 10) for number in range(1, 6)), late_charge(6, 1))
-    granted(two, *(Adjust(run=job(number), amount=SuMinutes(20), until=END) for number in (2, 3, 4)))
-    granted(one, charge(3, 5), Release(run=job(4), ended=START, outcome="NODE_FAIL"))
-    granted(one, Refund(run=job(3)))
-    granted(one, Lapse(run=job(5)), at=END)
-    before = contents(one)
-    _back_to_0003(sql_place)
-    one.close()
-    two.close()
-    assert migrate(sql_place.url)
-    assert contents(sql_place.open()) == before
-    assert Audit(sql_place.open()).verify().findings == ()
-
-
-def _back_to_0003(place: Place) -> None:
-    """Undo what was added since; the migrations must find it all again in the journal."""
-    _back_to_0007(place)
-    place.run("DROP INDEX journal_undoing")
-    place.run("DROP INDEX journal_refused")
-    place.run("DROP INDEX journal_key")
-    place.run("ALTER TABLE run DROP COLUMN set_by")
-    place.run("CREATE UNIQUE INDEX journal_key ON journal (key) WHERE key IS NOT NULL")
-    place.run("UPDATE alembic_version SET version_num = '0003'")
-
-
-def _back_to_0007(place: Place) -> None:
-    """With a block of entries' numbers begun."""
-    if place.is_postgres:
-        place.run("ALTER SEQUENCE entry_id_seq RENAME TO entry_block")
-        place.run("ALTER SEQUENCE entry_block INCREMENT BY 1000")
-        place.run("SELECT setval('entry_block', 1)")
-    place.run("UPDATE alembic_version SET version_num = '0007'")
-
-
-def test_entries_are_numbered_on_beyond_the_blocks_that_were_begun(sql_place: Place) -> None:
-    store = sql_place.open()
-    fill(store)
-    _back_to_0007(sql_place)
-    assert migrate(sql_place.url)
-    numbers = [each.entry or 0 for _ in range(2) for each in granted(store, Note(details="one by one"))]
-    if sql_place.is_postgres:
-        assert min(numbers) == 1001
-    assert numbers == sorted(set(numbers))
-    assert numbers[-1] == max(each.id for each in contents(store)[5])
+    with a_later_release():
+        with pytest.raises(Conflict, match="schema 0001, this Fairbank needs 0002") as told:
+            sql_place.open()
+        assert "fairbank init" in str(told.value.remedy)
+        with _stopped_after("UPDATE project SET motto"), pytest.raises(KeyboardInterrupt):
+            migrate(sql_place.url)
+        with pytest.raises(Conflict, match="0001"):
+            sql_place.open()
+        assert migrate(sql_place.url)
+        assert not migrate(sql_place.url)
+        assert sql_place.run("SELECT motto FROM project ORDER BY id") == [("PHYSICS",), ("CHEMISTRY",)]
+        after = sql_place.open()
+        assert contents(after) == before
+        granted(after, charge(1, 7))
+        assert Audit(after).verify().findings == ()
+    with pytest.raises(Conflict, match="'0002', which this Fairbank does not know"):
+        sql_place.open()
 
 
 def test_memory_needs_no_migration() -> None:
     assert not migrate("memory:")
 
 
-@pytest.mark.parametrize("statement", ["CREATE TABLE journal", "CREATE TRIGGER run_stays", "CREATE VIEW balances", "UPDATE alembic"])
+@pytest.mark.parametrize("statement", ["CREATE TABLE journal", "CREATE TRIGGER run_stays", "CREATE VIEW balances", "INSERT INTO alembic"])
 def test_a_migration_that_is_stopped_midway_has_changed_nothing(bare_url: str, statement: str) -> None:
     """The next try makes all of it."""
     with _stopped_after(statement), pytest.raises(KeyboardInterrupt):
@@ -177,19 +155,16 @@ def test_two_servers_may_migrate_at_once(bare_url: str) -> None:
     assert sorted(done) == [False, False, True]
 
 
-def test_older_books_are_told_to_be_migrated(sql_place: Place) -> None:
-    sql_place.run("UPDATE alembic_version SET version_num = '0002'")
-    with pytest.raises(Conflict, match=f"schema 0002, this Fairbank needs {REVISION}") as told:
-        sql_place.open()
-    assert "fairbank init" in str(told.value.remedy)
-
-
-def test_newer_books_are_left_alone(sql_place: Place) -> None:
-    sql_place.run("UPDATE alembic_version SET version_num = '9999'")
+@pytest.mark.parametrize("revision", ["9999", "0000", "0001b", "a schema of somebody else's"])
+def test_books_of_a_schema_that_nobody_knows_are_left_alone(sql_place: Place, revision: str) -> None:
+    sql_place.run("ALTER TABLE alembic_version RENAME TO alembic_old")
+    sql_place.run("CREATE TABLE alembic_version (version_num text)")
+    sql_place.run("INSERT INTO alembic_version VALUES ('{}')".format(revision.replace("'", "''")))
     for attempt in (migrate, open_store):
-        with pytest.raises(Conflict, match="9999") as told:
+        with pytest.raises(Conflict, match="which this Fairbank does not know: it knows schemas up to 0001") as told:
             attempt(sql_place.url)
-        assert "newer Fairbank" in str(told.value.remedy)
+        assert revision in told.value.message
+        assert told.value.remedy == "use the Fairbank that migrated them, or a newer one"
 
 
 def test_a_database_that_does_not_exist_is_unreachable(postgres18: PostgresServer) -> None:
@@ -206,4 +181,4 @@ def test_a_server_that_does_not_exist_is_unreachable(tmp_path: Path) -> None:
 
 def test_revisions_are_numbered_in_their_order() -> None:
     names = sorted(path.stem for path in (MIGRATIONS / "versions").glob("v*.py"))
-    assert [re.match(r"v(\d{4})_", name)[1] for name in names] == [f"{number:04}" for number in range(1, len(names) + 1)]  # type: ignore[index]
+    assert [name[1:5] for name in names] == list(REVISIONS) == [f"{number:04}" for number in range(1, len(names) + 1)]

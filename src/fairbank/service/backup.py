@@ -33,7 +33,7 @@ from fairbank.store.contract import Filling, Reader, Store
 from fairbank.values.time import Clock, iso
 from fairbank.values.trouble import Conflict, Forbidden, Malformed, Trouble, Unknown
 
-FORMAT = "fairbank.backup/2"
+FORMAT = "fairbank.backup/1"
 _ROWS_AT_ONCE = 5_000
 _LINE_MAX = 1 << 20
 

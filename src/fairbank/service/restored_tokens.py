@@ -12,7 +12,7 @@ import msgspec
 
 from fairbank.bank.book import Book, Office
 from fairbank.bank.entry import Entry
-from fairbank.bank.ledger.tokens import RESTORED, adopt
+from fairbank.bank.ledger.tokens import stay_revoked
 from fairbank.bank.token import Token
 from fairbank.store.contract import Filling
 from fairbank.values.time import Instant
@@ -42,7 +42,7 @@ class RestoredTokens:
         kept = [self._as_last_known(each) for each in rows]
         changed = [new for new, old in zip(kept, rows, strict=True) if new != old]
         book = Book(office=self._office, entry_ids=count(self._last_entry + 1))
-        adopt(book, changed, self._at, RESTORED)
+        stay_revoked(book, changed, self._at)
         if book.entries:
             self.entries(book.entries)
             self.office(book.office or self._office)

@@ -12,7 +12,7 @@ from alembic.config import Config
 from sqlalchemy import Connection, Engine
 
 from fairbank.store.postgres import migrating_engine
-from fairbank.store.schema_version import demand_not_newer, schema_is_current, schema_version
+from fairbank.store.schema_version import demand_known, schema_is_current, schema_version
 from fairbank.store.sqlite import create_file, writing_engine
 from fairbank.store.troubles import as_troubles
 from fairbank.store.urls import MEMORY, SQLITE, path_of, read_url
@@ -26,7 +26,7 @@ _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(7283746)"
 def migrate(url: str, *, journal: str = "wal") -> bool:
     """Make the books at `url`, or bring them up to date; False when there was nothing to do.
 
-    Raises Malformed, Unknown when a folder is missing, Conflict when the books are newer than this Fairbank, Unreachable.
+    Raises Malformed, Unknown when a folder is missing, Conflict when this Fairbank does not know the schema of the books, Unreachable.
     """
     where = read_url(url)
     if where.drivername == MEMORY:
@@ -44,7 +44,7 @@ def _migrate(engine: Engine, begin: list[str]) -> bool:
                 connection.exec_driver_sql(statement)
             if schema_is_current(connection):
                 return False
-            demand_not_newer(schema_version(connection))
+            demand_known(schema_version(connection))
             run_migrations(connection)
             connection.commit()
             return True

@@ -21,8 +21,8 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0008"
-"""What the newest migration calls itself."""
+REVISIONS = ("0001",)
+"""What the migrations call themselves, in their order."""
 
 # The entries among which one is looked for that takes another back (`bank.entry.UNDOING`).
 _UNDOING = text("kind IN ('deposit', 'withdraw', 'transfer-in')")
@@ -121,7 +121,7 @@ run = Table(
     Column("ended_at", BigInteger),
     Column("outcome", Text),
     Column("elapsed_seconds", BigInteger),
-    Column("set_by", BigInteger, nullable=False, server_default=text("0")),  # the default is for books older than the column
+    Column("set_by", BigInteger, nullable=False),
     UniqueConstraint("job_id", "submitted", "restart", "cluster", name="run_identity"),
     CheckConstraint("held >= 0 AND charged >= 0 AND refunded >= 0 AND refunded <= charged", name="run_sums"),
     CheckConstraint("(state = 'held') = (ended_at IS NULL AND state <> 'lapsed')", name="run_resolved_once"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, inspect
 
-from fairbank.store.schema import REVISION
+from fairbank.store.schema import REVISIONS
 from fairbank.values.trouble import Conflict, Unknown
 
 SETTINGS_FOLDER = "FOLDER, that of fairbank.toml"
@@ -21,16 +21,16 @@ def schema_version(connection: Connection) -> str | None:
 
 def schema_is_current(connection: Connection) -> bool:
     """Whether the database is what this Fairbank expects. Cheap: for each start."""
-    return schema_version(connection) == REVISION
+    return schema_version(connection) == REVISIONS[-1]
 
 
-def demand_not_newer(version: str | None) -> None:
-    """Raises Conflict for a database that a newer Fairbank has migrated."""
-    if version is not None and version > REVISION:
+def demand_known(version: str | None) -> None:
+    """Raises Conflict for a database that another Fairbank has migrated, most likely a newer one."""
+    if version is not None and version not in REVISIONS:
         raise Conflict(
-            f"the books have schema {version}, this Fairbank knows schemas up to {REVISION}",
+            f"the books have schema {version[:40]!r}, which this Fairbank does not know: it knows schemas up to {REVISIONS[-1]}",
             field="store.url",
-            remedy="use the newer Fairbank that migrated them",
+            remedy="use the Fairbank that migrated them, or a newer one",
         )
 
 
@@ -39,10 +39,10 @@ def demand_current(connection: Connection) -> None:
     version = schema_version(connection)
     if version is None:
         raise no_books("this database")
-    demand_not_newer(version)
-    if version != REVISION:
+    demand_known(version)
+    if version != REVISIONS[-1]:
         raise Conflict(
-            f"the books have schema {version}, this Fairbank needs {REVISION}",
+            f"the books have schema {version}, this Fairbank needs {REVISIONS[-1]}",
             field="store.url",
             remedy=f"stop the servers, make a backup with the Fairbank that ran them, then: fairbank init {SETTINGS_FOLDER}",
         )

@@ -37,12 +37,7 @@ def again(entry: Entry) -> Outcome:
 
 def is_the_wish_of(entry: Entry, asked: Asked) -> bool:
     """Whether `entry`, found by the key, was made for the very same wish, asked as the same user."""
-    if entry.acting_as != asked.acting_as:
-        return False
-    if entry.digest == digest(asked):
-        return True
-    # Before reports had fingerprints, entries were given those of the wishes made from them.
-    return asked.said is not None and entry.digest == digest(_replace(asked, said=None))
+    return entry.acting_as == asked.acting_as and entry.digest == digest(asked)
 
 
 def is_reported_by(entry: Entry, asked: Asked) -> bool:

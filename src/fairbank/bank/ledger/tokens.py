@@ -17,7 +17,6 @@ from fairbank.values.time import Instant
 _encode = msgspec.json.Encoder().encode
 _replace = msgspec.structs.replace
 
-ADOPTED = "made before tokens were in the journal"
 RESTORED = "revoked before the restore"
 
 
@@ -68,11 +67,10 @@ def facts_of(token: Token) -> str:
     return _encode(facts).decode()
 
 
-def adopt(book: Book, tokens: Iterable[Token], at: Instant, comment: str) -> None:
-    """Enter in the journal what rows say already, older than their entries as they are. Nobody asked, so the actor is 0."""
+def stay_revoked(book: Book, tokens: Iterable[Token], at: Instant) -> None:
+    """Enter in the journal that tokens which a backup has as valid were revoked after it was taken. Nobody asked, so the actor is 0."""
     for each in tokens:
-        carrier = IssueToken(digest=each.digest, uid=each.uid, label=each.label, scopes=each.scopes, expires=each.expires, comment=comment)
-        _enter(book, Asked(carrier, at, 0), each)
+        _enter(book, Asked(RevokeToken(token=each.id, comment=RESTORED), at, 0), each)
 
 
 def _enter(book: Book, asked: Asked, token: Token) -> Entry:

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from alembic import op
 
-revision = "0003"
-down_revision = "0002"
-
 _VIEWS = (
     "CREATE VIEW projects AS SELECT id AS project_id, gname, gid, account FROM project",
     """
@@ -86,7 +83,7 @@ _WORDS = {
 }
 
 
-def upgrade() -> None:
+def make() -> None:
     words = _WORDS[op.get_bind().dialect.name]
     for view in _VIEWS:
         op.execute(view.format(**words))

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
-
 _POSTGRESQL = (
     "CREATE EXTENSION IF NOT EXISTS btree_gist",
     """
@@ -65,6 +62,6 @@ _SQLITE = (
 )
 
 
-def upgrade() -> None:
+def make() -> None:
     for statement in _POSTGRESQL if op.get_bind().dialect.name == "postgresql" else _SQLITE:
         op.execute(statement)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
-down_revision = None
-
 _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 _HELD = sa.text("state = 'held'")
 _KEYED = sa.text("key IS NOT NULL")
 _REFUSED = sa.text("kind = 'refusal'")
+_UNDOING = sa.text("kind IN ('deposit', 'withdraw', 'transfer-in')")
 
 
-def upgrade() -> None:
+def make() -> None:
     _people()
     _allocations()
     _runs()
@@ -88,7 +86,7 @@ def _runs() -> None:
         sa.Column("allocation", _Id, nullable=False),
         *(_number("owner"), _text("partition"), _text("state")),
         *(_number(name) for name in ("held", "charged", "written_off", "refunded", "start_at", "until_at")),
-        *(_number("ended_at", null=True), _text("outcome", null=True), _number("elapsed_seconds", null=True)),
+        *(_number("ended_at", null=True), _text("outcome", null=True), _number("elapsed_seconds", null=True), _number("set_by")),
         sa.UniqueConstraint("job_id", "submitted", "restart", "cluster", name="run_identity"),
         sa.CheckConstraint("held >= 0 AND charged >= 0 AND refunded >= 0 AND refunded <= charged", name="run_sums"),
         sa.CheckConstraint("(state = 'held') = (ended_at IS NULL AND state <> 'lapsed')", name="run_resolved_once"),
@@ -110,8 +108,12 @@ def _journal() -> None:
         *(_text("comment", null=True), _text("details", null=True), _bytes("link")),
         sa.UniqueConstraint("book", "seq", name="journal_book_seq"),
     )
-    op.create_index("journal_key", "journal", ["key"], unique=True, sqlite_where=_KEYED, postgresql_where=_KEYED)
+    op.create_index("journal_key", "journal", ["actor", "key"], unique=True, sqlite_where=_KEYED, postgresql_where=_KEYED)
     op.create_index("journal_refusal", "journal", ["owner", "id"], sqlite_where=_REFUSED, postgresql_where=_REFUSED)
+    # Of the refusals alone, in their order: staff who list them would else have the whole journal read.
+    op.create_index("journal_refused", "journal", ["id"], sqlite_where=_REFUSED, postgresql_where=_REFUSED)
+    # Few in each book, and looked through whenever an entry is undone.
+    op.create_index("journal_undoing", "journal", ["book", "seq"], sqlite_where=_UNDOING, postgresql_where=_UNDOING)
     office = op.create_table(
         "office",
         sa.Column("id", _Id, primary_key=True),
@@ -120,7 +122,7 @@ def _journal() -> None:
     )
     op.bulk_insert(office, [{"id": 0, "seq": 0, "link": bytes(32)}])
     if op.get_bind().dialect.name == "postgresql":
-        op.execute("CREATE SEQUENCE entry_block INCREMENT BY 1000")
+        op.execute("CREATE SEQUENCE entry_id_seq")
 
 
 def _sign_in() -> None:

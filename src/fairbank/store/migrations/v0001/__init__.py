@@ -1,0 +1,1 @@
+"""What the first migration makes, written down once: later migrations change it, nobody edits it."""
