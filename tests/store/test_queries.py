@@ -18,7 +18,7 @@ from fairbank.values.time import Instant
 from tests.contracts.places import Place
 
 POSTGRES, SQLITE = queries("postgres"), queries("sqlite")
-LOOK_UPS = ["lock", "runs", "known", "told", "undoing", "recharging", "users", "members", "projects"]
+LOOK_UPS = ["lock", "runs", "known", "told", "undoing", "users", "members", "projects"]
 
 
 def test_statements_have_names_and_no_comments() -> None:
@@ -34,7 +34,6 @@ def test_statements_have_names_and_no_comments() -> None:
         ("known", "journal"),
         ("told", "journal"),
         ("undoing", "journal"),
-        ("recharging", "journal"),
         ("users", "user_sum"),
     ],
 )

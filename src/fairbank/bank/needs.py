@@ -59,7 +59,7 @@ class Needs(msgspec.Struct, kw_only=True):
 
     `allocations` by number, `funds` by project and resource with what is wanted of them, `runs` with their allocations (those that are
     said to start are `starting`, those whose hold is to change `changing`), entries by the actor and key of a wish in `keys`, entries to be
-    `undone` with those that undid them before (refunds among them are to be `recharged`), `caps` as (allocation, user), user sums for
+    `undone` with those that undid them before, `caps` as (allocation, user), user sums for
     `owners` in whatever allocations they may draw on, `projects` and those that one of `founding` would collide with, `members` by
     project and user, `tokens` by number and by their `digests`.
     `entries`, `opens`, `founds`, `issues` count the fresh numbers wanted at most.
@@ -77,7 +77,6 @@ class Needs(msgspec.Struct, kw_only=True):
     changing: set[Run] = msgspec.field(default_factory=set)
     keys: set[tuple[int, str]] = msgspec.field(default_factory=set)
     undone: set[int] = msgspec.field(default_factory=set)
-    recharged: set[int] = msgspec.field(default_factory=set)
     owners: dict[tuple[int, str], set[int]] = msgspec.field(default_factory=dict)
     caps: set[tuple[int, int]] = msgspec.field(default_factory=set)
     projects: set[int] = msgspec.field(default_factory=set)
@@ -160,7 +159,6 @@ def _transfer(needs: Needs, wish: Transfer) -> None:
 
 def _recharge(needs: Needs, wish: Recharge) -> None:
     needs.runs.add(wish.run)
-    needs.recharged.add(wish.undoes)
     _undone(needs, wish)
 
 

@@ -71,7 +71,7 @@ class SqlTransaction(ABC):
             users=self._users(needs, runs),
             known=map(entry_of, self._find("known", columns(needs.keys, 2))) if needs.keys else (),
             told=map(entry_of, self._find("told", [list(told)])) if (told := told_by(needs, runs)) else (),
-            undoing=self._undoing(needs),
+            undoing=map(entry_of, self._find("undoing", [list(needs.undone)])) if needs.undone else (),
             projects=self._projects(needs),
             members=map(member_of, self._find("members", columns(needs.members, 2))) if needs.members else (),
             tokens=self._tokens(needs),
@@ -87,11 +87,6 @@ class SqlTransaction(ABC):
         self._write_office(book)
         self._write_terms(book)
         self._write_batch(book)
-
-    def _undoing(self, needs: Needs) -> Iterable[Entry]:
-        """The entries that took back those to be undone."""
-        wanted = (("undoing", needs.undone), ("recharging", needs.recharged))
-        return [entry_of(row) for name, numbers in wanted if numbers for row in self._find(name, [list(numbers)])]
 
     def _users(self, needs: Needs, runs: Iterable[RunRecord]) -> Iterable[tuple[int, int, UserSums]]:
         pairs = set(needs.caps)

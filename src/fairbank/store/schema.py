@@ -25,7 +25,7 @@ REVISIONS = ("0001",)
 """What the migrations call themselves, in their order."""
 
 # The entries among which one is looked for that takes another back (`bank.entry.UNDOING`).
-_UNDOING = text("kind IN ('deposit', 'withdraw', 'transfer-in')")
+_UNDOING = text("kind IN ('deposit', 'withdraw', 'transfer-in', 'recharge')")
 
 metadata = MetaData()
 

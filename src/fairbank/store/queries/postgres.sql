@@ -56,16 +56,7 @@ SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.
        journal.overrun, journal.comment, journal.details, journal.link
 FROM journal AS undone JOIN journal ON journal.book = undone.book AND journal.seq > undone.seq
 WHERE undone.id = ANY ($1::bigint[])
-  AND journal.kind IN ('deposit', 'withdraw', 'transfer-in') AND position('"undoes":' || undone.id || '}' IN journal.details) > 0
-
--- name: recharging
--- The same of refunds. They are few and young, so no index is kept for it: the book is read from the refund on.
-SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
-       journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
-       journal.overrun, journal.comment, journal.details, journal.link
-FROM journal AS undone JOIN journal ON journal.book = undone.book AND journal.seq > undone.seq
-WHERE undone.id = ANY ($1::bigint[])
-  AND undone.kind = 'refund' AND journal.kind = 'recharge' AND position('"undoes":' || undone.id || '}' IN journal.details) > 0
+  AND journal.kind IN ('deposit', 'withdraw', 'transfer-in', 'recharge') AND position('"undoes":' || undone.id || '}' IN journal.details) > 0
 
 -- name: users
 SELECT allocation, uid, charged, held, cap

@@ -48,17 +48,7 @@ SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.
 FROM json_each(?) AS wanted
 CROSS JOIN journal AS undone ON undone.id = json_extract(wanted.value, '$[0]')
 CROSS JOIN journal ON journal.book = undone.book AND journal.seq > undone.seq
-WHERE journal.kind IN ('deposit', 'withdraw', 'transfer-in') AND journal.details LIKE '%"undoes":' || undone.id || '}'
-
--- name: recharging
--- The same of refunds. They are few and young, so no index is kept for it: the book is read from the refund on.
-SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
-       journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
-       journal.overrun, journal.comment, journal.details, journal.link
-FROM json_each(?) AS wanted
-CROSS JOIN journal AS undone ON undone.id = json_extract(wanted.value, '$[0]')
-CROSS JOIN journal ON journal.book = undone.book AND journal.seq > undone.seq
-WHERE undone.kind = 'refund' AND journal.kind = 'recharge' AND journal.details LIKE '%"undoes":' || undone.id || '}'
+WHERE journal.kind IN ('deposit', 'withdraw', 'transfer-in', 'recharge') AND journal.details LIKE '%"undoes":' || undone.id || '}'
 
 -- name: users
 SELECT user_sum.allocation, user_sum.uid, user_sum.charged, user_sum.held, user_sum.cap
