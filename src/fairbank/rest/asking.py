@@ -32,12 +32,12 @@ class Asking(Request[Asker, None, State]):
     @property
     def house(self) -> House:
         """The services that the application was made with."""
-        return cast("House", self.app.state.house)
+        return cast("House", self.app.state["house"])
 
     @property
     def desk(self) -> Desk:
         """Where wishes wait to be judged, those of many requests together."""
-        return cast("Desk", self.app.state.desk)
+        return cast("Desk", self.app.state["desk"])
 
     @property
     def workers(self) -> Workers:

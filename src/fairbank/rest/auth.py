@@ -9,12 +9,12 @@ The default is no: a route without `opt` wants somebody who signed in with the s
 from __future__ import annotations
 
 import pwd
-from collections.abc import Mapping, MutableMapping
+from collections.abc import MutableMapping
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from litestar.concurrency import sync_to_thread
 
-from fairbank.bank.project import Role
 from fairbank.bank.wish import Asked, Note
 from fairbank.rest import credentials
 from fairbank.rest.asking import SENT, Asking
@@ -34,7 +34,6 @@ Scope = MutableMapping[str, Any]
 _GREETED = "fairbank.greeted"
 """Where the scope has what the head of a request told of who asks."""
 
-_NO_ROLES: Mapping[int, Role] = {}
 _HOW = "use the bank's Unix socket, sign with MUNGE, or send Authorization: Bearer fbk_..."
 
 
@@ -61,6 +60,7 @@ class Doorkeeper:
 
     def __init__(self, house: House, workers: Workers) -> None:
         self._house, self._workers = house, workers
+        self._without_roles = lru_cache(maxsize=1_024)(self._outsider)  # an agent asks a thousand times a second
 
     async def greet(self, scope: Scope) -> None:
         """Find out who asks as far as the head of a request tells, so that no body is read for whoever is nobody.
@@ -127,10 +127,13 @@ class Doorkeeper:
     async def _asker(self, signed_in: SignedIn, scope: str) -> Asker:
         """Without a look at the books for those whose roles do not matter: superusers, and whoever reports runs."""
         staff = self._house.staff
-        roles = _NO_ROLES
-        if scope != "report" and signed_in.uid not in staff.superusers:
-            roles = await sync_to_thread(self._house.memberships.roles, signed_in.uid)
+        if scope == "report" or signed_in.uid in staff.superusers:
+            return self._without_roles(signed_in)
+        roles = await sync_to_thread(self._house.memberships.roles, signed_in.uid)
         return asker_of(signed_in.uid, staff, roles, scopes=signed_in.scopes, until=signed_in.until)
+
+    def _outsider(self, signed_in: SignedIn) -> Asker:
+        return asker_of(signed_in.uid, self._house.staff, {}, scopes=signed_in.scopes, until=signed_in.until)
 
     def _acting(self, signed_in: SignedIn, named: str, method: str, path: str) -> Asker:
         """The asker who acts as another user, after the journal has it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Hashable, Mapping
@@ -14,6 +13,7 @@ from fairbank.rest.arriving import Arrival, Message, Receive, announced, whose
 from fairbank.rest.asking import SENT
 from fairbank.rest.bodies.answers import Problem
 from fairbank.rest.metrics import Metrics
+from fairbank.rest.overdue import Overdue
 from fairbank.rest.peers import peer_of
 from fairbank.rest.problems import PROBLEM_JSON, headers_of, problem_of_trouble
 from fairbank.rest.shares import Shares
@@ -74,7 +74,7 @@ class Front:
     ) -> None:
         """`greet` looks at the head of a request whose body is still to be read. It raises Trouble where nobody asks: then no body is."""
         self._app, self._metrics, self._greet = app, metrics, greet
-        self._patience_seconds = patience_seconds
+        self._overdue = Overdue(patience_seconds)
         self._crowd, self._bodies = Shares(crowd_max), Shares(BODIES_MAX)
         metrics.in_progress.set_function(lambda: self._crowd.taken)
 
@@ -115,8 +115,7 @@ class Front:
             await answer.problem(_FULL, retry_after_seconds=1)
             return False
         try:
-            async with asyncio.timeout(self._patience_seconds):
-                await self._greet(scope)
+            await self._overdue.bound(self._greet(scope))
         except TimeoutError:
             await answer.problem(_LATE, retry_after_seconds=5)
         except Trouble as trouble:
@@ -138,8 +137,7 @@ class Front:
 
     async def _let_in(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         try:
-            async with asyncio.timeout(self._patience_seconds):
-                await self._app(scope, receive, answer)
+            await self._overdue.bound(self._app(scope, receive, answer))
         except TimeoutError:
             await answer.problem(_LATE, retry_after_seconds=5)
         except Exception:  # noqa: BLE001 (told in the log; nothing behind the front may end the server)

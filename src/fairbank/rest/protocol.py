@@ -51,6 +51,7 @@ class PeerProtocol(HttpToolsProtocol):
     _in_head = True
     _unparsed = 0  # bytes since the parser last gave us something: one endless header, or chunk extension
     _deadline: asyncio.TimerHandle | None = None
+    _begun: float | None = None  # the seconds for a part that began in what is being parsed: most end in it too, and need no timer
     _excused = False
 
     def __init__(self, *about: Any, **more: Any) -> None:
@@ -90,12 +91,15 @@ class PeerProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         self._unparsed += len(data)
         super().data_received(data)
+        if self._begun is not None:
+            self._expect(self._begun)
+            self._begun = None
         if self._unparsed > self.head_max and not self.transport.is_closing():
             self._hang_up(_TOO_LARGE)
 
     def on_message_begin(self) -> None:
         self._head, self._unparsed, self._in_head = 0, 0, True
-        self._expect(self.head_seconds)
+        self._begun = self.head_seconds
         super().on_message_begin()
         self.scope["extensions"] = {} if self._peer is None else {EXTENSION: self._peer}  # type: ignore[dict-item]
 
@@ -110,7 +114,7 @@ class PeerProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._unparsed, self._in_head = 0, False
-        self._expect(self.receive_seconds)
+        self._begun = self.receive_seconds
         super().on_headers_complete()
         if self.scope["method"] != "HEAD":
             self.cycle.transport = cast("asyncio.Transport", Joined(self.transport))
@@ -120,7 +124,7 @@ class PeerProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._unparsed = 0
+        self._unparsed, self._begun = 0, None
         self._received()
         super().on_message_complete()
 

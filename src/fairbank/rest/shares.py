@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable
 
 
@@ -14,23 +13,25 @@ class Shares:
 
     def __init__(self, total: int) -> None:
         self.total, self.taken = total, 0
-        self._of: Counter[Hashable] = Counter()
+        self._of: dict[Hashable, int] = {}
 
     def of(self, who: Hashable) -> int:
         """What `who` has now."""
-        return self._of[who]
+        return self._of.get(who, 0)
 
     def take(self, who: Hashable, amount: int = 1) -> bool:
         """Whether `who` gets `amount` more."""
-        if self._of[who] + amount > self.total - self.taken:
+        mine = self.of(who) + amount
+        if mine > self.total - self.taken:
             return False
-        self._of[who] += amount
+        self._of[who] = mine
         self.taken += amount
         return True
 
     def give_back(self, who: Hashable, amount: int = 1) -> None:
         """Of what `take` gave."""
         self.taken -= amount
-        self._of[who] -= amount
-        if not self._of[who]:
-            del self._of[who]
+        if left := self.of(who) - amount:
+            self._of[who] = left
+        else:
+            self._of.pop(who, None)

@@ -11,7 +11,6 @@ from sqlalchemy import Connection, bindparam, delete, insert, or_, select, updat
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.book import Book, Office
-from fairbank.bank.entry import Entry
 from fairbank.bank.needs import Needs, told_by
 from fairbank.bank.project import Project
 from fairbank.bank.run import RunRecord, UserSums

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, time, timedelta, tzinfo
+from functools import lru_cache
 from typing import NewType, Protocol
 
 from fairbank.values.trouble import Malformed
@@ -34,6 +35,7 @@ class StoppedClock:
         return self.at
 
 
+@lru_cache(maxsize=1_024)  # the answers of one second all say when they were made, the rows of a list are of few days
 def iso(at: int) -> str:
     """`2026-11-21T07:30:12Z`."""
     return f"{datetime.fromtimestamp(at, UTC).isoformat()[:19]}Z"
