@@ -20,6 +20,8 @@ from fairbank.values.trouble import Corrupt
 
 NOBODY = UserSums()
 
+_replace = msgspec.structs.replace
+
 
 class Office(msgspec.Struct, frozen=True):
     """The head of book 0."""
@@ -132,7 +134,7 @@ class Book(Changes):
         The first entry of a wish carries the wish's key and its fingerprint. Raises OfficeNeeded.
         """
         wish = asked.wish
-        first = (asked.actor, wish.key) not in self.known
+        first = wish.key is None or (asked.actor, wish.key) not in self.known
         key = wish.key if first else None
         book, seq, before, sums = self._head_of(allocation)
         unlinked = Entry(  # by position: to sort out twenty names takes msgspec ten times as long
@@ -153,7 +155,7 @@ class Book(Changes):
             details,
             before,
         )
-        return self._add(msgspec.structs.replace(unlinked, link=link_of(unlinked, before)), allocation)
+        return self._add(_replace(unlinked, link=link_of(unlinked, before)), allocation)
 
     def _head_of(self, allocation: Allocation | None) -> tuple[int, int, bytes, tuple[int, int, int, int, int]]:
         """Of the entry to be: its book, its place there, the link before it, and the sums after it. Raises OfficeNeeded."""
@@ -172,7 +174,7 @@ class Book(Changes):
         if allocation is None:
             self.office = Office(entry.seq, entry.link)
         else:
-            self.allocations[entry.book] = msgspec.structs.replace(allocation, seq=entry.seq, link=entry.link)
+            self.allocations[entry.book] = _replace(allocation, seq=entry.seq, link=entry.link)
             self.touched.add(entry.book)
         return entry
 

@@ -36,7 +36,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def split(self, cost: int, room: int) -> Split:
         """Divide a run's `cost` where only `room` is left for it."""
-        beyond = max(0, cost - max(0, room))
+        if cost <= room:
+            return Split(cost)
+        beyond = cost - max(0, room)
         if self.overrun is Overrun.WRITE_OFF and self.enforce:
             return Split(cost - beyond, written_off=beyond)
         return Split(cost, overrun=beyond)

@@ -6,17 +6,24 @@ import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.book import Book
+from fairbank.bank.entry import Kind
 from fairbank.bank.refusal import Reason
-from fairbank.bank.run import RunRecord, UserSums
+from fairbank.bank.run import RunRecord, RunState, UserSums
+from fairbank.bank.wish import Charge, Release
 from fairbank.values.units import SuMinutes
 
 _replace = msgspec.structs.replace
 _encode = msgspec.json.Encoder().encode
 
+# Found once, not for each run: before Python 3.12 the way to a member of an enumeration is as dear as making a value.
+_FROZEN = AllocationState.FROZEN
+RESOLUTION = {Charge: (Kind.CHARGE, RunState.CHARGED), Release: (Kind.RELEASE, RunState.RELEASED)}
+"""How a run ends: the entry and the state that it gets."""
+
 
 def objection(book: Book, allocation: Allocation, owner: int, more: int) -> Reason | None:
     """Why `allocation` cannot carry `more` for `owner`; None if it can."""
-    if allocation.state is AllocationState.FROZEN:
+    if allocation.state is _FROZEN:
         return Reason.FROZEN
     if more > allocation.available:
         return Reason.OVERDRAWN

@@ -7,7 +7,7 @@ import msgspec
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
-from fairbank.bank.ledger.drawing import facts_of, moved, objection, resolution_of
+from fairbank.bank.ledger.drawing import RESOLUTION, facts_of, moved, objection, resolution_of
 from fairbank.bank.ledger.outcome import Done, Outcome, done
 from fairbank.bank.ledger.refusing import (
     let_through,
@@ -27,6 +27,12 @@ from fairbank.values.units import SuMinutes
 
 _replace = msgspec.structs.replace
 _encode = msgspec.json.Encoder().encode
+
+# Found once, not for each run: before Python 3.12 the way to a member of an enumeration is as dear as making a value.
+_HELD, _HOLD = RunState.HELD, Kind.HOLD
+_ADJUSTABLE, _CHARGEABLE, _RELEASABLE = (
+    frozenset(state for state, event in NEXT if event is wanted) for wanted in (RunEvent.ADJUST, RunEvent.CHARGE, RunEvent.RELEASE)
+)
 
 
 def hold(book: Book, asked: Asked, wish: Hold, policy: Policy) -> Outcome:
@@ -59,7 +65,7 @@ def _grant(book: Book, asked: Asked, wish: Hold, allocation: Allocation, *, belo
         allocation=allocation.id,
         owner=wish.owner,
         partition=wish.partition,
-        state=RunState.HELD,
+        state=_HELD,
         held=wish.amount,
         start=wish.start,
         until=wish.until,
@@ -68,7 +74,7 @@ def _grant(book: Book, asked: Asked, wish: Hold, allocation: Allocation, *, belo
     book.put_run(record)
     after = moved(book, allocation, wish.owner, held=wish.amount, below=below)
     details = facts_of(record)
-    entry = book.post(asked, Kind.HOLD, wish.amount, after, run=number, owner=wish.owner, details=details, number=number)
+    entry = book.post(asked, _HOLD, wish.amount, after, run=number, owner=wish.owner, details=details, number=number)
     return done(entry, after)
 
 
@@ -77,7 +83,7 @@ def adjust(book: Book, asked: Asked, wish: Adjust, policy: Policy) -> Outcome:
     known = book.runs.get(wish.run)
     if known is None:
         return change_without_hold(book, asked, wish, policy)
-    if (known.state, RunEvent.ADJUST) not in NEXT:
+    if known.state not in _ADJUSTABLE:
         return already_resolved(known)
     allocation = book.allocations[known.allocation]
     more, newest = wish.amount - known.held, book.entry(known.set_by)
@@ -103,7 +109,7 @@ def charge(book: Book, asked: Asked, wish: Charge, policy: Policy) -> Outcome:
     known = book.runs.get(wish.run)
     if known is None:
         return resolve_late(book, asked, wish, wish.amount, policy)
-    if (known.state, RunEvent.CHARGE) not in NEXT:
+    if known.state not in _CHARGEABLE:
         return resolved_before(book, asked, known, RunState.CHARGED, wish.amount)
     return _resolve(book, asked, known, wish, wish.amount, policy)
 
@@ -113,7 +119,7 @@ def release(book: Book, asked: Asked, wish: Release, policy: Policy) -> Outcome:
     known = book.runs.get(wish.run)
     if known is None:
         return resolve_late(book, asked, wish, SuMinutes(0), policy)
-    if (known.state, RunEvent.RELEASE) not in NEXT:
+    if known.state not in _RELEASABLE:
         return resolved_before(book, asked, known, RunState.RELEASED, 0)
     return _resolve(book, asked, known, wish, SuMinutes(0), policy)
 
@@ -121,7 +127,7 @@ def release(book: Book, asked: Asked, wish: Release, policy: Policy) -> Outcome:
 def unpriced(book: Book, asked: Asked, wish: Unpriced) -> Outcome:
     """Keep the end of a run that cannot be priced now; said again later it counts, so its key stays free."""
     known = book.runs.get(wish.run)
-    if known is not None and (known.state, RunEvent.CHARGE) not in NEXT:
+    if known is not None and known.state not in _CHARGEABLE:
         return resolved_before(book, asked, known, RunState.CHARGED, 0)
     return refuse_unpriced(book, without_key(asked), wish, book.allocations[known.allocation] if known else None)
 
@@ -149,12 +155,12 @@ def _resolve(book: Book, asked: Asked, known: RunRecord, wish: Charge | Release,
     split = policy.split(cost, allocation.available + known.held)
     if not fits(allocation.charged + split.charged):
         return Refusal(reason=Reason.TOO_LARGE, run=str(wish.run), asked=cost, allocation=allocation.id)
-    kind = Kind.CHARGE if isinstance(wish, Charge) else Kind.RELEASE
+    kind, state = RESOLUTION[type(wish)]
     number = book.next_entry_id()
     record = _replace(
         known,
         set_by=number,
-        state=RunState.CHARGED if kind is Kind.CHARGE else RunState.RELEASED,
+        state=state,
         held=SuMinutes(0),
         charged=SuMinutes(split.charged),
         written_off=SuMinutes(split.written_off),
@@ -164,6 +170,6 @@ def _resolve(book: Book, asked: Asked, known: RunRecord, wish: Charge | Release,
     )
     book.put_run(record)
     after = moved(book, allocation, known.owner, charged=split.charged, held=-known.held, below=split.overrun > 0)
-    amount = split.charged if kind is Kind.CHARGE else known.held
+    amount = split.charged if isinstance(wish, Charge) else known.held
     entry = book.post(asked, kind, amount, after, run=known.id, owner=known.owner, details=resolution_of(record), number=number)
     return done(entry, after, written_off=split.written_off)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.book import Book
-from fairbank.bank.entry import Kind
-from fairbank.bank.ledger.drawing import facts_of, moved, objection, resolution_of
+from fairbank.bank.ledger.drawing import RESOLUTION, facts_of, moved, objection, resolution_of
 from fairbank.bank.ledger.outcome import Outcome, done
 from fairbank.bank.ledger.refusing import let_through, nobody_pays, refuse_change, refuse_late, without_key
 from fairbank.bank.policy import Policy, Split, fits
 from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.run import RunRecord, RunState
+from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Adjust, Asked, Charge, Release
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
@@ -47,7 +46,7 @@ def resolve_late(book: Book, asked: Asked, wish: Charge | Release, cost: SuMinut
 def _settled(book: Book, asked: Asked, wish: Charge | Release, allocation: Allocation, split: Split, owner: int, start: Instant) -> Outcome:
     """The run as it is born: charged or released."""
     number = book.next_entry_id()
-    kind, state = (Kind.CHARGE, RunState.CHARGED) if isinstance(wish, Charge) else (Kind.RELEASE, RunState.RELEASED)
+    kind, state = RESOLUTION[type(wish)]
     record = RunRecord(
         id=number,
         run=wish.run,
