@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks import commands, history, http, ledger, replay
+from benchmarks import commands, history, http, ledger, replay, spent
 from benchmarks.measure import Say, Table
 from benchmarks.page import page
 from benchmarks.results import kept
@@ -19,11 +19,12 @@ class Measure(Protocol):
 CLAIMS: Mapping[str, Measure] = {
     "ledger": ledger.measure,
     "http": http.measure,
+    "spent": spent.measure,
     "history": history.measure,
     "replay": replay.measure,
     "commands": commands.measure,
 }
-REMARKS = {"ledger": ledger.REMARK, "http": http.REMARK, "history": history.REMARK}
+REMARKS = {"ledger": ledger.REMARK, "http": http.REMARK, "spent": spent.REMARK, "history": history.REMARK}
 
 
 def drawn(folder: Path) -> str:

@@ -56,9 +56,9 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         bank = str(stack.enter_context(banking(server.url(ours))).socket)
         hadm = stack.enter_context(hadm_way(server.conninfo(theirs)))
         clients = {
-            SINGLE: _Client(bank, CONNECTIONS, scale.seconds, first_job=1),
-            BULK: _Client(bank, BULK_CONNECTIONS, scale.seconds, first_job=1_000_000_000, bulk=BULK_SIZE),
-            HADM: _Client(hadm, CONNECTIONS, scale.seconds, first_job=1),
+            SINGLE: Client(bank, CONNECTIONS, scale.seconds, first_job=1),
+            BULK: Client(bank, BULK_CONNECTIONS, scale.seconds, first_job=1_000_000_000, bulk=BULK_SIZE),
+            HADM: Client(hadm, CONNECTIONS, scale.seconds, first_job=1),
         }
         tables = [_table("Over HTTP on PostgreSQL", "", _rounds(clients, scale.rounds, say))]
         slow_down(server, SLOWER_MS)
@@ -74,7 +74,7 @@ def slow_down(server: PostgresServer, milliseconds: int) -> None:
         connection.execute("SELECT pg_reload_conf()")
 
 
-class _Client:
+class Client:
     """One kind of client, whose rounds never meet a job twice."""
 
     def __init__(self, at: str, connections: int, seconds: float, *, first_job: int, bulk: int = 0) -> None:
@@ -86,7 +86,7 @@ class _Client:
         return came
 
 
-def _rounds(clients: Mapping[str, _Client], rounds: int, say: Say) -> dict[str, list[Round]]:
+def _rounds(clients: Mapping[str, Client], rounds: int, say: Say) -> dict[str, list[Round]]:
     seen: dict[str, list[Round]] = {name: [] for name in clients}
     for number in range(rounds):
         for name, client in clients.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from benchmarks.page import PAGE, page
 from benchmarks.past import Past, fill
 from benchmarks.pgbench import Pgbench
 from benchmarks.results import RESULTS, Claim, Machine, keep, kept
+from benchmarks.spent import threads_of
 from fairbank.service.audit import Audit
 from fairbank.store.opening import open_store
 from fairbank.store.sqlite_driver import driver
@@ -137,3 +140,11 @@ def test_what_is_kept_is_read_back_and_drawn(tmp_path: Path) -> None:
     assert "| ours / theirs | 2.00x | 2.00 to 2.50 | at least 2.00x | kept |" in told
     assert "| ours itself | 2,500 operations/s | 2,000 to 3,000 | at least 10,000 operations/s | **missed** |" in told
     assert "It is the fingers." in told
+
+
+def test_the_time_of_a_process_is_told_by_thread() -> None:
+    begun = time.thread_time()
+    before = threads_of(os.getpid())[os.getpid()]
+    while time.thread_time() < begun + 0.02:
+        pass
+    assert 0.01 < threads_of(os.getpid())[os.getpid()] - before < 10

@@ -1,0 +1,111 @@
+"""Where the processors' time of an operation over HTTP goes: by process, in the server by thread."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.books import books, postgres_server
+from benchmarks.http import ALLOCATIONS, BULK, BULK_CONNECTIONS, BULK_SIZE, CONNECTIONS, HADM, SINGLE, Client, hadm_way
+from benchmarks.measure import Figure, Say, Table
+from fairbank.rest.peers import peer_at
+from tests.support.server import banking
+
+LOOP, THREADS, DATABASE, CLIENTS = "event loop", "other threads of the server", "PostgreSQL", "clients"
+
+ABOUT = (
+    "Processor time, user and system together, divided by the operations: a start or an end of a job is one. In Python the threads of a "
+    "process take turns, so event loop and other threads together are about the least time that an operation takes one server, on however "
+    "many cores. Of Fairbank's threads the counter is the one that judges and writes; those that read reports in bulk come after it."
+)
+
+REMARK = """
+The interpreter bounds single requests rather than the disk: event loop and other threads of one server together take more than
+PostgreSQL. Nearly all of it is Python that is run once for each request, in uvicorn and in our own front, lane, reading and answering; no
+part of it stands out. HADM's way pays for an event loop too, and then for a thread and a transaction each time. In bulk the event loop
+nearly vanishes; what is left is to read, judge and write each job. There 20 times HADM's way on a quick disk is more than the quickest
+loop by hand does over as many allocations (above: batches of 1,000, with COPY), which has no HTTP and no rules.
+"""
+
+
+class Scale(msgspec.Struct, frozen=True):
+    rounds: int
+    seconds: float
+
+
+LONG = Scale(7, 3.0)
+SHORT = Scale(2, 1.0)
+
+Spent = dict[str, float]
+"""Seconds by where they were spent."""
+
+
+def measure(*, short: bool, say: Say) -> list[Table]:
+    scale = SHORT if short else LONG
+    with ExitStack() as stack:
+        server, _ = stack.enter_context(postgres_server())
+        ours, theirs = (stack.enter_context(server.fresh_database()) for _ in range(2))
+        with books(server.url(ours), ALLOCATIONS):
+            pass
+        bank = str(stack.enter_context(banking(server.url(ours))).socket)
+        hadm = stack.enter_context(hadm_way(server.conninfo(theirs)))
+        clients = {
+            SINGLE: (bank, Client(bank, CONNECTIONS, scale.seconds, first_job=1)),
+            BULK: (bank, Client(bank, BULK_CONNECTIONS, scale.seconds, first_job=1_000_000_000, bulk=BULK_SIZE)),
+            HADM: (hadm, Client(hadm, CONNECTIONS, scale.seconds, first_job=1)),
+        }
+        seen: dict[str, list[Spent]] = {name: [] for name in clients}
+        for number in range(scale.rounds):
+            for name, (path, client) in clients.items():
+                say(f"{name}, round {number + 1} of {scale.rounds}")
+                seen[name].append(_round(path, server.pid, client))
+    return [Table("Where the time of an operation over HTTP goes", ABOUT, tuple(_figures(seen)), ())]
+
+
+def _round(path: str, postmaster: int, client: Client) -> Spent:
+    """Of each operation of one round, its warming up included."""
+    server = _listener(path)
+    before = _spent(server, postmaster)
+    came = client.round()
+    after = _spent(server, postmaster)
+    spent = {CLIENTS: came.spent_seconds, **{where: after[where] - before[where] for where in after}}
+    return {where: seconds / (2 * came.jobs) for where, seconds in spent.items()}
+
+
+def _figures(seen: Mapping[str, list[Spent]]) -> Iterator[Figure]:
+    for name, rounds in seen.items():
+        for where in (LOOP, THREADS, DATABASE, CLIENTS):
+            yield Figure(f"{name}: {where}", "µs", tuple(each[where] * 1_000_000 for each in rounds))
+
+
+def _spent(server: int, postmaster: int) -> Spent:
+    threads = threads_of(server)
+    return {
+        LOOP: threads.pop(server),
+        THREADS: sum(threads.values()),
+        DATABASE: sum(sum(threads_of(process).values()) for process in (postmaster, *_children(postmaster))),
+    }
+
+
+def _listener(path: str) -> int:
+    """The process behind a Unix socket."""
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(path)
+        peer = peer_at(line)
+    if peer is None:
+        raise RuntimeError(f"nobody is known behind {path}")
+    return peer.pid
+
+
+def threads_of(process: int) -> dict[int, float]:
+    """What each thread of a process has spent so far; the first has the number of the process."""
+    tasks = Path(f"/proc/{process}/task").iterdir()
+    return {int(each.name): int((each / "schedstat").read_text().split()[0]) / 1e9 for each in tasks}
+
+
+def _children(process: int) -> list[int]:
+    return [int(each) for task in Path(f"/proc/{process}/task").iterdir() for each in (task / "children").read_text().split()]
