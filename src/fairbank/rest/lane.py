@@ -2,8 +2,9 @@
 
 What the framework does for any route that there could be (matching, extractors, dependencies, wrappers around `send`) costs more
 than all of our own work on a report. A route with one address that takes nothing but a body needs none of it: `opt={"lane": True}`
-lets its handler be called here, with the asker, the strictly read body and the problems that it has on the long way. A request with
-anything more to it takes the long way.
+lets its handler be called here, with the asker, the strictly read body and the problems that it has on the long way; with a function
+in place of True that is called, which may answer with Told where the handler must make a response. A request with anything more to it
+takes the long way.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from litestar import Litestar, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.routes import HTTPRoute
 
+from fairbank.rest.answering import Told
 from fairbank.rest.asking import Asking
 from fairbank.rest.problems import missing_body, response_to
 
@@ -24,6 +26,7 @@ _JSON = "application/json"
 _HOST = re.compile(rb"[A-Za-z0-9._:\[\]-]+")
 
 Letting = Callable[[Asking], Awaitable[None]]
+Handling = Callable[..., Awaitable[Any]]
 Greeting = Callable[[Any], Awaitable[None]]
 
 
@@ -34,8 +37,8 @@ class Laned(Litestar):
     def __init__(self, routes: list[HTTPRouteHandler], *, let_in: Letting, greet: Greeting, **more: Any) -> None:
         super().__init__(routes, **more)
         self._let_in, self.greet = let_in, greet
-        self._lane: Mapping[tuple[str, str], HTTPRouteHandler] = {
-            (method, route.path): handler
+        self._lane: Mapping[tuple[str, str], tuple[HTTPRouteHandler, Handling]] = {
+            (method, route.path): (handler, handler.fn if handler.opt["lane"] is True else handler.opt["lane"])
             for route in self.routes
             if isinstance(route, HTTPRoute)
             for method, (handler, _) in route.route_handler_map.items()
@@ -48,20 +51,21 @@ class Laned(Litestar):
         return frozenset(self._lane)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        handler = self._lane.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
-        if handler is None or not _plain(scope):
+        found = self._lane.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
+        if found is None or not _plain(scope):
             await super().__call__(scope, receive, send)
             return
+        handler, handling = found
         scope["app"] = scope["litestar_app"] = self
         scope["route_handler"], scope["path_template"] = handler, scope["path"]
-        await _send(await self._response(handler, Asking(scope, receive, send)), handler.status_code, send)
+        await _send(await self._response(handling, Asking(scope, receive, send)), handler.status_code, send)
 
-    async def _response(self, handler: HTTPRouteHandler, request: Asking) -> Any:
+    async def _response(self, handling: Handling, request: Asking) -> Any:
         try:
             await self._let_in(request)
             if not await request.body():
                 raise missing_body()
-            return await handler.fn(request=request, data=await request.json())
+            return await handling(request=request, data=await request.json())
         except Exception as error:  # noqa: BLE001 (each kind has its answer, as on the long way)
             return response_to(request, error)
 
@@ -75,7 +79,9 @@ def _plain(scope: Mapping[str, Any]) -> bool:
 async def _send(came: Any, status: int, send: Any) -> None:
     """A handler's result, or the response that it made itself."""
     headers, media_type = [], _JSON
-    if isinstance(came, Response):
+    if isinstance(came, Told):
+        came, status = came
+    elif isinstance(came, Response):
         status, media_type = came.status_code or status, came.media_type or _JSON
         headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in came.headers.items()]
         came = came.content

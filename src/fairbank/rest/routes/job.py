@@ -16,7 +16,7 @@ from fairbank.bank.refusal import Alternative, Refusal
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.wish import Asked
 from fairbank.cluster.report import Report
-from fairbank.rest.answering import new
+from fairbank.rest.answering import Told, new, response, told
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import Granted, JobRow, Listing, ReportAnswer, Single
 from fairbank.rest.bodies.requests import AnyReport, NewRecharge, NewRefund, Reports
@@ -37,19 +37,24 @@ ADVICE_SECONDS = 2.0
 # --- reports ---
 
 
-@writes(post, "/job", opt={"scope": "report", "lane": True}, responses=AGAIN, sync_to_thread=None)
-async def report_run(request: Asking, data: JSONBody[AnyReport]) -> Response[Single[Granted]]:
-    """A run is about to start, its time limit changed, or it ended.
-
-    `elapsed` is what is billed. Clocks may be set right while a run lasts, so it may be up to 3600 s more than end - start, not beyond.
-    """
+async def answer_report(request: Asking, data: AnyReport) -> Told:
+    """What `report_run` answers. Raises SaidNo, Trouble."""
     prepared = (await _prepared(request, [report_of(data)]))[0]
     if isinstance(prepared, Trouble):
         raise prepared
     outcome = (await request.desk.ask([prepared]))[0]
     if isinstance(outcome, Refusal):
         raise SaidNo(outcome, await _alternatives(request, outcome))
-    return new(outcome, request.house.clock)
+    return told(outcome, request.house.clock)
+
+
+@writes(post, "/job", opt={"scope": "report", "lane": answer_report}, responses=AGAIN, sync_to_thread=None)
+async def report_run(request: Asking, data: JSONBody[AnyReport]) -> Response[Single[Granted]]:
+    """A run is about to start, its time limit changed, or it ended.
+
+    `elapsed` is what is billed. Clocks may be set right while a run lasts, so it may be up to 3600 s more than end - start, not beyond.
+    """
+    return response(await answer_report(request, data))
 
 
 @writes(post, "/job/bulk", opt={"scope": "report", "lane": True}, status_code=200, sync_to_thread=None)
