@@ -11,7 +11,7 @@ import msgspec
 
 from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
-from fairbank.bank.wish import Asked, Found, Open, Request
+from fairbank.bank.wish import Asked, CreateProject, Open, Request
 from fairbank.service.bank import Bank
 from fairbank.store.migrating import migrate
 from fairbank.store.opening import open_store
@@ -62,16 +62,16 @@ def books(url: str, projects: int) -> Iterator[Books]:
     try:
         bank = Bank(store, Policy())
         names = [f"p{number}" for number in range(projects)]
-        founded = _ask(bank, [Found(gname=name, gid=10_000 + number, account=name) for number, name in enumerate(names)])
+        created = _ask(bank, [CreateProject(gname=name, gid=10_000 + number, account=name) for number, name in enumerate(names)])
         start, end = PERIOD
-        numbers = tuple(each.project or 0 for each in founded)
+        numbers = tuple(each.project or 0 for each in created)
         wishes = [Open(project=each, resource=RESOURCE, category="bench", start=start, end=end, deposit=DEPOSIT) for each in numbers]
         yield Books(url, bank, numbers, tuple(each.allocation or 0 for each in _ask(bank, wishes)))
     finally:
         store.close()
 
 
-def _ask(bank: Bank, wishes: list[Found] | list[Open]) -> list[Done]:
+def _ask(bank: Bank, wishes: list[CreateProject] | list[Open]) -> list[Done]:
     batch: list[Request] = [*wishes]
     outcomes = bank.ask([Asked(wish, Instant(0), ACTOR) for wish in batch])
     granted = [each for each in outcomes if isinstance(each, Done)]

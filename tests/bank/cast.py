@@ -12,9 +12,9 @@ from fairbank.bank.wish import (
     Adjust,
     Amend,
     Charge,
+    CreateProject,
     Deposit,
     Expire,
-    Found,
     Hold,
     IssueToken,
     Lapse,
@@ -156,7 +156,7 @@ class Cast:
         match words:
             case ["project", name]:
                 gid, under = 5_000 + sum(map(ord, name)), options.get("under")
-                return Found(gname=name, gid=gid, account=name, parent=self.projects.get(under, NOBODY_KNOWS) if under else None)
+                return CreateProject(gname=name, gid=gid, account=name, parent=self.projects.get(under, NOBODY_KNOWS) if under else None)
             case ["member", name, user, role]:
                 where = self.projects.get(name, NOBODY_KNOWS)
                 return SetMember(project=where, uid=USERS[user], role=None if role == "none" else Role(role), by=by)

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from fairbank.bank.allocation import NO_LINK, Allocation
 from fairbank.bank.audit import Finding, Fold
-from fairbank.bank.book import Book, Office
 from fairbank.bank.entry import OFFICE, Entry, Kind, link_of
 from fairbank.bank.run import RunState
+from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.values.units import SUM_MAX
 
 INTO, OUT_OF = {Kind.DEPOSIT, Kind.TRANSFER_IN}, {Kind.WITHDRAW, Kind.TRANSFER_OUT}
@@ -46,26 +46,26 @@ def folded(entries: Iterable[Entry]) -> tuple[int, int, int]:
     return deposited, charged, sum(holds.values())
 
 
-def check_books(book: Book, entries: list[Entry] | None = None, *, overdraft: bool = False) -> None:
+def check_books(work: WorkingSet, entries: list[Entry] | None = None, *, overdraft: bool = False) -> None:
     """Everything that holds at every commit; `overdraft` where policy lets `available` go below zero."""
-    journal = book.entries if entries is None else entries
+    journal = work.entries if entries is None else entries
     written = books_of(journal)
-    for allocation in book.allocations.values():
+    for allocation in work.allocations.values():
         _check_sums(allocation, written.get(allocation.id, []))
         assert overdraft or (allocation.available >= 0 and allocation.overrun == 0), f"overdraft: {allocation}"
         drawn = {
-            kind: sum(getattr(sums, kind) for (number, _), sums in book.users.items() if number == allocation.id)
+            kind: sum(getattr(sums, kind) for (number, _), sums in work.users.items() if number == allocation.id)
             for kind in ("charged", "held")
         }
         assert drawn == {"charged": allocation.charged, "held": allocation.held}
     for lines in written.values():
         _check_chain(lines)
-    _check_runs(book, journal)
+    _check_runs(work, journal)
     assert len({entry.id for entry in journal}) == len(journal)
     keys = [(entry.actor, entry.key) for entry in journal if entry.key is not None]
     assert len(set(keys)) == len(keys)
-    _check_conservation(book, journal)
-    assert findings(book, journal) == []
+    _check_conservation(work, journal)
+    assert findings(work, journal) == []
 
 
 def _check_sums(allocation: Allocation, lines: list[Entry]) -> None:
@@ -85,13 +85,13 @@ def _check_chain(lines: list[Entry]) -> None:
         before = entry.link
 
 
-def _check_runs(book: Book, journal: list[Entry]) -> None:
+def _check_runs(work: WorkingSet, journal: list[Entry]) -> None:
     """One hold and at most one resolution a run; a run's row says what its entries say."""
     opened = Counter(entry.run for entry in journal if entry.kind is Kind.HOLD)
     closed = Counter(entry.run for entry in journal if entry.kind in RESOLVED)
     assert all(times == 1 for times in (opened | closed).values())
-    assert (opened | closed).keys() == {record.id for record in book.runs.values()}
-    for record in book.runs.values():
+    assert (opened | closed).keys() == {record.id for record in work.runs.values()}
+    for record in work.runs.values():
         assert (closed[record.id] == 1) == (record.state in (RunState.CHARGED, RunState.RELEASED))
         assert (record.held == 0) or record.state is RunState.HELD
         assert 0 <= record.refunded <= record.charged
@@ -99,39 +99,39 @@ def _check_runs(book: Book, journal: list[Entry]) -> None:
         assert record.set_by == setting[-1].id
 
 
-def _check_conservation(book: Book, journal: list[Entry]) -> None:
+def _check_conservation(work: WorkingSet, journal: list[Entry]) -> None:
     """Units are made by deposits and unmade by withdrawals; a transfer only moves them."""
     moved = {kind: sum(entry.amount for entry in journal if entry.kind is kind) for kind in Kind}
     assert moved[Kind.TRANSFER_IN] == moved[Kind.TRANSFER_OUT]
-    assert sum(each.deposited for each in book.allocations.values()) == moved[Kind.DEPOSIT] - moved[Kind.WITHDRAW]
+    assert sum(each.deposited for each in work.allocations.values()) == moved[Kind.DEPOSIT] - moved[Kind.WITHDRAW]
 
 
-def findings(book: Book, journal: list[Entry]) -> list[Finding]:
+def findings(work: WorkingSet, journal: list[Entry]) -> list[Finding]:
     """What the product's own audit finds in these rows and this journal."""
     written = books_of(journal)
-    return [each for number in sorted({OFFICE, *written, *book.allocations}) for each in _found_in(number, book, written.get(number, []))]
+    return [each for number in sorted({OFFICE, *written, *work.allocations}) for each in _found_in(number, work, written.get(number, []))]
 
 
-def _found_in(number: int, book: Book, lines: list[Entry]) -> list[Finding]:
+def _found_in(number: int, work: WorkingSet, lines: list[Entry]) -> list[Finding]:
     fold = Fold(number)
     for entry in lines:
         fold.add(entry)
     fold.finish()
     if number == OFFICE:
-        for project in book.projects.values():
+        for project in work.projects.values():
             fold.office.check_project(project)
-        for member in book.members.values():
+        for member in work.members.values():
             fold.office.check_member(member)
-        for token in book.tokens.values():
+        for token in work.tokens.values():
             fold.office.check_token(token)
-        if book.office != Office(fold.seq, fold.link):  # the store's audit compares the head of the office's book
+        if work.office != Office(fold.seq, fold.link):  # the store's audit compares the head of the office's book
             fold.findings.append(Finding(OFFICE, "its head was altered"))
     else:
-        fold.check_allocation(book.allocations.get(number))
-        for record in book.runs.values():
+        fold.check_allocation(work.allocations.get(number))
+        for record in work.runs.values():
             if record.allocation == number:
                 fold.check_run(record)
-        for (allocation, uid), sums in book.users.items():
+        for (allocation, uid), sums in work.users.items():
             if allocation == number:
                 fold.check_user(uid, sums)
     fold.check_left_over()

@@ -318,7 +318,7 @@ class Model:
 
     # --- the office ---
 
-    def _found(self, wish: w.Found, at: int) -> str:
+    def _createproject(self, wish: w.CreateProject, at: int) -> str:
         facts = {"gname": wish.gname, "gid": wish.gid, "account": wish.account, "parent": wish.parent}
         if facts in self.projects.values():
             return "again"

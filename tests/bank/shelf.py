@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.book import Book, Office, OfficeNeeded
 from fairbank.bank.entry import Entry, undone_by
 from fairbank.bank.ledger import Outcome, judge
 from fairbank.bank.needs import Needs, needs_of, told_by
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked
+from fairbank.bank.working_set import Office, OfficeNeeded, WorkingSet
 
 
 def _is_wanted(row: Allocation, needs: Needs) -> bool:
@@ -25,7 +25,7 @@ class Shelf:
     """All rows of a bank, and its journal."""
 
     def __init__(self) -> None:
-        self.rows = Book(office=Office())
+        self.rows = WorkingSet(office=Office())
         self.journal: list[Entry] = []
         self.loads = 0
 
@@ -37,12 +37,12 @@ class Shelf:
             return self._try(batch, policy, needs_of(batch, office=True))
 
     def _try(self, batch: Sequence[Asked], policy: Policy, needs: Needs) -> list[Outcome]:
-        book = self._loaded(needs)
-        outcomes = [judge(book, asked, policy) for asked in batch]
-        self._put(book)
+        work = self._loaded(needs)
+        outcomes = [judge(work, asked, policy) for asked in batch]
+        self._put(work)
         return outcomes
 
-    def _loaded(self, needs: Needs) -> Book:
+    def _loaded(self, needs: Needs) -> WorkingSet:
         self.loads += 1
         rows = self.rows
         runs = [rows.runs[run] for run in needs.runs if run in rows.runs]
@@ -51,10 +51,10 @@ class Shelf:
         drawn = needs.caps | {(each.allocation, each.owner) for each in runs}
         for each in allocations:
             drawn |= {(each.id, uid) for uid in needs.owners.get((each.project, each.resource), ())}
-        taken = {(what, getattr(each, what)) for each in needs.founding for what in ("gname", "gid", "account")}
+        taken = {(what, getattr(each, what)) for each in needs.creating for what in ("gname", "gid", "account")}
         told = told_by(needs, runs)
-        entries, opened, founded, issued = len(self.journal) + 1, len(rows.allocations) + 1, len(rows.projects) + 1, len(rows.tokens) + 1
-        return Book(
+        entries, opened, created, issued = len(self.journal) + 1, len(rows.allocations) + 1, len(rows.projects) + 1, len(rows.tokens) + 1
+        return WorkingSet(
             allocations=allocations,
             runs=runs,
             users=[(*pair, rows.users[pair]) for pair in drawn if pair in rows.users],
@@ -71,21 +71,21 @@ class Shelf:
             office=rows.office if needs.office else None,
             entry_ids=range(entries, entries + needs.entries),
             allocation_ids=range(opened, opened + needs.opens),
-            project_ids=range(founded, founded + needs.founds),
+            project_ids=range(created, created + needs.creates),
             token_ids=range(issued, issued + needs.issues),
         )
 
-    def _put(self, book: Book) -> None:
+    def _put(self, work: WorkingSet) -> None:
         """Put back what changed, and nothing else."""
         rows = self.rows
-        rows.allocations |= {number: book.allocations[number] for number in book.opened | book.touched}
-        rows.runs |= {run: book.runs[run] for run in book.new_runs | book.changed_runs}
-        rows.users |= {pair: book.users[pair] for pair in book.changed_users}
-        rows.projects |= {number: book.projects[number] for number in book.new_projects}
-        for pair in book.changed_members:
+        rows.allocations |= {number: work.allocations[number] for number in work.opened | work.touched}
+        rows.runs |= {run: work.runs[run] for run in work.new_runs | work.changed_runs}
+        rows.users |= {pair: work.users[pair] for pair in work.changed_users}
+        rows.projects |= {number: work.projects[number] for number in work.new_projects}
+        for pair in work.changed_members:
             rows.members.pop(pair, None)
-            if pair in book.members:
-                rows.members[pair] = book.members[pair]
-        rows.tokens |= {number: book.tokens[number] for number in book.new_tokens | book.changed_tokens}
-        rows.office = book.office or rows.office
-        self.journal += book.entries
+            if pair in work.members:
+                rows.members[pair] = work.members[pair]
+        rows.tokens |= {number: work.tokens[number] for number in work.new_tokens | work.changed_tokens}
+        rows.office = work.office or rows.office
+        self.journal += work.entries

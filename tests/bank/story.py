@@ -25,12 +25,12 @@ from typing import Any
 import msgspec
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.book import Book, Office
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger import Done, Outcome, judge
 from fairbank.bank.policy import Overrun, Policy
 from fairbank.bank.refusal import Refusal
 from fairbank.bank.wish import Asked
+from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.values.time import Instant
 from fairbank.values.units import show_su
 from tests.bank.cast import USERS, Cast, options_of, run, su
@@ -48,16 +48,16 @@ POLICIES: dict[str, dict[str, Any]] = {
 LOOKS = {"left": "available", "held": "held", "charged": "charged", "limit": "credit_limit", "deposited": "deposited"}
 
 
-def empty_book() -> Book:
-    """A book with nothing in it and fresh numbers for everything."""
-    return Book(office=Office(), entry_ids=count(1), allocation_ids=count(1), project_ids=count(1), token_ids=count(1))
+def nothing_yet() -> WorkingSet:
+    """A working set with nothing in it and fresh numbers for everything."""
+    return WorkingSet(office=Office(), entry_ids=count(1), allocation_ids=count(1), project_ids=count(1), token_ids=count(1))
 
 
 class Teller:
-    """A book, the policy and the clock; plays lines against them."""
+    """A working set, the policy and the clock; plays lines against them."""
 
     def __init__(self, policy: Policy) -> None:
-        self.book = empty_book()
+        self.work = nothing_yet()
         self.cast = Cast()
         self.policy = policy
         self.now = Instant(0)
@@ -77,13 +77,13 @@ class Teller:
                 amount = getattr(self.allocation(name), LOOKS[what])
                 assert amount == su(figure), f"{what} is {show_su(amount)}"
             case ["used", user, name, figure]:
-                sums = self.book.sums_of(self.cast.allocations[name], USERS[user])
+                sums = self.work.sums_of(self.cast.allocations[name], USERS[user])
                 assert sums.charged + sums.held == su(figure), f"{user} drew {sums}"
             case ["run", number, *expected]:
                 self._look_at_run(number, expected)
             case ["kept", name, times]:
                 book = self.cast.allocations.get(name, 0)  # `the office` keeps what met no allocation
-                assert sum(entry.book == book and entry.kind is Kind.REFUSAL for entry in self.book.entries) == int(times)
+                assert sum(entry.book == book and entry.kind is Kind.REFUSAL for entry in self.work.entries) == int(times)
             case _:
                 self.hear(deed)
                 self._compare(answer.split() or ["ok"])
@@ -91,26 +91,26 @@ class Teller:
 
     def hear(self, deed: str) -> None:
         """Ask what a line asks, whatever comes of it."""
-        before = len(self.book.entries)
+        before = len(self.work.entries)
         _, options = options_of(deed)
         actor = USERS[options["by"]] if "by" in options else STAFF
         report = options["report"].encode() if "report" in options else None
-        self.said = judge(self.book, Asked(self.cast.wish(deed, self.now), self.now, actor, said=report), self.policy)
+        self.said = judge(self.work, Asked(self.cast.wish(deed, self.now), self.now, actor, said=report), self.policy)
         if isinstance(self.said, Done):
             self._remember(deed.split(), self.said)
         else:  # a refusal moves nothing; at most it is kept
-            assert [entry.id for entry in self.book.entries[before:]] in ([], [self.said.entry])
+            assert [entry.id for entry in self.work.entries[before:]] in ([], [self.said.entry])
 
     def check(self) -> None:
         """What must hold whatever was asked."""
         self.overdraft |= not self.policy.enforce or self.policy.overrun is Overrun.RECORD
-        check_books(self.book, overdraft=self.overdraft)
+        check_books(self.work, overdraft=self.overdraft)
 
     def allocation(self, name: str) -> Allocation:
-        return self.book.allocations[self.cast.allocations[name]]
+        return self.work.allocations[self.cast.allocations[name]]
 
     def _look_at_run(self, number: str, expected: list[str]) -> None:
-        record = self.book.runs[run(number)]
+        record = self.work.runs[run(number)]
         found = [record.state.value]
         for word, value in zip(expected[1::2], expected[2::2], strict=True):
             if word == "from":
@@ -125,7 +125,7 @@ class Teller:
     def _remember(self, words: list[str], yes: Done) -> None:
         if words[0] == "project" and yes.project is not None:
             self.cast.projects[words[1]] = yes.project
-            self.cast.parents[yes.project] = self.book.projects[yes.project].parent
+            self.cast.parents[yes.project] = self.work.projects[yes.project].parent
         if words[0] == "open" and yes.allocation is not None:
             self.cast.allocations[words[1]] = yes.allocation
         if words[0] == "token" and yes.token is not None:

@@ -65,7 +65,7 @@ def told() -> Teller:
 
 
 def altered(told: Teller, journal: list[Entry]) -> list[str]:
-    return [each.what for each in findings(told.book, journal)]
+    return [each.what for each in findings(told.work, journal)]
 
 
 OTHER: dict[type, Any] = {int: 7_777, str: "other", bytes: b"\1" * 32, type(None): 7_777}
@@ -81,52 +81,52 @@ def other(field: str, value: Any) -> Any:
 
 
 def test_nothing_is_found_in_books_that_are_as_written(told: Teller) -> None:
-    assert {entry.kind for entry in told.book.entries} == set(Kind) - {Kind.NOTE}
-    assert findings(told.book, told.book.entries) == []
+    assert {entry.kind for entry in told.work.entries} == set(Kind) - {Kind.NOTE}
+    assert findings(told.work, told.work.entries) == []
 
 
 @given(st.data())
 def test_any_altered_field_of_any_entry_is_found(told: Teller, data: st.DataObject) -> None:
-    journal = list(told.book.entries)
+    journal = list(told.work.entries)
     place = data.draw(st.integers(0, len(journal) - 1))
     field = data.draw(st.sampled_from(journal[place].__struct_fields__))
     journal[place] = msgspec.structs.replace(journal[place], **{field: other(field, getattr(journal[place], field))})
-    found = findings(told.book, journal)
+    found = findings(told.work, journal)
     assert found
-    assert any(each.book in (journal[place].book, told.book.entries[place].book) for each in found)
+    assert any(each.book in (journal[place].book, told.work.entries[place].book) for each in found)
 
 
 def test_any_missing_entry_is_found(told: Teller) -> None:
-    for place in range(len(told.book.entries)):
-        journal = list(told.book.entries)
+    for place in range(len(told.work.entries)):
+        journal = list(told.work.entries)
         gone = journal.pop(place)
         found = altered(told, journal)
         assert any("missing" in each or "added" in each or "altered" in each for each in found), gone
 
 
 def test_any_entry_written_twice_is_found(told: Teller) -> None:
-    for place, entry in enumerate(told.book.entries):
-        journal = list(told.book.entries)
+    for place, entry in enumerate(told.work.entries):
+        journal = list(told.work.entries)
         journal.insert(place, entry)
         assert any("entries are missing or were added" in each for each in altered(told, journal))
 
 
 def test_two_entries_that_changed_places_are_found(told: Teller) -> None:
-    lines = books_of(told.book.entries)[told.cast.allocations["physics/cpu"]]
+    lines = books_of(told.work.entries)[told.cast.allocations["physics/cpu"]]
     for place in range(len(lines) - 1):
         turned = [*lines[:place], lines[place + 1], lines[place], *lines[place + 2 :]]
-        rest = [entry for entry in told.book.entries if entry.book != lines[0].book]
-        assert findings(told.book, rest + turned)
+        rest = [entry for entry in told.work.entries if entry.book != lines[0].book]
+        assert findings(told.work, rest + turned)
 
 
 def test_an_entry_added_with_a_fitting_link_is_found_by_the_row(told: Teller) -> None:
     number = told.cast.allocations["physics/cpu:next"]
-    last = books_of(told.book.entries)[number][-1]
+    last = books_of(told.work.entries)[number][-1]
     forged = msgspec.structs.replace(
         last, id=9_999, seq=last.seq + 1, kind=Kind.DEPOSIT, amount=600, deposited=last.deposited + 600, details=None
     )
     forged = msgspec.structs.replace(forged, link=link_of(forged, last.link))
-    found = altered(told, [*told.book.entries, forged])
+    found = altered(told, [*told.work.entries, forged])
     assert len(found) == 1
     assert "its row was altered" in found[0]
 
@@ -159,40 +159,40 @@ def field_values(row: Any) -> list[tuple[str, Any]]:
 
 @pytest.mark.parametrize("table", ROWS)
 def test_any_altered_row_is_found(told: Teller, table: str) -> None:
-    rows = getattr(told.book, table)
+    rows = getattr(told.work, table)
     for where, row in list(rows.items()):
         for field, value in field_values(row):
             rows[where] = msgspec.structs.replace(row, **{field: value})
-            assert findings(told.book, told.book.entries), f"{table} {where} {field}"
+            assert findings(told.work, told.work.entries), f"{table} {where} {field}"
         rows[where] = row
-    assert findings(told.book, told.book.entries) == []
+    assert findings(told.work, told.work.entries) == []
 
 
 @pytest.mark.parametrize("table", ROWS)
 def test_any_missing_row_is_found(told: Teller, table: str) -> None:
-    rows = getattr(told.book, table)
+    rows = getattr(told.work, table)
     for where, row in list(rows.items()):
         del rows[where]
-        missing = findings(told.book, told.book.entries)
+        missing = findings(told.work, told.work.entries)
         rows[where] = row
         assert missing or row == UserSums(), f"{table} {where}"  # a user who drew nothing needs no row
 
 
 def test_an_added_row_is_found(told: Teller) -> None:
-    book = told.book
-    run = next(iter(book.runs.values()))
-    project, member = book.projects[1], next(iter(book.members.values()))
+    work = told.work
+    run = next(iter(work.runs.values()))
+    project, member = work.projects[1], next(iter(work.members.values()))
     added: list[tuple[Any, Any, Any]] = [
-        (book.allocations, 99, msgspec.structs.replace(book.allocations[1], id=99)),
-        (book.runs, run.run._replace(job_id=99), msgspec.structs.replace(run, id=9_999)),
-        (book.users, (1, 4_321), UserSums(SuMinutes(0), SuMinutes(0), SuMinutes(600))),
-        (book.projects, 99, msgspec.structs.replace(project, id=99)),
-        (book.tokens, 99, msgspec.structs.replace(book.tokens[1], id=99, digest=b"\3" * 32)),
-        (book.members, (1, 4_321), msgspec.structs.replace(member, uid=4_321)),
+        (work.allocations, 99, msgspec.structs.replace(work.allocations[1], id=99)),
+        (work.runs, run.run._replace(job_id=99), msgspec.structs.replace(run, id=9_999)),
+        (work.users, (1, 4_321), UserSums(SuMinutes(0), SuMinutes(0), SuMinutes(600))),
+        (work.projects, 99, msgspec.structs.replace(project, id=99)),
+        (work.tokens, 99, msgspec.structs.replace(work.tokens[1], id=99, digest=b"\3" * 32)),
+        (work.members, (1, 4_321), msgspec.structs.replace(member, uid=4_321)),
     ]
     for rows, where, row in added:
         rows[where] = row
-        found = findings(book, book.entries)
+        found = findings(work, work.entries)
         del rows[where]
         assert found, row
 
@@ -211,7 +211,7 @@ def rewritten(lines: list[Entry], **change: object) -> list[Entry]:
 
 
 def test_a_forged_entry_with_fitting_links_behind_it_does_not_follow_from_those_before(told: Teller) -> None:
-    lines = books_of(told.book.entries)[told.cast.allocations["physics/cpu"]]
+    lines = books_of(told.work.entries)[told.cast.allocations["physics/cpu"]]
     nowhere = Head(lines[0].book, 0, bytes(32))
     forgeries: list[tuple[Kind, dict[str, Any], str]] = [
         (Kind.DEPOSIT, {"amount": 7}, "do not follow"),
@@ -240,7 +240,7 @@ def heard(lines: list[Entry], head: Head) -> list[str]:
 
 
 def test_a_head_written_down_betrays_a_book_rewritten_from_the_start(told: Teller) -> None:
-    lines = books_of(told.book.entries)[told.cast.allocations["physics/cpu"]]
+    lines = books_of(told.work.entries)[told.cast.allocations["physics/cpu"]]
     head = Head(lines[0].book, lines[-3].seq, lines[-3].link)
     assert heard(lines, head) == []
     forged = rewritten(lines, actor=4_321)
@@ -250,11 +250,11 @@ def test_a_head_written_down_betrays_a_book_rewritten_from_the_start(told: Telle
 
 
 def test_details_that_cannot_be_read_are_a_finding_not_an_accident(told: Teller) -> None:
-    for place, entry in enumerate(told.book.entries):
+    for place, entry in enumerate(told.work.entries):
         for rubbish in ("", "{", "[]", "7", "null", "{}", '{"run":7}'):
-            journal = list(told.book.entries)
+            journal = list(told.work.entries)
             journal[place] = msgspec.structs.replace(entry, details=rubbish)
-            assert findings(told.book, journal)
+            assert findings(told.work, journal)
 
 
 # --- bugs known ---
@@ -262,7 +262,7 @@ def test_details_that_cannot_be_read_are_a_finding_not_an_accident(told: Teller)
 
 @pytest.mark.parametrize("kind", [Kind.CHARGE, Kind.LAPSE, Kind.ADJUST, Kind.RELEASE])
 def test_a_second_resolution_of_a_run_is_found(told: Teller, kind: Kind) -> None:
-    lines = books_of(told.book.entries)[told.cast.allocations["physics/cpu"]]
+    lines = books_of(told.work.entries)[told.cast.allocations["physics/cpu"]]
     charge = next(entry for entry in lines if entry.kind is Kind.CHARGE)
     last = lines[-1]
     amount = 7 if kind is Kind.CHARGE else 0
@@ -276,18 +276,18 @@ def test_a_second_resolution_of_a_run_is_found(told: Teller, kind: Kind) -> None
 
 
 def test_a_revocation_that_was_taken_out_of_the_row_is_found(told: Teller) -> None:
-    laptop = told.book.tokens[1]
+    laptop = told.work.tokens[1]
     assert laptop.revoked is not None
-    told.book.tokens[1] = msgspec.structs.replace(laptop, revoked=None)
-    assert altered(told, told.book.entries) == ["the row of token 1 was altered: revoked is None, due 0"]
-    told.book.tokens[1] = laptop
+    told.work.tokens[1] = msgspec.structs.replace(laptop, revoked=None)
+    assert altered(told, told.work.entries) == ["the row of token 1 was altered: revoked is None, due 0"]
+    told.work.tokens[1] = laptop
 
 
 @pytest.mark.parametrize("made_to_say", [{"revoked": None}, {"revoked": 5}, {"revoked": 5, "expires": 9_999}, {"revoked": 5, "uid": 7}])
 @pytest.mark.parametrize("of", ["laptop", "phone"])
 def test_an_entry_that_makes_another_token_of_one_that_is_there(told: Teller, of: str, made_to_say: dict[str, Any]) -> None:
     """It is chained as it should be, and yet no entry of the bank's: only a token in use is revoked, and nothing else happens to it."""
-    office = books_of(told.book.entries)[0]
+    office = books_of(told.work.entries)[0]
     first = next(entry for entry in office if entry.kind is Kind.TOKEN and f'"{of}"' in (entry.details or ""))
     facts = msgspec.json.decode(first.details or "") | made_to_say
     again = msgspec.structs.replace(first, id=9_999, seq=len(office) + 1, details=msgspec.json.encode(facts).decode())
@@ -299,7 +299,7 @@ def test_an_entry_that_makes_another_token_of_one_that_is_there(told: Teller, of
 
 def test_the_journal_holds_the_digest_of_a_secret() -> None:
     told = tell("token laptop alice")
-    (entry,) = told.book.entries
+    (entry,) = told.work.entries
     assert (entry.kind, entry.book, entry.owner) == (Kind.TOKEN, 0, 1001)
     assert msgspec.json.decode(entry.details or "") == {
         "token": 1,

@@ -48,7 +48,7 @@ def test_a_transfer_is_two_entries_or_none() -> None:
         left optics/gpu 0
         """
     )
-    out, into = told.book.entries[-2:]
+    out, into = told.work.entries[-2:]
     assert (out.kind.value, out.details, into.kind.value, into.details) == ("transfer-out", '{"to":2}', "transfer-in", '{"from":1}')
 
 
@@ -85,7 +85,7 @@ def test_a_refund_that_is_taken_back_is_charged_again() -> None:
         charge 1 45
         """
     )
-    before = len(told.book.entries)
+    before = len(told.work.entries)
     told = tell(
         PHYSICS
         + f"""
@@ -110,7 +110,7 @@ def test_a_refund_that_is_taken_back_is_charged_again() -> None:
         run 1 charged charged 45 refunded 0
         """
     )
-    assert told.book.entries[-1].details == f'{{"undoes":{before + 2}}}'
+    assert told.work.entries[-1].details == f'{{"undoes":{before + 2}}}'
 
 
 def test_what_policy_let_run_below_zero_is_charged_again_too() -> None:

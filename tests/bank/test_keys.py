@@ -10,7 +10,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, Note, digest
 from fairbank.values.time import Instant
-from tests.bank.story import empty_book, tell
+from tests.bank.story import nothing_yet, tell
 
 PHYSICS = """
     project college
@@ -50,23 +50,23 @@ GRANTED = [
 @pytest.mark.parametrize("line", GRANTED)
 def test_the_same_wish_again_gets_the_same_answer_and_is_counted_once(line: str) -> None:
     told = tell(f"{PHYSICS}\n {line} key k")
-    first, entries = told.said, list(told.book.entries)
+    first, entries = told.said, list(told.work.entries)
     told.now = Instant(7)
     told.play("deposit college/cpu 1")  # whatever happened since
     told.now = Instant(0)
     told.play(f"{line} key k -> again")
     assert isinstance(first, Done)
     assert told.said == msgspec.structs.replace(first, again=True)
-    assert told.book.entries[:-1] == entries
+    assert told.work.entries[:-1] == entries
 
 
 @pytest.mark.parametrize("line", GRANTED)
 def test_another_wish_under_the_key_is_a_conflict(line: str) -> None:
     told = tell(f"{PHYSICS}\n {line} key k")
-    entries = list(told.book.entries)
+    entries = list(told.work.entries)
     told.play("deposit physics/cpu 51 key k -> KEY_TAKEN")
     told.play(f"{line} key k note otherwise -> KEY_TAKEN")
-    assert told.book.entries == entries
+    assert told.work.entries == entries
     assert isinstance(told.said, Refusal)
     assert (told.said.http, told.said.exit) == (409, 7)
 
@@ -141,11 +141,11 @@ def test_a_fingerprint_tells_wishes_apart() -> None:
 
 
 def test_a_note_is_kept_once() -> None:
-    book, asked = empty_book(), Asked(Note(details="acted as alice", key="k"), Instant(0), 0)
-    first, second = judge(book, asked, Policy()), judge(book, asked, Policy())
+    work, asked = nothing_yet(), Asked(Note(details="acted as alice", key="k"), Instant(0), 0)
+    first, second = judge(work, asked, Policy()), judge(work, asked, Policy())
     assert isinstance(first, Done)
     assert second == msgspec.structs.replace(first, again=True)
-    assert [entry.details for entry in book.entries] == ['{"note":"acted as alice"}']
+    assert [entry.details for entry in work.entries] == ['{"note":"acted as alice"}']
 
 
 @pytest.mark.parametrize(
@@ -169,12 +169,12 @@ def test_a_note_is_kept_once() -> None:
 )
 def test_whatever_else_is_refused_is_kept_for_its_key_only(line: str, reason: str) -> None:
     told = tell(f"{PHYSICS}\n amend college/cpu limit 0")
-    before = len(told.book.entries)
+    before = len(told.work.entries)
     told.play(f"{line} -> {reason}")
-    assert len(told.book.entries) == before
+    assert len(told.work.entries) == before
     told.play(f"{line} key k -> {reason}")
     first = told.said
-    assert [entry.kind.value for entry in told.book.entries[before:]] == ["declined"]
+    assert [entry.kind.value for entry in told.work.entries[before:]] == ["declined"]
     told.play("deposit physics/cpu 1000")
     told.play(f"{line} key k -> {reason}")
     assert told.said == first
@@ -243,7 +243,7 @@ def test_who_acts_as_somebody_else_uses_keys_of_their_own() -> None:
     told = tell(PHYSICS)
     wish = told.cast.wish("deposit physics/cpu 1 key k", Instant(0))
     asked = [Asked(wish, Instant(0), actor, acting_as) for actor, acting_as in ((7, 1001), (1001, None), (7, 1001), (7, 1002), (7, None))]
-    first, of_the_user, again, as_another, as_oneself = (judge(told.book, each, Policy()) for each in asked)
+    first, of_the_user, again, as_another, as_oneself = (judge(told.work, each, Policy()) for each in asked)
     assert isinstance(first, Done)
     assert isinstance(of_the_user, Done)
     assert (of_the_user.again, again) == (False, msgspec.structs.replace(first, again=True))

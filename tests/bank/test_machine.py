@@ -48,7 +48,7 @@ class Bank(RuleBasedStateMachine):
     def found(self, enforce: bool, overrun: Overrun, late: bool) -> None:
         self.policy = Policy(enforce=enforce, overrun=overrun, late_charges=late)
         self.model = Model(enforce=enforce, write_off=overrun is Overrun.WRITE_OFF, late=late)
-        self.ask([wishes.asked_by(0, None, wish) for wish in wishes.FOUNDERS])
+        self.ask([wishes.asked_by(0, None, wish) for wish in wishes.PROJECTS])
         self.ask([wishes.asked_by(0, None, wish) for wish in wishes.GRANTS])
 
     @rule(batch=st.lists(wishes.arriving(wishes.of_runs), min_size=2, max_size=8))

@@ -46,9 +46,9 @@ def after(messages: Sequence[str]) -> Teller:
 
 def sums(told: Teller) -> dict[str, object]:
     """The final books, as far as anybody is paid from or shown them."""
-    rows = {each.id: (each.deposited, each.charged, each.held, each.available, each.overrun) for each in told.book.allocations.values()}
-    users = {pair: (drawn.charged, drawn.held) for pair, drawn in told.book.users.items() if drawn.charged or drawn.held}
-    runs = {str(each.run): (each.state, each.allocation, each.owner, each.charged, each.held) for each in told.book.runs.values()}
+    rows = {each.id: (each.deposited, each.charged, each.held, each.available, each.overrun) for each in told.work.allocations.values()}
+    users = {pair: (drawn.charged, drawn.held) for pair, drawn in told.work.users.items() if drawn.charged or drawn.held}
+    runs = {str(each.run): (each.state, each.allocation, each.owner, each.charged, each.held) for each in told.work.runs.values()}
     return {"rows": rows, "users": users, "runs": runs}
 
 

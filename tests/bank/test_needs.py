@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.book import Book, OfficeNeeded
 from fairbank.bank.ledger import judge
 from fairbank.bank.needs import _OF, ALL_OF_IT, Reach, needs_of
 from fairbank.bank.policy import Policy
@@ -18,8 +17,8 @@ from fairbank.bank.wish import (
     Amend,
     Asked,
     Charge,
+    CreateProject,
     Deposit,
-    Found,
     Hold,
     IssueToken,
     Note,
@@ -30,11 +29,12 @@ from fairbank.bank.wish import (
     SetMember,
     Transfer,
 )
+from fairbank.bank.working_set import OfficeNeeded, WorkingSet
 from fairbank.cluster.job import Run
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
 from tests.bank.shelf import Shelf
-from tests.bank.wishes import FOUNDERS, GRANTS
+from tests.bank.wishes import GRANTS, PROJECTS
 
 RUN = Run("darwin", 1, 0)
 HOLD = Hold(run=RUN, line=(2, 1), resource="cpu", owner=7, amount=SuMinutes(5), start=Instant(0), until=Instant(9), key="h")
@@ -71,7 +71,7 @@ def test_needs_of_a_batch_are_those_of_all_its_wishes() -> None:
     assert needs.allocations == {1, 2, 3, 4, 6}
     assert needs.caps == {(4, 7)}
     assert (needs.projects, needs.funds, needs.opens) == ({5}, {(5, "gpu"): ALL_OF_IT, (8, "cpu"): ALL_OF_IT}, 1)
-    assert (needs.entries, needs.founds, needs.office) == (10, 0, False)
+    assert (needs.entries, needs.creates, needs.office) == (10, 0, False)
 
 
 def test_of_a_fund_a_batch_needs_what_all_its_runs_could_draw_on() -> None:
@@ -89,7 +89,7 @@ def test_every_wish_says_what_it_needs() -> None:
 
 
 @pytest.mark.parametrize(
-    "wish", [Found(gname="a", gid=1, account="a", parent=3), SetMember(project=3, uid=7, role=None), Note(details="{}")]
+    "wish", [CreateProject(gname="a", gid=1, account="a", parent=3), SetMember(project=3, uid=7, role=None), Note(details="{}")]
 )
 def test_the_office_is_asked_for_by_what_writes_there(wish: Request) -> None:
     needs = needs_of(asked(wish))
@@ -99,7 +99,7 @@ def test_the_office_is_asked_for_by_what_writes_there(wish: Request) -> None:
 
 def test_the_office_is_asked_for_a_second_time_when_a_refusal_met_no_allocation() -> None:
     with pytest.raises(OfficeNeeded):
-        judge(Book(entry_ids=range(9)), asked(HOLD)[0], Policy())
+        judge(WorkingSet(entry_ids=range(9)), asked(HOLD)[0], Policy())
     assert needs_of(asked(HOLD), office=True).office
     shelf = Shelf()
     (no,) = shelf.ask(asked(HOLD), Policy())
@@ -109,7 +109,7 @@ def test_the_office_is_asked_for_a_second_time_when_a_refusal_met_no_allocation(
 
 def test_a_batch_sees_what_it_did_itself() -> None:
     shelf = Shelf()
-    outcomes = shelf.ask(asked(*FOUNDERS, *GRANTS, HOLD, HOLD, CHARGE), Policy())
+    outcomes = shelf.ask(asked(*PROJECTS, *GRANTS, HOLD, HOLD, CHARGE), Policy())
     assert not any(isinstance(each, Refusal) for each in outcomes)
     assert [each.again for each in outcomes[-3:]] == [False, True, False]  # type: ignore[union-attr]
     assert shelf.rows.allocations[2].charged == 5
@@ -117,7 +117,7 @@ def test_a_batch_sees_what_it_did_itself() -> None:
 
 def test_an_amendment_under_a_wrong_fund_does_not_overlap_unseen() -> None:
     shelf = Shelf()
-    shelf.ask(asked(*FOUNDERS, *GRANTS), Policy())
+    shelf.ask(asked(*PROJECTS, *GRANTS), Policy())
     right = Amend(allocation=2, project=2, resource="cpu", end=Instant(70))
     (seen,) = shelf.ask(asked(right), Policy())
     (unseen,) = shelf.ask(asked(msgspec.structs.replace(right, resource="gpu")), Policy())

@@ -31,8 +31,8 @@ FAMILY = """
 def quoted(told: Teller, minutes: int, user: str) -> Quote:
     price = Bill("cpu", (), Fraction(minutes, 60), Fraction(1), 3_600, SuMinutes(minutes))
     line = (told.cast.projects["physics"], told.cast.projects["college"])
-    candidates = told.book.candidates(line, "cpu", told.now)
-    return quote(price, [(each, told.book.sums_of(each.id, USERS[user])) for each in candidates])
+    candidates = told.work.candidates(line, "cpu", told.now)
+    return quote(price, [(each, told.work.sums_of(each.id, USERS[user])) for each in candidates])
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,11 @@ def quoted(told: Teller, minutes: int, user: str) -> Quote:
 )
 def test_a_quote_names_who_would_pay(user: str, hours: int, carrier: str, available: int, fits: bool) -> None:
     told = tell(FAMILY)
-    entries = list(told.book.entries)
+    entries = list(told.work.entries)
     offer = quoted(told, hours * 60, user)
     assert (offer.allocation, offer.available, offer.fits) == (told.cast.allocations[carrier], available * 60, fits)
     assert offer.after == (available - hours) * 60
-    assert told.book.entries == entries
+    assert told.work.entries == entries
 
 
 def test_without_an_allocation_nothing_fits() -> None:

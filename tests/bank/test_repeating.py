@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger import Done, judge
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked
+from fairbank.bank.working_set import WorkingSet
 from fairbank.values.time import Instant
 from fairbank.values.trouble import Corrupt
 from tests.bank.story import Teller, tell
@@ -47,12 +47,12 @@ def test_a_report_that_comes_again_gets_its_first_answer_again(life: str, meanwh
     told = tell(f"{WORLD}\n {before}\n {report}")
     first = told.said
     assert isinstance(first, Done)
-    assert first.entry == told.book.entries[-1].id
+    assert first.entry == told.work.entries[-1].id
     _play(told, meanwhile)
-    entries = list(told.book.entries)
+    entries = list(told.work.entries)
     told.play(f"{report} -> again")
     assert told.said == msgspec.structs.replace(first, again=True)
-    assert told.book.entries == entries
+    assert told.work.entries == entries
 
 
 def _play(told: Teller, lines: str) -> None:
@@ -82,7 +82,7 @@ def test_a_change_that_changes_nothing_is_answered_with_the_entry_that_set_the_h
 
 def test_a_start_that_was_refused_is_judged_again_and_kept_again() -> None:
     told = tell(f"{WORLD}\n hold 1 alice physics/cpu 500 -> OVERDRAWN\n hold 1 alice physics/cpu 500 -> OVERDRAWN")
-    assert [entry.kind for entry in told.book.entries[-2:]] == [Kind.REFUSAL, Kind.REFUSAL]
+    assert [entry.kind for entry in told.work.entries[-2:]] == [Kind.REFUSAL, Kind.REFUSAL]
     told.play("deposit physics/cpu 500")
     told.play("hold 1 alice physics/cpu 500 -> ok")
 
@@ -116,9 +116,9 @@ def test_a_hold_is_known_again_after_its_limit_changed() -> None:
 @pytest.mark.parametrize("report", ["", " report b"])
 def test_another_start_of_the_same_run_contradicts_its_hold(other: str, report: str) -> None:
     told = tell(f"{WORLD}\n hold 1 alice physics/cpu 60 partition std start 5 until 70 report a")
-    before = list(told.book.entries)
+    before = list(told.work.entries)
     told.play(f"{other}{report} -> RUN_TAKEN")
-    assert told.book.entries == before
+    assert told.work.entries == before
     told.play(f"hold 1 alice physics/cpu 60 partition std start 5 until 90{report} -> again")
 
 
@@ -192,16 +192,16 @@ def test_the_row_of_a_run_names_the_entry_that_set_it() -> None:
     ):
         told.now = Instant(500 if kind is Kind.LAPSE else 0)
         told.play(line)
-        (record,) = [each for each in told.book.runs.values() if each.run.job_id == 1]
-        assert told.book.entries[-1].kind is kind
-        assert record.set_by == told.book.entries[-1].id
+        (record,) = [each for each in told.work.runs.values() if each.run.job_id == 1]
+        assert told.work.entries[-1].kind is kind
+        assert record.set_by == told.work.entries[-1].id
     told.play("refund 1 5")
-    assert told.book.runs[record.run] == msgspec.structs.replace(record, refunded=5 * 60)
+    assert told.work.runs[record.run] == msgspec.structs.replace(record, refunded=5 * 60)
 
 
 def test_a_run_whose_entry_is_gone_is_answered_with_a_trouble_not_with_a_guess() -> None:
     told = tell(f"{WORLD}\n hold 1 alice physics/cpu 60")
-    rows = told.book
-    book = Book(allocations=rows.allocations.values(), runs=rows.runs.values())
+    rows = told.work
+    work = WorkingSet(allocations=rows.allocations.values(), runs=rows.runs.values())
     with pytest.raises(Corrupt, match=f"entry {rows.entries[-1].id}, which the row of a run names, is missing"):
-        judge(book, Asked(told.cast.wish("hold 1 alice physics/cpu 60", Instant(0)), Instant(0), 0), Policy())
+        judge(work, Asked(told.cast.wish("hold 1 alice physics/cpu 60", Instant(0)), Instant(0), 0), Policy())

@@ -169,7 +169,7 @@ def test_a_change_for_a_run_without_a_hold_is_refused() -> None:
         adjust 1 alice physics/cpu 80 key a     -> ok                   # its key was left free
         """
     )
-    kept = [refusal_of(entry) for entry in told.book.entries if entry.kind is Kind.REFUSAL and entry.book == OFFICE]
+    kept = [refusal_of(entry) for entry in told.work.entries if entry.kind is Kind.REFUSAL and entry.book == OFFICE]
     assert [(no.reason, no.project, no.resource, no.owner) for no in kept] == [(Reason.NO_HOLD, 1, "cpu", 1001)]
     assert sentence(kept[0]) == "this run has no hold: its time limit was changed while it runs with nothing set aside."
 
@@ -564,7 +564,7 @@ def test_usage_of_an_account_that_nobody_has_counts_once_its_project_is_entered(
 def test_usage_of_a_partition_that_nobody_knows_is_kept() -> None:
     told = tell(PHYSICS)
     charge = told.cast.wish("charge 1 alice physics/cpu 20", told.now)
-    no = judge(told.book, Asked(msgspec.structs.replace(charge, resource=None), told.now, 0), told.policy)
+    no = judge(told.work, Asked(msgspec.structs.replace(charge, resource=None), told.now, 0), told.policy)
     assert isinstance(no, Refusal)
     assert (no.reason, no.asked, no.project) == (Reason.NO_HOLD, 20 * 60, 1)
     told.play("kept office 1")

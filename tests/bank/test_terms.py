@@ -14,9 +14,9 @@ from fairbank.bank.ledger import judge
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import LINE_MAX, line_of
 from fairbank.bank.refusal import Refusal, remedies
-from fairbank.bank.wish import Asked, Found
+from fairbank.bank.wish import Asked, CreateProject
 from fairbank.values.time import Instant
-from tests.bank.story import empty_book, tell
+from tests.bank.story import nothing_yet, tell
 
 S, E = AllocationState, AllocationEvent
 
@@ -255,7 +255,7 @@ def test_a_project_is_entered_once() -> None:
         member chemistry bob member             -> UNKNOWN_PROJECT
         """
     )
-    assert [(each.uid, each.role.value) for each in told.book.members.values()] == [(1001, "pi")]
+    assert [(each.uid, each.role.value) for each in told.work.members.values()] == [(1001, "pi")]
 
 
 @pytest.mark.parametrize(
@@ -270,9 +270,9 @@ def test_a_project_is_entered_once() -> None:
     ],
 )
 def test_no_two_projects_share_a_group_a_gid_or_an_account(shared: dict[str, object], answer: str) -> None:
-    book, physics = empty_book(), Found(gname="physics", gid=5, account="phys")
-    judge(book, Asked(physics, Instant(0), 0), Policy())
-    outcome = judge(book, Asked(msgspec.structs.replace(physics, **shared), Instant(0), 0), Policy())
+    work, physics = nothing_yet(), CreateProject(gname="physics", gid=5, account="phys")
+    judge(work, Asked(physics, Instant(0), 0), Policy())
+    outcome = judge(work, Asked(msgspec.structs.replace(physics, **shared), Instant(0), 0), Policy())
     found = outcome.reason.name if isinstance(outcome, Refusal) else "again" if outcome.again else "ok"
     assert found == answer
     if isinstance(outcome, Refusal):  # which of them it was

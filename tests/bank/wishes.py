@@ -13,9 +13,9 @@ from fairbank.bank.wish import (
     Amend,
     Asked,
     Charge,
+    CreateProject,
     Deposit,
     Expire,
-    Found,
     Hold,
     IssueToken,
     Lapse,
@@ -37,8 +37,8 @@ from fairbank.values.units import SuMinutes
 
 # The projects 1 to 4: a college, a department in it, a group in that, and one that stands alone.
 LINES = [(1,), (2, 1), (3, 2, 1), (4,)]
-FOUNDERS: list[Request] = [
-    Found(gname=f"g{n}", gid=n, account=f"g{n}", parent=parent) for n, parent in ((1, None), (2, 1), (3, 2), (4, None))
+PROJECTS: list[Request] = [
+    CreateProject(gname=f"g{n}", gid=n, account=f"g{n}", parent=parent) for n, parent in ((1, None), (2, 1), (3, 2), (4, None))
 ]
 
 
@@ -114,7 +114,7 @@ of_terms = st.one_of(
 )
 of_the_office = st.one_of(
     st.builds(
-        Found,
+        CreateProject,
         key=keys,
         gname=st.sampled_from(["g1", "g5", "g6"]),
         gid=st.sampled_from([1, 5, 6]),

@@ -14,7 +14,7 @@ from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
 from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Asked, Charge, Deposit, Found, Hold, Open, Refund, Request, SetCap, SetMember
+from fairbank.bank.wish import Asked, Charge, CreateProject, Deposit, Hold, Open, Refund, Request, SetCap, SetMember
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.rest.house import House, furnish
@@ -95,8 +95,8 @@ def write_books(house: House) -> None:
     scribe = Scribe(house)
     ask, hold, charge = scribe.ask, scribe.hold, scribe.charge
     new_year, summer, winter = "2026-01-15T05:00:00Z", "2026-07-01T04:00:00Z", "2027-07-01T04:00:00Z"
-    ask(new_year, Found(gname="chem_qmc", gid=50_001, account="chem_qmc"))
-    ask(new_year, Found(gname="biofold", gid=50_002, account="bio_fold"))
+    ask(new_year, CreateProject(gname="chem_qmc", gid=50_001, account="chem_qmc"))
+    ask(new_year, CreateProject(gname="biofold", gid=50_002, account="bio_fold"))
     for project, uid, role in PEOPLE:
         ask(new_year, SetMember(project=project, uid=uid, role=role))
     _open(scribe, summer, CHEM, "cpu", summer, winter)

@@ -10,7 +10,7 @@ from alembic.config import Config
 
 from fairbank.compose import Works
 from fairbank.store import migrating
-from fairbank.store.schema import REVISION
+from fairbank.store.schema import REVISIONS
 from fairbank.store.sqlite import create_file, writing_engine
 from tests.cli.conftest import Run
 
@@ -59,7 +59,7 @@ def test_books_of_an_older_fairbank_are_told_the_command_that_migrates_them(fair
     config = folder / "fairbank.toml"
     for words in (["audit", "verify"], ["audit", "heads"], ["backup", "create", tmp_path / "x"]):
         said = fairbank(*words, "--config", config, house=Works())
-        assert (said.code, f"this Fairbank needs {REVISION}" in said.err) == (7, True)
+        assert (said.code, f"this Fairbank needs {REVISIONS[-1]}" in said.err) == (7, True)
         assert f"make a backup with the Fairbank that ran them, then: fairbank init '{folder}'" in " ".join(said.err.split())
     assert "fairbank init FOLDER, that of fairbank.toml" in fairbank("doctor", "--config", config, house=Works()).out
     assert fairbank("init", folder, house=Works()).out == f"migrated sqlite:///{tmp_path}/the%20bank/books.sqlite\n"

@@ -8,7 +8,7 @@ from typing import Any
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Asked, Charge, Found, Hold, IssueToken, Open, Request
+from fairbank.bank.wish import Asked, Charge, CreateProject, Hold, IssueToken, Open, Request
 from fairbank.cluster.job import Run
 from fairbank.service.bank import Bank
 from fairbank.store.contract import Reader, Store
@@ -31,8 +31,8 @@ def granted(store: Store, *wishes: Request, at: int = START) -> list[Done]:
     return [each for each in outcomes if isinstance(each, Done)]
 
 
-def project(name: str, number: int, **more: Any) -> Found:
-    return Found(gname=name, gid=number, account=name, **more)
+def project(name: str, number: int, **more: Any) -> CreateProject:
+    return CreateProject(gname=name, gid=number, account=name, **more)
 
 
 def allocation(project: int, deposit: int = 1_000, *, resource: str = "cpu", start: int = START, end: int = END, **more: Any) -> Open:

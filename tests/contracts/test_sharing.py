@@ -111,7 +111,7 @@ def test_a_batch_waits_for_the_one_that_holds_its_rows(sql_place: Place) -> None
 
     def slow() -> list[Outcome]:
         with one.transaction() as transaction:
-            transaction.book(needs_of([Asked(hold(1, 600), START, 0)]))
+            transaction.load(needs_of([Asked(hold(1, 600), START, 0)]))
             begun.set()
             assert go_on.wait(30)
         return []
@@ -137,11 +137,11 @@ def test_who_draws_on_something_else_does_not_wait(postgres_place: Place) -> Non
             Asked(wish, START, 0)
             for wish in (physics, Deposit(allocation=1, amount=SuMinutes(5)), Deposit(allocation=5, amount=SuMinutes(5)))
         ]
-        book = transaction.book(needs_of(asked))
-        assert set(book.allocations) == {1, 3, 5}
+        work = transaction.load(needs_of(asked))
+        assert set(work.allocations) == {1, 3, 5}
         (held,) = granted(two, optics)
         assert held.allocation == 4
-        transaction.write(book)
+        transaction.write(work)
 
 
 def test_what_a_parent_shares_is_drawn_on_by_one_after_the_other(place: Place) -> None:
@@ -165,9 +165,9 @@ def test_readers_do_not_wait_for_writers(sql_place: Place) -> None:
     before = contents(two)
     asked = Asked(hold(1, 600), START, 0)
     with one.transaction() as transaction:
-        book = transaction.book(needs_of([asked]))
+        work = transaction.load(needs_of([asked]))
         assert contents(two) == before
-        transaction.write(book)
+        transaction.write(work)
         assert contents(two) == before
 
 
@@ -192,18 +192,18 @@ def test_a_run_that_arrives_while_we_wait_for_our_locks_is_contention(postgres_p
     def first() -> list[Outcome]:
         asked = Asked(hold(1, 10, project=2), START, 0)
         with one.transaction() as transaction:
-            book = transaction.book(Needs(allocations={1, 2}, runs={job(1)}, entries=2))
+            work = transaction.load(Needs(allocations={1, 2}, runs={job(1)}, entries=2))
             begun.set()
             wait_until(lambda: _waiting(postgres_place), "the second server to wait for a lock")
-            outcome = judge(book, asked, Policy())
-            transaction.write(book)
+            outcome = judge(work, asked, Policy())
+            transaction.write(work)
         return [outcome]
 
     def second() -> list[Outcome]:
         assert begun.wait(30)
         wish = late_charge(1, 7)
         with pytest.raises(Contention), two.transaction() as transaction:
-            transaction.book(needs_of([Asked(wish, START, 0)]))
+            transaction.load(needs_of([Asked(wish, START, 0)]))
         return ask(two, wish)
 
     outcomes = at_once(first, second)
@@ -235,7 +235,7 @@ def test_numbers_are_drawn_when_the_rows_are_locked(postgres_place: Place) -> No
 
     def first() -> list[Outcome]:
         with one.transaction() as transaction:
-            transaction.book(Needs(allocations={1}))
+            transaction.load(Needs(allocations={1}))
             locked.set()
             wait_until(lambda: _waiting(postgres_place), "the second server to wait for a lock")
             drawn.append(postgres_place.run("SELECT nextval('entry_id_seq')")[0][0])

@@ -94,9 +94,9 @@ def test_row_and_entry_are_written_together_or_not_at_all(store: Store) -> None:
     before = contents(store)
     asked = [Asked(wish, NOW, 0) for wish in (PHONE, RevokeToken(token=1))]
     with pytest.raises(ZeroDivisionError), store.transaction() as transaction:
-        book = transaction.book(needs_of(asked))
-        assert all(isinstance(judge(book, each, Policy()), Done) for each in asked)
-        transaction.write(book)
+        work = transaction.load(needs_of(asked))
+        assert all(isinstance(judge(work, each, Policy()), Done) for each in asked)
+        transaction.write(work)
         _ = 1 / 0
     assert contents(store) == before
     granted(store, *(each.wish for each in asked), at=NOW)

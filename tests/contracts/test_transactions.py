@@ -8,7 +8,6 @@ from typing import cast
 import msgspec
 import pytest
 
-from fairbank.bank.book import Book
 from fairbank.bank.ledger import Done, judge
 from fairbank.bank.needs import Needs, needs_of
 from fairbank.bank.policy import Policy
@@ -31,6 +30,7 @@ from fairbank.bank.wish import (
     SetMember,
     Transfer,
 )
+from fairbank.bank.working_set import WorkingSet
 from fairbank.service.audit import Audit
 from fairbank.service.bank import Bank
 from fairbank.store.contract import Contention, Store, Transaction
@@ -104,9 +104,9 @@ def test_a_batch_that_raises_has_changed_nothing(store: Store) -> None:
 def _batch_that_raises(store: Store) -> None:
     batch = [Asked(wish, START, 0) for wish in (hold(1, 600), project("biology", 300), allocation(1, 5, resource="gpu"))]
     with store.transaction() as transaction:
-        book = transaction.book(needs_of(batch))
-        assert all(isinstance(judge(book, each, Policy()), Done) for each in batch)
-        transaction.write(book)
+        work = transaction.load(needs_of(batch))
+        assert all(isinstance(judge(work, each, Policy()), Done) for each in batch)
+        transaction.write(work)
         raise Cancelled
 
 
@@ -148,7 +148,7 @@ def test_a_batch_that_is_not_written_has_changed_nothing(store: Store) -> None:
     before = contents(store)
     asked = Asked(hold(1, 600), START, 0)
     with store.transaction() as transaction:
-        judge(transaction.book(needs_of([asked])), asked, Policy())
+        judge(transaction.load(needs_of([asked])), asked, Policy())
     assert contents(store) == before
 
 
@@ -318,24 +318,24 @@ def test_periods_of_one_fund_do_not_overlap(store: Store) -> None:
 def test_only_what_is_needed_is_loaded(store: Store) -> None:
     fill(store)
     granted(store, hold(1, 10), hold(2, 20, owner=BOB), hold(3, 30, project=2), allocation(1, resource="gpu"), project("biology", 300))
-    book = _loaded(store, hold(4, 1))
-    assert (sorted(book.allocations), sorted(book.users), book.runs, book.projects, book.office) == ([1], [(1, ALICE)], {}, {}, None)
-    book = _loaded(store, Refund(run=job(3)))
-    assert (sorted(book.allocations), sorted(book.users), sorted(book.runs)) == ([2], [(2, ALICE)], [job(3)])
-    book = _loaded(store, project("other", 200), SetMember(project=3, uid=BOB, role=None))
-    assert (sorted(book.projects), book.office is not None, book.allocations) == ([2, 3], True, {})
+    work = _loaded(store, hold(4, 1))
+    assert (sorted(work.allocations), sorted(work.users), work.runs, work.projects, work.office) == ([1], [(1, ALICE)], {}, {}, None)
+    work = _loaded(store, Refund(run=job(3)))
+    assert (sorted(work.allocations), sorted(work.users), sorted(work.runs)) == ([2], [(2, ALICE)], [job(3)])
+    work = _loaded(store, project("other", 200), SetMember(project=3, uid=BOB, role=None))
+    assert (sorted(work.projects), work.office is not None, work.allocations) == ([2, 3], True, {})
     assert sorted(_loaded(store, allocation(1)).allocations) == [1]
     assert sorted(_loaded(store, SetCap(allocation=1, uid=BOB, cap=None)).users) == [(1, BOB)]
 
 
-def _loaded(store: Store, *wishes: Request) -> Book:
+def _loaded(store: Store, *wishes: Request) -> WorkingSet:
     with store.transaction() as transaction:
-        return transaction.book(needs_of([Asked(wish, START, 0) for wish in wishes]))
+        return transaction.load(needs_of([Asked(wish, START, 0) for wish in wishes]))
 
 
 def test_an_empty_batch_is_nothing(store: Store) -> None:
     with store.transaction() as transaction:
-        transaction.write(transaction.book(Needs()))
+        transaction.write(transaction.load(Needs()))
     assert contents(store)[5] == []
 
 
@@ -354,12 +354,12 @@ def test_a_contended_batch_may_be_asked_again(sql_place: Place, others: int) -> 
     fill(one)
     wishes = [*_deposits(others), Deposit(allocation=1, amount=SuMinutes(10), key="d1")]
     batch = [Asked(wish, START, 0) for wish in wishes]
-    stale = Book(allocations=contents(one)[2], entry_ids=range(900_001, 902_000))
+    stale = WorkingSet(allocations=contents(one)[2], entry_ids=range(900_001, 902_000))
     for asked in batch:
         judge(stale, asked, Policy())
     granted(two, wishes[-1])
     with pytest.raises(Contention), one.transaction() as transaction:
-        transaction.book(needs_of(batch))
+        transaction.load(needs_of(batch))
         transaction.write(stale)
     assert granted(one, *wishes)[-1].again
     assert Audit(one).verify().findings == ()

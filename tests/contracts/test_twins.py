@@ -59,7 +59,7 @@ batches = st.lists(st.lists(arriving, min_size=1, max_size=6), min_size=1, max_s
 
 def play(store: Store, story: Sequence[Sequence[Asked]]) -> list[Outcome]:
     bank, answers = Bank(store, Policy()), []
-    before = [[wishes.asked_by(0, None, wish) for wish in batch] for batch in (wishes.FOUNDERS, wishes.GRANTS)]
+    before = [[wishes.asked_by(0, None, wish) for wish in batch] for batch in (wishes.PROJECTS, wishes.GRANTS)]
     for at, batch in enumerate([*before, *story]):
         answers += bank.ask([msgspec.structs.replace(each, wish=_of_its_fund(store, each.wish), at=Instant(10 * at)) for each in batch])
     return answers

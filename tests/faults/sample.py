@@ -11,8 +11,8 @@ from fairbank.bank.wish import (
     Amend,
     Asked,
     Charge,
+    CreateProject,
     Deposit,
-    Found,
     Hold,
     IssueToken,
     Lapse,
@@ -47,8 +47,8 @@ def write_sample(url: str) -> None:
 
 def wishes() -> list[Request]:
     return [
-        Found(gname="college", gid=4_000, account="college"),
-        Found(gname="physics", gid=4_001, account="phys", parent=1),
+        CreateProject(gname="college", gid=4_000, account="college"),
+        CreateProject(gname="physics", gid=4_001, account="phys", parent=1),
         SetMember(project=1, uid=1001, role=Role.PI),
         SetMember(project=2, uid=1002, role=Role.MEMBER),
         SetMember(project=2, uid=1003, role=Role.MEMBER),

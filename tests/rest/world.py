@@ -15,7 +15,7 @@ from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
 from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Asked, Charge, Found, Hold, Open, Request, SetMember
+from fairbank.bank.wish import Asked, Charge, CreateProject, Hold, Open, Request, SetMember
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.rest.app import create_app
@@ -123,7 +123,7 @@ def _people(world: World) -> None:
 def _project(world: World, name: str, members: dict[int, Role], owner: int) -> dict[str, int]:
     """A project with two allocations one after the other, a charged run, a running one and a refusal. The numbers of all that."""
     number = next(world.numbers)
-    project = done(world.wish(Found(gname=name, gid=number, account=name))[0]).project or 0
+    project = done(world.wish(CreateProject(gname=name, gid=number, account=name))[0]).project or 0
     world.wish(*(SetMember(project=project, uid=uid, role=role) for uid, role in members.items()))
     spans = [(NOW - 90 * DAY, NOW + 90 * DAY), (NOW + 90 * DAY, NOW + 180 * DAY)]
     opened = [

@@ -12,7 +12,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
 from fairbank.bank.query import Page
 from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import Asked, Found, SetMember
+from fairbank.bank.wish import Asked, CreateProject, SetMember
 from fairbank.service.askers import Asker, Staff, asker_of
 from fairbank.service.bank import Bank
 from fairbank.service.counter import Counter
@@ -35,7 +35,7 @@ class Centre:
         self.counter = Counter(Bank(self.store, Policy()))
         self.projects = Projects(self.store, self.counter, Directory(self.store, clock), clock)
         roles = {PI: Role.PI, COORDINATOR: Role.COORDINATOR, MEMBER: Role.MEMBER}
-        self.counter.ask([by_staff(Found(gname="chem", gid=1, account="chem"))])
+        self.counter.ask([by_staff(CreateProject(gname="chem", gid=1, account="chem"))])
         self.counter.ask([by_staff(SetMember(project=1, uid=uid, role=role)) for uid, role in roles.items()])
 
     def asker(self, uid: int) -> Asker:
@@ -58,7 +58,7 @@ class Centre:
             return asked.result()
 
 
-def by_staff(wish: Found | SetMember) -> Asked:
+def by_staff(wish: CreateProject | SetMember) -> Asked:
     return Asked(wish, Instant(1_795_000_000), SUPERUSER)
 
 

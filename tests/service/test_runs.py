@@ -12,7 +12,7 @@ from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
 from fairbank.bank.refusal import Alternative, Reason, Refusal, remedies
-from fairbank.bank.wish import Asked, Found, Open, Request, SetCap, SetMember
+from fairbank.bank.wish import Asked, CreateProject, Open, Request, SetCap, SetMember
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.cluster.report import Changed, Ended, Report, Started
@@ -47,7 +47,7 @@ class Centre:
 
     def project(self, name: str, number: int, *, credit: int = 0, parent: int | None = None, shared: bool = False) -> None:
         """A project with an allocation, both of the same number as long as each has one."""
-        project = self.ask(Found(gname=name, gid=10 * number, account=name, parent=parent))[0].project or 0
+        project = self.ask(CreateProject(gname=name, gid=10 * number, account=name, parent=parent))[0].project or 0
         opening = Open(project=project, resource="cpu", category="startup", start=NOW, end=END, shared=shared, deposit=SuMinutes(credit))
         self.ask(opening)
         self.house.directory.refresh()  # as the server does that enters a project
@@ -154,7 +154,7 @@ def test_a_job_of_an_unknown_account_does_not_start(centre: Centre) -> None:
 
 
 def test_a_changed_limit_of_a_job_that_runs_without_a_hold_is_noted_and_stops_nothing(observing: Centre, centre: Centre) -> None:
-    observing.ask(Found(gname="bio", gid=20, account="bio"))
+    observing.ask(CreateProject(gname="bio", gid=20, account="bio"))
     observing.hear(started("bio"))
     longer = changed("bio", 7_200)
     noted = observing.refused_but_let_through(longer)
@@ -165,7 +165,7 @@ def test_a_changed_limit_of_a_job_that_runs_without_a_hold_is_noted_and_stops_no
 
 
 def test_an_observing_bank_stops_no_job_whose_account_or_allocation_is_missing(observing: Centre) -> None:
-    observing.ask(Found(gname="bio", gid=20, account="bio"))
+    observing.ask(CreateProject(gname="bio", gid=20, account="bio"))
     unknown, homeless = (observing.refused_but_let_through(started(account)) for account in ("chem", "bio"))
     assert (unknown.reason, unknown.account, unknown.observed) == (Reason.UNKNOWN_PROJECT, "chem", True)
     assert (homeless.reason, homeless.project, homeless.asked, homeless.observed) == (Reason.NO_ALLOCATION, 1, 60, True)

@@ -23,22 +23,22 @@ TRACES = {
 }
 
 
-class Found(NamedTuple):
+class CreateProject(NamedTuple):
     header: Header
     jobs: list[SwfJob]
 
 
-Reader = Callable[[str], Found]
+Reader = Callable[[str], CreateProject]
 
 
-def whole(stream: ByteStream) -> Found:
+def whole(stream: ByteStream) -> CreateProject:
     header, jobs = read(stream)
-    return Found(header, list(jobs))
+    return CreateProject(header, list(jobs))
 
 
 @pytest.fixture
 def trace(shared: Path) -> Reader:
-    def found(name: str) -> Found:
+    def found(name: str) -> CreateProject:
         path = shared / "data" / "swf" / f"{name}.swf.gz"
         if not path.exists():
             pytest.skip(f"there is no {path}")

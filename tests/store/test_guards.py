@@ -148,10 +148,10 @@ def test_figures_that_break_a_rule_are_told_as_a_bug(filled: Place) -> None:
     before = contents(store)
     asked = Asked(Deposit(allocation=1, amount=SuMinutes(5)), START, 0)
     with pytest.raises(Corrupt, match="allocation_not_overdrawn"), store.transaction() as transaction:
-        book = transaction.book(needs_of([asked]))
-        judge(book, asked, Policy())
-        book.allocations[1] = msgspec.structs.replace(book.allocations[1], held=SuMinutes(10**6))
-        transaction.write(book)
+        work = transaction.load(needs_of([asked]))
+        judge(work, asked, Policy())
+        work.allocations[1] = msgspec.structs.replace(work.allocations[1], held=SuMinutes(10**6))
+        transaction.write(work)
     assert contents(store) == before
     granted(store, asked.wish)
 
@@ -160,10 +160,10 @@ def test_rows_that_another_server_wrote_meanwhile_are_contention(filled: Place) 
     store = filled.open()
     (known, *_) = contents(store)[4]
     with pytest.raises(Contention), store.transaction() as transaction:
-        book = transaction.book(Needs(allocations={1}, entries=1))
-        judge(book, Asked(Deposit(allocation=1, amount=SuMinutes(5)), START, 0), Policy())
-        book.put_run(msgspec.structs.replace(known, id=10**9))
-        transaction.write(book)
+        work = transaction.load(Needs(allocations={1}, entries=1))
+        judge(work, Asked(Deposit(allocation=1, amount=SuMinutes(5)), START, 0), Policy())
+        work.put_run(msgspec.structs.replace(known, id=10**9))
+        transaction.write(work)
 
 
 def test_an_overlap_that_another_server_opened_meanwhile_is_contention(filled: Place) -> None:
@@ -172,6 +172,6 @@ def test_an_overlap_that_another_server_opened_meanwhile_is_contention(filled: P
     with pytest.raises(Contention), store.transaction() as transaction:
         needs = needs_of([asked])
         needs.funds.clear()
-        book = transaction.book(needs)
-        assert isinstance(judge(book, asked, Policy()), Done)
-        transaction.write(book)
+        work = transaction.load(needs)
+        assert isinstance(judge(work, asked, Policy()), Done)
+        transaction.write(work)

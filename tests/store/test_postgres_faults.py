@@ -79,10 +79,10 @@ def test_a_server_killed_in_the_middle_of_a_batch_has_lost_it_whole(server: Post
     fill(store)
     before = contents(store)
     with pytest.raises(Unreachable), store.transaction() as transaction:
-        book = transaction.book(Needs(allocations={1}, entries=2))
+        work = transaction.load(Needs(allocations={1}, entries=2))
         server.kill()
-        transaction.write(book)
-        transaction.book(Needs(allocations={1}))
+        transaction.write(work)
+        transaction.load(Needs(allocations={1}))
     server.start()
     assert contents(store) == before
     granted(store, hold(1, 5))
@@ -92,7 +92,7 @@ def test_who_was_not_told_of_a_commit_is_told_that_nobody_knows(server: Postgres
     store = place.open()
     fill(store)
     with pytest.raises(Unreachable, match="whether this was carried out is not known") as told, store.transaction() as transaction:
-        transaction.write(transaction.book(Needs(allocations={1}, entries=1)))
+        transaction.write(transaction.load(Needs(allocations={1}, entries=1)))
         server.kill()
     assert told.value.remedy == "ask again with the same key: it counts once; without a key look into the statement first"
     server.start()
@@ -148,9 +148,9 @@ def test_a_row_locked_too_long_is_contention(place: Place, impatient: PostgresSt
     other = place.open()
     fill(other)
     with other.transaction() as transaction:
-        transaction.book(Needs(allocations={1}))
+        transaction.load(Needs(allocations={1}))
         with pytest.raises(Contention, match="lock timeout"), impatient.transaction() as blocked:
-            blocked.book(Needs(allocations={1}))
+            blocked.load(Needs(allocations={1}))
     granted(impatient, hold(1, 5))
 
 
@@ -163,11 +163,11 @@ def test_a_deadlock_is_contention(place: Place) -> None:
         administrator.execute("SET deadlock_timeout = '1h'")
         administrator.execute("SELECT 1 FROM allocation WHERE id = 2 FOR UPDATE")
         with pytest.raises(Contention, match="deadlock"), store.transaction() as transaction:
-            transaction.book(Needs(allocations={1}))
+            transaction.load(Needs(allocations={1}))
             crossing = threading.Thread(target=administrator.execute, args=["SELECT 1 FROM allocation WHERE id = 1 FOR UPDATE"])
             crossing.start()
             wait_until(lambda: place.run("SELECT 1 FROM pg_locks WHERE NOT granted"), "the administrator to wait")
-            transaction.book(Needs(allocations={2}))
+            transaction.load(Needs(allocations={2}))
         crossing.join()
     granted(store, hold(1, 5))
 
@@ -217,7 +217,7 @@ def test_books_are_opened_while_somebody_writes(place: Place) -> None:
     store = place.open()
     fill(store)
     with store.transaction() as transaction:
-        transaction.book(Needs(allocations={1}))
+        transaction.load(Needs(allocations={1}))
         assert contents(place.open())[2]
 
 
@@ -225,9 +225,9 @@ def test_a_transaction_that_idles_too_long_is_cut_off(place: Place, impatient: P
     """A server of ours that stops in the middle must not keep the others waiting."""
     fill(place.open())
     with pytest.raises(Unreachable), impatient.transaction() as transaction:
-        transaction.book(Needs(allocations={1}))
+        transaction.load(Needs(allocations={1}))
         wait_until(lambda: not place.run(_IDLE), "the server to lose patience")
-        transaction.book(Needs(allocations={1}))
+        transaction.load(Needs(allocations={1}))
     granted(impatient, hold(1, 5))
 
 

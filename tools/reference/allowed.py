@@ -1,4 +1,4 @@
-"""What each state allows: the ledger itself is asked, each wish of a small book in which one thing is in that state."""
+"""What each state allows: the ledger itself is asked, each wish of a small bank in which one thing is in that state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from itertools import count
 from typing import Any
 
 from fairbank.bank.allocation import Allocation, AllocationEvent, AllocationState, Standing
-from fairbank.bank.book import Book, Office
 from fairbank.bank.ledger import judge
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Project
@@ -28,6 +27,7 @@ from fairbank.bank.wish import (
     Transfer,
     Withdraw,
 )
+from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.cluster.job import Run
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
@@ -67,9 +67,9 @@ _OF_RUN: Mapping[str, Request] = {
 def of_an_allocation() -> Iterator[tuple[str, list[str]]]:
     """For each wish, what is answered where the allocation stands so, in the order of `Standing`."""
     starting = {each: Hold(amount=_SOME, until=_LATER, **{**_LIFE, "start": _AT[each]}) for each in Standing}
-    yield "the hold of a run that starts now", [_said(_book(each), starting[each], _AT[each]) for each in Standing]
+    yield "the hold of a run that starts now", [_said(_work(each), starting[each], _AT[each]) for each in Standing]
     for name, wish in _OF_ALLOCATION.items():
-        yield name, [_said(_book(standing), wish, _AT[standing]) for standing in Standing]
+        yield name, [_said(_work(standing), wish, _AT[standing]) for standing in Standing]
 
 
 def of_a_run() -> Iterator[tuple[str, list[str]]]:
@@ -78,12 +78,12 @@ def of_a_run() -> Iterator[tuple[str, list[str]]]:
         yield name, [_said(_with_run(state), wish, Instant(5_000)) for state in RunState]
 
 
-def _book(standing: Standing) -> Book:
+def _work(standing: Standing) -> WorkingSet:
     common: Mapping[str, Any] = {"project": 1, "category": "research", "deposited": SuMinutes(100)}
     state = _STORED.get(standing, AllocationState.ACTIVE)
     asked = Allocation(id=1, resource="cpu", start=_START, end=_END, state=state, **common)
     other = Allocation(id=2, resource="cpu", start=_LATER, end=Instant(9_999), **common)
-    return Book(
+    return WorkingSet(
         allocations=[asked, other],
         projects=[Project(id=1, gname="chem", gid=1, account="chem")],
         office=Office(),
@@ -91,9 +91,9 @@ def _book(standing: Standing) -> Book:
     )
 
 
-def _with_run(state: RunState) -> Book:
+def _with_run(state: RunState) -> WorkingSet:
     """The run was held; then that became of it which brings it into this state."""
-    book = _book(Standing.ACTIVE)
+    work = _work(Standing.ACTIVE)
     roads: Mapping[RunState, tuple[Request, ...]] = {
         RunState.HELD: (),
         RunState.CHARGED: (Charge(amount=SuMinutes(15), **_LIFE, **_END_OF_IT),),
@@ -102,12 +102,12 @@ def _with_run(state: RunState) -> Book:
     }
     hold = Hold(amount=SuMinutes(20), until=Instant(4_000), **{**_LIFE, "start": Instant(1_400)})
     for wish in (hold, *roads[state]):
-        judge(book, Asked(wish, Instant(5_000), 0), Policy())
-    return book
+        judge(work, Asked(wish, Instant(5_000), 0), Policy())
+    return work
 
 
-def _said(book: Book, wish: Request, now: Instant) -> str:
-    outcome = judge(book, Asked(wish, now, 0), Policy())
+def _said(work: WorkingSet, wish: Request, now: Instant) -> str:
+    outcome = judge(work, Asked(wish, now, 0), Policy())
     if isinstance(outcome, Refusal):
         return outcome.reason.name
     return "as before" if outcome.again else "yes"

@@ -14,9 +14,9 @@ from fairbank.bank.wish import (
     Amend,
     Asked,
     Charge,
+    CreateProject,
     Deposit,
     Expire,
-    Found,
     Hold,
     IssueToken,
     Lapse,
@@ -60,9 +60,9 @@ class Needs(msgspec.Struct, kw_only=True):
     `allocations` by number, `funds` by project and resource with what is wanted of them, `runs` with their allocations (those that are
     said to start are `starting`, those whose hold is to change `changing`), entries by the actor and key of a wish in `keys`, entries to be
     `undone` with those that undid them before, `caps` as (allocation, user), user sums for
-    `owners` in whatever allocations they may draw on, `projects` and those that one of `founding` would collide with, `members` by
+    `owners` in whatever allocations they may draw on, `projects` and those that one of `creating` would collide with, `members` by
     project and user, `tokens` by number and by their `digests`.
-    `entries`, `opens`, `founds`, `issues` count the fresh numbers wanted at most.
+    `entries`, `opens`, `creates`, `issues` count the fresh numbers wanted at most.
 
     What is loaded is locked, and whoever else needs it waits. So of a fund no more is wanted than a run could draw on: those who draw on
     allocations of their own do not wait for each other over their parent's, nor over those of another year. Terms that another
@@ -80,13 +80,13 @@ class Needs(msgspec.Struct, kw_only=True):
     owners: dict[tuple[int, str], set[int]] = msgspec.field(default_factory=dict)
     caps: set[tuple[int, int]] = msgspec.field(default_factory=set)
     projects: set[int] = msgspec.field(default_factory=set)
-    founding: list[Found] = msgspec.field(default_factory=list)
+    creating: list[CreateProject] = msgspec.field(default_factory=list)
     members: set[tuple[int, int]] = msgspec.field(default_factory=set)
     tokens: set[int] = msgspec.field(default_factory=set)
     digests: set[bytes] = msgspec.field(default_factory=set)
     entries: int = 0
     opens: int = 0
-    founds: int = 0
+    creates: int = 0
     issues: int = 0
     office: bool = False
 
@@ -191,9 +191,9 @@ def _set_cap(needs: Needs, wish: SetCap) -> None:
         _roles(needs, wish.project, wish.uid, wish.by)
 
 
-def _found(needs: Needs, wish: Found) -> None:
-    needs.founding.append(wish)
-    needs.founds += 1
+def _create_project(needs: Needs, wish: CreateProject) -> None:
+    needs.creating.append(wish)
+    needs.creates += 1
     needs.office = True
     if wish.parent is not None:
         needs.projects.add(wish.parent)
@@ -240,7 +240,7 @@ _OF: Mapping[type, Callable[[Needs, Any], None]] = {
     Amend: _amend,
     Expire: _expire,
     SetCap: _set_cap,
-    Found: _found,
+    CreateProject: _create_project,
     SetMember: _set_member,
     IssueToken: _issue,
     RevokeToken: _revoke,

@@ -22,12 +22,12 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.book import Office
 from fairbank.bank.entry import Entry
 from fairbank.bank.project import Member, Project
 from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
+from fairbank.bank.working_set import Office
 from fairbank.service.restored_tokens import RestoredTokens
 from fairbank.store.contract import Filling, Reader, Store
 from fairbank.values.time import Clock, iso

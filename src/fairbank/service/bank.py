@@ -6,11 +6,11 @@ import random
 import time
 from collections.abc import Sequence
 
-from fairbank.bank.book import Book, OfficeNeeded
 from fairbank.bank.ledger import Outcome, judge
 from fairbank.bank.needs import needs_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked
+from fairbank.bank.working_set import OfficeNeeded, WorkingSet
 from fairbank.service.patience import Deadline, Patience
 from fairbank.store.contract import Contention, Store, Transaction
 from fairbank.values.trouble import Busy
@@ -43,8 +43,8 @@ class Bank:
         for attempt in range(_TRIES):
             try:
                 with self.store.transaction() as transaction:
-                    book, answers = self._judged(transaction, batch)
-                    transaction.write(book)
+                    work, answers = self._judged(transaction, batch)
+                    transaction.write(work)
                 return answers
             except Contention:
                 if deadline.over:
@@ -53,14 +53,14 @@ class Bank:
                 time.sleep(random.uniform(0, 0.002 * (attempt + 1)))  # noqa: S311 (no secret)
         raise Busy("other writers were in the way all the time")
 
-    def _judged(self, transaction: Transaction, batch: Sequence[Asked]) -> tuple[Book, list[Outcome]]:
+    def _judged(self, transaction: Transaction, batch: Sequence[Asked]) -> tuple[WorkingSet, list[Outcome]]:
         """The batch judged in the rows that it needs. That it also needs the office's book may show only in judging: a refusal that
         meets no allocation is kept there. Then it is judged again, with the office locked after the allocations as always.
         """
         try:
-            return self._judged_in(transaction.book(needs_of(batch)), batch)
+            return self._judged_in(transaction.load(needs_of(batch)), batch)
         except OfficeNeeded:
-            return self._judged_in(transaction.book(needs_of(batch, office=True)), batch)
+            return self._judged_in(transaction.load(needs_of(batch, office=True)), batch)
 
-    def _judged_in(self, book: Book, batch: Sequence[Asked]) -> tuple[Book, list[Outcome]]:
-        return book, [judge(book, each, self.policy) for each in batch]
+    def _judged_in(self, work: WorkingSet, batch: Sequence[Asked]) -> tuple[WorkingSet, list[Outcome]]:
+        return work, [judge(work, each, self.policy) for each in batch]

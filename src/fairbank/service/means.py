@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.book import Book
 from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
 from fairbank.bank.run import UserSums
+from fairbank.bank.working_set import WorkingSet
 from fairbank.store.contract import Store
 from fairbank.values.time import Instant
 
@@ -21,5 +21,5 @@ def means(store: Store, lines: Sequence[tuple[int, ...]], resource: str, uid: in
     with store.reading() as reader:
         found = reader.allocations(AllocationQuery(projects=projects, resource=resource, active_at=at), Page(PAGE_MAX))
         rows = reader.users(frozenset(each.id for each in found), uid) if found else []
-    book = Book(allocations=found, users=((row.allocation, uid, row.sums) for row in rows))
-    return [[(each, book.sums_of(each.id, uid)) for each in book.candidates(line, resource, at)] for line in lines]
+    work = WorkingSet(allocations=found, users=((row.allocation, uid, row.sums) for row in rows))
+    return [[(each, work.sums_of(each.id, uid)) for each in work.candidates(line, resource, at)] for line in lines]

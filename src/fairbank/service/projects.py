@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.query import Page, ProjectQuery
-from fairbank.bank.wish import Asked, Found, SetMember
+from fairbank.bank.wish import Asked, CreateProject, SetMember
 from fairbank.service.askers import Asker
 from fairbank.service.counter import Counter
 from fairbank.service.directory import Directory
@@ -39,7 +39,7 @@ class Projects:
         with self._store.reading() as reader:
             return reader.members(project.id, page)
 
-    def found(self, asker: Asker, wish: Found) -> Outcome:
+    def create(self, asker: Asker, wish: CreateProject) -> Outcome:
         """Enter a project. Raises Forbidden."""
         demand(asker, Do.FOUND_PROJECT)
         outcome = self._ask(asker, wish)
@@ -58,5 +58,5 @@ class Projects:
         by = None if asker.superuser else asker.uid
         return self._ask(asker, SetMember(project=project.id, uid=uid, role=role, by=by, comment=comment, key=key))
 
-    def _ask(self, asker: Asker, wish: Found | SetMember) -> Outcome:
+    def _ask(self, asker: Asker, wish: CreateProject | SetMember) -> Outcome:
         return self._counter.ask([Asked(wish, self._clock.now(), asker.actor, asker.acting_as)])[0]

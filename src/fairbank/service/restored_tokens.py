@@ -10,10 +10,10 @@ from itertools import count
 
 import msgspec
 
-from fairbank.bank.book import Book, Office
 from fairbank.bank.entry import Entry
 from fairbank.bank.ledger.tokens import stay_revoked
 from fairbank.bank.token import Token
+from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.store.contract import Filling
 from fairbank.values.time import Instant
 
@@ -41,11 +41,11 @@ class RestoredTokens:
         """Fill in tokens, and what the journal must say of them; all entries are there by now."""
         kept = [self._as_last_known(each) for each in rows]
         changed = [new for new, old in zip(kept, rows, strict=True) if new != old]
-        book = Book(office=self._office, entry_ids=count(self._last_entry + 1))
-        stay_revoked(book, changed, self._at)
-        if book.entries:
-            self.entries(book.entries)
-            self.office(book.office or self._office)
+        work = WorkingSet(office=self._office, entry_ids=count(self._last_entry + 1))
+        stay_revoked(work, changed, self._at)
+        if work.entries:
+            self.entries(work.entries)
+            self.office(work.office or self._office)
         self._filling.tokens(kept)
 
     def _as_last_known(self, token: Token) -> Token:

@@ -10,11 +10,11 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.book import Book, Office
 from fairbank.bank.needs import Needs, told_by
 from fairbank.bank.project import Project
 from fairbank.bank.run import RunRecord, UserSums
 from fairbank.bank.token import Token
+from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.store import schema
 from fairbank.store.rows import Row, allocation_row, entry_of, member_of, member_row, project_of, project_row, run_row, token_of, token_row
 
@@ -52,10 +52,10 @@ class SqlTransaction(ABC):
         """Numbers for new entries, allocations, projects and tokens."""
 
     @abstractmethod
-    def _write_batch(self, book: Book) -> None:
+    def _write_batch(self, work: WorkingSet) -> None:
         """Write sums, runs and entries: what every hold and charge changes."""
 
-    def book(self, needs: Needs) -> Book:
+    def load(self, needs: Needs) -> WorkingSet:
         """Lock the allocations, then the office, then read. Raises Contention."""
         runs: list[RunRecord] = []
         if needs.allocations or needs.funds or needs.runs:
@@ -64,7 +64,7 @@ class SqlTransaction(ABC):
         if needs.office:
             self._office = Office(*self._find("office")[0])
         entry_ids, allocation_ids, project_ids, token_ids = self._fresh(needs)
-        return Book(
+        return WorkingSet(
             allocations=self._loaded.values(),
             runs=runs,
             users=self._users(needs, runs),
@@ -81,11 +81,11 @@ class SqlTransaction(ABC):
             token_ids=token_ids,
         )
 
-    def write(self, book: Book) -> None:
+    def write(self, work: WorkingSet) -> None:
         """Write what changed, each row after those it points to."""
-        self._write_office(book)
-        self._write_terms(book)
-        self._write_batch(book)
+        self._write_office(work)
+        self._write_terms(work)
+        self._write_batch(work)
 
     def _users(self, needs: Needs, runs: Iterable[RunRecord]) -> Iterable[tuple[int, int, UserSums]]:
         pairs = set(needs.caps)
@@ -97,11 +97,11 @@ class SqlTransaction(ABC):
         return ((allocation, uid, UserSums(*sums)) for allocation, uid, *sums in self._find("users", columns(pairs, 2)))
 
     def _projects(self, needs: Needs) -> Iterable[Project]:
-        """Those wanted by number, and those that a founding would collide with."""
-        if not needs.projects and not needs.founding:
+        """Those wanted by number, and those that a new one would collide with."""
+        if not needs.projects and not needs.creating:
             return ()
-        founding = needs.founding
-        names, gids, accounts = [each.gname for each in founding], [each.gid for each in founding], [each.account for each in founding]
+        creating = needs.creating
+        names, gids, accounts = [each.gname for each in creating], [each.gid for each in creating], [each.account for each in creating]
         return map(project_of, self._find("projects", [list(needs.projects)], [names], [gids], [accounts]))
 
     def _tokens(self, needs: Needs) -> Iterable[Token]:
@@ -112,45 +112,45 @@ class SqlTransaction(ABC):
         found = select(schema.token).where(or_(t.id.in_(sorted(needs.tokens)), t.digest.in_(sorted(needs.digests))))
         return map(token_of, self._connection.execute(found))
 
-    def _write_office(self, book: Book) -> None:
+    def _write_office(self, work: WorkingSet) -> None:
         """Projects, members, tokens and the head of the office's book: rare, so any SQL will do."""
-        if book.new_projects:
-            self._insert(schema.project, [project_row(book.projects[number]) for number in sorted(book.new_projects)])
-        if book.changed_members:
+        if work.new_projects:
+            self._insert(schema.project, [project_row(work.projects[number]) for number in sorted(work.new_projects)])
+        if work.changed_members:
             member = schema.member.c
             self._connection.execute(
                 delete(schema.member).where(member.project == bindparam("of"), member.uid == bindparam("who")),
-                [{"of": project, "who": uid} for project, uid in sorted(book.changed_members)],
+                [{"of": project, "who": uid} for project, uid in sorted(work.changed_members)],
             )
-            left = [member_row(book.members[pair]) for pair in sorted(book.changed_members) if pair in book.members]
+            left = [member_row(work.members[pair]) for pair in sorted(work.changed_members) if pair in work.members]
             if left:
                 self._insert(schema.member, left)
-        if book.new_tokens:
-            self._insert(schema.token, [token_row(book.tokens[number]) for number in sorted(book.new_tokens)])
-        if book.changed_tokens:
-            revoked = [{"number": number, "at": book.tokens[number].revoked} for number in sorted(book.changed_tokens)]
+        if work.new_tokens:
+            self._insert(schema.token, [token_row(work.tokens[number]) for number in sorted(work.new_tokens)])
+        if work.changed_tokens:
+            revoked = [{"number": number, "at": work.tokens[number].revoked} for number in sorted(work.changed_tokens)]
             t = schema.token.c
             self._connection.execute(update(schema.token).where(t.id == bindparam("number")).values(revoked_at=bindparam("at")), revoked)
-        if book.office is not None and book.office != self._office:
-            self._connection.execute(update(schema.office).values(seq=book.office.seq, link=book.office.link))
+        if work.office is not None and work.office != self._office:
+            self._connection.execute(update(schema.office).values(seq=work.office.seq, link=work.office.link))
 
-    def _write_terms(self, book: Book) -> None:
+    def _write_terms(self, work: WorkingSet) -> None:
         """Those whose terms changed, with their sums, since the database compares them with the credit limit; then new ones.
 
         In this order: one that was ended makes room for its successor.
         """
-        amended = [self._named(number, book) for number in sorted(book.touched - book.opened) if self._is_amended(number, book)]
+        amended = [self._named(number, work) for number in sorted(work.touched - work.opened) if self._is_amended(number, work)]
         if amended:
             self._connection.execute(update(schema.allocation).where(schema.allocation.c.id == bindparam("number")), amended)
-        if book.opened:
-            self._insert(schema.allocation, [allocation_row(book.allocations[number]) for number in sorted(book.opened)])
+        if work.opened:
+            self._insert(schema.allocation, [allocation_row(work.allocations[number]) for number in sorted(work.opened)])
 
-    def _is_amended(self, number: int, book: Book) -> bool:
-        return bool(_TERMS(self._loaded[number]) != _TERMS(book.allocations[number]))
+    def _is_amended(self, number: int, work: WorkingSet) -> bool:
+        return bool(_TERMS(self._loaded[number]) != _TERMS(work.allocations[number]))
 
     @staticmethod
-    def _named(number: int, book: Book) -> dict[str, Any]:
-        row = dict(zip(schema.allocation.c.keys(), allocation_row(book.allocations[number]), strict=True))
+    def _named(number: int, work: WorkingSet) -> dict[str, Any]:
+        row = dict(zip(schema.allocation.c.keys(), allocation_row(work.allocations[number]), strict=True))
         return {**row, "number": row.pop("id")}
 
     def _insert(self, table: Any, rows: list[tuple[Any, ...]]) -> None:
@@ -168,26 +168,26 @@ def funds_wanted(needs: Needs) -> Columns:
     return columns([(*fund, reach.first, reach.last, reach.own) for fund, reach in needs.funds.items()], 5)
 
 
-def changed_sums(book: Book) -> list[tuple[Any, ...]]:
+def changed_sums(work: WorkingSet) -> list[tuple[Any, ...]]:
     """What every entry of an allocation changes, after its number; like all that follows, in the order of the key."""
-    return [_SUMS(book.allocations[number]) for number in sorted(book.touched - book.opened)]
+    return [_SUMS(work.allocations[number]) for number in sorted(work.touched - work.opened)]
 
 
-def changed_users(book: Book) -> list[tuple[Any, ...]]:
+def changed_users(work: WorkingSet) -> list[tuple[Any, ...]]:
     """Whole rows, some of them new."""
-    found = ((pair, book.users[pair]) for pair in sorted(book.changed_users))
+    found = ((pair, work.users[pair]) for pair in sorted(work.changed_users))
     return [(*pair, sums.charged, sums.held, sums.cap) for pair, sums in found]
 
 
-def changed_runs(book: Book) -> list[tuple[Any, ...]]:
+def changed_runs(work: WorkingSet) -> list[tuple[Any, ...]]:
     """What may change of a run, after its number."""
-    found = sorted((book.runs[run] for run in book.changed_runs), key=_ID)
+    found = sorted((work.runs[run] for run in work.changed_runs), key=_ID)
     return [
         (r.id, r.state._value_, r.held, r.charged, r.written_off, r.refunded, r.until, r.ended, r.outcome, r.elapsed_seconds, r.set_by)
         for r in found
     ]
 
 
-def new_runs(book: Book) -> list[tuple[Any, ...]]:
+def new_runs(work: WorkingSet) -> list[tuple[Any, ...]]:
     """Whole rows."""
-    return [run_row(record) for record in sorted((book.runs[run] for run in book.new_runs), key=_ID)]
+    return [run_row(record) for record in sorted((work.runs[run] for run in work.new_runs), key=_ID)]

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.book import Book, Office
 from fairbank.bank.entry import Entry
 from fairbank.bank.needs import Needs
 from fairbank.bank.project import Member, Project
@@ -29,6 +28,7 @@ from fairbank.bank.query import (
 )
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
+from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.cluster.job import Run
 from fairbank.values.time import Instant
 
@@ -156,12 +156,12 @@ class Reader(Protocol):
 class Transaction(Protocol):
     """One batch: load and lock what it needs, then write what judging it changed. Both, or nothing."""
 
-    def book(self, needs: Needs) -> Book:
+    def load(self, needs: Needs) -> WorkingSet:
         """The rows needed, locked: the allocations in the order of their numbers, then the office. May be asked again for more,
-        before anything is written; the book of the first time is then void."""
+        before anything is written; what was loaded the first time is then void."""
         ...
 
-    def write(self, book: Book) -> None:
+    def write(self, work: WorkingSet) -> None:
         """Write what judging changed. The store commits when the block ends."""
         ...
 

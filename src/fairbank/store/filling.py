@@ -13,12 +13,12 @@ from typing import Any
 from sqlalchemy import Connection, Table, select, update
 
 from fairbank.bank.allocation import NO_LINK, Allocation
-from fairbank.bank.book import Office
 from fairbank.bank.entry import Entry
 from fairbank.bank.project import Member, Project
 from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
+from fairbank.bank.working_set import Office
 from fairbank.store import schema
 from fairbank.store.rows import allocation_row, entry_row, member_row, project_row, run_row, token_row, user_row
 from fairbank.values.time import Instant

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.book import Book, Office
 from fairbank.bank.entry import Entry
 from fairbank.bank.needs import Needs
 from fairbank.bank.project import Member, Project
 from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
+from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.store.contract import Filling, Reader, Transaction
 from fairbank.store.memory_reading import MemoryReader
 from fairbank.store.memory_tables import Tables
@@ -91,13 +91,13 @@ class MemoryTransaction:
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self.written: Book | None = None
+        self.written: WorkingSet | None = None
 
-    def book(self, needs: Needs) -> Book:
-        return self._tables.book(needs)
+    def load(self, needs: Needs) -> WorkingSet:
+        return self._tables.load(needs)
 
-    def write(self, book: Book) -> None:
-        self.written = book
+    def write(self, work: WorkingSet) -> None:
+        self.written = work
 
 
 class MemoryFilling:

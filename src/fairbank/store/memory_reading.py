@@ -7,7 +7,6 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.book import Office
 from fairbank.bank.entry import OFFICE, Entry, Kind
 from fairbank.bank.project import Member, Project, line_of
 from fairbank.bank.query import (
@@ -30,6 +29,7 @@ from fairbank.bank.query import (
 from fairbank.bank.refusal import refusal_of
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.token import Token
+from fairbank.bank.working_set import Office
 from fairbank.cluster.job import COMPLETED, Run
 from fairbank.store.cutting import cut
 from fairbank.store.memory_filters import among, asked, during, equal, fits, paged

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from itertools import count
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.book import Book, Office
 from fairbank.bank.entry import Entry, undone_by
 from fairbank.bank.needs import Needs, told_by
 from fairbank.bank.project import Member, Project
 from fairbank.bank.run import RunRecord, UserSums
 from fairbank.bank.token import Token
+from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.cluster.job import Run
 
 
@@ -44,7 +44,7 @@ class Tables:
         twin.office, twin.last_entry = self.office, self.last_entry
         return twin
 
-    def book(self, needs: Needs) -> Book:
+    def load(self, needs: Needs) -> WorkingSet:
         """The rows that a batch needs."""
         runs = [self.runs[run] for run in needs.runs if run in self.runs]
         numbers = needs.allocations.union(each.allocation for each in runs)
@@ -54,7 +54,7 @@ class Tables:
         pairs = needs.caps | {(each.allocation, each.owner) for each in runs}
         for each in allocations:
             pairs |= {(each.id, owner) for owner in needs.owners.get((each.project, each.resource), ())}
-        return Book(
+        return WorkingSet(
             allocations=allocations,
             runs=runs,
             users=((*pair, self.users[pair]) for pair in pairs if pair in self.users),
@@ -67,23 +67,23 @@ class Tables:
             office=self.office if needs.office else None,
             entry_ids=count(self.last_entry + 1),
             allocation_ids=count(max(self.allocations, default=0) + 1) if needs.opens else (),
-            project_ids=count(max(self.projects, default=0) + 1) if needs.founds else (),
+            project_ids=count(max(self.projects, default=0) + 1) if needs.creates else (),
             token_ids=count(max(self.tokens, default=0) + 1) if needs.issues else (),
         )
 
-    def apply(self, book: Book) -> None:
+    def apply(self, work: WorkingSet) -> None:
         """Make the changes of a batch."""
-        self.add_projects(book.projects[number] for number in book.new_projects)
-        for pair in book.changed_members:
+        self.add_projects(work.projects[number] for number in work.new_projects)
+        for pair in work.changed_members:
             self.members.pop(pair, None)
-        self.add_members(book.members[pair] for pair in book.changed_members if pair in book.members)
-        self.tokens.update((number, book.tokens[number]) for number in book.new_tokens | book.changed_tokens)
-        self.add_allocations(book.allocations[number] for number in book.touched)
-        self.users.update((pair, book.users[pair]) for pair in book.changed_users)
-        self.runs.update((run, book.runs[run]) for run in book.new_runs | book.changed_runs)
-        self.add_entries(book.entries)
-        if book.office is not None:
-            self.office = book.office
+        self.add_members(work.members[pair] for pair in work.changed_members if pair in work.members)
+        self.tokens.update((number, work.tokens[number]) for number in work.new_tokens | work.changed_tokens)
+        self.add_allocations(work.allocations[number] for number in work.touched)
+        self.users.update((pair, work.users[pair]) for pair in work.changed_users)
+        self.runs.update((run, work.runs[run]) for run in work.new_runs | work.changed_runs)
+        self.add_entries(work.entries)
+        if work.office is not None:
+            self.office = work.office
 
     def add_projects(self, rows: Iterable[Project]) -> None:
         self.projects.update((each.id, each) for each in rows)
@@ -110,10 +110,10 @@ class Tables:
         return (each for book in sorted(books) for each in self.books[book] if undone_by(each) in needs.undone)
 
     def _projects(self, needs: Needs) -> list[Project]:
-        gnames = {each.gname for each in needs.founding}
-        gids = {each.gid for each in needs.founding}
-        accounts = {each.account for each in needs.founding}
-        if not needs.founding:
+        gnames = {each.gname for each in needs.creating}
+        gids = {each.gid for each in needs.creating}
+        accounts = {each.account for each in needs.creating}
+        if not needs.creating:
             return [self.projects[number] for number in sorted(needs.projects) if number in self.projects]
         return [
             each

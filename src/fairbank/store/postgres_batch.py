@@ -11,9 +11,9 @@ import psycopg
 from sqlalchemy import BigInteger, Connection, LargeBinary, Table, Text
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.book import Book
 from fairbank.bank.needs import Needs
 from fairbank.bank.run import RunRecord
+from fairbank.bank.working_set import WorkingSet
 from fairbank.store import schema
 from fairbank.store.batch import Columns, SqlTransaction, changed_runs, changed_sums, changed_users, columns, funds_wanted, new_runs
 from fairbank.store.contract import Contention
@@ -81,12 +81,12 @@ class PostgresTransaction(SqlTransaction):
                 taken.append(self._find(name)[0][0])
             yield taken[place]
 
-    def _write_batch(self, book: Book) -> None:
-        if not book.entries:
+    def _write_batch(self, work: WorkingSet) -> None:
+        if not work.entries:
             return
-        sums, users, changed = columns(changed_sums(book), 7), columns(changed_users(book), 5), columns(changed_runs(book), 11)
+        sums, users, changed = columns(changed_sums(work), 7), columns(changed_users(work), 5), columns(changed_runs(work), 11)
         sums[_LINK_OF_SUMS] = _hexadecimal(sums[_LINK_OF_SUMS])
-        new, entries = new_runs(book), [entry_row(entry) for entry in book.entries]
+        new, entries = new_runs(work), [entry_row(entry) for entry in work.entries]
         if len(entries) >= _COPIED_FROM:
             self._copy(schema.run, new)
             self._copy(schema.journal, entries)

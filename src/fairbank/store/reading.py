@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 from sqlalchemy import Column, Connection, CursorResult, Select, Table, func, select
 
 from fairbank.bank.allocation import NO_LINK, Allocation
-from fairbank.bank.book import Office
 from fairbank.bank.entry import Entry
 from fairbank.bank.project import Member, Project
 from fairbank.bank.query import (
@@ -29,6 +28,7 @@ from fairbank.bank.query import (
 )
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
+from fairbank.bank.working_set import Office
 from fairbank.cluster.job import Run
 from fairbank.store import schema, selecting
 from fairbank.store.rows import Row, allocation_of, entry_of, member_of, project_of, run_of, token_of, user_of

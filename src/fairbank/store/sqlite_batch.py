@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.book import Book
 from fairbank.bank.needs import Needs
 from fairbank.bank.run import RunRecord
+from fairbank.bank.working_set import WorkingSet
 from fairbank.cluster.job import Run
 from fairbank.store.batch import Columns, SqlTransaction, changed_runs, changed_sums, changed_users, columns, funds_wanted, new_runs
 from fairbank.store.queries import queries
@@ -48,12 +48,12 @@ class SqliteTransaction(SqlTransaction):
         found = map(run_of, self._rows("runs", {run.job_id for run in wanted}))
         return [each for each in found if each.run in wanted]
 
-    def _write_batch(self, book: Book) -> None:
-        self._each("write_sums", _number_last(columns(changed_sums(book), 7)))
-        self._each("write_users", columns(changed_users(book), 5))
-        self._each("write_changed_runs", _number_last(columns(changed_runs(book), 11)))
-        self._each("write_new_runs", columns(new_runs(book), 20))
-        self._each("write_entries", columns([entry_row(entry) for entry in book.entries], 20))
+    def _write_batch(self, work: WorkingSet) -> None:
+        self._each("write_sums", _number_last(columns(changed_sums(work), 7)))
+        self._each("write_users", columns(changed_users(work), 5))
+        self._each("write_changed_runs", _number_last(columns(changed_runs(work), 11)))
+        self._each("write_new_runs", columns(new_runs(work), 20))
+        self._each("write_entries", columns([entry_row(entry) for entry in work.entries], 20))
 
     def _each(self, name: str, table: Columns) -> None:
         """Execute the named statement once for each row of `table`.

@@ -1,4 +1,4 @@
-"""The ledger: every wish judged against a Book. `judge` is the only way anything enters the books.
+"""The ledger: every wish judged against a working set. `judge` is the only way anything enters the books.
 
 `runs` holds the rules of holds and charges, `unheld` those of runs without a hold, `drawing` what both share; `credit` those of deposits
 and their like, `undoing` when one of them takes another back; `terms` those of allocations themselves, `office` those of projects and

@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Outcome, done
 from fairbank.bank.ledger.undoing import post_undoing, refund_to_undo, refuse_undoing
@@ -13,47 +12,48 @@ from fairbank.bank.policy import fits
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunState, UserSums
 from fairbank.bank.wish import Asked, Deposit, Recharge, Refund, Transfer, Withdraw
+from fairbank.bank.working_set import WorkingSet
 from fairbank.values.units import SuMinutes
 
 _replace = msgspec.structs.replace
 
 
-def deposit(book: Book, asked: Asked, wish: Deposit) -> Outcome:
+def deposit(work: WorkingSet, asked: Asked, wish: Deposit) -> Outcome:
     """Put credit into an allocation."""
-    allocation = book.allocations.get(wish.allocation)
+    allocation = work.allocations.get(wish.allocation)
     if allocation is None:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
-    if (no := refuse_undoing(book, wish, Kind.DEPOSIT, allocation)) is not None:
+    if (no := refuse_undoing(work, wish, Kind.DEPOSIT, allocation)) is not None:
         return no
     after = _deposited(allocation, wish.amount)
     if isinstance(after, Refusal):
         return after
-    return done(post_undoing(book, asked, wish, Kind.DEPOSIT, after), after)
+    return done(post_undoing(work, asked, wish, Kind.DEPOSIT, after), after)
 
 
-def withdraw(book: Book, asked: Asked, wish: Withdraw) -> Outcome:
+def withdraw(work: WorkingSet, asked: Asked, wish: Withdraw) -> Outcome:
     """Take unused credit out of an allocation; a credit limit cannot be taken out."""
-    allocation = book.allocations.get(wish.allocation)
+    allocation = work.allocations.get(wish.allocation)
     if allocation is None:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
-    if (no := refuse_undoing(book, wish, Kind.WITHDRAW, allocation)) is not None:
+    if (no := refuse_undoing(work, wish, Kind.WITHDRAW, allocation)) is not None:
         return no
     if wish.amount > allocation.own_available:
         return _too_little(allocation, wish.amount)
     after = _replace(allocation, deposited=allocation.deposited - wish.amount)
-    return done(post_undoing(book, asked, wish, Kind.WITHDRAW, after), after)
+    return done(post_undoing(work, asked, wish, Kind.WITHDRAW, after), after)
 
 
-def transfer(book: Book, asked: Asked, wish: Transfer) -> Outcome:
+def transfer(work: WorkingSet, asked: Asked, wish: Transfer) -> Outcome:
     """Move unused credit from one active allocation to another of the same resource: two entries or none."""
-    source, target = book.allocations.get(wish.source), book.allocations.get(wish.target)
+    source, target = work.allocations.get(wish.source), work.allocations.get(wish.target)
     if source is None or target is None:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.source if source is None else wish.target)
     if source.id == target.id:
         return Refusal(reason=Reason.SAME_ALLOCATION, allocation=wish.target)
     if source.resource != target.resource:
         return Refusal(reason=Reason.OTHER_RESOURCE, allocation=wish.target, resource=source.resource)
-    if (no := refuse_undoing(book, wish, Kind.TRANSFER_IN, target)) is not None:
+    if (no := refuse_undoing(work, wish, Kind.TRANSFER_IN, target)) is not None:
         return no
     for each in (source, target):
         if each.state is not AllocationState.ACTIVE or each.end <= asked.at:
@@ -66,14 +66,14 @@ def transfer(book: Book, asked: Asked, wish: Transfer) -> Outcome:
     if isinstance(richer, Refusal):
         return richer
     poorer = _replace(source, deposited=source.deposited - wish.amount)
-    entry = book.post(asked, Kind.TRANSFER_OUT, wish.amount, poorer, details=f'{{"to":{target.id}}}')
-    post_undoing(book, asked, wish, Kind.TRANSFER_IN, richer, {"from": source.id})
+    entry = work.post(asked, Kind.TRANSFER_OUT, wish.amount, poorer, details=f'{{"to":{target.id}}}')
+    post_undoing(work, asked, wish, Kind.TRANSFER_IN, richer, {"from": source.id})
     return done(entry, poorer)
 
 
-def refund(book: Book, asked: Asked, wish: Refund) -> Outcome:
+def refund(work: WorkingSet, asked: Asked, wish: Refund) -> Outcome:
     """Give back part or all of a run's charge, to the allocation and the user that carried it."""
-    known = book.runs.get(wish.run)
+    known = work.runs.get(wish.run)
     if known is None:
         return Refusal(reason=Reason.NO_HOLD, run=str(wish.run))
     if known.state is not RunState.CHARGED:
@@ -83,37 +83,37 @@ def refund(book: Book, asked: Asked, wish: Refund) -> Outcome:
     amount = left if wish.amount is None else wish.amount
     if amount > left or amount == 0:
         return Refusal(reason=Reason.TOO_MUCH_BACK, asked=amount, available=left, run=str(wish.run), allocation=known.allocation)
-    allocation = book.allocations[known.allocation]
-    book.put_run(_replace(known, refunded=SuMinutes(known.refunded + amount)))
-    sums = book.sums_of(allocation.id, known.owner)
-    book.put_user(allocation.id, known.owner, UserSums(SuMinutes(sums.charged - amount), sums.held, sums.cap))
+    allocation = work.allocations[known.allocation]
+    work.put_run(_replace(known, refunded=SuMinutes(known.refunded + amount)))
+    sums = work.sums_of(allocation.id, known.owner)
+    work.put_user(allocation.id, known.owner, UserSums(SuMinutes(sums.charged - amount), sums.held, sums.cap))
     after = _replace(allocation, charged=allocation.charged - amount)
-    return done(book.post(asked, Kind.REFUND, amount, after, run=known.id, owner=known.owner), after)
+    return done(work.post(asked, Kind.REFUND, amount, after, run=known.id, owner=known.owner), after)
 
 
-def recharge(book: Book, asked: Asked, wish: Recharge) -> Outcome:
+def recharge(work: WorkingSet, asked: Asked, wish: Recharge) -> Outcome:
     """Take a refund back, whole: its run is charged that much again, in the same allocation, for the same user.
 
     As with any charge of what was used, neither a user's cap nor a freeze stands against it; but what the refund gave back must still be
     there: the bank lets nobody's other jobs pay for a slip. An overrun that policy let happen before may happen again.
     """
-    known = book.runs.get(wish.run)
+    known = work.runs.get(wish.run)
     if known is None:
         return Refusal(reason=Reason.NO_HOLD, run=str(wish.run))
-    allocation = book.allocations[known.allocation]
-    entry = refund_to_undo(book, wish, known, allocation)
+    allocation = work.allocations[known.allocation]
+    entry = refund_to_undo(work, wish, known, allocation)
     if isinstance(entry, Refusal):
         return entry
     amount, room = entry.amount, allocation.available + allocation.overrun
     if amount > room:
         return Refusal(reason=Reason.OVERDRAWN, asked=amount, available=max(0, room), allocation=allocation.id, project=allocation.project)
-    book.put_run(_replace(known, refunded=SuMinutes(known.refunded - amount)))
-    sums = book.sums_of(allocation.id, known.owner)
-    book.put_user(allocation.id, known.owner, UserSums(SuMinutes(sums.charged + amount), sums.held, sums.cap))
+    work.put_run(_replace(known, refunded=SuMinutes(known.refunded - amount)))
+    sums = work.sums_of(allocation.id, known.owner)
+    work.put_user(allocation.id, known.owner, UserSums(SuMinutes(sums.charged + amount), sums.held, sums.cap))
     after = _replace(allocation, charged=allocation.charged + amount)
     details = f'{{"undoes":{wish.undoes}}}'
-    back = book.post(asked, Kind.RECHARGE, amount, after, run=known.id, owner=known.owner, details=details)
-    book.undoing[wish.undoes] = back
+    back = work.post(asked, Kind.RECHARGE, amount, after, run=known.id, owner=known.owner, details=details)
+    work.undoing[wish.undoes] = back
     return done(back, after)
 
 

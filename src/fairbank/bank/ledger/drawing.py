@@ -5,38 +5,38 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
 from fairbank.bank.refusal import Reason
 from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.bank.wish import Charge, Release
+from fairbank.bank.working_set import WorkingSet
 from fairbank.values.units import SuMinutes
 
 _replace = msgspec.structs.replace
 _encode = msgspec.json.Encoder().encode
 
-# Found once, not for each run: before Python 3.12 the way to a member of an enumeration is as dear as making a value.
+# CreateProject once, not for each run: before Python 3.12 the way to a member of an enumeration is as dear as making a value.
 _FROZEN = AllocationState.FROZEN
 RESOLUTION = {Charge: (Kind.CHARGE, RunState.CHARGED), Release: (Kind.RELEASE, RunState.RELEASED)}
 """How a run ends: the entry and the state that it gets."""
 
 
-def objection(book: Book, allocation: Allocation, owner: int, more: int) -> Reason | None:
+def objection(work: WorkingSet, allocation: Allocation, owner: int, more: int) -> Reason | None:
     """Why `allocation` cannot carry `more` for `owner`; None if it can."""
     if allocation.state is _FROZEN:
         return Reason.FROZEN
     if more > allocation.available:
         return Reason.OVERDRAWN
-    sums = book.sums_of(allocation.id, owner)
+    sums = work.sums_of(allocation.id, owner)
     if sums.cap is not None and sums.charged + sums.held + more > sums.cap:
         return Reason.CAPPED
     return None
 
 
-def moved(book: Book, allocation: Allocation, owner: int, *, charged: int = 0, held: int = 0, below: bool = False) -> Allocation:
+def moved(work: WorkingSet, allocation: Allocation, owner: int, *, charged: int = 0, held: int = 0, below: bool = False) -> Allocation:
     """`allocation` with its sums moved, and the owner's sums moved alike. `below`: policy lets `available` go below zero."""
-    sums = book.sums_of(allocation.id, owner)
-    book.put_user(allocation.id, owner, UserSums(SuMinutes(sums.charged + charged), SuMinutes(sums.held + held), sums.cap))
+    sums = work.sums_of(allocation.id, owner)
+    work.put_user(allocation.id, owner, UserSums(SuMinutes(sums.charged + charged), SuMinutes(sums.held + held), sums.cap))
     after = _replace(allocation, charged=allocation.charged + charged, held=allocation.held + held)
     return _replace(after, overrun=SuMinutes(max(after.overrun, -after.available))) if below else after
 

@@ -5,23 +5,25 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Done
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Release, Unpriced
+from fairbank.bank.working_set import WorkingSet
 
 _replace = msgspec.structs.replace
 _encode = msgspec.json.Encoder().encode
 
 
-def refuse_hold(book: Book, asked: Asked, wish: Hold, reason: Reason, allocation: Allocation | None, *, observed: bool = False) -> Refusal:
+def refuse_hold(
+    work: WorkingSet, asked: Asked, wish: Hold, reason: Reason, allocation: Allocation | None, *, observed: bool = False
+) -> Refusal:
     """Refuse a hold and keep the refusal, in the office's book when the project has no allocation that it could stand in."""
     no = Refusal(
         reason=reason,
         asked=wish.amount,
-        available=_left(book, allocation, wish.owner, reason) if allocation else 0,
+        available=_left(work, allocation, wish.owner, reason) if allocation else 0,
         allocation=allocation.id if allocation else None,
         project=wish.line[0] if wish.line else None,
         account=wish.account,
@@ -33,17 +35,17 @@ def refuse_hold(book: Book, asked: Asked, wish: Hold, reason: Reason, allocation
         limit_seconds=wish.limit_seconds,
         observed=observed,
     )
-    return _keep(book, asked, no, allocation)
+    return _keep(work, asked, no, allocation)
 
 
 def refuse_adjust(
-    book: Book, asked: Asked, known: RunRecord, allocation: Allocation, reason: Reason, more: int, *, observed: bool
+    work: WorkingSet, asked: Asked, known: RunRecord, allocation: Allocation, reason: Reason, more: int, *, observed: bool
 ) -> Refusal:
     """Refuse to let a hold grow by `more`, and keep the refusal: it names the project of the run, whoever's allocation pays."""
     no = Refusal(
         reason=reason,
         asked=more,
-        available=_left(book, allocation, known.owner, reason),
+        available=_left(work, allocation, known.owner, reason),
         allocation=allocation.id,
         project=known.project,
         resource=allocation.resource,
@@ -51,10 +53,10 @@ def refuse_adjust(
         run=str(known.run),
         observed=observed,
     )
-    return _keep(book, asked, no, allocation)
+    return _keep(work, asked, no, allocation)
 
 
-def refuse_change(book: Book, asked: Asked, wish: Adjust, *, observed: bool) -> Refusal:
+def refuse_change(work: WorkingSet, asked: Asked, wish: Adjust, *, observed: bool) -> Refusal:
     """Refuse to change the hold of a run that has none, and keep the refusal: who looks at the run later finds its new limit's cost."""
     no = Refusal(
         reason=Reason.NO_HOLD,
@@ -67,10 +69,12 @@ def refuse_change(book: Book, asked: Asked, wish: Adjust, *, observed: bool) -> 
         run=str(wish.run),
         observed=observed,
     )
-    return _keep(book, asked, no, None)
+    return _keep(work, asked, no, None)
 
 
-def refuse_late(book: Book, asked: Asked, wish: Charge | Release, reason: Reason, allocation: Allocation | None, cost: int) -> Refusal:
+def refuse_late(
+    work: WorkingSet, asked: Asked, wish: Charge | Release, reason: Reason, allocation: Allocation | None, cost: int
+) -> Refusal:
     """Refuse to settle a run that never had a hold, and keep the refusal: the usage is not lost from sight."""
     no = Refusal(
         reason=reason,
@@ -84,10 +88,10 @@ def refuse_late(book: Book, asked: Asked, wish: Charge | Release, reason: Reason
         owner=wish.owner,
         run=str(wish.run),
     )
-    return _keep(book, asked, no, allocation)
+    return _keep(work, asked, no, allocation)
 
 
-def refuse_unpriced(book: Book, asked: Asked, wish: Unpriced, allocation: Allocation | None) -> Refusal:
+def refuse_unpriced(work: WorkingSet, asked: Asked, wish: Unpriced, allocation: Allocation | None) -> Refusal:
     """Refuse to settle a run whose price nobody can tell, and keep the refusal where its hold is; the hold stays."""
     no = Refusal(
         reason=Reason.UNPRICED,
@@ -100,7 +104,7 @@ def refuse_unpriced(book: Book, asked: Asked, wish: Unpriced, allocation: Alloca
         owner=wish.owner,
         run=str(wish.run),
     )
-    return _keep(book, asked, no, allocation)
+    return _keep(work, asked, no, allocation)
 
 
 def _about(account: str | None) -> str | None:
@@ -122,13 +126,13 @@ def without_key(asked: Asked) -> Asked:
     return asked if asked.wish.key is None else _replace(asked, wish=_replace(asked.wish, key=None))
 
 
-def _left(book: Book, allocation: Allocation, owner: int, reason: Reason) -> int:
+def _left(work: WorkingSet, allocation: Allocation, owner: int, reason: Reason) -> int:
     """What is left of whatever ran out: the user's cap, or the allocation."""
     if reason is Reason.CAPPED:
-        return max(0, book.sums_of(allocation.id, owner).within(allocation.available))
+        return max(0, work.sums_of(allocation.id, owner).within(allocation.available))
     return allocation.available
 
 
-def _keep(book: Book, asked: Asked, no: Refusal, allocation: Allocation | None) -> Refusal:
-    entry = book.post(asked, Kind.REFUSAL, no.asked, allocation, owner=no.owner, details=_encode(no).decode())
+def _keep(work: WorkingSet, asked: Asked, no: Refusal, allocation: Allocation | None) -> Refusal:
+    entry = work.post(asked, Kind.REFUSAL, no.asked, allocation, owner=no.owner, details=_encode(no).decode())
     return _replace(no, entry=entry.id)

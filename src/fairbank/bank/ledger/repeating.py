@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.bank.book import Book
 from fairbank.bank.entry import OFFICE, Entry, Kind, facts_of
 from fairbank.bank.ledger.outcome import Done, Outcome
 from fairbank.bank.ledger.refusing import let_through
 from fairbank.bank.refusal import Reason, Refusal, refusal_of
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.wish import Asked, Hold, digest
+from fairbank.bank.working_set import WorkingSet
 from fairbank.values.units import show_su
 
 _replace = msgspec.structs.replace
@@ -46,26 +46,26 @@ def is_reported_by(entry: Entry, asked: Asked) -> bool:
     return entry.digest is not None and is_the_wish_of(entry, _replace(asked, wish=then, acting_as=entry.acting_as))
 
 
-def held_before(book: Book, asked: Asked, known: RunRecord, wish: Hold) -> Outcome:
+def held_before(work: WorkingSet, asked: Asked, known: RunRecord, wish: Hold) -> Outcome:
     """A second hold: the same start again is answered again, another is a conflict."""
     if known.state is not RunState.HELD:
         return already_resolved(known)
-    first = book.entry(known.id)
-    if is_reported_by(first, asked) or _is_same_start(book, first, known, wish):
+    first = work.entry(known.id)
+    if is_reported_by(first, asked) or _is_same_start(work, first, known, wish):
         return again(first)
     about = f"it holds {show_su(known.held)} SU"
     return Refusal(reason=Reason.RUN_TAKEN, run=str(wish.run), allocation=known.allocation, about=about)
 
 
-def _is_same_start(book: Book, first: Entry, known: RunRecord, wish: Hold) -> bool:
+def _is_same_start(work: WorkingSet, first: Entry, known: RunRecord, wish: Hold) -> bool:
     """Whether all that the books keep of the start is as the wish has it, its amount as it was held or as it is held now."""
-    kept = (known.owner, known.start, known.partition, (known.project,), book.allocations[known.allocation].resource)
+    kept = (known.owner, known.start, known.partition, (known.project,), work.allocations[known.allocation].resource)
     return wish.amount in (first.amount, known.held) and kept == (wish.owner, wish.start, wish.partition, wish.line[:1], wish.resource)
 
 
-def resolved_before(book: Book, asked: Asked, known: RunRecord, state: RunState, cost: int) -> Outcome:
+def resolved_before(work: WorkingSet, asked: Asked, known: RunRecord, state: RunState, cost: int) -> Outcome:
     """A second resolution: the same again is answered again, another is a conflict."""
-    last = book.entry(known.set_by)
+    last = work.entry(known.set_by)
     if (known.state is state and known.charged + known.written_off == cost) or is_reported_by(last, asked):
         return again(last)
     return already_resolved(known)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.book import Book
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.drawing import RESOLUTION, facts_of, moved, objection, resolution_of
 from fairbank.bank.ledger.outcome import Done, Outcome, done
@@ -23,41 +22,42 @@ from fairbank.bank.policy import Policy, fits
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState
 from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Lapse, Release, Unpriced
+from fairbank.bank.working_set import WorkingSet
 from fairbank.values.units import SuMinutes
 
 _replace = msgspec.structs.replace
 _encode = msgspec.json.Encoder().encode
 
-# Found once, not for each run: before Python 3.12 the way to a member of an enumeration is as dear as making a value.
+# CreateProject once, not for each run: before Python 3.12 the way to a member of an enumeration is as dear as making a value.
 _HELD, _HOLD = RunState.HELD, Kind.HOLD
 _ADJUSTABLE, _CHARGEABLE, _RELEASABLE = (
     frozenset(state for state, event in NEXT if event is wanted) for wanted in (RunEvent.ADJUST, RunEvent.CHARGE, RunEvent.RELEASE)
 )
 
 
-def hold(book: Book, asked: Asked, wish: Hold, policy: Policy) -> Outcome:
+def hold(work: WorkingSet, asked: Asked, wish: Hold, policy: Policy) -> Outcome:
     """Set the highest cost of a run aside on the first allocation of its line that can carry all of it."""
-    if (known := book.runs.get(wish.run)) is not None:
-        return held_before(book, asked, known, wish)
-    candidates = [each for each in book.candidates(wish.line, wish.resource, wish.start) if not each.dormant(asked.at)]
+    if (known := work.runs.get(wish.run)) is not None:
+        return held_before(work, asked, known, wish)
+    candidates = [each for each in work.candidates(wish.line, wish.resource, wish.start) if not each.dormant(asked.at)]
     refusals = []
     for each in candidates:
-        no = objection(book, each, wish.owner, wish.amount)
+        no = objection(work, each, wish.owner, wish.amount)
         if no is None:
-            return _grant(book, asked, wish, each)
+            return _grant(work, asked, wish, each)
         refusals.append((no, each))
     if not refusals:
-        homeless = refuse_hold(book, asked, wish, nobody_pays(wish.line), None, observed=not policy.enforce)
+        homeless = refuse_hold(work, asked, wish, nobody_pays(wish.line), None, observed=not policy.enforce)
         return homeless if policy.enforce else let_through(homeless)
     reason, told = refusals[0]
     if not policy.enforce and fits(told.charged + told.held + wish.amount):
-        refuse_hold(book, without_key(asked), wish, reason, told, observed=True)
-        return _grant(book, asked, wish, book.allocations[told.id], below=True)
-    return refuse_hold(book, asked, wish, reason, told)
+        refuse_hold(work, without_key(asked), wish, reason, told, observed=True)
+        return _grant(work, asked, wish, work.allocations[told.id], below=True)
+    return refuse_hold(work, asked, wish, reason, told)
 
 
-def _grant(book: Book, asked: Asked, wish: Hold, allocation: Allocation, *, below: bool = False) -> Done:
-    number = book.next_entry_id()
+def _grant(work: WorkingSet, asked: Asked, wish: Hold, allocation: Allocation, *, below: bool = False) -> Done:
+    number = work.next_entry_id()
     record = RunRecord(
         id=number,
         run=wish.run,
@@ -71,92 +71,92 @@ def _grant(book: Book, asked: Asked, wish: Hold, allocation: Allocation, *, belo
         until=wish.until,
         set_by=number,
     )
-    book.put_run(record)
-    after = moved(book, allocation, wish.owner, held=wish.amount, below=below)
+    work.put_run(record)
+    after = moved(work, allocation, wish.owner, held=wish.amount, below=below)
     details = facts_of(record)
-    entry = book.post(asked, _HOLD, wish.amount, after, run=number, owner=wish.owner, details=details, number=number)
+    entry = work.post(asked, _HOLD, wish.amount, after, run=number, owner=wish.owner, details=details, number=number)
     return done(entry, after)
 
 
-def adjust(book: Book, asked: Asked, wish: Adjust, policy: Policy) -> Outcome:
+def adjust(work: WorkingSet, asked: Asked, wish: Adjust, policy: Policy) -> Outcome:
     """Make an open hold larger or smaller; a larger one must fit like a new one."""
-    known = book.runs.get(wish.run)
+    known = work.runs.get(wish.run)
     if known is None:
-        return change_without_hold(book, asked, wish, policy)
+        return change_without_hold(work, asked, wish, policy)
     if known.state not in _ADJUSTABLE:
         return already_resolved(known)
-    allocation = book.allocations[known.allocation]
-    more, newest = wish.amount - known.held, book.entry(known.set_by)
+    allocation = work.allocations[known.allocation]
+    more, newest = wish.amount - known.held, work.entry(known.set_by)
     if (more == 0 and wish.until == known.until) or is_reported_by(newest, asked):
         return again(newest)
-    no = objection(book, allocation, known.owner, more) if more > 0 else None
+    no = objection(work, allocation, known.owner, more) if more > 0 else None
     if no is not None:
         observed = not policy.enforce and fits(allocation.charged + allocation.held + more)
-        refused = refuse_adjust(book, without_key(asked) if observed else asked, known, allocation, no, more, observed=observed)
+        refused = refuse_adjust(work, without_key(asked) if observed else asked, known, allocation, no, more, observed=observed)
         if not observed:
             return refused
-        allocation = book.allocations[allocation.id]
-    number = book.next_entry_id()
-    book.put_run(_replace(known, held=wish.amount, until=wish.until, set_by=number))
-    after = moved(book, allocation, known.owner, held=more, below=no is not None)
+        allocation = work.allocations[allocation.id]
+    number = work.next_entry_id()
+    work.put_run(_replace(known, held=wish.amount, until=wish.until, set_by=number))
+    after = moved(work, allocation, known.owner, held=more, below=no is not None)
     details = _encode({"until": wish.until}).decode()
-    entry = book.post(asked, Kind.ADJUST, more, after, run=known.id, owner=known.owner, details=details, number=number)
+    entry = work.post(asked, Kind.ADJUST, more, after, run=known.id, owner=known.owner, details=details, number=number)
     return done(entry, after)
 
 
-def charge(book: Book, asked: Asked, wish: Charge, policy: Policy) -> Outcome:
+def charge(work: WorkingSet, asked: Asked, wish: Charge, policy: Policy) -> Outcome:
     """Charge what a run cost to the allocation that carried its hold, even after its end; the rest of the hold returns."""
-    known = book.runs.get(wish.run)
+    known = work.runs.get(wish.run)
     if known is None:
-        return resolve_late(book, asked, wish, wish.amount, policy)
+        return resolve_late(work, asked, wish, wish.amount, policy)
     if known.state not in _CHARGEABLE:
-        return resolved_before(book, asked, known, RunState.CHARGED, wish.amount)
-    return _resolve(book, asked, known, wish, wish.amount, policy)
+        return resolved_before(work, asked, known, RunState.CHARGED, wish.amount)
+    return _resolve(work, asked, known, wish, wish.amount, policy)
 
 
-def release(book: Book, asked: Asked, wish: Release, policy: Policy) -> Outcome:
+def release(work: WorkingSet, asked: Asked, wish: Release, policy: Policy) -> Outcome:
     """Close a hold without a charge; the whole of it returns."""
-    known = book.runs.get(wish.run)
+    known = work.runs.get(wish.run)
     if known is None:
-        return resolve_late(book, asked, wish, SuMinutes(0), policy)
+        return resolve_late(work, asked, wish, SuMinutes(0), policy)
     if known.state not in _RELEASABLE:
-        return resolved_before(book, asked, known, RunState.RELEASED, 0)
-    return _resolve(book, asked, known, wish, SuMinutes(0), policy)
+        return resolved_before(work, asked, known, RunState.RELEASED, 0)
+    return _resolve(work, asked, known, wish, SuMinutes(0), policy)
 
 
-def unpriced(book: Book, asked: Asked, wish: Unpriced) -> Outcome:
+def unpriced(work: WorkingSet, asked: Asked, wish: Unpriced) -> Outcome:
     """Keep the end of a run that cannot be priced now; said again later it counts, so its key stays free."""
-    known = book.runs.get(wish.run)
+    known = work.runs.get(wish.run)
     if known is not None and known.state not in _CHARGEABLE:
-        return resolved_before(book, asked, known, RunState.CHARGED, 0)
-    return refuse_unpriced(book, without_key(asked), wish, book.allocations[known.allocation] if known else None)
+        return resolved_before(work, asked, known, RunState.CHARGED, 0)
+    return refuse_unpriced(work, without_key(asked), wish, work.allocations[known.allocation] if known else None)
 
 
-def lapse(book: Book, asked: Asked, wish: Lapse) -> Outcome:
+def lapse(work: WorkingSet, asked: Asked, wish: Lapse) -> Outcome:
     """Give back a hold whose deadline has passed."""
-    known = book.runs.get(wish.run)
+    known = work.runs.get(wish.run)
     if known is None:
         return Refusal(reason=Reason.NO_HOLD, run=str(wish.run))
     if known.state is not RunState.HELD or asked.at < known.until:
         reason = Reason.NOT_DUE if known.state is RunState.HELD else Reason.RUN_RESOLVED
         return Refusal(reason=reason, run=str(wish.run), allocation=known.allocation)
-    number = book.next_entry_id()
-    book.put_run(_replace(known, state=RunState.LAPSED, held=SuMinutes(0), set_by=number))
-    after = moved(book, book.allocations[known.allocation], known.owner, held=-known.held)
-    return done(book.post(asked, Kind.LAPSE, known.held, after, run=known.id, owner=known.owner, number=number), after)
+    number = work.next_entry_id()
+    work.put_run(_replace(known, state=RunState.LAPSED, held=SuMinutes(0), set_by=number))
+    after = moved(work, work.allocations[known.allocation], known.owner, held=-known.held)
+    return done(work.post(asked, Kind.LAPSE, known.held, after, run=known.id, owner=known.owner, number=number), after)
 
 
 # --- the parts ---
 
 
-def _resolve(book: Book, asked: Asked, known: RunRecord, wish: Charge | Release, cost: SuMinutes, policy: Policy) -> Outcome:
+def _resolve(work: WorkingSet, asked: Asked, known: RunRecord, wish: Charge | Release, cost: SuMinutes, policy: Policy) -> Outcome:
     """Close the hold of `known` at `cost`."""
-    allocation = book.allocations[known.allocation]
+    allocation = work.allocations[known.allocation]
     split = policy.split(cost, allocation.available + known.held)
     if not fits(allocation.charged + split.charged):
         return Refusal(reason=Reason.TOO_LARGE, run=str(wish.run), asked=cost, allocation=allocation.id)
     kind, state = RESOLUTION[type(wish)]
-    number = book.next_entry_id()
+    number = work.next_entry_id()
     record = _replace(
         known,
         set_by=number,
@@ -168,8 +168,8 @@ def _resolve(book: Book, asked: Asked, known: RunRecord, wish: Charge | Release,
         outcome=wish.outcome,
         elapsed_seconds=wish.elapsed_seconds,
     )
-    book.put_run(record)
-    after = moved(book, allocation, known.owner, charged=split.charged, held=-known.held, below=split.overrun > 0)
+    work.put_run(record)
+    after = moved(work, allocation, known.owner, charged=split.charged, held=-known.held, below=split.overrun > 0)
     amount = split.charged if isinstance(wish, Charge) else known.held
-    entry = book.post(asked, kind, amount, after, run=known.id, owner=known.owner, details=resolution_of(record), number=number)
+    entry = work.post(asked, kind, amount, after, run=known.id, owner=known.owner, details=resolution_of(record), number=number)
     return done(entry, after, written_off=split.written_off)

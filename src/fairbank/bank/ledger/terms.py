@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.bank.allocation import NEXT, Allocation, AllocationEvent, overlapping
-from fairbank.bank.book import Book
 from fairbank.bank.entry import Entry, Kind, facts_of
 from fairbank.bank.ledger.office import above
 from fairbank.bank.ledger.outcome import Outcome, done
@@ -14,25 +13,26 @@ from fairbank.bank.policy import fits
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import UserSums
 from fairbank.bank.wish import Amend, Asked, Expire, Open, SetCap
+from fairbank.bank.working_set import WorkingSet
 from fairbank.values.time import Instant, iso
 
 _replace = msgspec.structs.replace
 _encode = msgspec.json.Encoder().encode
 
 
-def open_allocation(book: Book, asked: Asked, wish: Open) -> Outcome:
+def open_allocation(work: WorkingSet, asked: Asked, wish: Open) -> Outcome:
     """Make an allocation whose period overlaps no other of its project and resource."""
-    if wish.project not in book.projects:
+    if wish.project not in work.projects:
         return Refusal(reason=Reason.UNKNOWN_PROJECT, project=wish.project)
     if wish.end <= wish.start:
         return Refusal(reason=Reason.BAD_PERIOD, project=wish.project, resource=wish.resource, about=_period(wish))
     if not fits(wish.credit_limit + wish.deposit):
         return Refusal(reason=Reason.TOO_LARGE, asked=wish.deposit, project=wish.project)
-    other = overlapping(wish.start, wish.end, book.funds(wish.project, wish.resource))
+    other = overlapping(wish.start, wish.end, work.funds(wish.project, wish.resource))
     if other is not None:
         return Refusal(reason=Reason.OVERLAP, allocation=other.id, project=wish.project, resource=wish.resource)
     fresh = Allocation(
-        id=next(book.allocation_ids),
+        id=next(work.allocation_ids),
         project=wish.project,
         resource=wish.resource,
         category=wish.category,
@@ -41,14 +41,14 @@ def open_allocation(book: Book, asked: Asked, wish: Open) -> Outcome:
         shared=wish.shared,
         credit_limit=wish.credit_limit,
     )
-    book.open(fresh)
+    work.open(fresh)
     if not wish.deposit:
-        return done(book.post(asked, Kind.OPEN, 0, fresh, details=terms_of(fresh)), fresh)
+        return done(work.post(asked, Kind.OPEN, 0, fresh, details=terms_of(fresh)), fresh)
     # The last entry answers, so it carries the key: asked again, the same figures come back.
     keyless = _replace(asked, wish=_replace(wish, key=None))
-    book.post(keyless, Kind.OPEN, 0, fresh, details=terms_of(fresh))
-    richer = _replace(book.allocations[fresh.id], deposited=wish.deposit)
-    return done(book.post(asked, Kind.DEPOSIT, wish.deposit, richer), richer)
+    work.post(keyless, Kind.OPEN, 0, fresh, details=terms_of(fresh))
+    richer = _replace(work.allocations[fresh.id], deposited=wish.deposit)
+    return done(work.post(asked, Kind.DEPOSIT, wish.deposit, richer), richer)
 
 
 def terms_of(allocation: Allocation, *, undoes: int | None = None) -> str:
@@ -69,15 +69,15 @@ def facts_of_terms(allocation: Allocation) -> dict[str, object]:
     }
 
 
-def amend(book: Book, asked: Asked, wish: Amend) -> Outcome:
+def amend(work: WorkingSet, asked: Asked, wish: Amend) -> Outcome:
     """Change period, credit limit, sharing or state. A limit cannot fall below what is already drawn on it.
 
     What is over is ended, swept or not: a longer period alone does not bring it back, and reopening needs one.
     """
-    old = book.allocations.get(wish.allocation)
+    old = work.allocations.get(wish.allocation)
     if old is None or (old.project, old.resource) != (wish.project, wish.resource):
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
-    if (no := refuse_restoring(book, wish, old, lambda entry: _made_by(entry, old))) is not None:
+    if (no := refuse_restoring(work, wish, old, lambda entry: _made_by(entry, old))) is not None:
         return no
     before = old.state_at(asked.at)
     state = before if wish.event is None else NEXT.get((before, wish.event))
@@ -95,13 +95,13 @@ def amend(book: Book, asked: Asked, wish: Amend) -> Outcome:
         shared=old.shared if wish.shared is None else wish.shared,
         credit_limit=old.credit_limit if wish.credit_limit is None else wish.credit_limit,
     )
-    no = _objection(book, old, new)
+    no = _objection(work, old, new)
     if no is not None:
         return no
     if wish.event is AllocationEvent.REOPEN and new.end <= asked.at:
         about = f"allocation {old.id} ended {iso(new.end)}"
         return Refusal(reason=Reason.OVER, allocation=old.id, project=old.project, resource=old.resource, about=about)
-    return done(book.post(asked, Kind.TERMS, 0, new, details=terms_of(new, undoes=wish.undoes)), new)
+    return done(work.post(asked, Kind.TERMS, 0, new, details=terms_of(new, undoes=wish.undoes)), new)
 
 
 def _made_by(entry: Entry, allocation: Allocation) -> bool:
@@ -111,9 +111,9 @@ def _made_by(entry: Entry, allocation: Allocation) -> bool:
     return bool(facts == facts_of_terms(allocation) and entry.credit_limit == allocation.credit_limit)
 
 
-def expire(book: Book, asked: Asked, wish: Expire) -> Outcome:
+def expire(work: WorkingSet, asked: Asked, wish: Expire) -> Outcome:
     """End an allocation whose period is over."""
-    old = book.allocations.get(wish.allocation)
+    old = work.allocations.get(wish.allocation)
     if old is None:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
     state = NEXT.get((old.state, AllocationEvent.END))
@@ -122,7 +122,7 @@ def expire(book: Book, asked: Asked, wish: Expire) -> Outcome:
     if asked.at < old.end:
         return Refusal(reason=Reason.NOT_DUE, allocation=old.id)
     new = _replace(old, state=state)
-    return done(book.post(asked, Kind.TERMS, 0, new, details=terms_of(new)), new)
+    return done(work.post(asked, Kind.TERMS, 0, new, details=terms_of(new)), new)
 
 
 def _states_for(event: AllocationEvent) -> str:
@@ -133,10 +133,10 @@ def _period(terms: Open | Allocation) -> str:
     return f"start {iso(terms.start)}, end {iso(terms.end)}"
 
 
-def _objection(book: Book, old: Allocation, new: Allocation) -> Refusal | None:
+def _objection(work: WorkingSet, old: Allocation, new: Allocation) -> Refusal | None:
     if new.end <= new.start:
         return Refusal(reason=Reason.BAD_PERIOD, allocation=old.id, project=old.project, resource=old.resource, about=_period(new))
-    other = overlapping(new.start, new.end, (each for each in book.funds(old.project, old.resource) if each.id != old.id))
+    other = overlapping(new.start, new.end, (each for each in work.funds(old.project, old.resource) if each.id != old.id))
     if other is not None:
         return Refusal(reason=Reason.OVERLAP, allocation=other.id, project=old.project, resource=old.resource)
     if not fits(new.deposited + new.credit_limit):
@@ -146,22 +146,22 @@ def _objection(book: Book, old: Allocation, new: Allocation) -> Refusal | None:
     return None
 
 
-def set_cap(book: Book, asked: Asked, wish: SetCap) -> Outcome:
+def set_cap(work: WorkingSet, asked: Asked, wish: SetCap) -> Outcome:
     """Cap one user inside an allocation, or lift the cap; but for staff, a user whose role is below the asker's.
 
     A cap below what is drawn already only stops new holds.
     """
-    allocation = book.allocations.get(wish.allocation)
+    allocation = work.allocations.get(wish.allocation)
     if allocation is None:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
-    if wish.by is not None and (wish.project != allocation.project or not above(book, allocation.project, wish.by, wish.uid)):
+    if wish.by is not None and (wish.project != allocation.project or not above(work, allocation.project, wish.by, wish.uid)):
         return Refusal(reason=Reason.ROLE_ABOVE, project=allocation.project)
-    sums = book.sums_of(allocation.id, wish.uid)
-    if (no := refuse_restoring(book, wish, allocation, lambda entry: _capped_by(entry, wish.uid, sums))) is not None:
+    sums = work.sums_of(allocation.id, wish.uid)
+    if (no := refuse_restoring(work, wish, allocation, lambda entry: _capped_by(entry, wish.uid, sums))) is not None:
         return no
-    book.put_user(allocation.id, wish.uid, UserSums(sums.charged, sums.held, wish.cap))
+    work.put_user(allocation.id, wish.uid, UserSums(sums.charged, sums.held, wish.cap))
     details = _encode({"cap": wish.cap} | ({} if wish.undoes is None else {"undoes": wish.undoes})).decode()
-    return done(book.post(asked, Kind.CAP, wish.cap or 0, allocation, owner=wish.uid, details=details), allocation)
+    return done(work.post(asked, Kind.CAP, wish.cap or 0, allocation, owner=wish.uid, details=details), allocation)
 
 
 def _capped_by(entry: Entry, uid: int, sums: UserSums) -> bool:

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 import msgspec
 
-from fairbank.bank.book import Book
 from fairbank.bank.entry import Entry, Kind
 from fairbank.bank.ledger.outcome import Done, Outcome, done
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.token import Token
 from fairbank.bank.wish import Asked, IssueToken, RevokeToken
+from fairbank.bank.working_set import WorkingSet
 from fairbank.values.time import Instant
 
 _encode = msgspec.json.Encoder().encode
@@ -20,12 +20,12 @@ _replace = msgspec.structs.replace
 RESTORED = "revoked before the restore"
 
 
-def issue(book: Book, asked: Asked, wish: IssueToken) -> Outcome:
+def issue(work: WorkingSet, asked: Asked, wish: IssueToken) -> Outcome:
     """Make a token. The same again is answered again; one secret is never two tokens."""
-    known = next((each for each in book.tokens.values() if each.digest == wish.digest), None)
+    known = next((each for each in work.tokens.values() if each.digest == wish.digest), None)
     if known is None:
         token = Token(
-            id=next(book.token_ids),
+            id=next(work.token_ids),
             digest=wish.digest,
             uid=wish.uid,
             label=wish.label,
@@ -33,22 +33,22 @@ def issue(book: Book, asked: Asked, wish: IssueToken) -> Outcome:
             created=asked.at,
             expires=wish.expires,
         )
-        entry = _enter(book, asked, token)
-        book.add_token(token)
+        entry = _enter(work, asked, token)
+        work.add_token(token)
         return done(entry, None, token=token.id)
     if (known.uid, known.label, known.scopes, known.expires) != (wish.uid, wish.label, wish.scopes, wish.expires):
         return Refusal(reason=Reason.TOKEN_TAKEN)
     return Done(entry=0, token=known.id, again=True)
 
 
-def revoke(book: Book, asked: Asked, wish: RevokeToken) -> Outcome:
+def revoke(work: WorkingSet, asked: Asked, wish: RevokeToken) -> Outcome:
     """Revoke a token. One of somebody else is answered like one that is not there."""
-    token = book.tokens.get(wish.token)
+    token = work.tokens.get(wish.token)
     if token is None or wish.uid not in (None, token.uid) or token.revoked is not None or token.expires <= asked.at:
         return Refusal(reason=Reason.UNKNOWN_TOKEN)
     revoked = _replace(token, revoked=asked.at)
-    entry = _enter(book, asked, revoked)
-    book.put_token(revoked)
+    entry = _enter(work, asked, revoked)
+    work.put_token(revoked)
     return done(entry, None, token=token.id)
 
 
@@ -67,11 +67,11 @@ def facts_of(token: Token) -> str:
     return _encode(facts).decode()
 
 
-def stay_revoked(book: Book, tokens: Iterable[Token], at: Instant) -> None:
+def stay_revoked(work: WorkingSet, tokens: Iterable[Token], at: Instant) -> None:
     """Enter in the journal that tokens which a backup has as valid were revoked after it was taken. Nobody asked, so the actor is 0."""
     for each in tokens:
-        _enter(book, Asked(RevokeToken(token=each.id, comment=RESTORED), at, 0), each)
+        _enter(work, Asked(RevokeToken(token=each.id, comment=RESTORED), at, 0), each)
 
 
-def _enter(book: Book, asked: Asked, token: Token) -> Entry:
-    return book.post(asked, Kind.TOKEN, 0, None, owner=token.uid, details=facts_of(token))
+def _enter(work: WorkingSet, asked: Asked, token: Token) -> Entry:
+    return work.post(asked, Kind.TOKEN, 0, None, owner=token.uid, details=facts_of(token))

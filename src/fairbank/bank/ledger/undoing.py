@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.book import Book
 from fairbank.bank.entry import Entry, Kind, facts_of
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Amend, Asked, Deposit, Recharge, SetCap, Transfer, Withdraw
+from fairbank.bank.working_set import WorkingSet
 
 _OPPOSITE: Mapping[Kind, Kind] = {
     Kind.DEPOSIT: Kind.WITHDRAW,
@@ -20,39 +20,39 @@ _OPPOSITE: Mapping[Kind, Kind] = {
 }
 
 
-def refuse_undoing(book: Book, wish: Deposit | Withdraw | Transfer, kind: Kind, allocation: Allocation) -> Refusal | None:
+def refuse_undoing(work: WorkingSet, wish: Deposit | Withdraw | Transfer, kind: Kind, allocation: Allocation) -> Refusal | None:
     """Why the entry of `kind` that `wish` asks for in `allocation` may not take back the entry it names; None when it may.
 
     Whoever undoes an entry locks the allocation it stands in, so two never find it untouched.
     """
     if wish.undoes is None:
         return None
-    if (no := _taken_back(book, wish.undoes, allocation)) is not None:
+    if (no := _taken_back(work, wish.undoes, allocation)) is not None:
         return no
-    entry = book.told.get(wish.undoes)
+    entry = work.told.get(wish.undoes)
     if entry is None or not _reverses(wish, kind, allocation, entry):
         return _no_reverse(wish.undoes, entry, allocation, wish.amount)
     return None
 
 
-def refund_to_undo(book: Book, wish: Recharge, known: RunRecord, allocation: Allocation) -> Entry | Refusal:
+def refund_to_undo(work: WorkingSet, wish: Recharge, known: RunRecord, allocation: Allocation) -> Entry | Refusal:
     """The refund of the run that `wish` takes back, or why it may not."""
-    if (no := _taken_back(book, wish.undoes, allocation)) is not None:
+    if (no := _taken_back(work, wish.undoes, allocation)) is not None:
         return no
-    entry = book.told.get(wish.undoes)
+    entry = work.told.get(wish.undoes)
     if entry is None or (entry.kind, entry.run) != (Kind.REFUND, known.id):
         return _no_reverse(wish.undoes, entry, allocation)
     return entry
 
 
-def refuse_restoring(book: Book, wish: Amend | SetCap, allocation: Allocation, stands: Callable[[Entry], bool]) -> Refusal | None:
+def refuse_restoring(work: WorkingSet, wish: Amend | SetCap, allocation: Allocation, stands: Callable[[Entry], bool]) -> Refusal | None:
     """Why terms or a cap may not be put back as they were before the entry that `wish` names; None when they may.
 
     They may while what that entry said still `stands`: later words are not lost with it, and once put back it stands no more.
     """
     if wish.undoes is None:
         return None
-    entry = book.told.get(wish.undoes)
+    entry = work.told.get(wish.undoes)
     if entry is None or entry.kind is not (Kind.TERMS if isinstance(wish, Amend) else Kind.CAP) or entry.book != allocation.id:
         return _no_reverse(wish.undoes, entry, allocation)
     if not stands(entry):
@@ -61,8 +61,8 @@ def refuse_restoring(book: Book, wish: Amend | SetCap, allocation: Allocation, s
     return None
 
 
-def _taken_back(book: Book, undoes: int, allocation: Allocation) -> Refusal | None:
-    other = book.undoing.get(undoes)
+def _taken_back(work: WorkingSet, undoes: int, allocation: Allocation) -> Refusal | None:
+    other = work.undoing.get(undoes)
     if other is None:
         return None
     who = f"user {other.actor}" + ("" if other.acting_as is None else f" as user {other.acting_as}")
@@ -76,13 +76,18 @@ def _no_reverse(undoes: int, entry: Entry | None, allocation: Allocation, asked:
 
 
 def post_undoing(
-    book: Book, asked: Asked, wish: Deposit | Withdraw | Transfer, kind: Kind, after: Allocation, facts: Mapping[str, int] | None = None
+    work: WorkingSet,
+    asked: Asked,
+    wish: Deposit | Withdraw | Transfer,
+    kind: Kind,
+    after: Allocation,
+    facts: Mapping[str, int] | None = None,
 ) -> Entry:
     """Post the entry of `kind` with the fact that it takes another back, where it does."""
     told = {**(facts or {}), **({} if wish.undoes is None else {"undoes": wish.undoes})}  # in this order: stores look at the end
-    entry = book.post(asked, kind, wish.amount, after, details=msgspec.json.encode(told).decode() if told else None)
+    entry = work.post(asked, kind, wish.amount, after, details=msgspec.json.encode(told).decode() if told else None)
     if wish.undoes is not None:
-        book.undoing[wish.undoes] = entry
+        work.undoing[wish.undoes] = entry
     return entry
 
 

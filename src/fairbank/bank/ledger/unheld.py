@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.book import Book
 from fairbank.bank.ledger.drawing import RESOLUTION, facts_of, moved, objection, resolution_of
 from fairbank.bank.ledger.outcome import Outcome, done
 from fairbank.bank.ledger.refusing import let_through, nobody_pays, refuse_change, refuse_late, without_key
@@ -11,41 +10,44 @@ from fairbank.bank.policy import Policy, Split, fits
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Adjust, Asked, Charge, Release
+from fairbank.bank.working_set import WorkingSet
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
 
 
-def change_without_hold(book: Book, asked: Asked, wish: Adjust, policy: Policy) -> Outcome:
+def change_without_hold(work: WorkingSet, asked: Asked, wish: Adjust, policy: Policy) -> Outcome:
     """A run that was let run with nothing set aside, or whose hold is still to come: the change is kept, and its key stays free."""
     if wish.owner is None:
         return Refusal(reason=Reason.NO_HOLD, run=str(wish.run), asked=wish.amount)
-    no = refuse_change(book, without_key(asked), wish, observed=not policy.enforce)
+    no = refuse_change(work, without_key(asked), wish, observed=not policy.enforce)
     return no if policy.enforce else let_through(no)
 
 
-def resolve_late(book: Book, asked: Asked, wish: Charge | Release, cost: SuMinutes, policy: Policy) -> Outcome:
+def resolve_late(work: WorkingSet, asked: Asked, wish: Charge | Release, cost: SuMinutes, policy: Policy) -> Outcome:
     """Resolve a run whose hold never arrived: charged where the hold would have been, if policy says so."""
     if wish.owner is None or wish.start is None or not (wish.line or wish.account):
         return Refusal(reason=Reason.NO_HOLD, run=str(wish.run), asked=cost)
     # Usage happened: said again after its hold came, or after staff mended things, it is to count. So its key stays free.
     keyless = without_key(asked)
     if wish.resource is None:
-        return refuse_late(book, keyless, wish, Reason.NO_HOLD, None, cost)
-    candidates = book.candidates(wish.line, wish.resource, wish.start)
+        return refuse_late(work, keyless, wish, Reason.NO_HOLD, None, cost)
+    candidates = work.candidates(wish.line, wish.resource, wish.start)
     if not candidates:
-        return refuse_late(book, keyless, wish, nobody_pays(wish.line), None, cost)
+        return refuse_late(work, keyless, wish, nobody_pays(wish.line), None, cost)
     if not policy.late_charges:
-        return refuse_late(book, keyless, wish, Reason.NO_HOLD, candidates[0], cost)
-    allocation = _payer(book, candidates, wish.owner, cost)
+        return refuse_late(work, keyless, wish, Reason.NO_HOLD, candidates[0], cost)
+    allocation = _payer(work, candidates, wish.owner, cost)
     split = policy.split(cost, allocation.available)
     if not fits(allocation.charged + split.charged):
-        return refuse_late(book, keyless, wish, Reason.TOO_LARGE, allocation, cost)
-    return _settled(book, asked, wish, allocation, split, wish.owner, wish.start)
+        return refuse_late(work, keyless, wish, Reason.TOO_LARGE, allocation, cost)
+    return _settled(work, asked, wish, allocation, split, wish.owner, wish.start)
 
 
-def _settled(book: Book, asked: Asked, wish: Charge | Release, allocation: Allocation, split: Split, owner: int, start: Instant) -> Outcome:
+def _settled(
+    work: WorkingSet, asked: Asked, wish: Charge | Release, allocation: Allocation, split: Split, owner: int, start: Instant
+) -> Outcome:
     """The run as it is born: charged or released."""
-    number = book.next_entry_id()
+    number = work.next_entry_id()
     kind, state = RESOLUTION[type(wish)]
     record = RunRecord(
         id=number,
@@ -65,20 +67,20 @@ def _settled(book: Book, asked: Asked, wish: Charge | Release, allocation: Alloc
         outcome=wish.outcome,
         elapsed_seconds=wish.elapsed_seconds,
     )
-    book.put_run(record)
-    after = moved(book, allocation, owner, charged=split.charged, below=split.overrun > 0)
+    work.put_run(record)
+    after = moved(work, allocation, owner, charged=split.charged, below=split.overrun > 0)
     details = f"{facts_of(record)[:-1]},{resolution_of(record)[1:]}"
-    entry = book.post(asked, kind, split.charged, after, run=number, owner=owner, details=details, number=number)
+    entry = work.post(asked, kind, split.charged, after, run=number, owner=owner, details=details, number=number)
     return done(entry, after, written_off=split.written_off)
 
 
-def _payer(book: Book, candidates: list[Allocation], owner: int, cost: int) -> Allocation:
+def _payer(work: WorkingSet, candidates: list[Allocation], owner: int, cost: int) -> Allocation:
     """Who pays for usage that no hold announced (docs/decisions/0009): the first on the line that would have held it; else one
     with credit for all of it, beyond the user's cap before frozen; else the first that is not frozen; else the first.
     """
 
     def drawback(each: Allocation) -> tuple[bool, bool, bool]:
-        no = objection(book, each, owner, cost)
+        no = objection(work, each, owner, cost)
         return cost > each.available, no is Reason.FROZEN, no is Reason.CAPPED
 
     return min(candidates, key=drawback)

@@ -3,7 +3,7 @@
 from fairbank.bank.wish.asked import Asked, Request, digest
 from fairbank.bank.wish.base import Wish
 from fairbank.bank.wish.credit import Deposit, Transfer, Withdraw
-from fairbank.bank.wish.office import Found, IssueToken, Note, RevokeToken, SetMember
+from fairbank.bank.wish.office import CreateProject, IssueToken, Note, RevokeToken, SetMember
 from fairbank.bank.wish.runs import Adjust, Charge, Hold, Lapse, Recharge, Refund, Release, Unpriced
 from fairbank.bank.wish.terms import Amend, Expire, Open, SetCap
 
@@ -12,9 +12,9 @@ __all__ = [
     "Amend",
     "Asked",
     "Charge",
+    "CreateProject",
     "Deposit",
     "Expire",
-    "Found",
     "Hold",
     "IssueToken",
     "Lapse",

@@ -7,7 +7,7 @@ import hashlib
 import msgspec
 
 from fairbank.bank.wish.credit import Deposit, Transfer, Withdraw
-from fairbank.bank.wish.office import Found, IssueToken, Note, RevokeToken, SetMember
+from fairbank.bank.wish.office import CreateProject, IssueToken, Note, RevokeToken, SetMember
 from fairbank.bank.wish.runs import Adjust, Charge, Hold, Lapse, Recharge, Refund, Release, Unpriced
 from fairbank.bank.wish.terms import Amend, Expire, Open, SetCap
 from fairbank.values.time import Instant
@@ -28,7 +28,7 @@ Request = (
     | Amend
     | Expire
     | SetCap
-    | Found
+    | CreateProject
     | SetMember
     | IssueToken
     | RevokeToken

@@ -7,7 +7,7 @@ from litestar.params import JSONBody
 
 from fairbank.bank.project import Role
 from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
-from fairbank.bank.wish import Found
+from fairbank.bank.wish import CreateProject
 from fairbank.rest.answering import answer, done_of
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import Granted, Listing, MemberRow, ProjectCard, ProjectRow, Single
@@ -39,14 +39,14 @@ def show_project(request: Asking, project: Number) -> Single[ProjectCard]:
 @writes(post, "/project", responses=again(Single[ProjectRow]))
 def enter_project(request: Asking, data: JSONBody[NewProject], key: Key = None) -> Response[Single[ProjectRow]]:
     """Enter a Unix group that is to have credit."""
-    wish = Found(
+    wish = CreateProject(
         gname=ids.name(data.gname, field="gname"),
         gid=data.gid,
         account=ids.name(data.account if data.account is not None else data.gname, field="account"),
         parent=data.parent,
         key=checked_key(key),
     )
-    done = done_of(request.house.projects.found(request.asker, wish))
+    done = done_of(request.house.projects.create(request.asker, wish))
     row = project_row(request.house.directory.by_id(done.project or 0))
     return Response(single("project", request.house.clock, row), status_code=200 if done.again else 201)
 

@@ -9,7 +9,7 @@ import msgspec
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.project import Role
 from fairbank.bank.refusal import Reason
-from fairbank.bank.wish import Asked, Found, Open, Request, SetMember
+from fairbank.bank.wish import Asked, CreateProject, Open, Request, SetMember
 from fairbank.service.bank import Bank
 from fairbank.service.replay.plan import Plan
 from fairbank.simulator.replay import Demand, Fund
@@ -34,8 +34,8 @@ def grant(bank: Bank, demand: Demand, plan: Plan) -> Payers:
             raise Conflict("this store is not empty", field="store", remedy="replay into a new one")
     letter = demand.payer.value[0]
     names = {each: f"{letter}{each}" for each in sorted(demand.members)}
-    founded = _ask(bank, demand, plan, [Found(gname=name, gid=_FIRST_GID + each, account=name) for each, name in names.items()])
-    projects = {each: done.project or 0 for each, done in zip(names, founded, strict=True)}
+    created = _ask(bank, demand, plan, [CreateProject(gname=name, gid=_FIRST_GID + each, account=name) for each, name in names.items()])
+    projects = {each: done.project or 0 for each, done in zip(names, created, strict=True)}
     members = [
         SetMember(project=projects[each], uid=uid_of(user), role=Role.MEMBER) for each in names for user in sorted(demand.members[each])
     ]

@@ -1,6 +1,6 @@
 """The working set of one transaction: the rows that a batch of wishes needs, and what judging them changed.
 
-The store fills a Book under its locks, the ledger judges against it in memory, the store writes what changed.
+The store fills it under its locks, the ledger judges against it in memory, the store writes what changed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Changes:
         self.changed_tokens: set[int] = set()
 
 
-class Book(Changes):
+class WorkingSet(Changes):
     """Rows by their keys, as they are after the changes."""
 
     def __init__(
