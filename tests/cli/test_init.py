@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from alembic import command
-from alembic.config import Config
 
 from fairbank.compose import Works
-from fairbank.store import migrating
+from fairbank.store import schema_version
 from fairbank.store.schema import REVISIONS
-from fairbank.store.sqlite import create_file, writing_engine
 from tests.cli.conftest import Run
 
 
@@ -36,34 +33,18 @@ def test_the_command_to_start_it_can_be_typed(fairbank: Run, tmp_path: Path, mon
     assert "serve --config 'my bank/fairbank.toml'" in " ".join(fairbank("init", "my bank", house=Works()).err.split())
 
 
-def of_schema(books: Path, revision: str) -> None:
-    """New books as the Fairbank of that revision made them."""
-    books.unlink()
-    create_file(books)
-    engine = writing_engine(books, "wal")
-    alembic = Config()
-    alembic.set_main_option("script_location", str(Path(migrating.__file__).parent / "migrations"))
-    alembic.set_main_option("path_separator", "os")
-    with engine.connect() as connection:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-        alembic.attributes["connection"] = connection
-        command.upgrade(alembic, revision)
-        connection.commit()
-    engine.dispose()
-
-
-def test_books_of_an_older_fairbank_are_told_the_command_that_migrates_them(fairbank: Run, tmp_path: Path) -> None:
+def test_books_of_an_older_fairbank_are_told_the_command_that_migrates_them(
+    fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "the bank"
     assert fairbank("init", folder, house=Works()).code == 0
-    of_schema(folder / "books.sqlite", "0006")
+    monkeypatch.setattr(schema_version, "REVISIONS", (*REVISIONS, "9999"))  # as if this were a later Fairbank
     config = folder / "fairbank.toml"
     for words in (["audit", "verify"], ["audit", "heads"], ["backup", "create", tmp_path / "x"]):
         said = fairbank(*words, "--config", config, house=Works())
-        assert (said.code, f"this Fairbank needs {REVISIONS[-1]}" in said.err) == (7, True)
+        assert (said.code, "this Fairbank needs 9999" in said.err) == (7, True)
         assert f"make a backup with the Fairbank that ran them, then: fairbank init '{folder}'" in " ".join(said.err.split())
     assert "fairbank init FOLDER, that of fairbank.toml" in fairbank("doctor", "--config", config, house=Works()).out
-    assert fairbank("init", folder, house=Works()).out == f"migrated sqlite:///{tmp_path}/the%20bank/books.sqlite\n"
-    assert fairbank("audit", "verify", "--config", config, house=Works()).code == 0
 
 
 def test_the_help_tells_how_older_books_are_migrated(fairbank: Run) -> None:
