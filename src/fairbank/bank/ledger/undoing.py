@@ -1,4 +1,4 @@
-"""Taking an entry back: once, whoever asks, and whole, by the opposite of what it did in its own book (docs/decisions/0013)."""
+"""Taking an entry back: once, whoever asks, and whole, by the opposite of what it did in its own book (docs/decisions/0015)."""
 
 from __future__ import annotations
 
