@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairbank.cli import main as commands
-from fairbank.values.trouble import Conflict, Forbidden
+from fairbank.values.trouble import Conflict, Forbidden, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -122,6 +122,35 @@ class Works:
         addresses = [f"unix:{settings.server.socket}", *tcp]
         serve(house, unix=Path(settings.server.socket), host=host, port=port, ready=lambda: ready(addresses))
         return 0
+
+    def agent(self, config: str | None, *, ready: Callable[[Sequence[str]], None]) -> int:
+        """Run the agent until it is told to stop."""
+        import uvloop
+
+        from fairbank.rest.log import log_to
+        from fairbank.service.settings import Log
+        from fairbank.slurm.agent.serving import Agent
+        from fairbank.slurm.agent.settings import read_agent_settings, settings_file
+
+        settings = read_agent_settings(settings_file(config))
+        log_to(sys.stderr, Log(settings.log))
+        uvloop.run(Agent(settings).run(ready))
+        return 0
+
+    def agent_status(self, config: str | None) -> dict[str, Any]:
+        """What a running agent tells of itself. Raises Unreachable when none answers."""
+        from fairbank.rest.client import Client, parse_address
+        from fairbank.slurm.agent.settings import read_agent_settings, settings_file
+
+        where = read_agent_settings(settings_file(config)).control.socket
+        try:
+            return Client(parse_address(f"unix:{where}")).get("/status")
+        except Unreachable as silent:
+            raise Unreachable(
+                f"no agent answers at {where}",
+                field="control.socket",
+                remedy="start it with: fairbank agent; or name its settings: --config",
+            ) from silent
 
     # --- looking after the books ---
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from fairbank.bank.audit import Finding, Head
 from fairbank.bank.explaining import Explained, explained
@@ -21,6 +21,7 @@ class PaperHouse:
 
     findings: tuple[Finding, ...] = ()
     checks: tuple[Check, ...] = ()
+    status: dict[str, Any] = field(default_factory=dict)
     trouble: Trouble | None = None
     asked: list[tuple[object, ...]] = field(default_factory=list)
 
@@ -40,6 +41,15 @@ class PaperHouse:
         self._note("serve", config, port)
         ready(["unix:/x/fairbank.sock", "http://127.0.0.1:8080"])
         return 0
+
+    def agent(self, config: str | None, *, ready: Callable[[Sequence[str]], None]) -> int:
+        self._note("agent", config)
+        ready(["/x/prep.sock", "/x/agent.sock"])
+        return 0
+
+    def agent_status(self, config: str | None) -> dict[str, Any]:
+        self._note("agent_status", config)
+        return self.status
 
     def heads(self, config: str | None) -> Sequence[Head]:
         self._note("heads", config)

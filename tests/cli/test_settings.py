@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairbank.cli import settings as door
-from fairbank.cli.settings import read_client_settings, read_token
+from fairbank.cli.settings import read_client_settings
 from fairbank.cli.zone import Local
 from fairbank.rest.client import MungeSigner, TokenSigner
+from fairbank.rest.client.token_file import read_token
 from fairbank.values.trouble import Forbidden, Malformed, Unknown
 
 

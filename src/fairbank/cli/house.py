@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -163,6 +163,14 @@ class House(Protocol):
 
     def serve(self, config: str | None, *, port: int | None, ready: Callable[[Sequence[str]], None]) -> int:
         """Serve until told to stop; `ready` is called with the addresses once the bank listens. Returns the exit code."""
+        ...
+
+    def agent(self, config: str | None, *, ready: Callable[[Sequence[str]], None]) -> int:
+        """Run the agent until it is told to stop; `ready` is called with its sockets once it listens. Returns the exit code."""
+        ...
+
+    def agent_status(self, config: str | None) -> dict[str, Any]:
+        """What a running agent tells of itself. Raises Unreachable when none answers."""
         ...
 
     def heads(self, config: str | None) -> Sequence[Head]: ...

@@ -55,6 +55,7 @@ COMMANDS = (
     Entry("undo", "undo", "take back what an entry did, by another one", _STAFF),
     Entry("init", "init", "make a bank, or migrate one of an older Fairbank", _HOST),
     Entry("serve", "serve", "run the bank", _HOST),
+    Entry("agent", "agent", "run the agent beside slurmctld; its status", _HOST),
     Entry("audit", "audit", "read the books again and compare every row", _HOST),
     Entry("backup", "backup", "make and check backups", _HOST),
     Entry("restore", "restore", "fill a store from a backup", _HOST),

@@ -37,7 +37,7 @@ class Client:
         return self._ask("GET", target_of(path, query))
 
     def post(self, path: str, body: Json, key: str | None = None) -> dict[str, Json]:
-        """Write. The same `key` again gets the same answer and changes nothing more."""
+        """Write. The same `key` again gets the same answer and changes nothing more. Bytes are sent as they are: JSON already."""
         return self._ask("POST", path, body, key)
 
     def put(self, path: str, body: Json, key: str | None = None) -> dict[str, Json]:
@@ -50,7 +50,7 @@ class Client:
         return self._ask("DELETE", path, key=key)
 
     def _ask(self, method: str, target: str, body: Json = None, key: str | None = None) -> dict[str, Json]:
-        sent = b"" if body is None else json.dumps(body).encode("ascii")
+        sent = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode("ascii")
         headers = {
             "Host": self.address.host,
             "User-Agent": _AGENT,

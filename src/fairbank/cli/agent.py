@@ -1,0 +1,96 @@
+"""`fairbank agent`: runs the agent beside slurmctld, and tells how it fares."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from fairbank.cli.command import Command, Noun
+from fairbank.report.cells import plain
+from fairbank.values.time import iso
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from fairbank.cli.desk import Desk
+    from fairbank.cli.parser import Parser
+
+FOUND = 8
+
+
+def _add(parser: Parser) -> None:
+    usual = "/etc/fairbank/agent.toml"
+    parser.add_argument("--config", metavar="FILE", help=f"the agent's settings (FAIRBANK_AGENT_CONFIG; usual: {usual})")
+
+
+def _run(desk: Desk, options: Namespace) -> int:
+    def ready(sockets: Sequence[str]) -> None:
+        desk.note(f"The agent hears slurmctld at {sockets[0]} and tells of itself at {sockets[1]}")
+
+    return desk.house.agent(options.config, ready=ready)
+
+
+def _add_status(parser: Parser) -> None:
+    _add(parser)
+    parser.add_argument("--json", action="store_true", help="all of it, as JSON")
+
+
+def _status(desk: Desk, options: Namespace) -> int:
+    status = desk.house.agent_status(options.config)
+    if options.json:
+        desk.say(json.dumps(status, indent=2))
+    else:
+        for name, said in _lines(status):
+            desk.say(f"{name:<11}{plain(said)}")
+    return 0 if status["bank"]["reachable"] and not status["outbox"]["trouble"] else FOUND
+
+
+def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    plugins, bank, outbox, senders = (status[each] for each in ("plugins", "bank", "outbox", "senders"))
+    connected = ", ".join(f"{each['slurm']} of cluster {each['cluster']}" for each in plugins)
+    yield "slurmctld", f"connected: {connected}" if plugins else "not connected"
+    if bank["reachable"]:
+        yield "bank", f"answers since {iso(bank['since'])}"
+    else:
+        yield "bank", f"away since {iso(bank['since'])}: {bank['trouble']}"
+        if bank["remedy"]:
+            yield "", f"try: {bank['remedy']}"
+    oldest = "" if outbox["oldest_seconds"] is None else f", the oldest for {outbox['oldest_seconds']:.1f} s"
+    yield "outbox", f"{outbox['letters']} reports wait{oldest}; {outbox['on_disk_only']} of them on disk only"
+    if outbox["trouble"]:
+        yield "", f"cannot be written: {outbox['trouble']}"
+        yield "", "try: make room on its disk; the agent goes on by itself"
+    yield "senders", f"{senders['size']} ({senders['minimum']} to {senders['maximum']}), {senders['busy']} busy"
+    yield "questions", f"{status['questions']} open; settled: {_counted(status['answers'])}"
+    for kind, what in (("hold", "holds"), ("adjust", "limits"), ("complete", "ends")):
+        yield what, _counted(status["told"][kind])
+    yield "runs", f"{status['runs']} known"
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{how} {count}" for how, count in counts.items()) or "none"
+
+
+COMMAND = Noun(
+    "run the agent beside slurmctld, and see how it fares",
+    {
+        "run": Command(
+            "hear slurmctld's plug-in and ask the bank, until Ctrl-C or SIGTERM",
+            ("fairbank agent", "fairbank agent --config /etc/fairbank/agent.toml", "FAIRBANK_AGENT_CONFIG=a.toml fairbank agent run"),
+            _add,
+            _run,
+            reads=False,
+            asks=False,
+        ),
+        "status": Command(
+            "outbox, bank, senders, decisions; exit code 8 when something is wrong, 6 when there is no agent",
+            ("fairbank agent status", "fairbank agent status --json", "fairbank agent status --config a.toml || echo look"),
+            _add_status,
+            _status,
+            reads=False,
+            asks=False,
+        ),
+    },
+    usual="run",
+)

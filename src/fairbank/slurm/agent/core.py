@@ -1,0 +1,237 @@
+"""The agent without its wires: what it hears changes what it knows, and leaves things to be said, written and sent.
+
+No I/O and no clock here: `now` is seconds of a clock that only goes forward. Shells take what is to be done from `sayings`, `memory`,
+`next_request` and `lost_touch`, and tell how it went. What is heard comes by `hearing`, the bank's answers by `settling`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from fairbank.slurm.agent.faring import Faring
+from fairbank.slurm.agent.letters import Kind, Known, Letter, Receipt, State, Words, facts, report
+from fairbank.slurm.agent.memory import Changes, Memory
+from fairbank.slurm.agent.pool import Senders, resized
+from fairbank.slurm.agent.queue import Queue
+from fairbank.slurm.agent.silence import Credit, Terms, deadline, unanswered
+from fairbank.slurm.records import Answer, Noted, PrologAsked, Told, Verdict
+
+_log = logging.getLogger(__name__)
+
+
+class Open(msgspec.Struct, eq=False):
+    """A question that is not answered yet. `letter` is None where it is on disk, from an agent before this one."""
+
+    asked: PrologAsked
+    heard: float
+    deadline: float
+    receipts: tuple[Receipt, ...]
+    letter: Letter | None
+
+
+class Core:
+    """`life` differs between any two lives of agents, so that the keys of their reports do."""
+
+    def __init__(self, terms_of: Callable[[str], Terms], senders: Senders, *, life: str, now: float) -> None:
+        self.terms_of, self.limits, self._life = terms_of, senders, life
+        self.memory, self.queue, self.credit, self.bank = Memory(), Queue(), Credit(), Faring(now)
+        self.questions: dict[str, Open] = {}
+        self.sayings: list[tuple[Receipt, Answer]] = []
+        self.waits: list[float] = []
+        """Seconds that questions have waited, since somebody last took them."""
+        self.tally: Counter[tuple[str, str]] = Counter()
+        self.senders, self.busy = senders.minimum, 0
+        self.disk_trouble: str | None = None
+        self._seq = 0
+        self._deadlines: list[tuple[float, str]] = []
+        self.unsafe: dict[str, Letter] = {}  # ends whose receipts wait
+        self._leaving: set[int] = set()  # no room in memory; they wait for the disk
+        self._idle_since = now
+        self._put_off = False
+
+    def restore(self, runs: Iterable[tuple[str, Known]], seqs: Sequence[int], credit: bytes | None) -> None:
+        """Take up what an agent before this one has left on the disk."""
+        self.memory.restore(runs)
+        self.queue.leave(seqs)
+        self._seq = max(seqs, default=0)
+        if credit:
+            self.credit.load(credit)
+
+    # ------------------------------------------------------------------ what the plug-in says
+
+    def open(self, told: PrologAsked, run: str, receipt: Receipt, now: float, letter: Letter | None) -> None:
+        """A question that waits for the bank's answer to this letter."""
+        due = deadline(now, self.terms_of(told.partition), self.bank.down_since)
+        self.questions[run] = Open(told, now, due, (receipt,), letter)
+        if due <= now:
+            self._decide(run, self.questions.pop(run), now)
+        else:
+            heapq.heappush(self._deadlines, (due, run))
+
+    def let_go(self, run: str) -> None:
+        """Slurm has gone on without an answer: whatever is said now is only for the question to be over."""
+        if (question := self.questions.pop(run, None)) is not None:
+            for each in question.receipts:
+                self.say(each, None)
+            if question.letter is not None:
+                self.make_room(question.letter, self.queue.calm(question.letter))
+
+    def news(self, letter: Letter, receipt: Receipt) -> None:
+        """A letter that nobody waits for, but to know that it is safe."""
+        letter.receipts = (receipt,)
+        if letter.kind is Kind.COMPLETE:
+            self.unsafe[letter.run] = letter
+        self.memory.keep(letter)
+        self.make_room(letter, self.queue.add(letter))
+
+    def letter(self, told: Told, run: str, kind: Kind, now: float) -> Letter:
+        key = self.next_key()
+        return Letter(self._seq, run, kind, report(told, kind, key), now)
+
+    def next_key(self) -> str:
+        self._seq += 1
+        return f"{self._life}.{self._seq}"
+
+    def make_room(self, letter: Letter, there_was: bool) -> None:
+        """What found no room in memory stays on the disk, if it is there; else it goes there first."""
+        if not there_was and letter.stored:
+            self.queue.leave([letter.seq])
+        elif not there_was:
+            self._leaving.add(letter.seq)
+
+    # ------------------------------------------------------------------ answers
+
+    def say(self, receipt: Receipt, words: Words | None) -> None:
+        """The verdict: run, unless there are words against it."""
+        self.sayings.append((receipt, verdict(receipt.number, words)))
+
+    def answer(self, question: Open, words: Words | None, now: float, how: str) -> None:
+        """Settle a question."""
+        self.waits.append(now - question.heard)
+        self.tally["answers", how] += 1
+        for each in question.receipts:
+            self.say(each, words)
+
+    def refuse(self, run: str, limit: int | None, words: Words, receipts: Iterable[Receipt], state: State = State.REFUSED) -> None:
+        """A no is written down first, so that it is the same no when it is asked again."""
+        self.memory.put(run, state, limit, words)
+        self.memory.changes.then += [(each, verdict(each.number, words)) for each in receipts]
+
+    def tick(self, now: float) -> None:
+        """Decide without the bank what has waited long enough."""
+        while self._deadlines and self._deadlines[0][0] <= now:
+            due, run = heapq.heappop(self._deadlines)
+            question = self.questions.get(run)
+            if question is not None and question.deadline == due:
+                self._decide(run, self.questions.pop(run), now)
+        if self.busy:
+            self._idle_since = now
+        self.senders = resized(self.senders, self.limits, waited=0.0, idle=now - self._idle_since)
+
+    def next_deadline(self) -> float | None:
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def _decide(self, run: str, question: Open, now: float) -> None:
+        asked, letter = question.asked, question.letter
+        terms = self.terms_of(asked.partition)
+        said = facts(letter) if letter else msgspec.json.decode(report(asked, Kind.HOLD, ""))
+        words = unanswered(terms, said, self.credit, batch=asked.batch)
+        if words is None:
+            self.memory.put(run, State.LET, asked.limit_seconds)
+            self.answer(question, None, now, f"{terms.silence.value}: run")
+            if letter is not None:
+                self.make_room(letter, self.queue.calm(letter))
+            return
+        unheard = letter is not None and not letter.tried
+        if letter is not None and self.queue.withdraw(letter):
+            self.memory.drop(letter)
+        else:
+            unheard = False
+        self.waits.append(now - question.heard)
+        self.tally["answers", f"{terms.silence.value}: put off"] += 1
+        self._put_off = True
+        self.refuse(run, asked.limit_seconds, words, question.receipts, State.REFUSED if unheard else State.PUT_OFF)
+
+    def lost_touch(self, now: float) -> bool:
+        """Whether to hang up on the plug-in, once: it releases what was put off when it finds an agent, and the bank is back."""
+        if self._put_off and self.bank.is_back(now):
+            self._put_off = False
+            return True
+        return False
+
+    # ------------------------------------------------------------------ the bank
+
+    def next_request(self, now: float) -> list[Letter]:
+        """Letters to be sent now as one request; none when there are none, or enough requests are under way."""
+        if now < self.bank.retry_at or not self.queue.ready:
+            return []
+        if self.busy >= self.senders:
+            first = self.queue.first_waiting()
+            self.senders = resized(self.senders, self.limits, waited=now - first if first is not None else 0.0, idle=0.0)
+        if self.busy >= (self.senders if self.bank.up else 1):
+            return []
+        batch, needless = self.queue.take(self.limits.batch)
+        for each in needless:
+            self.over(each)
+            if (question := self.questions.pop(each.run, None)) is not None:
+                self.answer(question, None, now, "needless")
+        if batch:
+            self.busy += 1
+        return batch or (self.next_request(now) if needless else [])
+
+    def replace(self, letter: Letter) -> None:
+        """Tell it as something else, before whatever else there is of the run."""
+        self.memory.keep(letter)
+        self.queue.back([letter])
+
+    def over(self, letter: Letter) -> None:
+        """It need not be kept any more: the bank has it, or has better."""
+        self.memory.drop(letter)
+        self._note(letter)
+
+    def _note(self, letter: Letter) -> None:
+        self.sayings += [(each, Noted(number=each.number)) for each in letter.receipts]
+        letter.receipts = ()
+        if self.unsafe.get(letter.run) is letter:
+            del self.unsafe[letter.run]
+
+    # ------------------------------------------------------------------ the disk
+
+    def stored(self, changes: Changes) -> None:
+        """They are on the disk."""
+        self.disk_trouble = None
+        self.sayings += changes.then
+        for seq, letter in changes.letters.items():
+            if letter is None:
+                continue
+            letter.stored = True
+            self._note(letter)
+            if seq in self._leaving:
+                self._leaving.discard(seq)
+                self.queue.leave([seq])
+
+    def not_stored(self, changes: Changes, trouble: str) -> None:
+        """They are not. What the bank has heard is safe all the same, and what it has not, stays in memory."""
+        if self.disk_trouble is None:
+            _log.error(
+                "the outbox cannot be written: %s; make room for it. Until then only what the bank has heard is acknowledged", trouble
+            )
+        self.disk_trouble = trouble
+        self.sayings += changes.then
+        for seq, letter in changes.letters.items():
+            if letter is not None and seq in self._leaving:
+                self._leaving.discard(seq)
+                self.queue.insist(letter)
+        self.memory.give_back(changes)
+
+
+def verdict(number: int, words: Words | None) -> Verdict:
+    """The answer to a question: run, or what is said against it."""
+    if words is None:
+        return Verdict(number=number, say="run")
+    return Verdict(number=number, say=words.say, reason=words.reason, text=words.text)

@@ -1,0 +1,158 @@
+"""The door for slurmctld's plug-in: who may come in, frames in and out, and nothing that a mad peer could hold open."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Sequence
+from typing import Protocol, cast
+
+from fairbank.rest.peers import Peer, peer_at
+from fairbank.slurm.frames import bodies, encode, question
+from fairbank.slurm.records import VERSION, Answer, Greeting, Told, Welcome
+from fairbank.values.trouble import Malformed
+
+_log = logging.getLogger(__name__)
+
+HELLO_SECONDS = 10.0
+FRAME_SECONDS = 30.0
+DOORS_MAX = 8
+UNREAD_MAX = 4 * 1024 * 1024
+"""Bytes of answers that a peer may leave unread before it is not listened to any more."""
+
+
+class Host(Protocol):
+    """Whoever is behind the door."""
+
+    def welcome(self, door: Door, greeting: Greeting) -> None:
+        """A plug-in has said who it is."""
+
+    def hear(self, door: Door, told: Sequence[Told]) -> None:
+        """It says this."""
+
+    def farewell(self, door: Door) -> None:
+        """It is gone."""
+
+
+class Door(asyncio.Protocol):
+    """One connection. Garbage, a stranger, too long a silence before the hello or within a frame: a line in the log, and it is closed."""
+
+    def __init__(self, host: Host, allowed: Callable[[Peer], bool], doors: set[Door]) -> None:
+        self._host, self._allowed, self._doors = host, allowed, doors
+        self._rest = b""
+        self._stuffed, self._paused = False, False
+        self._timer: asyncio.TimerHandle | None = None
+        self.greeting: Greeting | None = None
+        self.closed = False
+        self.who = "somebody"
+
+    # ------------------------------------------------------------------ coming and going
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        peer = peer_at(cast("socket.socket | None", transport.get_extra_info("socket")))
+        if peer is None or not self._allowed(peer):
+            uid = peer.uid if peer else "?"
+            self._close(f"a process of user {uid} wanted to speak for slurmctld", "set plugin.slurm_user to slurm.conf's SlurmUser")
+            return
+        self.who = f"process {peer.pid} of user {peer.uid}"
+        if len(self._doors) >= DOORS_MAX:
+            self._close(f"{DOORS_MAX} plug-ins are connected already", "one slurmctld has one; look for who holds the others")
+            return
+        self._doors.add(self)
+        self._transport.set_write_buffer_limits(UNREAD_MAX)
+        self._expect(HELLO_SECONDS)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_timer()
+        if self._rest and not self.closed:
+            _log.warning("%s hung up within a frame: %d bytes of it are dropped", self.who, len(self._rest))
+        self.closed = True
+        if self in self._doors:
+            self._doors.discard(self)
+            self._host.farewell(self)
+
+    def hang_up(self) -> None:
+        """Let it come again."""
+        self.closed = True
+        self._transport.close()
+
+    def _close(self, why: str, remedy: str) -> None:
+        _log.warning("%s: %s; closed the connection; %s", self.who, why, remedy)
+        self.closed = True
+        self._transport.abort()
+
+    # ------------------------------------------------------------------ frames
+
+    def data_received(self, data: bytes) -> None:
+        if self.closed:
+            return
+        try:
+            whole, self._rest = bodies(self._rest + data if self._rest else data)
+            told = [each for each in map(self._read, whole) if each is not None]
+        except Malformed as bad:
+            self._rest = b""
+            self._close(f"garbage: {bad.message} ({bad.field})", f"it takes {bad.remedy}")
+            return
+        self._forget_timer()
+        if self._rest or self.greeting is None:
+            self._expect(FRAME_SECONDS if self.greeting else HELLO_SECONDS)
+        if told:
+            self._host.hear(self, told)
+
+    def _read(self, body: bytes) -> Told | None:
+        said = question(body)
+        if isinstance(said, Told):
+            if self.greeting is None:
+                raise Malformed("no hello", field="kind", remedy="a hello first")
+            return said
+        if self.greeting is not None or said.version != VERSION:
+            raise Malformed(f"a hello of version {said.version}", field="version", remedy=f"one hello, of version {VERSION}")
+        self.greeting = said
+        self.say([Welcome()])
+        self._host.welcome(self, said)
+        return None
+
+    def say(self, answers: Sequence[Answer]) -> None:
+        if not self.closed:
+            self._transport.write(b"".join(map(encode, answers)))
+
+    # ------------------------------------------------------------------ not more than can be borne
+
+    def pause(self, *, paused: bool) -> None:
+        """Listen no more for now, or again."""
+        self._paused = paused
+        self._listen_or_not()
+
+    def pause_writing(self) -> None:
+        _log.warning("%s does not read its answers: it is not listened to until it does", self.who)
+        self._stuffed = True
+        self._listen_or_not()
+
+    def resume_writing(self) -> None:
+        self._stuffed = False
+        self._listen_or_not()
+
+    def _listen_or_not(self) -> None:
+        if self._transport.is_closing():
+            return
+        if self._stuffed or self._paused:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    def _expect(self, seconds: float) -> None:
+        self._forget_timer()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._too_late, seconds)
+
+    def _too_late(self, seconds: float) -> None:
+        if self._stuffed or self._paused:
+            self._expect(seconds)
+        else:
+            self._close(f"nothing whole came within {seconds:g} s", "look at what connects there")
+
+    def _forget_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,0 +1,99 @@
+"""What the plug-in says changes: runs, their questions, and letters to the bank."""
+
+from __future__ import annotations
+
+import logging
+
+from fairbank.slurm.agent.core import Core
+from fairbank.slurm.agent.judging import no_limit
+from fairbank.slurm.agent.letters import Kind, Receipt, State
+from fairbank.slurm.records import EpilogTold, LimitChanged, Noted, PrologAsked, Told
+
+_log = logging.getLogger(__name__)
+_RUNNING = (State.HELD, State.LET, State.UNHELD)
+
+
+def hear(core: Core, told: Told, door: object, now: float) -> None:
+    """The plug-in says this at that door, perhaps not for the first time, and wants an answer."""
+    run, receipt = str(told.run), Receipt(door, told.number)
+    core.tally["heard", type(told).__name__] += 1
+    match told:
+        case PrologAsked():
+            _asked(core, told, run, receipt, now)
+        case LimitChanged():
+            _limit(core, told, run, receipt, now)
+        case EpilogTold():
+            _ended(core, told, run, receipt, now)
+
+
+def _asked(core: Core, told: PrologAsked, run: str, receipt: Receipt, now: float) -> None:
+    if (question := core.questions.get(run)) is not None:
+        question.receipts = (*question.receipts[-3:], receipt)
+        return
+    known = core.memory.get(run)
+    if known is None:
+        _asked_first(core, told, run, receipt, now)
+    elif known.state is State.ASKED:
+        core.open(told, run, receipt, now, None)
+    else:
+        if known.state is State.ENDED:
+            _log.warning("%s asks to start after it has ended: it is let run", run)
+        core.say(receipt, known.words)
+
+
+def _asked_first(core: Core, told: PrologAsked, run: str, receipt: Receipt, now: float) -> None:
+    terms = core.terms_of(told.partition)
+    if told.limit_seconds is not None:
+        letter = core.letter(told, run, Kind.HOLD, now)
+        core.memory.put(run, State.ASKED, told.limit_seconds)
+        core.memory.keep(letter)
+        core.queue.add(letter, urgent=True)
+        core.open(told, run, receipt, now, letter)
+    elif terms.unbillable == "run":
+        _log.warning("%s has no time limit, and is let run uncharged", run)
+        core.memory.put(run, State.UNHELD, None)
+        core.say(receipt, None)
+    else:
+        core.refuse(run, None, no_limit(terms.refusal), (receipt,))
+
+
+def _limit(core: Core, told: LimitChanged, run: str, receipt: Receipt, now: float) -> None:
+    """It runs, with this limit. What nobody asked us about, or others let run, is held from now on."""
+    known, limit = core.memory.get(run), told.limit_seconds
+    state = known.state if known else None
+    core.let_go(run)
+    held = state in (State.ASKED, State.HELD, State.LET)
+    if state is State.ENDED or (known and state in _RUNNING and known.limit == limit):
+        _note(core, receipt)
+    elif limit is None:
+        _log.warning("%s has no time limit any more: what it may cost cannot be held", run)
+        core.memory.put(run, State.HELD if held else State.UNHELD, None)
+        _note(core, receipt)
+    else:
+        core.memory.put(run, State.HELD if state is State.HELD else State.LET, limit)
+        if state is State.ASKED and known and known.limit == limit:
+            _note(core, receipt)  # its hold is on the way
+        else:
+            core.news(core.letter(told, run, Kind.ADJUST if held else Kind.HOLD, now), receipt)
+
+
+def _ended(core: Core, told: EpilogTold, run: str, receipt: Receipt, now: float) -> None:
+    known = core.memory.get(run)
+    core.let_go(run)
+    if known is not None and known.state is State.ENDED:
+        if (letter := core.unsafe.get(run)) is not None:
+            letter.receipts = (*letter.receipts[-3:], receipt)
+        else:
+            _note(core, receipt)
+        return
+    core.memory.put(run, State.ENDED, None)
+    if known is not None and known.state is State.REFUSED and not told.begun:
+        _note(core, receipt)  # the bank holds nothing for it
+        return
+    letter = core.letter(told, run, Kind.COMPLETE, now)
+    letter.never_began = not told.begun
+    core.news(letter, receipt)
+
+
+def _note(core: Core, receipt: Receipt) -> None:
+    core.sayings.append((receipt, Noted(number=receipt.number)))

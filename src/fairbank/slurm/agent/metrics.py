@@ -1,0 +1,98 @@
+"""What the agent counts of itself: for Prometheus, and for `fairbank agent status`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from fairbank.slurm.agent.core import Core
+
+_SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+
+
+def status(core: Core, now: float, ahead: float) -> dict[str, Any]:
+    """All that a person may want to know, as JSON. Instants are seconds since 1970."""
+    bank, oldest = core.bank, core.queue.oldest()
+    return {
+        "outbox": {
+            "letters": len(core.queue),
+            "on_disk_only": core.queue.on_disk_only,
+            "oldest_seconds": None if oldest is None else max(0.0, round(now - oldest, 3)),
+            "trouble": core.disk_trouble,
+        },
+        "bank": {
+            "reachable": bank.up,
+            "since": int(bank.since + ahead),
+            "failures": bank.failures,
+            "trouble": None if bank.trouble is None else bank.trouble.message,
+            "remedy": None if bank.trouble is None else bank.trouble.remedy,
+        },
+        "senders": {"size": core.senders, "busy": core.busy, "minimum": core.limits.minimum, "maximum": core.limits.maximum},
+        "questions": len(core.questions),
+        "runs": len(core.memory),
+        "answers": _tallied(core, "answers"),
+        "heard": _tallied(core, "heard"),
+        "told": {kind: _tallied(core, f"told {kind}") for kind in ("hold", "adjust", "complete")},
+        "failures": _tallied(core, "failures"),
+    }
+
+
+def _tallied(core: Core, what: str) -> dict[str, int]:
+    return {how: count for (each, how), count in sorted(core.tally.items()) if each == what}
+
+
+class Metrics(Collector):
+    """The same for Prometheus, read off when it asks."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self.plugins = 0
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        self._waits = Histogram(
+            "fairbank_agent_answer_seconds", "From a question to its verdict", buckets=_SECONDS, registry=self._registry
+        )
+        self._now = 0.0
+
+    def waited(self, seconds: list[float]) -> None:
+        for each in seconds:
+            self._waits.observe(each)
+
+    def page(self, now: float) -> bytes:
+        self._now = now
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        core = self._core
+        oldest = core.queue.oldest()
+        for name, about, value in (
+            ("letters", "Reports that the bank has not answered", len(core.queue)),
+            ("letters_on_disk_only", "Those of them that are not in memory", core.queue.on_disk_only),
+            ("oldest_letter_seconds", "How long the oldest in memory has waited", 0.0 if oldest is None else max(0.0, self._now - oldest)),
+            ("bank_up", "Whether the bank answers", int(core.bank.up)),
+            ("bank_since_seconds", "For how long it has been so", max(0.0, self._now - core.bank.since)),
+            ("disk_ok", "Whether the outbox can be written", int(core.disk_trouble is None)),
+            ("senders", "Requests that may be under way at once", core.senders),
+            ("senders_busy", "Requests that are", core.busy),
+            ("questions", "Questions that are not answered yet", len(core.questions)),
+            ("runs", "Runs that are known and have not ended", len(core.memory)),
+            ("plugins", "Plug-ins that are connected", self.plugins),
+        ):
+            yield GaugeMetricFamily(f"fairbank_agent_{name}", about, value=value)
+        for what, about, label in (
+            ("heard", "Frames of the plug-in", "kind"),
+            ("answers", "Questions settled, by how: the bank's word or the policy of the partition", "how"),
+            ("told hold", "Holds told to the bank, by what came of them", "came"),
+            ("told adjust", "Changed limits told, by what came of them", "came"),
+            ("told complete", "Ends told, by what came of them", "came"),
+            ("failures", "Requests to the bank that failed", "trouble"),
+        ):
+            family = CounterMetricFamily(f"fairbank_agent_{what.replace(' ', '_')}", about, labels=[label])
+            for how, count in _tallied(core, what).items():
+                family.add_metric([how], count)
+            yield family

@@ -1,0 +1,34 @@
+"""A sender: one request to the bank with what waits, and what it answers. It blocks; the agent has a few of them in threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fairbank.rest.bodies.answers import ReportAnswer
+from fairbank.rest.client import Client
+from fairbank.slurm.agent.judging import Judgement, judged
+from fairbank.slurm.agent.letters import Letter, bulk
+from fairbank.values.trouble import Trouble, Unreachable
+
+
+def send(client: Client, letters: Sequence[Letter]) -> list[Judgement] | Trouble:
+    """The bank's answer to each letter, or why there is none."""
+    try:
+        return read_answers(client.post("/job/bulk", bulk(list(letters))).get("data"), len(letters))
+    except Trouble as trouble:
+        return trouble
+    except OSError as error:
+        return Unreachable(f"the bank cannot be asked: {error}", field="bank.server", remedy="look at the host's limits")
+
+
+def read_answers(rows: object, expected: int) -> list[Judgement]:
+    """Raises Unreachable when these are not so many answers to reports."""
+    try:
+        found = msgspec.convert(rows, list[ReportAnswer])
+    except msgspec.ValidationError as bad:
+        raise Unreachable(f"what answers is not a bank: {bad}", field="bank.server", remedy="name the bank's address") from bad
+    if len(found) != expected:
+        raise Unreachable(f"the bank answered {len(found)} of {expected} reports", field="bank.server", remedy="trying again")
+    return [judged(each) for each in found]

@@ -1,0 +1,175 @@
+"""The agent's settings: one TOML file, read strictly; every mistake names its key and the remedy."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from fairbank.rest.client import MungeSigner, Signer, TokenSigner, parse_address
+from fairbank.rest.client.token_file import read_token
+from fairbank.slurm.agent.pool import Senders
+from fairbank.slurm.agent.silence import Terms
+from fairbank.values.ids import UID_MAX
+from fairbank.values.trouble import Forbidden, Malformed, Trouble, Unknown
+
+Absolute = Annotated[str, msgspec.Meta(pattern="^/", max_length=200)]
+Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=3_600)]
+Uid = Annotated[int, msgspec.Meta(ge=0, le=UID_MAX)]
+
+
+class PluginSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where slurmctld's plug-in finds the agent (its fairbank_socket). `slurm_user` is slurm.conf's SlurmUser: only that one and root
+    may connect."""
+
+    socket: Absolute = "/run/fairbank/prep.sock"
+    slurm_user: str | Uid = "slurm"
+
+    def uids(self) -> frozenset[int]:
+        """Who may connect. Raises Unknown for a user that is not there."""
+        if isinstance(self.slurm_user, int):
+            return frozenset({0, self.slurm_user})
+        try:
+            return frozenset({0, pwd.getpwnam(self.slurm_user).pw_uid})
+        except KeyError:
+            raise Unknown(
+                f"there is no user {self.slurm_user!r}", field="plugin.slurm_user", remedy="name slurm.conf's SlurmUser, or its number"
+            ) from None
+
+
+class BankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the bank listens, and how to sign in there: by nothing on its Unix socket; over the network by the token in a file, else by
+    MUNGE.
+
+    `timeout`: seconds after which a request counts as failed. `name` is the bank's own, which a MUNGE credential is made for.
+    """
+
+    server: str = "unix:/run/fairbank/fairbank.sock"
+    timeout: Seconds = 15.0
+    token_file: Absolute | None = None
+    name: str = "fairbank"
+    munge_socket: Absolute | None = None
+    libmunge: str | None = None
+
+    def signer(self) -> Signer:
+        """Raises Unknown, Forbidden, Malformed when the token cannot be had."""
+        if parse_address(self.server, field="bank.server").scheme == "unix":
+            return Signer()
+        if self.token_file:
+            return TokenSigner(read_token(self.token_file))
+        return MungeSigner(self.name, socket=self.munge_socket, library=self.libmunge)
+
+
+class OutboxSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file in which reports wait for the bank. It wants a disk of its own host, with room for 1 KiB a report."""
+
+    path: Absolute = "/var/lib/fairbank/outbox.sqlite"
+
+
+class ControlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the agent tells its status (`fairbank agent status`) and its metrics for Prometheus: on a socket, and on a port of
+    127.0.0.1 if one is given."""
+
+    socket: Absolute = "/run/fairbank/agent.sock"
+    port: Port | None = None
+
+
+class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All of it. `terms` are those of every partition; a table under `partitions` changes some of them for one. `log`: JSON lines or short
+    ones; "auto" is JSON, but on a terminal short lines, and only warnings."""
+
+    plugin: PluginSettings = PluginSettings()
+    bank: BankSettings = BankSettings()
+    outbox: OutboxSettings = OutboxSettings()
+    senders: Senders = Senders()
+    control: ControlSettings = ControlSettings()
+    terms: Terms = Terms()
+    partitions: dict[str, Terms] = {}
+    log: Literal["auto", "json", "short"] = "auto"
+
+    def terms_of(self, partition: str) -> Terms:
+        return self.partitions.get(partition, self.terms)
+
+
+SITE_FILE = "/etc/fairbank/agent.toml"
+
+
+def settings_file(named: str | None) -> Path:
+    """The file named, else by FAIRBANK_AGENT_CONFIG, else the site's."""
+    return Path(named or os.environ.get("FAIRBANK_AGENT_CONFIG") or SITE_FILE)
+
+
+def read_agent_settings(path: Path) -> AgentSettings:
+    """Read the file at `path`. Raises Unknown when it is missing, Forbidden when it may not be read, Malformed naming the key."""
+    try:
+        text = path.read_bytes()
+    except PermissionError as error:
+        raise Forbidden(f"you may not read the settings {path}", field="config", remedy="ask as the agent's user") from error
+    except OSError as error:
+        raise Unknown(
+            f"cannot read the settings {path}: {error.strerror}",
+            field="config",
+            remedy="name the file with --config; an empty one is enough where all is in its usual place",
+        ) from error
+    try:
+        return agent_settings(text)
+    except Trouble as bad:
+        raise type(bad)(f"{path}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad
+
+
+def agent_settings(text: bytes) -> AgentSettings:
+    """The settings that a TOML text says. Raises Malformed, naming the key."""
+    try:
+        said = tomllib.loads(text.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
+        raise Malformed(f"this is not TOML: {bad}", field="config", remedy="mend the line named") from bad
+    try:
+        settings = msgspec.convert(_with_usual_terms(said), AgentSettings)
+    except msgspec.ValidationError as bad:
+        raise _malformed(str(bad)) from bad
+    parse_address(settings.bank.server, field="bank.server")
+    if settings.senders.minimum > settings.senders.maximum:
+        raise Malformed("senders.minimum is more than senders.maximum", field="senders.minimum", remedy="at most senders.maximum")
+    return settings
+
+
+def _with_usual_terms(said: dict[str, object]) -> dict[str, object]:
+    """What a partition does not say is as for all."""
+    usual, partitions = said.get("terms", {}), said.get("partitions")
+    if not isinstance(usual, dict) or not isinstance(partitions, dict):
+        return said
+    return said | {"partitions": {name: usual | own if isinstance(own, dict) else own for name, own in partitions.items()}}
+
+
+_WHERE = re.compile(r"(?P<what>.*?) - at `(?:key in )?\$\.?(?P<path>.*)`", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_WORDS = {"int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false", "object": "a table", "array": "a list"}
+_KEYS: dict[str, type[msgspec.Struct]] = {
+    "": AgentSettings,
+    "plugin": PluginSettings,
+    "bank": BankSettings,
+    "outbox": OutboxSettings,
+    "senders": Senders,
+    "control": ControlSettings,
+    "terms": Terms,
+    "partitions[...]": Terms,
+}
+
+
+def _malformed(said: str) -> Malformed:
+    """msgspec's sentence, with the key in the words of the file and what would be right."""
+    path = ""
+    if where := _WHERE.fullmatch(said):
+        said, path = where["what"], where["path"]
+    if unknown := _UNKNOWN.fullmatch(said):
+        there = ", ".join(_KEYS[path].__struct_fields__)
+        field = f"{path}.{unknown[1]}".lstrip(".")
+        return Malformed(f"{field} is no setting", field=field, remedy=f"there are: {there}")
+    words = re.sub(r"`([a-z]+)`", lambda found: _WORDS.get(found[1], f'"{found[1]}"'), said)
+    return Malformed(f"{path}: {words[:1].lower()}{words[1:]}", field=path, remedy="docs/reference/agent.md lists all settings")

@@ -1,0 +1,119 @@
+"""What the bank's answer to a letter changes: the run, its question, perhaps another letter."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from fairbank.slurm.agent.core import Core
+from fairbank.slurm.agent.faring import Next, after_failure
+from fairbank.slurm.agent.judging import Came, Judgement, words
+from fairbank.slurm.agent.letters import Kind, Known, Letter, State, facts, turned
+from fairbank.values.trouble import Forbidden, Trouble
+
+_log = logging.getLogger(__name__)
+_HELD = (Came.GRANTED, Came.TAKEN, Came.RESOLVED)
+
+
+def answered(core: Core, batch: list[Letter], came: Sequence[Judgement], now: float) -> None:
+    """The bank's answers to a request, one a letter."""
+    core.busy -= 1
+    if core.bank.answered(now):
+        _log.info("the bank answers")
+    barred: list[Letter] = []
+    for letter, each in zip(batch, came, strict=True):
+        if each.came is Came.NOT_ALLOWED:
+            barred.append(letter)
+        else:
+            _settle(core, letter, each, now)
+    if barred:
+        _away(core, barred, Forbidden(next(each.text for each in came if each.came is Came.NOT_ALLOWED), field="cluster"), now)
+
+
+def failed(core: Core, batch: list[Letter], trouble: Trouble, now: float) -> None:
+    """A request failed as a whole."""
+    core.busy -= 1
+    match after_failure(trouble, len(batch), batch[0].tried):
+        case Next.AGAIN:
+            _away(core, batch, trouble, now)
+        case Next.SPLIT:
+            core.queue.split(batch)
+        case Next.ASIDE:
+            _log.error("set aside what the bank cannot take (%s): %s", trouble.message, batch[0].body.decode())
+            _settle(core, batch[0], Judgement(Came.UNBILLABLE, "Fairbank_cannot_bill_this", trouble.message), now)
+
+
+def _away(core: Core, letters: list[Letter], trouble: Trouble, now: float) -> None:
+    if core.bank.failed(trouble, now):
+        _log.warning("%s; %s", trouble.message, trouble.remedy or "trying again")
+    core.tally["failures", trouble.title] += 1
+    core.queue.back(letters, urgent=(each.run for each in letters if each.run in core.questions))
+
+
+def _settle(core: Core, letter: Letter, judgement: Judgement, now: float) -> None:
+    """Do what the answer asks for. The letter is done with, unless it is to be told as another kind."""
+    core.queue.done(letter)
+    core.tally[f"told {letter.kind.value}", judgement.came.value] += 1
+    core.credit.learn(facts(letter), judgement)
+    match letter.kind:
+        case Kind.HOLD:
+            _hold(core, letter, judgement, now)
+        case Kind.ADJUST:
+            _adjust(core, letter, judgement)
+        case Kind.COMPLETE:
+            _complete(core, letter, judgement)
+
+
+def _hold(core: Core, letter: Letter, judgement: Judgement, now: float) -> None:
+    known = core.memory.get(letter.run)
+    if judgement.came in _HELD:
+        _held(core, letter, known, judgement, now)
+    elif known is not None and known.state is State.ASKED:
+        _refused(core, letter, known, judgement, now)
+    elif known is not None and known.state is State.LET:
+        _log.warning("%s runs, but the bank holds nothing for it: %s", letter.run, judgement.text)
+        core.memory.put(letter.run, State.UNHELD, known.limit)
+    core.over(letter)
+    if judgement.came is Came.TAKEN and known is not None and known.state in (State.ASKED, State.LET) and not letter.turned:
+        core.replace(turned(letter, Kind.ADJUST, core.next_key()))
+
+
+def _held(core: Core, letter: Letter, known: Known | None, judgement: Judgement, now: float) -> None:
+    if judgement.came is Came.RESOLVED:
+        _log.warning("%s is to start, but is charged or released already: %s", letter.run, judgement.text)
+    if known is not None and known.state in (State.ASKED, State.LET, State.UNHELD):
+        core.memory.put(letter.run, State.HELD, known.limit)
+    if (question := core.questions.pop(letter.run, None)) is not None:
+        core.answer(question, None, now, "granted")
+
+
+def _refused(core: Core, letter: Letter, known: Known, judgement: Judgement, now: float) -> None:
+    said = facts(letter)
+    terms = core.terms_of(said["partition"])
+    question = core.questions.pop(letter.run, None)
+    if judgement.came is Came.UNBILLABLE and terms.unbillable == "run":
+        _log.warning("%s is let run uncharged: %s", letter.run, judgement.text)
+        core.memory.put(letter.run, State.UNHELD, known.limit)
+        if question is not None:
+            core.answer(question, None, now, "unbillable: run")
+        return
+    no = words(terms.refusal, judgement, said["account"])
+    _log.info("%s is refused: %s", letter.run, no.text)
+    if question is not None:
+        core.waits.append(now - question.heard)
+        core.tally["answers", judgement.came.value] += 1
+    core.refuse(letter.run, known.limit, no, question.receipts if question is not None else ())
+
+
+def _adjust(core: Core, letter: Letter, judgement: Judgement) -> None:
+    core.over(letter)
+    if judgement.came is Came.NO_HOLD and not letter.turned:
+        core.replace(turned(letter, Kind.HOLD, core.next_key()))
+    elif judgement.came not in _HELD:
+        _log.warning("%s has a new time limit that the bank does not hold for: %s", letter.run, judgement.text)
+
+
+def _complete(core: Core, letter: Letter, judgement: Judgement) -> None:
+    core.over(letter)
+    if judgement.came is not Came.GRANTED:
+        _log.warning("%s has ended, and the bank has not charged it: %s", letter.run, judgement.text)

@@ -1,0 +1,111 @@
+"""What becomes of a question that the bank does not answer in time, and the credit that was last known."""
+
+from __future__ import annotations
+
+from enum import Enum
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from fairbank.slurm.agent.judging import Came, Judgement, beyond_cache, put_off
+from fairbank.slurm.agent.letters import Words, billing_of
+from fairbank.values.units import round_up
+
+
+class Silence(Enum):
+    """A partition's policy for when the bank cannot answer."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    CREDIT = "credit"
+
+
+class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How a partition's jobs are treated.
+
+    `patience`: seconds that a question waits for the bank; less than the plug-in's own fairbank_patience. `silence`: what then: "open" lets
+    the job run and reports it later, "closed" puts it off until the bank is back, "credit" lets it run if the balance that was last known
+    pays for it and else puts it off. `refusal`: what becomes of a job without credit: "hold" keeps scripts in the queue, "cancel" ends
+    them; jobs that somebody waits for at a terminal always end. `unbillable`: jobs that the bank can make no price of (unknown account or
+    partition, no time limit): "refuse", or "run", uncharged and noted in the journal.
+    """
+
+    patience: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 10.0
+    silence: Silence = Silence.CLOSED
+    refusal: Literal["hold", "cancel"] = "hold"
+    unbillable: Literal["refuse", "run"] = "refuse"
+
+
+def deadline(heard: float, terms: Terms, down_since: float | None) -> float:
+    """When a question that was heard then is decided without the bank: at once where the bank has been away for long."""
+    if down_since is not None and heard - down_since >= terms.patience:
+        return heard
+    return heard + terms.patience
+
+
+class Price(msgspec.Struct, frozen=True):
+    """What a run may cost, in SU-minutes, and where that would be taken from."""
+
+    account: str
+    partition: str
+    amount: int
+
+
+class Credit:
+    """What the bank last said: who pays for an account's runs in a partition, what was left there, and the factor of each QOS."""
+
+    def __init__(self) -> None:
+        self._payers: dict[str, int] = {}
+        self._left: dict[int, int] = {}
+        self._factors: dict[str, float] = {}
+
+    def learn(self, said: dict[str, Any], judgement: Judgement) -> None:
+        """Keep what an answer to a report tells of balances and prices."""
+        if judgement.allocation is None or judgement.came not in (Came.GRANTED, Came.REFUSED):
+            return
+        self._payers[_place(said)] = judgement.allocation
+        self._left[judgement.allocation] = judgement.available
+        plain = plain_price(said)
+        if said["do"] == "hold" and plain >= _TELLING and said.get("qos"):
+            self._factors[said["qos"]] = round(float(judgement.amount / plain), 2)
+
+    def price(self, said: dict[str, Any]) -> Price:
+        """What the run that is reported may cost at most, by the factor last seen for its QOS."""
+        factor = Fraction(str(self._factors.get(said.get("qos", ""), 1)))
+        return Price(said["account"], said["partition"], round_up(plain_price(said) * factor))
+
+    def take(self, said: dict[str, Any]) -> bool:
+        """Whether what was left pays for this run; if so, that much less is left."""
+        payer = self._payers.get(_place(said))
+        if payer is None or (amount := self.price(said).amount) > self._left[payer]:
+            return False
+        self._left[payer] -= amount
+        return True
+
+    def dump(self) -> bytes:
+        """All of it, for `load`."""
+        return msgspec.json.encode((self._payers, list(self._left.items()), self._factors))
+
+    def load(self, kept: bytes) -> None:
+        payers, left, factors = msgspec.json.decode(kept, type=tuple[dict[str, int], list[tuple[int, int]], dict[str, float]])
+        self._payers, self._left, self._factors = payers, dict(left), factors
+
+
+_TELLING = 600  # SU-minutes from which on rounding up does not blur the factor
+
+
+def plain_price(said: dict[str, Any]) -> Fraction:
+    """Billing units times time limit, in SU-minutes, without the factor of the QOS."""
+    return billing_of(said) * int(said.get("time_limit", 0)) / 60
+
+
+def _place(said: dict[str, Any]) -> str:
+    return f"{said['cluster']}/{said['account']}/{said['partition']}"
+
+
+def unanswered(terms: Terms, said: dict[str, Any], credit: Credit, *, batch: bool) -> Words | None:
+    """The verdict on a question whose time is over: None lets it run."""
+    if terms.silence is Silence.OPEN or (terms.silence is Silence.CREDIT and credit.take(said)):
+        return None
+    return put_off(batch=batch) if terms.silence is Silence.CLOSED else beyond_cache(said["account"], batch=batch)

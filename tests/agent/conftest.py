@@ -1,0 +1,71 @@
+"""A bank with a project that has credit, for all tests of the agent; and the agent of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fairbank.rest.client import Client, parse_address
+from tests.agent.plugin import ACCOUNT, Plugin
+from tests.agent.running import RunningAgent, agent_at
+from tests.support.server import FairbankServer, banking
+
+SU = 60
+
+
+class Centre:
+    """A running bank, asked as its superuser."""
+
+    def __init__(self, server: FairbankServer) -> None:
+        self.server = server
+        self.address = f"unix:{server.socket}"
+        self._client = Client(parse_address(self.address))
+        self._gid = 5_000
+
+    def project(self, account: str, credit: int) -> int:
+        """A project with an allocation of so many SU-minutes on cpu. The allocation's number."""
+        self._gid += 1
+        self._client.post("/project", {"gname": account, "gid": self._gid})
+        wanted = {"account": account, "resource": "cpu", "category": "test", "start": "2020-01-01", "end": "2040-01-01"}
+        return int(self._client.post("/alloc", {**wanted, "amount": credit, "comment": "test"})["data"]["id"])
+
+    def allocation(self, number: int) -> dict[str, Any]:
+        found: dict[str, Any] = self._client.get(f"/alloc/{number}")["data"]
+        return found
+
+    def sums(self, number: int) -> tuple[int, int]:
+        """What is charged and what is held, in SU-minutes."""
+        found = self.allocation(number)
+        return found["charged"], found["held"]
+
+    def jobs(self, account: str = ACCOUNT) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self._client.get("/job", {"account": account, "limit": 1000})["data"]
+        return rows
+
+    def job(self, job_id: int) -> dict[str, Any]:
+        (found,) = [each for each in self.jobs() if each["job_id"] == job_id]
+        return found
+
+    def failures(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self._client.get("/failure", {"limit": 1000})["data"]
+        return rows
+
+
+@pytest.fixture
+def centre() -> Iterator[Centre]:
+    with banking() as server:
+        yield Centre(server)
+
+
+@pytest.fixture
+def agent(centre: Centre) -> Iterator[RunningAgent]:
+    with agent_at(centre.address) as running:
+        yield running
+
+
+@pytest.fixture
+def plugin(agent: RunningAgent) -> Iterator[Plugin]:
+    with Plugin(agent.socket) as found:
+        yield found
