@@ -38,6 +38,8 @@ _KINDS: Mapping[str, type[PrologAsked | LimitChanged | EpilogTold]] = {"prolog":
 _WORDS = {kind: word for word, kind in _KINDS.items()}
 _SAYS: tuple[Say, ...] = get_args(Say)
 _ESCAPE = re.compile(r"[\x00-\x1f\x7f%]")
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
+_CONTROL_OR_LINE_END = re.compile(r"[\x00-\x1f\x7f]")
 _HALF_ESCAPE = re.compile(r"%(?![0-9A-F]{2})")
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
 _DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?(e[+-][0-9]{1,3})?", re.ASCII)
@@ -162,13 +164,9 @@ def _escaped(value: str) -> str:
 
 
 def _fitting(text: str, field: str, most: int, grammar: re.Pattern[str] | None = None) -> str:
-    if len(text.encode("utf-8", "replace")) > most or any(_is_control(c) for c in text) or (grammar and not grammar.fullmatch(text)):
+    if len(text.encode("utf-8", "replace")) > most or _CONTROL_OR_LINE_END.search(text) or (grammar and not grammar.fullmatch(text)):
         raise Malformed(f"{text[:40]!r} is no {field} for a verdict", field=field, remedy=f"one line of at most {most} bytes")
     return text
-
-
-def _is_control(character: str) -> bool:
-    return character < " " or character == "\x7f"
 
 
 # ------------------------------------------------------------------ reading
@@ -189,6 +187,8 @@ class _Fields:
             if default is None:
                 raise Malformed(f"{key} is missing", field=key, remedy="say it once")
             return default
+        if "%" not in raw:
+            return raw
         if _HALF_ESCAPE.search(raw):
             raise Malformed(f"{raw[:40]!r} has a % that begins nothing", field=key, remedy="write % as %25")
         try:
@@ -221,9 +221,10 @@ def _lines(body: bytes) -> tuple[str, _Fields]:
     if not lines or lines.pop() != "":
         raise Malformed("a frame that does not end with a line feed", field="frame", remedy="end each line")
     found: dict[str, str] = {}
+    controls = _CONTROL.search(text) is not None
     for line in lines:
         key, equals, value = line.partition("=")
-        if not equals or not key or key in found or any(_is_control(c) for c in line):
+        if not equals or not key or key in found or (controls and _CONTROL.search(line)):
             raise Malformed(f"{line[:40]!r} is no line of a frame", field="frame", remedy="key=value, each key once")
         found[key] = value
     return word, _Fields(found)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-GROW_SECONDS = 0.05
+GROW_SECONDS = 0.02
 """Letters that wait so long want another sender."""
 
 SHRINK_SECONDS = 5.0

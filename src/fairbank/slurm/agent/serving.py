@@ -32,6 +32,7 @@ from fairbank.values.trouble import Trouble
 _log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.25
+DISK_PAUSE_SECONDS = 0.025
 DISK_RETRY_SECONDS = 1.0
 CREDIT_SECONDS = 10.0
 UNSAFE_MAX = 20_000
@@ -58,7 +59,7 @@ class Agent:
         self._doors: set[Door] = set()
         self._disk = ThreadPoolExecutor(1, "disk")
         self._wires = ThreadPoolExecutor(settings.senders.maximum, "sender")
-        self._writing = self._reading = self._pumping = self._full = False
+        self._writing = self._written_later = self._reading = self._pumping = self._full = False
         self._disk_rests_until = self._credit_due = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = asyncio.Event()
@@ -157,9 +158,7 @@ class Agent:
         while batch := self.core.next_request(now):
             self._do(self._send(batch))
         self._say()
-        if not self._writing and now >= self._disk_rests_until and self.core.memory.changes:
-            self._writing = True
-            self._do(self._write(self._changes()))
+        self._write_some(now)
         if not self._reading and (seqs := self.core.queue.wanted()):
             self._reading = True
             self._do(self._read(seqs))
@@ -224,6 +223,25 @@ class Agent:
             self._credit_due = now + CREDIT_SECONDS
             self.core.memory.changes.credit = self.core.credit.dump()
         return self.core.memory.take()
+
+    def _write_some(self, now: float) -> None:
+        """At most so often, so that the disk is spared what the bank answers at once; but a refusal waits for nothing else."""
+        changes = self.core.memory.changes
+        if self._writing or not changes:
+            return
+        wait = self._disk_rests_until - now
+        if wait > 0 and not (changes.then and self.core.disk_trouble is None):
+            if not self._written_later:
+                self._written_later = True
+                asyncio.get_running_loop().call_later(wait, self._write_now)
+            return
+        self._writing = True
+        self._disk_rests_until = now + DISK_PAUSE_SECONDS
+        self._do(self._write(self._changes()))
+
+    def _write_now(self) -> None:
+        self._written_later = False
+        self._write_some(time.monotonic())
 
     async def _write(self, changes: Changes) -> None:
         try:

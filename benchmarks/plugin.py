@@ -1,0 +1,184 @@
+"""slurmctld's plug-in, simulated, in a process of its own: the order comes as JSON on standard input, the round goes back on
+standard output.
+
+Each job asks, waits for its verdict, is told to have ended, and the next begins as soon as that is noted: as many at once as the
+order says, or, with `every`, one after so many seconds whatever became of those before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import uvloop
+
+from benchmarks.measure import percentile
+from fairbank.slurm.frames import HEAD, encode
+from fairbank.slurm.records import VERSION, Greeting
+
+WARM_SECONDS = 1.0
+BEGAN = 1_700_000_000
+
+
+class Order(msgspec.Struct, frozen=True):
+    """Whom to tell, how many jobs at once, for how long; `every`: a job each so many seconds; `jobs`: not longer than for so many."""
+
+    socket: str
+    at_once: int
+    seconds: float
+    first_job: int
+    accounts: int
+    every: float = 0.0
+    jobs: int = 0
+
+
+class Round(msgspec.Struct, frozen=True):
+    """What came of it: frames answered a second, how long verdicts took, how many jobs there were, how many were refused."""
+
+    rate: float
+    p50_ms: float
+    p99_ms: float
+    jobs: int
+    refused: int
+
+
+def run(order: Order) -> Round:
+    """Run the plug-in and wait for its round."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.plugin"],
+        input=msgspec.json.encode(order),
+        capture_output=True,
+        check=False,
+        cwd=Path(__file__).parents[1],
+    )
+    if done.returncode:
+        raise RuntimeError(f"the plug-in ended early:\n{done.stderr.decode()[-2_000:]}")
+    return msgspec.json.decode(done.stdout, type=Round)
+
+
+_FACTS = (
+    b"number=%%d\ncluster=local\njob=%%d\nsubmitted=%d\nrestart=0\nuid=1000\ngid=1000\naccount=p%%d\npartition=cpu\nqos=normal\n"
+    b"tres=cpu=16,mem=64000M,node=1,billing=16\nbilling=16\nlimit=3600\nstart=%d\nbatch=1\n" % (BEGAN, BEGAN)
+)
+_QUESTION = b"prolog\n" + _FACTS
+_END = b"epilog\n" + _FACTS + b"end=%d\nelapsed=1800\nsuspended=0\nstate=COMPLETED\nexit=0\nbegun=1\n" % (BEGAN + 1_800)
+_VERDICT, _RUN = b"verdict\n", b"\nsay=run\n"
+
+
+class _Plugin(asyncio.Protocol):
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._job = order.first_job
+        self._asked: dict[int, tuple[int, float]] = {}
+        self._ended: set[int] = set()
+        self._number = 0
+        self._rest = b""
+        self._sending: list[bytes] = []
+        self.latencies: list[float] = []
+        self.answers = self.refused = 0
+        self.stopping = False
+        self.idle: asyncio.Event = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.write(encode(Greeting(version=VERSION, slurm="simulated", cluster="local")))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.stopping:
+            raise SystemExit("the agent hung up")
+
+    def begin(self, jobs: int) -> None:
+        self.idle.clear()
+        for _ in range(jobs):
+            self._number += 1
+            self._asked[self._number] = (self._job, time.perf_counter())
+            self._put(_QUESTION, self._job)
+            self._job += 1
+        self._flush()
+
+    def _put(self, frame: bytes, job: int) -> None:
+        body = frame % (self._number, job, job % self._order.accounts)
+        self._sending.append(len(body).to_bytes(HEAD, "big") + body)
+
+    def _flush(self) -> None:
+        self._transport.write(b"".join(self._sending))
+        self._sending.clear()
+
+    def data_received(self, data: bytes) -> None:
+        received, begin = self._rest + data, 0
+        more, now = 0, time.perf_counter()
+        while len(received) - begin >= HEAD:
+            length = int.from_bytes(received[begin : begin + HEAD], "big")
+            if len(received) - begin < HEAD + length:
+                break
+            more += self._heard(received[begin + HEAD : begin + HEAD + length], now)
+            begin += HEAD + length
+        self._rest = received[begin:]
+        if more and not self.stopping and not self._order.every and self.jobs < (self._order.jobs or self.jobs + 1):
+            self.begin(more)
+        elif self._sending:
+            self._flush()
+        if not self._asked and not self._ended:
+            self.idle.set()
+
+    def _heard(self, body: bytes, now: float) -> int:
+        """How many jobs may begin."""
+        if not body.startswith((_VERDICT, b"noted\n")):
+            return 0
+        self.answers += 1
+        number = int(body.split(b"number=", 1)[1].split(b"\n", 1)[0])
+        if not body.startswith(_VERDICT):
+            self._ended.discard(number)
+            return 1
+        job, asked = self._asked.pop(number)
+        self.latencies.append(now - asked)
+        self.refused += _RUN not in body
+        self._number += 1
+        self._ended.add(self._number)
+        self._put(_END, job)
+        return 0
+
+    @property
+    def jobs(self) -> int:
+        return self._job - self._order.first_job
+
+
+async def _round(order: Order) -> Round:
+    loop = asyncio.get_running_loop()
+    _, plugin = await loop.create_unix_connection(lambda: _Plugin(order), order.socket)
+    pacing = loop.create_task(_paced(plugin, order.every)) if order.every else None
+    if pacing is None:
+        plugin.begin(order.at_once)
+    if not order.jobs:
+        await asyncio.sleep(WARM_SECONDS)
+    plugin.latencies, plugin.answers, begun = [], 0, time.perf_counter()
+    if order.jobs:
+        await plugin.idle.wait()
+    else:
+        await asyncio.sleep(order.seconds)
+    seconds, answers, latencies = time.perf_counter() - begun, plugin.answers, plugin.latencies
+    plugin.stopping = True
+    if pacing is not None:
+        pacing.cancel()
+    async with asyncio.timeout(60):
+        await plugin.idle.wait()
+    return Round(answers / seconds, percentile(latencies, 0.5) * 1e3, percentile(latencies, 0.99) * 1e3, plugin.jobs, plugin.refused)
+
+
+async def _paced(plugin: _Plugin, every: float) -> None:
+    begun, said = time.perf_counter(), 0
+    while True:
+        due = int((time.perf_counter() - begun) / every) - said
+        if due > 0:
+            plugin.begin(due)
+            said += due
+        await asyncio.sleep(every)
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(msgspec.json.encode(uvloop.run(_round(msgspec.json.decode(sys.stdin.buffer.read(), type=Order)))))
