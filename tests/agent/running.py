@@ -20,16 +20,25 @@ from tests.support.waiting import wait_until
 
 
 class RunningAgent:
-    """`lines` go into the settings, before their tables; `tables` after them."""
+    """`tables` are more of the settings, `slurm_user` what stands there in TOML."""
 
-    def __init__(self, bank: str, *, tables: str = "", outbox: Path | None = None, timeout: float = 5.0) -> None:
+    def __init__(
+        self,
+        bank: str,
+        *,
+        tables: str = "",
+        outbox: Path | None = None,
+        timeout: float = 5.0,
+        socket: Path | None = None,
+        slurm_user: str = f"{os.geteuid()}",
+    ) -> None:
         self.folder = Account.ourselves().own_folder("fb-agent-")
-        self.socket, self.control = self.folder / "prep.sock", self.folder / "agent.sock"
+        self.socket, self.control = socket or self.folder / "prep.sock", self.folder / "agent.sock"
         self.outbox = outbox or self.folder / "outbox.sqlite"
         self.log, self.config = self.folder / "log", self.folder / "agent.toml"
         self.config.write_text(
             f'log = "short"\n'
-            f'[plugin]\nsocket = "{self.socket}"\nslurm_user = {os.geteuid()}\n'
+            f'[plugin]\nsocket = "{self.socket}"\nslurm_user = {slurm_user}\n'
             f'[bank]\nserver = "{bank}"\ntimeout = {timeout}\n'
             f'[outbox]\npath = "{self.outbox}"\n'
             f'[control]\nsocket = "{self.control}"\n'
@@ -103,9 +112,9 @@ class RunningAgent:
 
 
 @contextmanager
-def agent_at(bank: str, *, tables: str = "", outbox: Path | None = None, timeout: float = 5.0) -> Iterator[RunningAgent]:
-    """A running agent, as long as the block lasts."""
-    agent = RunningAgent(bank, tables=tables, outbox=outbox, timeout=timeout)
+def agent_at(bank: str, **how: Any) -> Iterator[RunningAgent]:
+    """A running agent, as long as the block lasts; `how` as for RunningAgent."""
+    agent = RunningAgent(bank, **how)
     try:
         yield agent.start()
     finally:

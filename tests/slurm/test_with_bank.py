@@ -1,0 +1,285 @@
+"""The whole way: real jobs, the plug-in, the real agent, a real bank. Every run is held and charged once, or refused in words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairbank.rest.client import Client, parse_address
+from fairbank.values.units import round_up
+from tests.agent.running import RunningAgent
+from tests.slurm.conftest import Tell
+from tests.slurm.desk import asking, build, install, socket_of
+from tests.slurm.lab.answers import tres
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.daemons import SLURMCTLD
+from tests.slurm.lab.people import TEAMS
+from tests.support.server import FairbankServer, made
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
+
+SU = 60
+RICH = 1_000_000 * SU
+LAB = """
+[clusters.lab.partitions.cpu]
+resource = "cpu"
+[clusters.lab.partitions.gpu]
+resource = "gpu"
+[clusters.lab.partitions.gpu-t4]
+resource = "gpu"
+"""
+TERMS = """
+[terms]
+patience = 3
+[partitions.gpu]
+silence = "open"
+"""
+
+
+class Office:
+    """The cluster, the agent beside it, and the bank, asked as its superuser."""
+
+    def __init__(self, slurm: Cluster, agent: RunningAgent, bank: FairbankServer) -> None:
+        self.slurm, self.agent, self.bank = slurm, agent, bank
+        self._client = Client(parse_address(f"unix:{bank.socket}"))
+
+    def found(self) -> None:
+        """A project for each team, with an allocation of each resource."""
+        for team in TEAMS:
+            self._client.post("/project", {"gname": team.name, "gid": team.gid})
+            for resource in ("cpu", "gpu"):
+                wanted = {"account": team.name, "resource": resource, "category": "test", "start": "2020-01-01", "end": "2040-01-01"}
+                self._client.post("/alloc", {**wanted, "amount": RICH, "comment": "test"})
+
+    def leave(self, account: str, credit: int, resource: str = "cpu") -> int:
+        """See to it that so many SU-minutes are left. The number of the allocation."""
+        (found,) = self._client.get("/alloc", {"account": account, "resource": resource})["data"]
+        more, number = credit - found["available"], int(found["id"])
+        if more:
+            movement = "deposit" if more > 0 else "withdraw"
+            self._client.post(f"/alloc/{number}/{movement}", {"amount": abs(more), "comment": "test"})
+        return number
+
+    def deposit(self, allocation: int, amount: int) -> None:
+        self._client.post(f"/alloc/{allocation}/deposit", {"amount": amount, "comment": "more"})
+
+    def runs(self, job: int) -> list[dict[str, Any]]:
+        """What the books have of a job, by its restarts."""
+        rows = self._client.get("/job", {"limit": 1000})["data"]
+        return sorted((each for each in rows if each["job_id"] == job), key=lambda each: int(each["restart"]))
+
+    def refusals(self, job: int) -> list[dict[str, Any]]:
+        return [each for each in self._client.get("/failure", {"limit": 1000})["data"] if each["job_id"] == job]
+
+    def sums(self, allocation: int) -> tuple[int, int]:
+        found = self._client.get(f"/alloc/{allocation}")["data"]
+        return found["charged"], found["held"]
+
+    def settled(self, job: int, count: int = 1) -> list[dict[str, Any]]:
+        """The runs of a job, as soon as so many are charged or released."""
+        wait_until(
+            lambda: len([each for each in self.runs(job) if each["state"] != "held"]) == count, f"job {job} to be settled", seconds=30
+        )
+        return self.runs(job)
+
+
+@pytest.fixture(scope="module")
+def office(cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    install(build(checkout, tmp_path_factory.mktemp("plugins")), cluster)
+    with made() as bank:
+        bank.config.write_text(bank.config.read_text() + LAB)
+        bank.folder.chmod(0o755)  # for users to ask it, too
+        bank.start()
+        agent = RunningAgent(f"unix:{bank.socket}", tables=TERMS, socket=socket_of(cluster), slurm_user='"slurm"')
+        try:
+            agent.start()
+            office = Office(cluster, agent, bank)
+            office.found()
+            with asking(cluster):
+                yield office
+        finally:
+            print(agent.said())
+            agent.close()
+
+
+@pytest.fixture
+def at_rest(office: Office) -> Iterator[Office]:
+    """Everything runs, nothing waits, no job is left; each project is rich."""
+    office.slurm.calm()
+    for team in TEAMS:
+        for resource in ("cpu", "gpu"):
+            office.leave(team.name, RICH, resource)
+    try:
+        yield office
+    finally:
+        office.bank.start()
+        if not office.agent.running:
+            office.agent.start()
+        office.slurm.calm()
+        office.agent.wait_until_empty()
+
+
+def cost(row: dict[str, str]) -> int:
+    """What a run costs by accounting alone: billing units times elapsed time, in SU-minutes, a begun one counting."""
+    return round_up(Fraction(tres(row["AllocTRES"]).get("billing", "0")) * int(row["ElapsedRaw"]) / 60)
+
+
+def test_jobs_of_all_kinds_are_held_and_charged_what_accounting_says(at_rest: Office) -> None:
+    slurm = at_rest.slurm
+    jobs = [
+        slurm.submit("alice", "-c4", "--time=10", script="sleep 2"),
+        slurm.submit("bob", "--mem=64G", script="sleep 1"),
+        slurm.submit("carol", "--partition=gpu", "--gres=gpu:2", "-c16", script="exit 3"),
+        slurm.submit("alice", "-N2", "--exclusive"),
+    ]
+    for job in jobs:
+        slurm.wait_for(job, "COMPLETED", "FAILED")
+    for job in jobs:
+        (run,) = at_rest.settled(job)
+        (row,) = slurm.wait_for_sacct(job, "COMPLETED", "FAILED")
+        assert run["charged"] == cost(row)
+        assert run["elapsed"] == int(row["ElapsedRaw"])
+        assert run["held"] == 0
+
+
+def test_srun_and_salloc_are_charged(at_rest: Office) -> None:
+    before = time.time()
+    for command in (("srun", "sleep", "1"), ("salloc", "srun", "true")):
+        at_rest.slurm.run("dave", *command).done()
+    rows = at_rest.slurm.sacct("--user=dave", f"--starttime=now-{int(time.time() - before) + 60}seconds")
+    for row in rows[-2:]:
+        (run,) = at_rest.settled(int(row["JobID"]))
+        assert run["state"] in ("charged", "released")
+
+
+def test_a_poor_project_is_refused_in_words_at_every_command(at_rest: Office, tell: Tell) -> None:
+    allocation = at_rest.leave("wg_chem", 1 * SU)
+    before = at_rest.sums(allocation)
+    slurm = at_rest.slurm
+    job = slurm.submit("dave", "-c4", "--time=60")
+    wait_until(lambda: slurm.job(job).get("Reason") == "Allocation_exhausted", "the job to be held")
+    shown = slurm.root("scontrol", "show", "job", str(job))
+    assert "AdminComment=Fairbank: wg_chem: there is too little left: asked 4 SU, available 1 SU, short by 3 SU" in shown
+    assert "denied" in slurm.run("dave", "scontrol", "release", str(job)).err
+    for command in ("srun", "salloc"):
+        ran = slurm.run("dave", command, "-c4", "--time=60", "true")
+        assert ran.code == 1
+        assert f"{command}: Fairbank: wg_chem: there is too little left: asked 4 SU, available 1 SU, short by 3 SU. Try " in ran.err
+        tell(f"$ {command} -c4 --time=60 true\n" + "".join(f"      {line}\n" for line in ran.err.splitlines()))
+    at_rest.agent.wait_until_empty()
+    assert at_rest.sums(allocation) == before
+    assert len(at_rest.refusals(job)) == 1
+    assert at_rest.runs(job) == []
+    tell(slurm.root("squeue", f"--jobs={job}"))
+
+
+def test_a_refused_job_that_can_be_paid_at_last_runs(at_rest: Office) -> None:
+    allocation = at_rest.leave("wg_chem", 1 * SU)
+    slurm = at_rest.slurm
+    job = slurm.submit("dave", "-c4", "--time=60")
+    wait_until(lambda: slurm.job(job).get("Reason") == "Allocation_exhausted", "the job to be held")
+    at_rest.deposit(allocation, 100 * SU)
+    slurm.root("scontrol", "release", str(job))
+    slurm.root("scontrol", "update", f"jobid={job}", "starttime=now+3")
+    slurm.wait_for(job, "COMPLETED", seconds=60)
+    (run,) = at_rest.settled(job)
+    assert run["restart"] == 1
+
+
+def test_an_account_that_the_bank_does_not_know_is_refused_with_the_remedy(at_rest: Office) -> None:
+    ran = at_rest.slurm.run("root", "srun", "--account=root", "true")
+    assert "there is no project with the account" in ran.err
+
+
+def test_limits_requeues_and_cancellations(at_rest: Office) -> None:
+    slurm = at_rest.slurm
+    job = slurm.submit("alice", "--requeue", "--time=10", script="[ $SLURM_RESTART_COUNT ] || sleep 600")
+    slurm.wait_for(job, "RUNNING")
+    wait_until(lambda: [each["held"] for each in at_rest.runs(job)] == [10], "ten minutes to be held")
+    slurm.root("scontrol", "update", f"jobid={job}", "timelimit=25")
+    wait_until(lambda: [each["held"] for each in at_rest.runs(job)] == [25], "the new limit to be held")
+    slurm.root("scontrol", "requeue", str(job))
+    slurm.wait_for(job, "PENDING")
+    slurm.root("scontrol", "update", f"jobid={job}", "starttime=now+3")
+    slurm.wait_for(job, "COMPLETED", seconds=60)
+    runs = at_rest.settled(job, 2)
+    assert [each["restart"] for each in runs] == [0, 1]
+    gone = slurm.submit("alice", script="sleep 600")
+    slurm.wait_for(gone, "RUNNING")
+    slurm.run("alice", "scancel", str(gone)).done()
+    (run,) = at_rest.settled(gone)
+    assert run["outcome"] == "CANCELLED"
+
+
+def one_runs(slurm: Cluster, jobs: list[int]) -> bool:
+    states = sorted((slurm.job(each)["JobState"], slurm.job(each)["Reason"]) for each in jobs)
+    return states == [("PENDING", "Allocation_exhausted"), ("RUNNING", "None")]
+
+
+def test_of_two_jobs_that_cannot_both_be_paid_one_runs(at_rest: Office) -> None:
+    slurm = at_rest.slurm
+    for _ in range(5):
+        at_rest.leave("wg_chem", 30 * SU)
+        jobs = [slurm.submit("dave", "-c20", "--time=60", f"--nodelist={node}", script="sleep 600") for node in ("c01", "c02")]
+        wait_until(partial(one_runs, slurm, jobs), "one to run, and the other to be held")
+        slurm.root("scancel", *map(str, jobs))
+        wait_until(lambda: not slurm.queued(), "them to be gone")
+
+
+def test_while_the_bank_is_away_jobs_wait_and_then_start_by_themselves(at_rest: Office) -> None:
+    slurm = at_rest.slurm
+    at_rest.bank.kill()
+    put_off = slurm.submit("alice")
+    open_ = slurm.submit("carol", "--partition=gpu", "--gres=gpu:1", script="sleep 1")
+    slurm.wait_for(open_, "COMPLETED", seconds=60)
+    wait_until(lambda: slurm.job(put_off).get("Reason") == "Fairbank_does_not_answer", "the job to be put off")
+    refused = slurm.run("alice", "srun", "true")
+    assert "srun: Fairbank: the allocation bank cannot be asked just now; try again later" in refused.err
+    at_rest.agent.kill()
+    at_rest.agent.start()
+    at_rest.bank.start()
+    wait_until(lambda: slurm.job(put_off)["Priority"] != "0", "the job to be released", seconds=60)
+    slurm.root("scontrol", "update", f"jobid={put_off}", "starttime=now+3")
+    slurm.wait_for(put_off, "COMPLETED", seconds=90)
+    assert [each["state"] for each in at_rest.settled(open_)] == ["charged"]
+    wait_until(lambda: at_rest.runs(put_off)[-1]["state"] != "held", "the job to be settled")
+
+
+def test_an_agent_killed_now_and_then_loses_and_doubles_nothing(at_rest: Office, tell: Tell) -> None:
+    slurm = at_rest.slurm
+    begun = time.monotonic()
+    job = slurm.submit("alice", "--array=1-200")
+    ids = range(job, job + 200)
+
+    def settled() -> int:
+        rows = at_rest._client.get("/job", {"account": "wg_astro", "limit": 1000})["data"]
+        return len([each for each in rows if each["job_id"] in ids and each["state"] != "held"])
+
+    for enough in (20, 60, 120):
+        wait_until(partial(lambda enough: settled() >= enough, enough), "some to be settled", seconds=60)
+        at_rest.agent.kill()
+        at_rest.agent.start()
+    slurm.wait_for(job, "COMPLETED", seconds=120)
+    wait_until(lambda: settled() == 200, "all to be settled", seconds=60)
+    tell(f"200 tasks charged, with an agent killed three times: {time.monotonic() - begun:.1f} s")
+    assert at_rest.bank.command("audit", "verify").returncode == 0
+
+
+def test_a_controller_killed_with_jobs_under_way(at_rest: Office) -> None:
+    slurm = at_rest.slurm
+    job = slurm.submit("alice", script="while [ ! -e over ]; do sleep 0.1; done; rm over")
+    slurm.wait_for(job, "RUNNING")
+    slurm.write_down(job)
+    slurm.kill(SLURMCTLD)
+    slurm.start(SLURMCTLD)
+    slurm.file("alice", "over").touch()
+    slurm.wait_for(job, "COMPLETED", seconds=60)
+    (run,) = at_rest.settled(job)
+    assert run["restart"] == 0
