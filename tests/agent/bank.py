@@ -1,0 +1,92 @@
+"""A real bank in this process, asked as the REST server would ask it: reports in, answers out."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.bank.ledger import Done
+from fairbank.bank.policy import Policy
+from fairbank.bank.query import AllocationQuery, Page, RefusalQuery, RunQuery, Sight
+from fairbank.bank.refusal import Refusal
+from fairbank.bank.run import RunRecord
+from fairbank.bank.wish import Asked, Found, Open
+from fairbank.cluster.partition import Cluster, Partition
+from fairbank.cluster.report import Report
+from fairbank.rest.bodies.answers import ReportAnswer
+from fairbank.rest.bodies.requests import AnyReport, Reports
+from fairbank.rest.problems import problem_of_refusal, refused
+from fairbank.rest.reading import read_json
+from fairbank.rest.reports import report_of
+from fairbank.rest.views import granted
+from fairbank.service.askers import Asker, Staff
+from fairbank.service.services import services
+from fairbank.store.memory import MemoryStore
+from fairbank.values.time import Instant, StoppedClock
+from fairbank.values.trouble import Trouble
+from fairbank.values.units import SuMinutes
+from tests.agent.plugin import ACCOUNT, BEGAN, CLUSTER, PARTITION
+
+NOW = Instant(BEGAN + 100)
+US = Asker(actor=0, uid=0, superuser=True)
+
+
+class InProcessBank:
+    """A bank with one project and so much credit (SU-minutes)."""
+
+    def __init__(self, credit: int, policy: Policy | None = None) -> None:
+        clusters = {CLUSTER: Cluster(CLUSTER, {PARTITION: Partition(PARTITION, "cpu")})}
+        clock = StoppedClock(NOW)
+        self._services = services(MemoryStore(), clock=clock, staff=Staff(), clusters=clusters, policy=policy or Policy(), key=b"k" * 32)
+        counter = self._services.counter
+        (found,) = counter.ask([Asked(Found(gname=ACCOUNT, gid=5_000, account=ACCOUNT), NOW, 0)])
+        assert isinstance(found, Done)
+        start, end = Instant(0), Instant(BEGAN * 2)
+        wish = Open(project=found.project or 0, resource="cpu", category="x", start=start, end=end, deposit=SuMinutes(credit))
+        (opened,) = counter.ask([Asked(wish, NOW, 0)])
+        assert isinstance(opened, Done)
+        self.allocation = opened.allocation or 0
+
+    def bulk(self, body: bytes) -> list[ReportAnswer]:
+        """POST /job/bulk."""
+        read = [self._read(raw) for raw in msgspec.json.decode(body, type=Reports).reports]
+        prepared = iter(self._services.runs.prepare(US, [each for each in read if not isinstance(each, Trouble)]))
+        asked = [each if isinstance(each, Trouble) else next(prepared) for each in read]
+        outcomes = iter(self._services.counter.ask([each for each in asked if isinstance(each, Asked)]))
+        return [_answer(next(outcomes) if isinstance(each, Asked) else each) for each in asked]
+
+    def _read(self, raw: msgspec.Raw) -> Report | Trouble:
+        try:
+            return report_of(read_json(raw, AnyReport))
+        except Trouble as trouble:
+            return trouble
+
+    def runs(self) -> list[RunRecord]:
+        return self._services.runs.find(RunQuery(sight=Sight(everything=True)), Page(1_000))
+
+    def refusals(self) -> int:
+        with self._services.store.reading() as reader:
+            return len(reader.refusals(RefusalQuery(sight=Sight(everything=True)), Page(1_000)))
+
+    def sums(self) -> tuple[int, int]:
+        """What is charged and what is held."""
+        with self._services.store.reading() as reader:
+            (found,) = reader.allocations(AllocationQuery(sight=Sight(everything=True)), Page(2))
+        return found.charged, found.held
+
+    def is_sound(self) -> bool:
+        return not self._services.audit.verify().findings
+
+    def close(self) -> None:
+        self._services.close()
+
+
+def _answer(came: object) -> ReportAnswer:
+    match came:
+        case Done():
+            return ReportAnswer(status=200 if came.again else 201, granted=granted(came))
+        case Refusal():
+            problem = problem_of_refusal(came)
+            return ReportAnswer(status=came.http, detail=problem.detail, remedy=problem.remedy, refusal=refused(came))
+        case Trouble():
+            return ReportAnswer(status=came.http, detail=came.message, field=came.field, remedy=came.remedy)
+    raise AssertionError(came)

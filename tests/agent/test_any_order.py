@@ -1,0 +1,162 @@
+"""Any order, repetition or loss ends in the same books: lives of jobs, killed agents, lost requests and answers, a full disk."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from fairbank.slurm.agent.silence import Silence, Terms
+from tests.agent.bank import InProcessBank
+from tests.agent.plugin import asks, ends, limits
+from tests.agent.world import World
+
+JOBS = 6
+ELAPSED = 120  # seconds: two SU-minutes for each billing unit
+FAST = "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+STEPS = st.sampled_from(
+    "next next next send send arrive arrive write listen listen again reconnect kill lost answer-lost full time load".split()
+)
+PLAN = st.lists(st.tuples(STEPS, st.integers(0, JOBS - 1)), min_size=10, max_size=120)
+LIVES = st.lists(st.sampled_from(("plain", "longer", "shorter", "cancelled early", "unasked")), min_size=JOBS, max_size=JOBS)
+
+
+class Lives:
+    """What Slurm does with its jobs, each along its own life; a job begins when its verdict says so."""
+
+    def __init__(self, world: World, lives: list[str]) -> None:
+        self._world = world
+        self._todo = {job + 1: list(_LIFE[life]) for job, life in enumerate(lives)}
+        self._waits: set[int] = set()
+        self.begun: dict[int, int] = {}
+
+    def next(self, job: int) -> None:
+        """The job does the next thing in its life, unless it waits for its verdict."""
+        if job in self._waits or not self._todo[job]:
+            return
+        billing = Fraction(job)
+        match self._todo[job].pop(0):
+            case "ask":
+                self._waits.add(job)
+                self._world.say(asks(job, billing=billing))
+            case "ask and go":
+                self._world.say(asks(job, billing=billing))
+            case "found":
+                self.begun[job] = job
+                self._world.say(limits(job, 3_600, billing=billing))
+            case "longer":
+                self._world.say(limits(job, 7_200, billing=billing))
+            case "shorter":
+                self._world.say(limits(job, 1_800, billing=billing))
+            case "end":
+                self._world.say(ends(job, ELAPSED, billing=billing))
+            case "vanish":
+                self._world.say(ends(job, 1, begun=False, state="CANCELLED", billing=billing))
+
+    def listen(self) -> None:
+        self._world.listen()
+        while self._world.settled:
+            asked, verdict = self._world.settled.pop(0)
+            job = asked.run.job_id
+            if job in self._waits:
+                self._waits.discard(job)
+                if verdict.say == "run":
+                    self.begun[job] = job
+                else:
+                    self._todo[job] = ["vanish"]
+
+    def go_on(self) -> bool:
+        """Whether somebody still had something to do."""
+        busy = bool(self._waits) or any(self._todo.values())
+        for job in self._todo:
+            self.next(job)
+        return busy
+
+
+_LIFE = {
+    "plain": ("ask", "end"),
+    "longer": ("ask", "longer", "end"),
+    "shorter": ("ask", "longer", "shorter", "end"),
+    "cancelled early": ("ask and go", "vanish"),
+    "unasked": ("found", "longer", "end"),
+}
+
+
+@contextmanager
+def world_of(credit: int, terms: Terms) -> Iterator[World]:
+    with tempfile.TemporaryDirectory(dir=FAST) as folder:
+        bank = InProcessBank(credit)
+        world = World(Path(folder), bank, terms)
+        try:
+            yield world
+        finally:
+            world.close()
+            bank.close()
+
+
+def play(world: World, lives: Lives, plan: list[tuple[str, int]]) -> None:
+    for step, which in plan:
+        match step:
+            case "next":
+                lives.next(which + 1)
+            case "send":
+                world.send()
+            case "arrive" | "lost" | "answer-lost" if world.under_way:
+                world.arrive(which, reaches=step != "lost", comes_back=step == "arrive")
+            case "write":
+                world.write()
+            case "load":
+                world.load()
+            case "listen":
+                lives.listen()
+            case "again" if world.told:
+                world.again(list(world.told)[which % len(world.told)])
+            case "reconnect":
+                world.reconnect()
+            case "kill":
+                world.kill()
+            case "full":
+                world.full = not world.full
+            case "time":
+                world.pass_time(1.0 + which)
+    world.full = False
+    for _ in range(50):
+        world.settle()
+        lives.listen()
+        if not lives.go_on():
+            world.settle()
+            return
+    raise AssertionError("the lives do not end")
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@given(PLAN, LIVES, st.sampled_from(list(Silence)))
+def test_any_order_repetition_or_loss_ends_in_the_same_books(plan: list[tuple[str, int]], kinds: list[str], silence: Silence) -> None:
+    with world_of(10**6, Terms(patience=4, silence=silence)) as world:
+        lives = Lives(world, kinds)
+        play(world, lives, plan)
+        event(f"{len(lives.begun)} of {JOBS} began")
+        charged = sum(2 * job for job in lives.begun.values())
+        assert world.bank.sums() == (charged, 0)
+        assert world.bank.refusals() == 0
+        assert world.bank.is_sound()
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@given(PLAN, LIVES, st.sampled_from(list(Silence)))
+def test_a_poor_project_never_pays_beyond_its_credit(plan: list[tuple[str, int]], kinds: list[str], silence: Silence) -> None:
+    with world_of(400, Terms(patience=4, silence=silence)) as world:
+        lives = Lives(world, kinds)
+        play(world, lives, plan)
+        charged, held = world.bank.sums()
+        assert held == 0
+        assert charged == sum(2 * job for job in lives.begun.values())
+        assert world.bank.is_sound()
+        for run in world.bank.runs():
+            assert run.charged == (2 * run.run.job_id if run.run.job_id in lives.begun else 0)
