@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from fairbank.slurm.agent.silence import Silence, Terms
@@ -135,7 +135,6 @@ def play(world: World, lives: Lives, plan: list[tuple[str, int]]) -> None:
     raise AssertionError("the lives do not end")
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(PLAN, LIVES, st.sampled_from(list(Silence)))
 def test_any_order_repetition_or_loss_ends_in_the_same_books(plan: list[tuple[str, int]], kinds: list[str], silence: Silence) -> None:
     with world_of(10**6, Terms(patience=4, silence=silence)) as world:
@@ -148,15 +147,14 @@ def test_any_order_repetition_or_loss_ends_in_the_same_books(plan: list[tuple[st
         assert world.bank.is_sound()
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(PLAN, LIVES, st.sampled_from(list(Silence)))
 def test_a_poor_project_never_pays_beyond_its_credit(plan: list[tuple[str, int]], kinds: list[str], silence: Silence) -> None:
     with world_of(400, Terms(patience=4, silence=silence)) as world:
         lives = Lives(world, kinds)
         play(world, lives, plan)
-        charged, held = world.bank.sums()
-        assert held == 0
-        assert charged == sum(2 * job for job in lives.begun.values())
+        runs = {each.run.job_id: each for each in world.bank.runs()}
+        assert world.bank.sums() == (sum(each.charged for each in runs.values()), 0)
         assert world.bank.is_sound()
-        for run in world.bank.runs():
-            assert run.charged == (2 * run.run.job_id if run.run.job_id in lives.begun else 0)
+        for job in lives.begun:  # what no hold was for, may find that others hold all there is
+            assert runs[job].charged + runs[job].written_off == 2 * job
+        assert all(each.charged == 0 for job, each in runs.items() if job not in lives.begun)

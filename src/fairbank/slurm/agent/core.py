@@ -147,15 +147,12 @@ class Core:
             if letter is not None:
                 self.make_room(letter, self.queue.calm(letter))
             return
-        unheard = letter is not None and not letter.tried
         if letter is not None and self.queue.withdraw(letter):
             self.memory.drop(letter)
-        else:
-            unheard = False
         self.waits.append(now - question.heard)
         self.tally["answers", f"{terms.silence.value}: put off"] += 1
         self._put_off = True
-        self.refuse(run, asked.limit_seconds, words, question.receipts, State.REFUSED if unheard else State.PUT_OFF)
+        self.refuse(run, asked.limit_seconds, words, question.receipts, State.PUT_OFF)
 
     def lost_touch(self, now: float) -> bool:
         """Whether to hang up on the plug-in, once: it releases what was put off when it finds an agent, and the bank is back."""
@@ -178,8 +175,6 @@ class Core:
         batch, needless = self.queue.take(self.limits.batch)
         for each in needless:
             self.over(each)
-            if (question := self.questions.pop(each.run, None)) is not None:
-                self.answer(question, None, now, "needless")
         if batch:
             self.busy += 1
         return batch or (self.next_request(now) if needless else [])

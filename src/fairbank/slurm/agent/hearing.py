@@ -90,9 +90,7 @@ def _ended(core: Core, told: EpilogTold, run: str, receipt: Receipt, now: float)
     if known is not None and known.state is State.REFUSED and not told.begun:
         _note(core, receipt)  # the bank holds nothing for it
         return
-    letter = core.letter(told, run, Kind.COMPLETE, now)
-    letter.never_began = not told.begun
-    core.news(letter, receipt)
+    core.news(core.letter(told, run, Kind.COMPLETE, now), receipt)
 
 
 def _note(core: Core, receipt: Receipt) -> None:

@@ -66,8 +66,8 @@ class Receipt(NamedTuple):
 class Letter(msgspec.Struct, eq=False):
     """A report on its way. `body` is the JSON that is sent; `heard` is when (seconds since 1970).
 
-    `stored`: it is on our disk. `tried`: it may have reached the bank. `never_began`: the end of a run that was never let run. `turned`:
-    it was sent as a report of another kind before. `receipts` wait for it to be safe.
+    `stored`: it is on our disk. `tried`: it may have reached the bank. `turned`: it was sent as a
+    report of another kind before. `receipts` wait for it to be safe.
     """
 
     seq: int
@@ -77,7 +77,6 @@ class Letter(msgspec.Struct, eq=False):
     heard: float
     stored: bool = False
     tried: int = 0
-    never_began: bool = False
     turned: bool = False
     receipts: tuple[Receipt, ...] = ()
 

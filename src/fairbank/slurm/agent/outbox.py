@@ -23,7 +23,6 @@ CREATE TABLE letters (
     run TEXT NOT NULL,
     kind TEXT NOT NULL,
     heard REAL NOT NULL,
-    never_began INTEGER NOT NULL,
     turned INTEGER NOT NULL,
     body BLOB NOT NULL
 );
@@ -37,7 +36,7 @@ CREATE TABLE runs (
 );
 CREATE TABLE credit (only INTEGER PRIMARY KEY CHECK (only = 1), said BLOB NOT NULL);
 """
-_PUT_LETTER = "INSERT OR REPLACE INTO letters VALUES (?, ?, ?, ?, ?, ?, ?)"
+_PUT_LETTER = "INSERT OR REPLACE INTO letters VALUES (?, ?, ?, ?, ?, ?)"
 _PUT_RUN = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?)"
 
 
@@ -106,7 +105,7 @@ class Outbox:
 
     def _row(self, letter: Letter) -> tuple[object, ...]:
         heard = letter.heard + self._ahead
-        return letter.run, letter.kind.value, heard, letter.never_began, letter.turned, letter.body
+        return letter.run, letter.kind.value, heard, letter.turned, letter.body
 
     def read(self, seqs: Sequence[int]) -> list[Letter]:
         """These letters, as far as they are there, in the order asked for. They may have been sent before. Raises sqlite3.Error."""
@@ -114,10 +113,8 @@ class Outbox:
         found = {row[0]: row for row in self._db.execute(f"SELECT * FROM letters WHERE seq IN ({marks})", seqs)}  # noqa: S608
         return [self._letter(*found[seq]) for seq in seqs if seq in found]
 
-    def _letter(self, seq: int, run: str, kind: str, heard: float, never_began: int, turned: int, body: bytes) -> Letter:
-        return Letter(
-            seq, run, Kind(kind), body, heard - self._ahead, stored=True, tried=1, never_began=bool(never_began), turned=bool(turned)
-        )
+    def _letter(self, seq: int, run: str, kind: str, heard: float, turned: int, body: bytes) -> Letter:
+        return Letter(seq, run, Kind(kind), body, heard - self._ahead, stored=True, tried=1, turned=bool(turned))
 
     def close(self) -> None:
         self._db.close()

@@ -5,7 +5,7 @@ No I/O. In memory are the questions and a window of the rest; what is beyond the
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable
 from itertools import chain
 
@@ -29,6 +29,8 @@ class Queue:
         self._under_way: dict[int, Letter] = {}
         self._busy: set[str] = set()
         self._alone: deque[list[Letter]] = deque()  # parts of a request that failed as a whole
+        self._apart: Counter[str] = Counter()  # how many letters of a run are in them
+        self._lonely: set[int] = set()  # those letters of such a part that are under way
         self._away: deque[int] = deque()  # on disk only
         self._loading = 0
 
@@ -107,8 +109,10 @@ class Queue:
 
     def take(self, most: int) -> tuple[list[Letter], list[Letter]]:
         """The next request, and letters that need not be sent any more. Both are empty when nothing may be sent."""
-        if self._alone:
+        if self._alone and not self._lonely:  # one part after the other: they may hold letters of one run
             batch = self._alone.popleft()
+            self._lonely = {each.seq for each in batch}
+            self._apart -= Counter(each.run for each in batch)
         else:
             batch = self._collect(most)
         batch, over = slimmed(batch)
@@ -127,7 +131,7 @@ class Queue:
         return batch
 
     def _free(self, letter: Letter) -> bool:
-        return letter.run not in self._busy
+        return letter.run not in self._busy and letter.run not in self._apart
 
     def _pop(self, where: OrderedDict[int, Letter], letter: Letter) -> None:
         del where[letter.seq]
@@ -140,10 +144,14 @@ class Queue:
     def done(self, letter: Letter) -> None:
         """It was answered."""
         self._under_way.pop(letter.seq, None)
+        self._lonely.discard(letter.seq)
         self._busy.discard(letter.run)
 
     def back(self, letters: list[Letter], *, urgent: Iterable[str] = ()) -> None:
         """They were not answered: they go first when the bank is asked again, those of the runs named before all others."""
+        if self._lonely.intersection(each.seq for each in letters):
+            self._keep_apart(letters)
+            return
         questions = frozenset(urgent)
         for each in reversed(letters):
             self.done(each)
@@ -155,10 +163,16 @@ class Queue:
         """They failed as a whole: each half is tried by itself."""
         middle = (len(letters) + 1) // 2
         for half in (letters[middle:], letters[:middle]):
-            if half:
-                self._alone.appendleft(half)
+            self._keep_apart(half)
+
+    def _keep_apart(self, letters: list[Letter]) -> None:
+        if letters:
+            self._alone.appendleft(letters)
         for each in letters:
-            self._under_way.pop(each.seq, None)  # their runs stay busy, so that nothing overtakes them
+            self._lonely.discard(each.seq)
+            self._under_way.pop(each.seq, None)
+            self._busy.discard(each.run)
+            self._apart[each.run] += 1  # so that nothing overtakes them
 
     # ------------------------------------------------------------------ changing its mind
 
@@ -190,18 +204,13 @@ def _first(letters: Iterable[Letter], most: int) -> list[Letter]:
 def slimmed(batch: list[Letter]) -> tuple[list[Letter], list[Letter]]:
     """What of a request is to be sent, and what later letters of it make needless.
 
-    A limit is needless before another one and before the end; a hold and the end of a run that never began are, both, as long as the bank
-    cannot have heard of the hold.
+    A limit is needless before another one and before the end. A hold never is, not even before the end of a run that never began: an
+    agent before this one may have sent it and been killed, and then only the end takes it back.
     """
     needless: set[int] = set()
-    later: dict[str, Letter] = {}
+    followed: set[str] = set()
     for each in reversed(batch):
-        follower = later.get(each.run)
-        if follower is not None:
-            if each.kind is Kind.ADJUST and not each.tried:
-                needless.add(each.seq)
-                continue
-            if each.kind is Kind.HOLD and not each.tried and follower.never_began:
-                needless |= {each.seq, follower.seq}
-        later[each.run] = each
+        if each.kind is Kind.ADJUST and each.run in followed:
+            needless.add(each.seq)
+        followed.add(each.run)
     return [each for each in batch if each.seq not in needless], [each for each in batch if each.seq in needless]

@@ -122,6 +122,7 @@ class Agent:
             door.hang_up()
         self._wires.shutdown(wait=False, cancel_futures=True)
         self._disk.shutdown(wait=True)
+        self._credit_due = 0.0
         with contextlib.suppress(sqlite3.Error):
             self._outbox.write(self._changes())
         self._outbox.close()

@@ -1,0 +1,149 @@
+"""Whoever is not slurmctld, and whatever is no frame: a clear line in the log, the connection closed, nothing stuck."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from fairbank.slurm.frames import encode
+from fairbank.slurm.records import VERSION, Greeting, Welcome
+from tests.agent.conftest import SU, Centre
+from tests.agent.plugin import ACCOUNT, CLUSTER, Plugin, asks, ends
+from tests.agent.running import RunningAgent, agent_at
+from tests.support.server import banking
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.slow
+
+HELLO = encode(Greeting(version=VERSION, slurm="22.05.8", cluster=CLUSTER))
+QUESTION = encode(asks(1))
+
+
+def frame(body: bytes) -> bytes:
+    return len(body).to_bytes(4, "big") + body
+
+
+GARBAGE = {
+    "an endless frame": b"\xff\xff\xff\xff",
+    "an oversized frame": HELLO + frame(b"x" * 16_385),
+    "nothing in a frame": HELLO + frame(b""),
+    "no hello": QUESTION,
+    "another version": frame(b"hello\nversion=9\nslurm=22.05.8\ncluster=c\n"),
+    "two hellos": HELLO + HELLO,
+    "an unknown kind": HELLO + frame(b"give me root\n"),
+    "no UTF-8": HELLO + frame(b"prolog\nnumber=\xff\n"),
+    "a key twice": HELLO + frame(b"prolog\nnumber=1\nnumber=2\n"),
+    "a missing key": HELLO + frame(b"prolog\nnumber=1\n"),
+    "an unknown key": HELLO + QUESTION[:4] + QUESTION[4:].replace(b"uid=", b"uix="),
+    "a number out of range": HELLO + frame(QUESTION[4:].replace(b"job=1\n", b"job=99999999999\n")),
+    "no end of a line": HELLO + frame(QUESTION[4:-1]),
+    "an answer": HELLO + frame(encode(Welcome())[4:]),
+    "a web browser": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+}
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[tuple[Centre, RunningAgent]]:
+    with banking() as server:
+        centre = Centre(server)
+        centre.project(ACCOUNT, 1_000 * SU)
+        with agent_at(centre.address) as agent:
+            yield centre, agent
+
+
+def connected(agent: RunningAgent) -> socket.socket:
+    wire = socket.socket(socket.AF_UNIX)
+    wire.settimeout(20)
+    wire.connect(str(agent.socket))
+    return wire
+
+
+def is_closed(wire: socket.socket) -> bool:
+    """Whether the other end is closed, whatever was said before."""
+    try:
+        while wire.recv(4_096):
+            pass
+    except ConnectionResetError:
+        pass
+    except TimeoutError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
+def test_garbage_is_told_in_the_log_and_hung_up_on(shared: tuple[Centre, RunningAgent], garbage: bytes) -> None:
+    _, agent = shared
+    before = agent.said().count("garbage")
+    with connected(agent) as wire:
+        wire.sendall(garbage)
+        assert is_closed(wire)
+    wait_until(lambda: agent.said().count("garbage") == before + 1, "a line in the log")
+    assert f"process {os.getpid()} of user {os.geteuid()}: garbage: " in agent.said()
+    assert "Traceback" not in agent.said()
+    with Plugin(agent.socket) as plugin:
+        assert plugin.verdict(asks(1)).say == "run"
+
+
+def test_a_frame_in_two_pieces_is_one_and_a_truncated_one_is_dropped(shared: tuple[Centre, RunningAgent]) -> None:
+    _, agent = shared
+    with Plugin(agent.socket) as plugin:
+        said = encode(asks(2, number=77))
+        for piece in (said[:3], said[3:50], said[50:]):
+            plugin.send_raw(piece)
+        plugin.wait([77])
+        plugin.send_raw(encode(ends(2, number=78))[:-10])
+    wait_until(lambda: "hung up within a frame" in agent.said(), "a line in the log")
+    with Plugin(agent.socket) as plugin:
+        assert plugin.verdict(asks(3)).say == "run"
+
+
+def test_only_slurmctld_and_root_may_speak(shared: tuple[Centre, RunningAgent]) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can be somebody else")
+    _, agent = shared
+    agent.folder.chmod(0o755)
+    os.seteuid(65_534)
+    try:
+        wire = connected(agent)
+    finally:
+        os.seteuid(0)
+    with wire:
+        assert is_closed(wire)
+    wait_until(lambda: "a process of user 65534 wanted to speak for slurmctld" in agent.said(), "a line in the log")
+    assert "set plugin.slurm_user" in agent.said()
+
+
+def test_too_many_plug_ins_are_sent_away(shared: tuple[Centre, RunningAgent]) -> None:
+    _, agent = shared
+    wires = [connected(agent) for _ in range(9)]
+    try:
+        assert is_closed(wires[-1])
+        assert "plug-ins are connected already" in agent.said()
+    finally:
+        for wire in wires:
+            wire.close()
+    with Plugin(agent.socket) as plugin:
+        assert plugin.verdict(asks(4)).say == "run"
+
+
+def test_a_plug_in_that_reads_nothing_is_not_listened_to_for_ever(shared: tuple[Centre, RunningAgent]) -> None:
+    _, agent = shared
+    with connected(agent) as wire:
+        wire.setblocking(False)
+        wire.sendall(HELLO)
+        asked = encode(asks(1)) * 200
+        taken = 0
+        for _ in range(100_000):
+            try:
+                taken += wire.send(asked)
+            except BlockingIOError:
+                if "does not read its answers" in agent.said():
+                    break
+        assert taken < 200 * 1024 * 1024
+        with Plugin(agent.socket) as plugin:
+            assert plugin.verdict(asks(5)).say == "run"
+    with Plugin(agent.socket) as plugin:
+        assert plugin.verdict(asks(6)).say == "run"
