@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks import commands, history, http, ledger, replay, spent
+from benchmarks import agent, commands, history, http, ledger, replay, spent
 from benchmarks.measure import Say, Table
 from benchmarks.page import page
 from benchmarks.results import kept
@@ -20,6 +20,7 @@ CLAIMS: Mapping[str, Measure] = {
     "ledger": ledger.measure,
     "http": http.measure,
     "spent": spent.measure,
+    "agent": agent.measure,
     "history": history.measure,
     "replay": replay.measure,
     "commands": commands.measure,

@@ -95,6 +95,34 @@ def test_checks_are_told_to_programs_too(fairbank: Run) -> None:
     assert json.loads(fairbank("status", "--json").out)["data"][0]["status"] == "ok"
 
 
+def test_the_agent_and_its_status(fairbank: Run) -> None:
+    house = PaperHouse(status=STATUS)
+    assert fairbank("agent", "--config", "/c", house=house).err.startswith("The agent hears slurmctld at /x/prep.sock")
+    said = fairbank("agent", "status", house=house)
+    assert said.code == 8
+    told = said.out.splitlines()[:3]
+    assert told == [
+        "slurmctld  not connected",
+        "bank       away since 2026-11-21T00:00:00Z: nobody\\x1b answers",
+        "           try: start it",
+    ]
+    assert "cannot be written: disk full" in said.out
+    assert json.loads(fairbank("agent", "status", "--json", house=house).out) == STATUS
+    assert house.asked == [("agent", "/c"), ("agent_status", None), ("agent_status", None)]
+
+
+STATUS = {
+    "plugins": [],
+    "bank": {"reachable": False, "since": 1_795_219_200, "failures": 3, "trouble": "nobody\x1b answers", "remedy": "start it"},
+    "outbox": {"letters": 7, "on_disk_only": 0, "oldest_seconds": 4.2, "trouble": "disk full"},
+    "senders": {"size": 1, "busy": 1, "minimum": 1, "maximum": 4},
+    "questions": 2,
+    "runs": 9,
+    "answers": {"closed: put off": 2},
+    "told": {"hold": {}, "adjust": {}, "complete": {}},
+}
+
+
 def test_progress_is_for_terminals_or_asked_for(fairbank: Run) -> None:
     assert fairbank("audit", "verify").err == ""
     plain = fairbank("audit", "verify", "--progress", "plain").err.splitlines()

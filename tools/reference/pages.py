@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from importlib import import_module
 from inspect import cleandoc
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
@@ -19,6 +19,11 @@ from fairbank.cli.command import Noun
 from fairbank.rest.app import ROUTES
 from fairbank.rest.openapi import describe
 from fairbank.service import settings
+from fairbank.slurm.agent import settings as agent
+from fairbank.slurm.agent.core import Core
+from fairbank.slurm.agent.metrics import Metrics
+from fairbank.slurm.agent.pool import Senders
+from fairbank.slurm.agent.silence import Terms
 from tools.reference.allowed import of_a_run, of_an_allocation
 
 
@@ -46,6 +51,65 @@ def settings_page() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def agent_page() -> str:
+    """Every key of agent.toml, and every metric of the agent."""
+    lines = [
+        "# The agent",
+        "",
+        "`fairbank agent` runs on the host of slurmctld, beside the PrEp plug-in. It answers whether a job may start, and keeps all that",
+        "the bank has not heard yet in its outbox. Why it is so is in [decision 0013](../decisions/0013-the-agents-outbox.md).",
+        "",
+        "## Settings",
+        "",
+        f"One TOML file, `{agent.SITE_FILE}`, or the one named by `--config` or `FAIRBANK_AGENT_CONFIG`. An empty file is enough where",
+        "all is in its usual place. Unknown keys are refused with their place.",
+        "",
+        "```toml",
+        *AGENT_EXAMPLE.splitlines(),
+        "```",
+        "",
+    ]
+    tables: tuple[tuple[str, type[msgspec.Struct]], ...] = (
+        ("(at the top)", agent.AgentSettings),
+        ("[plugin]", agent.PluginSettings),
+        ("[bank]", agent.BankSettings),
+        ("[outbox]", agent.OutboxSettings),
+        ("[senders]", Senders),
+        ("[control]", agent.ControlSettings),
+        ("[terms] and [partitions.NAME]", Terms),
+    )
+    for title, struct in tables:
+        lines += _table_of(title, struct)
+    core = Core(lambda partition: Terms(), Senders(), life="", now=0.0)
+    lines += ["## Metrics", "", "`GET /metrics` on the control socket, or on its port:", "", "| Metric | Meaning |", "| --- | --- |"]
+    lines += [f"| `{each.name}{'_total' if each.type == 'counter' else ''}` | {each.documentation} |" for each in Metrics(core).families()]
+    return "\n".join(lines) + "\n"
+
+
+AGENT_EXAMPLE = """\
+[plugin]
+slurm_user = "slurm"          # slurm.conf's SlurmUser
+
+[bank]
+server = "https://bank.example.org"
+token_file = "/etc/fairbank/agent.token"   # fairbank token create darwin --scopes agent:darwin -u slurm
+
+[control]
+port = 9341                   # for Prometheus, on 127.0.0.1
+
+[terms]
+silence = "closed"            # while the bank is away, jobs wait
+
+[partitions.debug]
+silence = "open"              # but for these: they run, and are charged later
+"""
+
+
+def _table_of(title: str, struct: type[msgspec.Struct]) -> list[str]:
+    lines = [f"### {title}", "", cleandoc(struct.__doc__ or ""), "", "| Key | Type | Default |", "| --- | --- | --- |"]
+    return [*lines, *(f"| `{key}` | {kind} | {default} |" for key, kind, default in _keys(struct)), ""]
+
+
 def _keys(struct: type[msgspec.Struct]) -> Iterator[tuple[str, str, str]]:
     for field in msgspec.structs.fields(struct):
         yield field.name, _kind(field.type), "must be given" if field.required else _default(field)
@@ -61,6 +125,8 @@ def _kind(kind: Any) -> str:
         return words[kind]
     inner = [each for each in get_args(kind) if each is not type(None)]
     origin = get_origin(kind)
+    if origin is Literal:
+        return " or ".join(f'"{each}"' for each in inner)
     if origin is dict:
         return "tables by name" if isinstance(inner[1], type) and issubclass(inner[1], msgspec.Struct) else "numbers by name"
     if origin in (frozenset, list, tuple):
@@ -201,6 +267,7 @@ def refusals_page() -> str:
 PAGES: Mapping[str, Callable[[], str]] = {
     "settings": settings_page,
     "client": client_page,
+    "agent": agent_page,
     "routes": routes_page,
     "commands": commands_page,
     "states": states_page,

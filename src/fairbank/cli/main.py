@@ -34,7 +34,7 @@ class Entry(NamedTuple):
     group: str
 
 
-_EVERYBODY, _STAFF, _HOST = "Everybody", "PIs and staff", "On the bank's own host"
+_EVERYBODY, _STAFF, _HOST, _SLURM = "Everybody", "PIs and staff", "On the bank's own host", "On the host of slurmctld"
 
 COMMANDS = (
     Entry("balance", "balance", "what is left, and when it runs out", _EVERYBODY),
@@ -55,13 +55,13 @@ COMMANDS = (
     Entry("undo", "undo", "take back what an entry did, by another one", _STAFF),
     Entry("init", "init", "make a bank, or migrate one of an older Fairbank", _HOST),
     Entry("serve", "serve", "run the bank", _HOST),
-    Entry("agent", "agent", "run the agent beside slurmctld; its status", _HOST),
     Entry("audit", "audit", "read the books again and compare every row", _HOST),
     Entry("backup", "backup", "make and check backups", _HOST),
     Entry("restore", "restore", "fill a store from a backup", _HOST),
     Entry("doctor", "doctor", "look for what is wrong with this bank", _HOST),
     Entry("replay", "replay", "run a recorded workload through a bank", _HOST),
     Entry("demo", "demo", "a month of jobs, then a newcomer's session", _HOST),
+    Entry("agent", "agent", "run the agent beside slurmctld; its status", _SLURM),
 )
 
 SHORT_NAMES = {
@@ -144,7 +144,7 @@ def _behind_the_command(words: list[str]) -> list[str]:
 def overview() -> str:
     """The help of `fairbank` itself."""
     lines = [f"fairbank: {ABOUT}", "", "Examples:", *(f"  {example}" for example in EXAMPLES), ""]
-    for group in (_EVERYBODY, _STAFF, _HOST):
+    for group in (_EVERYBODY, _STAFF, _HOST, _SLURM):
         lines += [f"{group}:", *(f"  {entry.name:<12}{entry.about}" for entry in COMMANDS if entry.group == group), ""]
     lines += [
         "fairbank COMMAND --help tells the options of each, -V the version;",

@@ -67,6 +67,10 @@ class Metrics(Collector):
         self._now = now
         return generate_latest(self._registry)
 
+    def families(self) -> Iterator[Metric]:
+        """All that there is, counted or not."""
+        return iter(self._registry.collect())
+
     def collect(self) -> Iterator[Metric]:
         core = self._core
         oldest = core.queue.oldest()

@@ -1,0 +1,96 @@
+"""The outbox on the disk: what was written is there, all of it or nothing, for one agent at a time."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from fairbank.slurm.agent.letters import Kind, Known, Letter, State, Words
+from fairbank.slurm.agent.memory import Changes, Memory
+from fairbank.slurm.agent.outbox import Outbox
+from fairbank.values.trouble import Conflict, Corrupt, Forbidden
+
+
+def letter(seq: int) -> Letter:
+    return Letter(seq, f"local/{seq}@1.0", Kind.HOLD, b'{"do":"hold"}', heard=100.0 + seq)
+
+
+def test_what_was_written_is_there_for_the_next_agent(tmp_path: Path) -> None:
+    first = Outbox(tmp_path / "outbox", ahead=1_000.0)
+    refused = Known(State.REFUSED, 60, Words("hold", "Short", "too little"))
+    first.write(Changes({1: letter(1), 2: letter(2), 3: letter(3)}, {"a": Known(State.HELD, 60), "b": refused}, b"{}"))
+    first.write(Changes({2: None}, {"a": Known(State.ENDED)}))
+    first.close()
+    second = Outbox(tmp_path / "outbox", ahead=900.0)
+    runs, seqs, credit = second.left()
+    assert dict(runs) == {"b": refused, "a": Known(State.ENDED)}
+    assert (seqs, credit) == ([1, 3], b"{}")
+    (found,) = second.read([3, 99])
+    assert (found.seq, found.kind, found.body, found.stored, found.tried) == (3, Kind.HOLD, b'{"do":"hold"}', True, 1)
+    assert found.heard == pytest.approx(203.0)  # the same moment, by the clock of another agent
+
+
+def test_a_commit_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    outbox = Outbox(tmp_path / "outbox")
+    bad = letter(2)
+    bad.body = object()  # type: ignore[assignment]
+    with pytest.raises(sqlite3.Error):
+        outbox.write(Changes({1: letter(1), 2: bad}))
+    outbox.write(Changes({3: letter(3)}))
+    assert outbox.left().seqs == [3]
+
+
+def test_only_one_agent_at_a_time(tmp_path: Path) -> None:
+    first = Outbox(tmp_path / "outbox")
+    with pytest.raises(Conflict, match="another agent uses the outbox"):
+        Outbox(tmp_path / "outbox")
+    first.close()
+    Outbox(tmp_path / "outbox").close()
+
+
+def test_what_is_no_outbox_is_not_touched(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(b"a letter to my mother, long enough to be read as a page of something" * 20)
+    with pytest.raises(Corrupt, match="is no outbox"):
+        Outbox(other)
+    assert other.read_bytes().startswith(b"a letter")
+    later = tmp_path / "later"
+    with sqlite3.connect(later) as db:
+        db.execute("PRAGMA user_version = 9")
+    db.close()
+    with pytest.raises(Corrupt, match="of version 9"):
+        Outbox(later)
+    with pytest.raises(Forbidden, match="cannot use the outbox"):
+        Outbox(tmp_path)
+
+
+def test_nobody_else_may_read_it(tmp_path: Path) -> None:
+    Outbox(tmp_path / "folder" / "outbox").close()
+    assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "folder" / "outbox").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_memory_forgets_the_oldest_and_tells_the_disk_so() -> None:
+    memory = Memory(live=2, ended=2)
+    for run in "abc":
+        memory.put(run, State.HELD, 60)
+    for run in "def":
+        memory.put(run, State.ENDED, None)
+    assert [memory.get(run) for run in "ad"] == [None, None]
+    assert memory.get("c") == Known(State.HELD, 60)
+    assert memory.get("f") == Known(State.ENDED)
+    assert [run for run, each in memory.take().runs.items() if each is None] == ["a", "d"]
+
+
+def test_changes_that_fail_stand_behind_later_ones() -> None:
+    memory = Memory()
+    memory.keep(letter(1))
+    memory.put("a", State.ASKED, 60)
+    failed = memory.take()
+    memory.drop(letter(1))
+    memory.put("a", State.HELD, 60)
+    memory.give_back(failed)
+    assert memory.changes.letters == {1: None}
+    assert memory.changes.runs == {"a": Known(State.HELD, 60)}

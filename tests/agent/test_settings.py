@@ -1,0 +1,93 @@
+"""The agent's settings: each mistake is told by its key, with what would be right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairbank.rest.client import MungeSigner, TokenSigner
+from fairbank.slurm.agent.settings import AgentSettings, agent_settings, read_agent_settings, settings_file
+from fairbank.slurm.agent.silence import Silence
+from fairbank.values.trouble import Forbidden, Malformed, Unknown
+from tools.reference.pages import AGENT_EXAMPLE
+
+
+def test_an_empty_file_is_the_usual_agent() -> None:
+    assert agent_settings(b"") == AgentSettings()
+
+
+def test_a_partition_differs_only_in_what_it_says() -> None:
+    settings = agent_settings(b'[terms]\npatience = 4\nrefusal = "cancel"\n[partitions.gpu]\nsilence = "open"\n')
+    gpu, cpu = settings.terms_of("gpu"), settings.terms_of("cpu")
+    assert (gpu.patience, gpu.refusal, gpu.silence) == (4, "cancel", Silence.OPEN)
+    assert (cpu.patience, cpu.refusal, cpu.silence) == (4, "cancel", Silence.CLOSED)
+
+
+def test_the_example_of_the_documentation_is_read() -> None:
+    assert agent_settings(AGENT_EXAMPLE.encode()).terms_of("debug").silence is Silence.OPEN
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "remedy"),
+    [
+        ("x = 1", "x", "there are: plugin, bank,"),
+        ("[plugin]\nsock = 1", "plugin.sock", "there are: socket, slurm_user"),
+        ('[plugin]\nsocket = "prep.sock"', "plugin.socket", "docs/reference/agent.md"),
+        ("[plugin]\nslurm_user = -1", "plugin.slurm_user", "docs/reference/agent.md"),
+        ('[bank]\nserver = "bank"', "bank.server", "write unix:"),
+        ('[bank]\ntimeout = "soon"', "bank.timeout", "docs/reference/agent.md"),
+        ("[senders]\nmaximum = 0", "senders.maximum", "docs/reference/agent.md"),
+        ("[senders]\nminimum = 5", "senders.minimum", "at most senders.maximum"),
+        ("[control]\nport = 70000", "control.port", "docs/reference/agent.md"),
+        ('[terms]\nsilence = "ajar"', "terms.silence", "docs/reference/agent.md"),
+        ("[terms]\npatience = 0", "terms.patience", "docs/reference/agent.md"),
+        ('[terms]\nrefusal = "shout"', "terms.refusal", "docs/reference/agent.md"),
+        ("[partitions.gpu]\nsilense = 1", "partitions[...].silense", "there are: patience, silence,"),
+        ("[partitions]\ngpu = 1", "partitions[...]", "docs/reference/agent.md"),
+        ("terms = 1", "terms", "docs/reference/agent.md"),
+        ("not toml", "config", "mend the line named"),
+        ('log = "loud"', "log", "docs/reference/agent.md"),
+    ],
+)
+def test_mistakes_name_their_key_and_the_remedy(text: str, field: str, remedy: str) -> None:
+    with pytest.raises(Malformed) as bad:
+        agent_settings(text.encode())
+    assert bad.value.field == field
+    assert remedy in str(bad.value.remedy)
+    assert "`" not in bad.value.message
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(Unknown, match=r"cannot read the settings .*none\.toml"):
+        read_agent_settings(tmp_path / "none.toml")
+    wrong = tmp_path / "agent.toml"
+    wrong.write_text("x = 1")
+    with pytest.raises(Malformed, match=r"agent\.toml: x is no setting"):
+        read_agent_settings(wrong)
+
+
+def test_where_the_file_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert str(settings_file(None)) == "/etc/fairbank/agent.toml"
+    monkeypatch.setenv("FAIRBANK_AGENT_CONFIG", "/a")
+    assert str(settings_file(None)) == "/a"
+    assert str(settings_file("/b")) == "/b"
+
+
+def test_a_user_that_is_not_there() -> None:
+    assert agent_settings(b"[plugin]\nslurm_user = 64030").plugin.uids() == {0, 64_030}
+    with pytest.raises(Unknown) as bad:
+        agent_settings(b'[plugin]\nslurm_user = "nobody-of-this-name"').plugin.uids()
+    assert bad.value.field == "plugin.slurm_user"
+
+
+def test_signing_in(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("fbk_x\n")
+    token.chmod(0o600)
+    text = f'[bank]\nserver = "http://127.0.0.1:1"\ntoken_file = "{token}"\n'
+    assert isinstance(agent_settings(text.encode()).bank.signer(), TokenSigner)
+    assert isinstance(agent_settings(b'[bank]\nserver = "http://127.0.0.1:1"').bank.signer(), MungeSigner)
+    token.chmod(0o644)
+    with pytest.raises(Forbidden):
+        agent_settings(text.encode()).bank.signer()
