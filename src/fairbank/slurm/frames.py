@@ -197,9 +197,11 @@ class _Fields:
             raise Malformed(f"{key} is no UTF-8", field=key, remedy="UTF-8") from None
 
     def whole(self, key: str, low: int = 0, high: int = ID_MAX) -> int:
-        raw = self.text(key)
-        if _WHOLE.fullmatch(raw) and low <= int(raw) <= high:
-            return int(raw)
+        raw = self._lines.pop(key, None)
+        if raw is None:
+            raise Malformed(f"{key} is missing", field=key, remedy="say it once")
+        if _WHOLE.fullmatch(raw) and low <= (number := int(raw)) <= high:
+            return number
         raise Malformed(f"{raw[:40]!r} is no {key}", field=key, remedy=f"a whole number from {low} to {high}")
 
     def pair(self, first: str, second: str) -> tuple[int, int] | None:
@@ -264,7 +266,7 @@ def _epilog(fields: _Fields) -> EpilogTold:
 
 def _billing(text: str) -> Fraction:
     if _DECIMAL.fullmatch(text):
-        return Fraction(text)
+        return Fraction(int(text)) if text.isdigit() else Fraction(text)  # a tenth of the time for what is usual
     raise Malformed(f"{text[:40]!r} is no billing", field="billing", remedy="a decimal number, not negative")
 
 

@@ -132,6 +132,8 @@ def bulk(letters: list[Letter]) -> bytes:
 
 def decimal(exact: Fraction) -> str:
     """A fraction that was a decimal, as that decimal."""
+    if exact.denominator == 1:
+        return str(exact.numerator)
     return format(_EXACT.divide(Decimal(exact.numerator), Decimal(exact.denominator)), "f")
 
 

@@ -44,14 +44,6 @@ def deadline(heard: float, terms: Terms, down_since: float | None) -> float:
     return heard + terms.patience
 
 
-class Price(msgspec.Struct, frozen=True):
-    """What a run may cost, in SU-minutes, and where that would be taken from."""
-
-    account: str
-    partition: str
-    amount: int
-
-
 class Credit:
     """What the bank last said: who pays for an account's runs in a partition, what was left there, and the factor of each QOS."""
 
@@ -66,19 +58,20 @@ class Credit:
             return
         self._payers[_place(said)] = judgement.allocation
         self._left[judgement.allocation] = judgement.available
-        plain = plain_price(said)
-        if said["do"] == "hold" and plain >= _TELLING and said.get("qos"):
-            self._factors[said["qos"]] = round(float(judgement.amount / plain), 2)
+        if said["do"] == "hold" and said.get("qos") and judgement.amount:
+            plain = float(said["billing"]) * said["time_limit"] / 60
+            if plain >= _TELLING:
+                self._factors[said["qos"]] = round(judgement.amount / plain, 2)
 
-    def price(self, said: dict[str, Any]) -> Price:
-        """What the run that is reported may cost at most, by the factor last seen for its QOS."""
+    def price(self, said: dict[str, Any]) -> int:
+        """What the run that is reported may cost at most, in SU-minutes, by the factor last seen for its QOS."""
         factor = Fraction(str(self._factors.get(said.get("qos", ""), 1)))
-        return Price(said["account"], said["partition"], round_up(plain_price(said) * factor))
+        return round_up(billing_of(said) * int(said.get("time_limit", 0)) / 60 * factor)
 
     def take(self, said: dict[str, Any]) -> bool:
         """Whether what was left pays for this run; if so, that much less is left."""
         payer = self._payers.get(_place(said))
-        if payer is None or (amount := self.price(said).amount) > self._left[payer]:
+        if payer is None or (amount := self.price(said)) > self._left[payer]:
             return False
         self._left[payer] -= amount
         return True
@@ -93,11 +86,6 @@ class Credit:
 
 
 _TELLING = 600  # SU-minutes from which on rounding up does not blur the factor
-
-
-def plain_price(said: dict[str, Any]) -> Fraction:
-    """Billing units times time limit, in SU-minutes, without the factor of the QOS."""
-    return billing_of(said) * int(said.get("time_limit", 0)) / 60
 
 
 def _place(said: dict[str, Any]) -> str:
