@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from fairbank.slurm.agent.faring import Faring
+from fairbank.slurm.agent.faring import SETTLED_SECONDS, Faring
 from fairbank.slurm.agent.letters import Kind, Known, Letter, Receipt, State, Words, facts, report
 from fairbank.slurm.agent.memory import Changes, Memory
 from fairbank.slurm.agent.pool import Senders, resized
@@ -52,7 +52,7 @@ class Core:
         self.unsafe: dict[str, Letter] = {}  # ends whose receipts wait
         self._leaving: set[int] = set()  # no room in memory; they wait for the disk
         self._idle_since = now
-        self._put_off = False
+        self._put_off_at: float | None = None
 
     def restore(self, runs: Iterable[tuple[str, Known]], seqs: Sequence[int], credit: bytes | None) -> None:
         """Take up what an agent before this one has left on the disk."""
@@ -151,15 +151,23 @@ class Core:
             self.memory.drop(letter)
         self.waits.append(now - question.heard)
         self.tally["answers", f"{terms.silence.value}: put off"] += 1
-        self._put_off = True
+        self._put_off_at = now
         self.refuse(run, asked.limit_seconds, words, question.receipts, State.PUT_OFF)
 
+    def put_off_again(self, receipt: Receipt, words: Words | None, now: float) -> None:
+        """The plug-in has not heard that a job was put off, and the bank is still away."""
+        self._put_off_at = now
+        self.say(receipt, words)
+
     def lost_touch(self, now: float) -> bool:
-        """Whether to hang up on the plug-in, once: it releases what was put off when it finds an agent, and the bank is back."""
-        if self._put_off and self.bank.is_back(now):
-            self._put_off = False
-            return True
-        return False
+        """Whether to hang up on the plug-in, once: it releases what was put off when it finds an agent, and the bank is back.
+
+        It takes a moment to put a job off, and must not find us before it has.
+        """
+        if self._put_off_at is None or now - self._put_off_at < SETTLED_SECONDS or not self.bank.is_back(now):
+            return False
+        self._put_off_at = None
+        return True
 
     # ------------------------------------------------------------------ the bank
 

@@ -18,6 +18,8 @@ _log = logging.getLogger(__name__)
 HELLO_SECONDS = 10.0
 FRAME_SECONDS = 30.0
 DOORS_MAX = 8
+STRANGER_SECONDS = 10.0
+_strangers: dict[int, float] = {}  # when each uid that may not come in was last told of in the log
 UNREAD_MAX = 4 * 1024 * 1024
 """Bytes of answers that a peer may leave unread before it is not listened to any more."""
 
@@ -53,8 +55,7 @@ class Door(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         peer = peer_at(cast("socket.socket | None", transport.get_extra_info("socket")))
         if peer is None or not self._allowed(peer):
-            uid = peer.uid if peer else "?"
-            self._close(f"a process of user {uid} wanted to speak for slurmctld", "set plugin.slurm_user to slurm.conf's SlurmUser")
+            self._send_away(peer)
             return
         self.who = f"process {peer.pid} of user {peer.uid}"
         if len(self._doors) >= DOORS_MAX:
@@ -63,6 +64,16 @@ class Door(asyncio.Protocol):
         self._doors.add(self)
         self._transport.set_write_buffer_limits(UNREAD_MAX)
         self._expect(HELLO_SECONDS)
+
+    def _send_away(self, peer: Peer | None) -> None:
+        """A stranger gets a line in the log, but cannot fill it."""
+        now, uid = asyncio.get_running_loop().time(), peer.uid if peer else -1
+        if now - _strangers.get(uid, -STRANGER_SECONDS) < STRANGER_SECONDS:
+            self.closed = True
+            self._transport.abort()
+            return
+        _strangers[uid] = now
+        self._close(f"a process of user {uid} wanted to speak for slurmctld", "set plugin.slurm_user to slurm.conf's SlurmUser")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_timer()

@@ -31,10 +31,12 @@ def _asked(core: Core, told: PrologAsked, run: str, receipt: Receipt, now: float
         question.receipts = (*question.receipts[-3:], receipt)
         return
     known = core.memory.get(run)
-    if known is None:
+    if known is None or (known.state is State.PUT_OFF and core.bank.up):
         _asked_first(core, told, run, receipt, now)
     elif known.state is State.ASKED:
         core.open(told, run, receipt, now, None)
+    elif known.state is State.PUT_OFF:
+        core.put_off_again(receipt, known.words, now)
     else:
         if known.state is State.ENDED:
             _log.warning("%s asks to start after it has ended: it is let run", run)

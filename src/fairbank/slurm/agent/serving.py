@@ -7,7 +7,6 @@ import contextlib
 import logging
 import secrets
 import signal
-import sqlite3
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,10 +16,10 @@ from fairbank.rest.client import Client, parse_address
 from fairbank.rest.unix_socket import bind_unix
 from fairbank.slurm.agent.control import HEAD_MAX, answering, as_json
 from fairbank.slurm.agent.core import Core
+from fairbank.slurm.agent.disk import Disk
 from fairbank.slurm.agent.door import Door
 from fairbank.slurm.agent.hearing import hear
 from fairbank.slurm.agent.letters import Letter
-from fairbank.slurm.agent.memory import Changes
 from fairbank.slurm.agent.metrics import Metrics, status
 from fairbank.slurm.agent.outbox import Outbox
 from fairbank.slurm.agent.sending import send
@@ -32,11 +31,6 @@ from fairbank.values.trouble import Trouble
 _log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.25
-DISK_PAUSE_SECONDS = 0.025
-DISK_RETRY_SECONDS = 1.0
-CREDIT_SECONDS = 10.0
-UNSAFE_MAX = 20_000
-"""Reports that the disk has not taken yet; with more the plug-in is not listened to, which keeps its own letters."""
 
 
 class Agent:
@@ -50,17 +44,16 @@ class Agent:
         self._client = Client(
             parse_address(settings.bank.server, field="bank.server"), signer=settings.bank.signer(), timeout_seconds=settings.bank.timeout
         )
-        self._outbox = Outbox(Path(settings.outbox.path), ahead=self._ahead)
-        left = self._outbox.left()
+        outbox = Outbox(Path(settings.outbox.path), ahead=self._ahead)
+        left = outbox.left()
         self.core.restore(*left)
         if left.seqs:
             _log.info("%d reports of an agent before this one go to the bank", len(left.seqs))
         self.metrics = Metrics(self.core)
         self._doors: set[Door] = set()
-        self._disk = ThreadPoolExecutor(1, "disk")
+        self._disk = Disk(outbox, self.core, self._do, self.pump_soon)
         self._wires = ThreadPoolExecutor(settings.senders.maximum, "sender")
-        self._writing = self._written_later = self._reading = self._pumping = self._full = False
-        self._disk_rests_until = self._credit_due = 0.0
+        self._pumping = self._full = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = asyncio.Event()
 
@@ -121,11 +114,7 @@ class Agent:
         for door in list(self._doors):
             door.hang_up()
         self._wires.shutdown(wait=False, cancel_futures=True)
-        self._disk.shutdown(wait=True)
-        self._credit_due = 0.0
-        with contextlib.suppress(sqlite3.Error):
-            self._outbox.write(self._changes())
-        self._outbox.close()
+        self._disk.close()
 
     # ------------------------------------------------------------------ the plug-in
 
@@ -159,10 +148,7 @@ class Agent:
         while batch := self.core.next_request(now):
             self._do(self._send(batch))
         self._say()
-        self._write_some(now)
-        if not self._reading and (seqs := self.core.queue.wanted()):
-            self._reading = True
-            self._do(self._read(seqs))
+        self._disk.look(now)
         if self.core.lost_touch(now):
             _log.info("the bank is back: slurmctld's plug-in is to connect again, and so to release what was put off")
             for door in list(self._doors):
@@ -191,7 +177,7 @@ class Agent:
         self.metrics.waited(waits)
 
     def _mind_the_crowd(self) -> None:
-        full = len(self.core.memory.changes.letters) > UNSAFE_MAX
+        full = self._disk.is_behind
         if full != self._full:
             self._full = full
             for door in self._doors:
@@ -214,56 +200,6 @@ class Agent:
             failed(self.core, batch, came, now)
         else:
             answered(self.core, batch, came, now)
-        self.pump_soon()
-
-    # ------------------------------------------------------------------ the disk
-
-    def _changes(self) -> Changes:
-        now = time.monotonic()
-        if now >= self._credit_due:
-            self._credit_due = now + CREDIT_SECONDS
-            self.core.memory.changes.credit = self.core.credit.dump()
-        return self.core.memory.take()
-
-    def _write_some(self, now: float) -> None:
-        """At most so often, so that the disk is spared what the bank answers at once; but a refusal waits for nothing else."""
-        changes = self.core.memory.changes
-        if self._writing or not changes:
-            return
-        wait = self._disk_rests_until - now
-        if wait > 0 and not (changes.then and self.core.disk_trouble is None):
-            if not self._written_later:
-                self._written_later = True
-                asyncio.get_running_loop().call_later(wait, self._write_now)
-            return
-        self._writing = True
-        self._disk_rests_until = now + DISK_PAUSE_SECONDS
-        self._do(self._write(self._changes()))
-
-    def _write_now(self) -> None:
-        self._written_later = False
-        self._write_some(time.monotonic())
-
-    async def _write(self, changes: Changes) -> None:
-        try:
-            await asyncio.get_running_loop().run_in_executor(self._disk, self._outbox.write, changes)
-        except sqlite3.Error as bad:
-            self._disk_rests_until = time.monotonic() + DISK_RETRY_SECONDS
-            self.core.not_stored(changes, str(bad))
-        else:
-            self.core.stored(changes)
-        self._writing = False
-        self.pump_soon()
-
-    async def _read(self, seqs: list[int]) -> None:
-        try:
-            letters = await asyncio.get_running_loop().run_in_executor(self._disk, self._outbox.read, seqs)
-        except sqlite3.Error as bad:
-            _log.error("the outbox cannot be read: %s; look at its disk", bad)
-            self.core.queue.not_loaded(seqs)
-        else:
-            self.core.queue.loaded(letters)
-        self._reading = False
         self.pump_soon()
 
     # ------------------------------------------------------------------ of itself
