@@ -20,13 +20,14 @@ from tests.support.waiting import wait_until
 
 
 class RunningAgent:
-    """`tables` are more of the settings, `slurm_user` what stands there in TOML."""
+    """`bank_lines` stand in the table of the bank, `tables` are more of the settings, `slurm_user` what stands there in TOML."""
 
     def __init__(
         self,
         bank: str,
         *,
         tables: str = "",
+        bank_lines: str = "",
         outbox: Path | None = None,
         timeout: float = 5.0,
         socket: Path | None = None,
@@ -39,7 +40,7 @@ class RunningAgent:
         self.config.write_text(
             f'log = "short"\n'
             f'[plugin]\nsocket = "{self.socket}"\nslurm_user = {slurm_user}\n'
-            f'[bank]\nserver = "{bank}"\ntimeout = {timeout}\n'
+            f'[bank]\nserver = "{bank}"\ntimeout = {timeout}\n{bank_lines}\n'
             f'[outbox]\npath = "{self.outbox}"\n'
             f'[control]\nsocket = "{self.control}"\n'
             f"{tables}\n"

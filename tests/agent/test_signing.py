@@ -1,0 +1,77 @@
+"""The agent on another host than the bank: over HTTP, signed in by a token that may report for its cluster and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.agent.conftest import SU, Centre
+from tests.agent.plugin import ACCOUNT, Plugin, asks, ends
+from tests.agent.running import agent_at
+from tests.cli.served import free_port
+from tests.support.server import banking
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.slow
+
+PATIENT = "[terms]\npatience = 60"
+
+
+@pytest.fixture(scope="module")
+def networked() -> Iterator[tuple[Centre, str]]:
+    """A bank on TCP too, and its address there."""
+    port = free_port()
+    with banking(server=f"port = {port}") as server:
+        centre = Centre(server)
+        centre.project(ACCOUNT, 1_000 * SU)
+        yield centre, f"http://127.0.0.1:{port}"
+
+
+def token(centre: Centre, scopes: str) -> str:
+    """A new token's file."""
+    path = centre.server.folder / f"token-{scopes.replace(':', '-')}"
+    made = centre.server.command("token", "create", "agent", "--scopes", scopes, "--output", str(path), "--yes")
+    assert made.returncode == 0, made.stderr
+    return str(path)
+
+
+def test_a_token_for_the_cluster_is_enough(networked: tuple[Centre, str]) -> None:
+    centre, address = networked
+    signed = f'token_file = "{token(centre, "agent:local")}"'
+    with agent_at(address, bank_lines=signed) as agent, Plugin(agent.socket) as plugin:
+        assert plugin.verdict(asks(1)).say == "run"
+        plugin.settle(ends(1))
+        agent.wait_until_empty()
+    assert centre.job(1)["state"] == "charged"
+
+
+@pytest.mark.parametrize(
+    ("scopes", "why"), [("read", "lacks the scope write or agent:CLUSTER"), ("agent:moon", "may not report runs of cluster local")]
+)
+def test_a_token_without_the_right_drops_nothing_and_says_why(networked: tuple[Centre, str], scopes: str, why: str) -> None:
+    centre, address = networked
+    job = 10 + len(scopes)
+    signed = f'token_file = "{token(centre, scopes)}"'
+    with agent_at(address, bank_lines=signed, tables=PATIENT) as agent, Plugin(agent.socket) as plugin:
+        (number,) = plugin.say(asks(job))
+        wait_until(lambda: plugin.hear() and not agent.status()["bank"]["reachable"], "the bank to say no")
+        assert why in agent.status()["bank"]["trouble"]
+        config = agent.config.read_text()
+        agent.stop()
+        agent.config.write_text(config.replace(signed, f'token_file = "{token(centre, f"agent:local,agent:x{job}")}"'))
+        agent.start()
+        plugin.connect()
+        (said,) = plugin.wait([number])
+        assert centre.job(job)["state"] == "held", said
+
+
+def test_a_token_that_is_none_is_told(networked: tuple[Centre, str]) -> None:
+    centre, address = networked
+    wrong = centre.server.folder / "wrong"
+    wrong.write_text("fbk_nothing\n")
+    wrong.chmod(0o600)
+    with agent_at(address, bank_lines=f'token_file = "{wrong}"', tables=PATIENT) as agent, Plugin(agent.socket) as plugin:
+        plugin.say(asks(30))
+        wait_until(lambda: plugin.hear() and agent.status()["failures"].get("unauthenticated"), "the bank to know nobody")
+        assert agent.status()["outbox"]["letters"] == 1
