@@ -472,3 +472,16 @@ def test_health_says_nothing_of_the_books(old_world: World) -> None:
 
 def test_a_foreign_pi_sees_only_the_own(old_world: World) -> None:
     assert ids_of(data(old_world, "/alloc", OTHER_PI)) == [old_world.foreign["allocation"], old_world.foreign["later"]]
+
+
+# --- prices ---
+
+
+def test_the_prices_of_a_cluster_are_told_exactly(world: World) -> None:
+    assert data(world, "/cluster", STRANGER) == [
+        {
+            "name": "alpha",
+            "partitions": [{"name": "std", "resource": "cpu", "weights": {"cpu": "1", "mem": "1/2048"}, "adding": "max_tres"}],
+            "qos_factors": {},
+        }
+    ]

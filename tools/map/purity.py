@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from tools.map.graph import Graph, shown
 from tools.map.streets import room_of
 
-PURE_ROOMS = frozenset({"values", "cluster", "bank", "priority", "scheduling", "simulator", "report", "wlm.core"})
+PURE_ROOMS = frozenset(
+    {"values", "cluster", "bank", "priority", "scheduling", "simulator", "report", "slurm.answers", "slurm.judging", "wlm.core"}
+)
 
 # What reaches outside: the system, files, the network, databases, threads, clocks, chance.
 OUTSIDE = frozenset(

@@ -50,19 +50,22 @@ def _users(bank: Client) -> Iterator[Name]:
 
 
 def _partitions(bank: Client) -> Iterator[Name]:
-    for row in _rows(bank, "/partition"):
-        yield Name(row["partition"], f"{row['cluster']}, bills {row['resource']}")
+    for cluster in _rows(bank, "/cluster"):
+        for each in cluster["partitions"]:
+            yield Name(each["name"], f"{cluster['name']}, bills {each['resource']}")
 
 
 def _clusters(bank: Client) -> Iterator[Name]:
-    for row in _rows(bank, "/partition"):
-        yield Name(row["cluster"])
+    for cluster in _rows(bank, "/cluster"):
+        yield Name(cluster["name"])
 
 
 def _resources(bank: Client) -> Iterator[Name]:
-    for path in ("/partition", "/balance"):
-        for row in _rows(bank, path):
-            yield Name(row["resource"])
+    for cluster in _rows(bank, "/cluster"):
+        for each in cluster["partitions"]:
+            yield Name(each["resource"])
+    for row in _rows(bank, "/balance"):
+        yield Name(row["resource"])
 
 
 def _allocations(bank: Client) -> Iterator[Name]:
@@ -83,7 +86,7 @@ KINDS: Mapping[str, Callable[[Client], Iterator[Name]]] = {
 def _rows(bank: Client, path: str) -> Iterator[dict[str, Any]]:
     after: object = None
     while True:
-        answer = bank.get(path, {"limit": PAGE, "after": after} if path != "/partition" else None)
+        answer = bank.get(path, {"limit": PAGE, "after": after} if path != "/cluster" else None)
         yield from answer["data"]
         after = answer.get("next")
         if not after:

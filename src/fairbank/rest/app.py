@@ -21,12 +21,27 @@ from fairbank.rest.lane import Laned
 from fairbank.rest.openapi import describe, queries_of
 from fairbank.rest.problems import HANDLERS, allowed
 from fairbank.rest.queries import Queries
-from fairbank.rest.routes import activity, alloc, audit, docs, failure, granting, health, job, project, quote, statement, token, usage
+from fairbank.rest.routes import (
+    activity,
+    alloc,
+    audit,
+    cluster,
+    docs,
+    failure,
+    granting,
+    health,
+    job,
+    project,
+    quote,
+    statement,
+    token,
+    usage,
+)
 from fairbank.rest.workers import THREADS, Workers
 
 ROUTES: tuple[HTTPRouteHandler, ...] = tuple(
     route
-    for noun in (health, project, alloc, granting, statement, activity, job, failure, usage, quote, token, audit, docs)
+    for noun in (health, cluster, project, alloc, granting, statement, activity, job, failure, usage, quote, token, audit, docs)
     for route in noun.ROUTES
 )
 

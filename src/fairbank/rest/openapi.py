@@ -54,7 +54,7 @@ _TAGS = {
     "quote": ("Prices before a job is submitted, and where it could run", ("quote", "partition")),
     "token": ("Secrets for programs", ("token",)),
     "audit": ("How far the books are", ("audit",)),
-    "server": ("The server itself, and who signed in", ("health", "whoami", "metrics", "openapi.json", "docs")),
+    "server": ("The server itself, its prices, and who signed in", ("health", "whoami", "cluster", "metrics", "openapi.json", "docs")),
 }
 _TAG_OF = {word: tag for tag, (_, words) in _TAGS.items() for word in words}
 

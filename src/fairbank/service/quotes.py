@@ -9,7 +9,7 @@ import msgspec
 from fairbank.bank.charge import bill
 from fairbank.bank.quote import Quote, quote, remarks
 from fairbank.cluster.job import JobRequest
-from fairbank.cluster.partition import Cluster, Partition, known, named
+from fairbank.cluster.partition import Cluster, known, named
 from fairbank.service.askers import Asker
 from fairbank.service.directory import Directory
 from fairbank.service.means import means
@@ -36,10 +36,6 @@ class Quotes:
         line, now = self._directory.line(project), self._clock.now()
         offers = means(self._store, [line], priced.resource, asker.uid, now)[0]
         return msgspec.structs.replace(quote(priced, offers), notes=remarks(request, cluster))
-
-    def partitions(self) -> list[tuple[str, Partition]]:
-        """Where jobs may run: the name of the cluster, and each of its partitions."""
-        return [(name, each) for name, cluster in sorted(self._clusters.items()) for _, each in sorted(cluster.partitions.items())]
 
     def only_cluster(self) -> str:
         """The cluster that is meant when none is named: the only one there is. Raises Malformed when there are others."""

@@ -33,6 +33,7 @@ class Services:
     counter: Counter
     clock: Clock
     staff: Staff
+    clusters: Mapping[str, Cluster]
     directory: Directory
     memberships: Memberships
     projects: Projects
@@ -75,6 +76,7 @@ def services(
         counter=counter,
         clock=clock,
         staff=staff,
+        clusters=clusters,
         directory=directory,
         memberships=memberships,
         projects=Projects(store, counter, directory, clock),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from fairbank.slurm.answers import sacct, sacctmgr, squeue
 from tests.slurm.lab.answers import DELIMITER
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.place import Place
@@ -28,6 +29,8 @@ SACCT = (
 )
 ASSOCIATIONS = "cluster,account,user,partition,share,parentname,grptresmins,grptresrunmins,maxjobs,qos,defaultqos"
 SQUEUE = "%i|%A|%F|%K|%u|%g|%a|%P|%q|%T|%r|%M|%l|%L|%D|%C|%m|%b|%Q|%V|%S|%e|%N|%j"
+
+MANAGED = ("sacctmgr", "--noheader", "--parsable2")
 
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "version": ("scontrol", "--version"),
@@ -66,6 +69,20 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         f"--delimiter={DELIMITER}",
         f"--format={','.join(SACCT)}",
     ),
+    "sacct-runs": (
+        "sacct",
+        "--allusers",
+        "--noheader",
+        "--parsable2",
+        "--allocations",
+        "--duplicates",
+        f"--delimiter={DELIMITER}",
+        f"--format={','.join(sacct.COLUMNS)}",
+    ),
+    "squeue-runs": ("squeue", "--all", "--states=all", "--noheader", f"--format={squeue.FORMAT}"),
+    "associations-plain": (*MANAGED, "show", "associations", f"format={','.join(sacctmgr.ASSOCIATIONS).lower()}"),
+    "coordinators": (*MANAGED, "show", "account", "withcoord", f"format={','.join(sacctmgr.COORDINATED).lower()}"),
+    "qos-plain": (*MANAGED, "show", "qos", f"format={','.join(sacctmgr.QUALITIES).lower()}"),
     "sacct-all": ("sacct", "--allusers", "--json"),
     "sacct-columns": ("sacct", "--helpformat"),
 }

@@ -1,4 +1,4 @@
-"""What a job would cost, before it is submitted, and where it could run."""
+"""What a job would cost, before it is submitted."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from litestar.params import JSONBody
 
 from fairbank.cluster.job import JobRequest
 from fairbank.rest.asking import Asking
-from fairbank.rest.bodies.answers import Listing, PartitionRow, QuoteCard, Single
+from fairbank.rest.bodies.answers import QuoteCard, Single
 from fairbank.rest.bodies.requests import DescribedJob
 from fairbank.rest.quote_views import quote_card
-from fairbank.rest.verbs import reads, writes
-from fairbank.rest.views import listing, single
+from fairbank.rest.verbs import writes
+from fairbank.rest.views import single
 from fairbank.values import ids
 from fairbank.values.time import LIMIT_MAX_SECONDS, parse_duration
 from fairbank.values.tres import parse_counts
@@ -43,12 +43,4 @@ def _seconds(limit: int | str) -> int:
     return seconds
 
 
-@reads("/partition")
-def list_partitions(request: Asking) -> Listing[PartitionRow]:
-    """The partitions of every cluster in the settings, and the resource that each bills."""
-    found = request.house.quotes.partitions()
-    rows = [PartitionRow(cluster=cluster, partition=each.name, resource=each.resource) for cluster, each in found]
-    return listing("partition", request.house.clock, rows)
-
-
-ROUTES = (quote_job, list_partitions)
+ROUTES = (quote_job,)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from fairbank.rest.bodies.answers.activity import ActivityRow, CreditRow, DebitRow, PredebitRow
 from fairbank.rest.bodies.answers.alloc import AllocationRow, BalanceRow, ChangedAllocation, DrawnRow
 from fairbank.rest.bodies.answers.audit import AuditAnswer, AuditCard, Head
+from fairbank.rest.bodies.answers.cluster import ClusterRow, PartitionRow
 from fairbank.rest.bodies.answers.envelope import Granted, Listing, Problem, Refused, Single
 from fairbank.rest.bodies.answers.job import FailureRow, JobRow, ReportAnswer, Status
 from fairbank.rest.bodies.answers.project import MemberRow, ProjectCard, ProjectRow
-from fairbank.rest.bodies.answers.quote import PartitionRow, QuoteCard, QuoteLine
+from fairbank.rest.bodies.answers.quote import QuoteCard, QuoteLine
 from fairbank.rest.bodies.answers.server import Health, Myself, RoleIn, RoleWord
 from fairbank.rest.bodies.answers.statement import BookEntryRow, EntryRow, StatementAnswer, StatementPage, Sums
 from fairbank.rest.bodies.answers.token import TokenCard, TokenRow
@@ -22,6 +23,7 @@ __all__ = [
     "BalanceRow",
     "BookEntryRow",
     "ChangedAllocation",
+    "ClusterRow",
     "CreditRow",
     "DebitRow",
     "DrawnRow",

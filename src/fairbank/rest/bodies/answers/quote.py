@@ -33,11 +33,3 @@ class QuoteCard(Struct, frozen=True, kw_only=True):
     fits: bool
     longest_seconds: int
     notes: list[str]
-
-
-class PartitionRow(Struct, frozen=True, kw_only=True):
-    """A partition whose jobs the bank pays for, and what it bills."""
-
-    cluster: str
-    partition: str
-    resource: str

@@ -1,0 +1,30 @@
+"""The machines that the settings know, and what their partitions cost."""
+
+from __future__ import annotations
+
+from fairbank.cluster.partition import Cluster, Partition
+from fairbank.rest.asking import Asking
+from fairbank.rest.bodies.answers import ClusterRow, Listing, PartitionRow
+from fairbank.rest.verbs import reads
+from fairbank.rest.views import listing
+
+
+@reads("/cluster", sync_to_thread=False)
+def list_clusters(request: Asking) -> Listing[ClusterRow]:
+    """The clusters with their partitions, weights and QOS factors, for whoever signed in: prices are no secret."""
+    found = request.house.clusters
+    return listing("cluster", request.house.clock, [_cluster(found[name]) for name in sorted(found)])
+
+
+def _cluster(cluster: Cluster) -> ClusterRow:
+    partitions = [_partition(cluster.partitions[name]) for name in sorted(cluster.partitions)]
+    factors = {name: str(factor) for name, factor in sorted(cluster.qos_factors.items())}
+    return ClusterRow(name=cluster.name, partitions=partitions, qos_factors=factors)
+
+
+def _partition(partition: Partition) -> PartitionRow:
+    weights = None if partition.weights is None else {name: str(weight) for name, weight in sorted(partition.weights.items())}
+    return PartitionRow(name=partition.name, resource=partition.resource, weights=weights, adding=partition.adding.value)
+
+
+ROUTES = (list_clusters,)

@@ -1,0 +1,64 @@
+"""The accounting database's accounts, users, shares and QOS: `sacctmgr --noheader --parsable2`, of any version."""
+
+from __future__ import annotations
+
+import re
+
+from fairbank.slurm.answers.separated import PIPE, read, records
+from fairbank.slurm.answers.values import Answer, Association, Qos
+from fairbank.slurm.answers.words import number, shown
+from fairbank.values import ids
+from fairbank.values.trouble import Malformed
+
+ASSOCIATIONS = ("Account", "User", "ParentName", "Share", "GrpTRESMins", "Partition")
+COORDINATED = ("Account", "Coordinators")
+QUALITIES = ("Name", "Priority", "UsageFactor")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@$-]{0,63}", re.ASCII)
+_SHARES = re.compile(r"\d{1,10}|parent", re.ASCII)
+
+
+def read_associations(text: str) -> Answer[Association]:
+    """`show associations format=account,user,parentname,share,grptresmins,partition`."""
+    return read("sacctmgr show associations", records("sacctmgr show associations", text, ASSOCIATIONS, PIPE), _association)
+
+
+def read_coordinators(text: str) -> Answer[Association]:
+    """`show account withcoord format=account,coordinators`: accounts with the names of those who look after them."""
+    return read("sacctmgr show account", records("sacctmgr show account", text, COORDINATED, PIPE), _coordinated)
+
+
+def read_qualities(text: str) -> Answer[Qos]:
+    """`show qos format=name,priority,usagefactor`."""
+    return read("sacctmgr show qos", records("sacctmgr show qos", text, QUALITIES, PIPE), _qos)
+
+
+def _association(cells: dict[str, str]) -> Association:
+    shares = cells["Share"]
+    if shares and not _SHARES.fullmatch(shares):
+        raise Malformed(f"{shown(shares)} are no shares", field="Share")
+    return Association(
+        ids.name(cells["Account"].strip(), field="Account"),
+        _user(cells["User"], "User") if cells["User"] else "",
+        cells["ParentName"] and ids.name(cells["ParentName"], field="ParentName"),
+        shares,
+        cells["GrpTRESMins"],
+        cells["Partition"],
+    )
+
+
+def _coordinated(cells: dict[str, str]) -> Association:
+    names = tuple(_user(name, "Coordinators") for name in cells["Coordinators"].split(",") if name)
+    return Association(ids.name(cells["Account"], field="Account"), coordinators=names)
+
+
+def _qos(cells: dict[str, str]) -> Qos:
+    factor = cells["UsageFactor"]
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", factor, re.ASCII):
+        raise Malformed(f"{shown(factor)} is not a factor", field="UsageFactor")
+    return Qos(ids.name(cells["Name"], field="Name"), number(cells["Priority"], "Priority"), factor)
+
+
+def _user(text: str, field: str) -> str:
+    if _USER.fullmatch(text):
+        return text
+    raise Malformed(f"{shown(text)} is not a user", field=field)

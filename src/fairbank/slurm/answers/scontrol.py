@@ -1,0 +1,81 @@
+"""The machine as slurmctld has it: `scontrol --oneliner show partition`, `show node`, and `show config`, of any version."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from fairbank.slurm.answers import words
+from fairbank.slurm.answers.separated import Record, read
+from fairbank.slurm.answers.values import Answer, Node, Place, Unreadable
+from fairbank.values import ids
+from fairbank.values.tres import parse_weights
+from fairbank.values.trouble import Malformed
+
+ANY_GPU = "any"
+_SETTING = re.compile(r"(\S+)\s+= ?(.*)")
+_GPU = re.compile(r"gpu(?::([A-Za-z][\w.-]*))?:\d+(?:\([^)]*\))?", re.ASCII)
+
+
+def read_places(text: str) -> Answer[Place]:
+    """The partitions."""
+    return read("scontrol show partition", _lines("scontrol show partition", text, "PartitionName"), _place)
+
+
+def read_nodes(text: str) -> Answer[Node]:
+    """The nodes."""
+    return read("scontrol show node", _lines("scontrol show node", text, "NodeName"), _node)
+
+
+def read_config(text: str) -> Mapping[str, str]:
+    """The settings; `(null)` is an empty text."""
+    found = (_SETTING.fullmatch(line) for line in text.splitlines())
+    return {match[1]: "" if match[2].strip() == "(null)" else match[2].strip() for match in found if match}
+
+
+def _lines(command: str, text: str, key: str) -> Iterator[Record | Unreadable]:
+    """`Key=value Key=value`: words without a sign belong to values that we do not read, such as a node's OS or the reason of an admin."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        cells: dict[str, str] = {}
+        for word in line.split():
+            name, sign, value = word.partition("=")
+            if sign:
+                cells.setdefault(name, value)  # what comes first is Slurm's; a Reason at the end may say anything
+        if key in cells:
+            yield Record(number, cells)
+        else:
+            yield Unreadable(command, number, key, f"is not there: {words.shown(line)}")
+
+
+def _place(cells: dict[str, str]) -> Place:
+    weights = cells.get("TRESBillingWeights", "")
+    if weights in ("", "(null)"):
+        weights = ""
+    else:
+        parse_weights(weights, field="TRESBillingWeights")
+    memory = cells.get("DefMemPerCPU", "")
+    return Place(
+        ids.name(cells["PartitionName"], field="PartitionName"),
+        cells.get("Nodes", ""),
+        weights or None,
+        words.length_minutes(cells.get("DefaultTime", ""), "DefaultTime"),
+        0 if memory in ("", "UNLIMITED") else words.number(memory, "DefMemPerCPU"),
+    )
+
+
+def _node(cells: dict[str, str]) -> Node:
+    return Node(
+        cells["NodeName"],
+        words.number(_needed(cells, "CPUTot"), "CPUTot"),
+        words.number(_needed(cells, "RealMemory"), "RealMemory"),
+        tuple(name for name in cells.get("Partitions", "").split(",") if name),
+        tuple(sorted({match[1] or ANY_GPU for match in _GPU.finditer(cells.get("Gres", ""))})),
+    )
+
+
+def _needed(cells: Mapping[str, str], field: str) -> str:
+    if field in cells:
+        return cells[field]
+    raise Malformed("is not there", field=field)

@@ -1,0 +1,24 @@
+"""What slurmctld still knows: `squeue` in columns, of any version."""
+
+from __future__ import annotations
+
+from fairbank.slurm.answers import words
+from fairbank.slurm.answers.separated import DELIMITER, read, records
+from fairbank.slurm.answers.values import Answer, Queued
+from fairbank.values import ids
+
+COLUMNS = ("JobID", "SubmitTime", "State")
+FORMAT = DELIMITER.join(("%A", "%V", "%T"))
+
+
+def read_queue(text: str) -> Answer[Queued]:
+    """The lines of `squeue --noheader --states=all --format=FORMAT`, times in UTC."""
+    return read("squeue", records("squeue", text, COLUMNS), _queued)
+
+
+def _queued(cells: dict[str, str]) -> Queued:
+    return Queued(
+        words.number(cells["JobID"], "JobID", most=ids.JOB_ID_MAX),
+        words.submitted(words.instant(cells["SubmitTime"], "SubmitTime"), "SubmitTime"),
+        words.state(cells["State"], "State"),
+    )

@@ -1,0 +1,114 @@
+"""The values that answers are read into, and what is said of those that cannot be read."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A line of accounting: one execution of a job, or one that waits.
+
+    Instants are seconds since 1970, None for unknown; `limit_seconds` is None without a finite limit. `tres` is what was allocated
+    (of a job that waits: what is asked for), as `cpu=4,mem=4000M,node=1`. `owner` is None where the answer has only the name;
+    `restart` where it does not count restarts.
+    """
+
+    job_id: int
+    submitted: int
+    start: int | None
+    end: int | None
+    elapsed: int
+    state: str
+    user: str
+    owner: int | None
+    account: str
+    partition: str
+    qos: str | None
+    limit_seconds: int | None
+    tres: str
+    restart: int | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it ran and is over."""
+        return self.start is not None and self.end is not None and self.state not in UNDER_WAY
+
+    @property
+    def whole(self) -> bool:
+        """Whether slurmdbd has heard of its start. The end of a short job can be there before it, without partition and TRES."""
+        return bool(self.partition) and (bool(self.tres) or self.start is None)
+
+
+UNDER_WAY = frozenset({"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "STOPPED", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT"})
+"""States of a job that slurmctld has not finished with."""
+
+
+class Queued(msgspec.Struct, frozen=True, gc=False):
+    """A job that slurmctld knows."""
+
+    job_id: int
+    submitted: int
+    state: str
+
+
+class Association(msgspec.Struct, frozen=True):
+    """An account in Slurm's tree, or (`user` not empty) a user in it. `shares` is a number or `parent`; `fence` is its GrpTRESMins."""
+
+    account: str
+    user: str = ""
+    parent: str = ""
+    shares: str = ""
+    fence: str = ""
+    partition: str = ""
+    coordinators: tuple[str, ...] = ()
+
+
+class Qos(msgspec.Struct, frozen=True):
+    """A quality of service: `factor` is its UsageFactor as Slurm writes it."""
+
+    name: str
+    priority: int
+    factor: str
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A partition as slurmctld has it. Memory in MiB, 0 for unknown or unlimited; `nodes` and `weights` as in slurm.conf."""
+
+    name: str
+    nodes: str = ""
+    weights: str | None = None
+    default_minutes: int = 0
+    memory_per_cpu: int = 0
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A node: its size, its partitions, and the types of its GPUs (`any` for one without a type)."""
+
+    name: str
+    cpus: int
+    memory: int
+    partitions: tuple[str, ...]
+    gpus: tuple[str, ...] = ()
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """A piece of an answer that was left out: in which line (or, of JSON, which job), which field, and why."""
+
+    command: str
+    line: int
+    field: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.command}, line {self.line}, {self.field}: {self.why}"
+
+
+class Answer(msgspec.Struct, Generic[T], frozen=True):
+    """What could be read, and what could not."""
+
+    rows: tuple[T, ...]
+    unreadable: tuple[Unreadable, ...] = ()

@@ -1,0 +1,81 @@
+"""The single words of answers: numbers, instants, lengths of time, states. Each raises Malformed, naming the field."""
+
+from __future__ import annotations
+
+import re
+
+from fairbank.values.time import DAY, LAST_INSTANT, parse_instant
+from fairbank.values.tres import parse_counts
+from fairbank.values.trouble import Malformed
+
+_NEVER = frozenset({"", "Unknown", "None", "N/A", "NONE", "(null)"})
+_NO_LIMIT = frozenset({"", "UNLIMITED", "Partition_Limit", "INFINITE", "NOT_SET", "NONE", "N/A"})
+_STATE = re.compile(r"([A-Z][A-Z_]{0,31})(?:\+| by \d{1,10})?", re.ASCII)
+_LENGTH = re.compile(r"(?:(\d{1,6})-)?(\d{1,9}):(\d\d):(\d\d)", re.ASCII)
+_WHOLE = re.compile(r"\d{1,18}", re.ASCII)
+TRES_MAX = 500
+
+
+def number(text: str, field: str, most: int = 2**53 - 1) -> int:
+    """A whole number from 0."""
+    if _WHOLE.fullmatch(text) and int(text) <= most:
+        return int(text)
+    raise Malformed(f"{shown(text)} is not a whole number up to {most}", field=field)
+
+
+def instant(text: str, field: str) -> int | None:
+    """An instant in UTC, or None for one that has not come."""
+    return None if text in _NEVER else parse_instant(text, field=field)
+
+
+def epoch(seconds: int, field: str) -> int | None:
+    """Seconds since 1970; 0 stands for never."""
+    if 0 <= seconds <= LAST_INSTANT:
+        return seconds or None
+    raise Malformed(f"{seconds} is not an instant", field=field)
+
+
+def submitted(at: int | None, field: str) -> int:
+    """An instant that must be there."""
+    if at is None:
+        raise Malformed("is not known", field=field)
+    return at
+
+
+def minutes(text: str, field: str) -> int | None:
+    """A time limit in minutes, as seconds; None without a finite one."""
+    return None if text in _NO_LIMIT else number(text, field, most=10**9) * 60
+
+
+def length_minutes(text: str, field: str) -> int:
+    """`1-00:30:00` in whole minutes; 0 where there is no finite one."""
+    if text in _NO_LIMIT:
+        return 0
+    match = _LENGTH.fullmatch(text)
+    if match is None:
+        raise Malformed(f"{shown(text)} is not a length of time", field=field)
+    days, hours, mins, seconds = (int(part or 0) for part in match.groups())
+    return (days * DAY + hours * 3600 + mins * 60 + seconds) // 60
+
+
+def state(text: str, field: str) -> str:
+    """The bare state: sacct also says `CANCELLED by 1000`, and cuts `CANCELLED+`."""
+    match = _STATE.fullmatch(text)
+    if match is None:
+        raise Malformed(f"{shown(text)} is not a job state", field=field)
+    return match[1]
+
+
+def tres(text: str, field: str) -> str:
+    """The same, once it is known to be TRES; `billing` is left out: it is rounded, and the bank prices the rest."""
+    kept = ",".join(part for part in text.split(",") if part and not part.startswith("billing="))
+    if len(kept) > TRES_MAX:
+        raise Malformed(f"{len(kept)} characters are too many", field=field)
+    if kept:
+        parse_counts(kept, field=field)
+    return kept
+
+
+def shown(text: str) -> str:
+    """A piece of somebody's text, safe to print."""
+    return ascii(text[:40])

@@ -1,0 +1,108 @@
+"""The bank as Slurm's commands ask it: over REST, page after page, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from fairbank.cluster.job import Run
+from fairbank.cluster.partition import Cluster
+from fairbank.rest.client import Client
+from fairbank.slurm.judging.books import (
+    BookedAllocation,
+    BookedProject,
+    BookedRun,
+    booked_allocation,
+    booked_cluster,
+    booked_project,
+    booked_run,
+)
+from fairbank.values.time import iso, parse_instant
+from fairbank.values.trouble import Malformed, Unknown
+
+PAGE, BATCH = 1_000, 500
+"""Rows that are asked for at once, and reports that are sent at once."""
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, how much is done, and of how much."""
+
+
+def silent(what: str, done: int, of: int) -> None:
+    """For those who want no progress told."""
+
+
+class Bank:
+    """One bank. Raises what the client raises."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def cluster(self, name: str) -> Cluster:
+        """The prices of a cluster. Raises Unknown, with those there are."""
+        rows = self._client.get("/cluster")["data"]
+        for row in rows:
+            if row["name"] == name:
+                return booked_cluster(row)
+        there = ", ".join(row["name"] for row in rows) or "none"
+        remedy = f"the bank's settings know: {there}; fairbank slurm import --dry-run prints the lines for {name}"
+        raise Unknown(f"the bank has no cluster {name!r}", field="cluster", remedy=remedy)
+
+    def runs(self, cluster: str, since: int, until: int) -> Iterator[BookedRun]:
+        """The runs that started in this period, and those that are still held, whenever they started; some of them twice."""
+        period = {"since": iso(since), "until": iso(until)}
+        for which in (period, {"state": "held"}):
+            yield from map(booked_run, self._rows("/job", {"cluster": cluster, "order": "oldest", **which}))
+
+    def refused(self, cluster: str, since: int) -> dict[tuple[int, int], int]:
+        """When a report of a run was refused for the last time, by job id and submission."""
+        found: dict[tuple[int, int], int] = {}
+        for row in self._rows("/failure", {"cluster": cluster, "order": "oldest", "since": iso(since)}):
+            if row["run"]:
+                run = Run.parse(row["run"])
+                found[run.job_id, run.submitted] = parse_instant(row["at"])
+        return found
+
+    def projects(self, progress: Progress = silent) -> list[BookedProject]:
+        """All projects with their members."""
+        rows = list(self._rows("/project"))
+        found = []
+        for done, row in enumerate(rows, 1):
+            found.append(booked_project(row, list(self._rows(f"/project/{row['id']}/member"))))
+            progress("projects", done, len(rows))
+        return found
+
+    def allocations(self) -> list[BookedAllocation]:
+        return list(map(booked_allocation, self._rows("/alloc")))
+
+    def post(self, path: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
+        """Carry it out; the answer's object."""
+        found: dict[str, Any] = self._client.post(path, dict(body), key)["data"]
+        return found
+
+    def put(self, path: str, body: Mapping[str, Any]) -> None:
+        self._client.put(path, dict(body))
+
+    def report(self, reports: Sequence[Mapping[str, Any]], progress: Progress = silent) -> list[str | None]:
+        """Tell the bank of runs. For each, in order, None when it is in the books now, else what the bank said against it."""
+        said: list[str | None] = []
+        for first in range(0, len(reports), BATCH):
+            answers = self._client.post("/job/bulk", {"reports": list(reports[first : first + BATCH])})["data"]
+            said += [None if each["status"] in (200, 201) else _against(each) for each in answers]
+            progress("post", len(said), len(reports))
+        return said
+
+    def _rows(self, path: str, query: Mapping[str, object] | None = None) -> Iterator[dict[str, Any]]:
+        after: object = None
+        while True:
+            answer = self._client.get(path, {**(query or {}), "limit": PAGE, "after": after})
+            if not isinstance(answer.get("data"), list):
+                raise Malformed(f"the bank's {path} is no list", field="server", remedy="is it a bank, and as new as this command?")
+            yield from answer["data"]
+            after = answer.get("next")
+            if not after:
+                return
+
+
+def _against(answer: Mapping[str, Any]) -> str:
+    remedy = answer.get("remedy")
+    return f"{answer.get('detail') or answer['status']}{f' (try: {remedy})' if remedy else ''}"

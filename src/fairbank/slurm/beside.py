@@ -1,0 +1,66 @@
+"""What the commands beside Slurm are made of (cli.house.BesideSlurm): one Slurm, one bank, and the uses of the two."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+from fairbank.rest.client import Client
+from fairbank.slurm.bank import Bank, Progress, silent
+from fairbank.slurm.commands import Slurm
+from fairbank.slurm.importer import Imported, Importer
+from fairbank.slurm.judging.covering import Cover
+from fairbank.slurm.judging.shadow import Shadow, World, watch
+from fairbank.slurm.reconciler import Reconciled, Reconciler, read_jobs
+from fairbank.slurm.site import read_site
+from fairbank.slurm.sync import Sync, Synced, replace_file
+
+
+class Beside:
+    """The Slurm that PATH finds and the bank that the client asks. `cluster` is what the Slurm must be called; None: whatever it is."""
+
+    def __init__(self, client: Client, cluster: str | None, *, now: Callable[[], float] = time.time) -> None:
+        self._bank, self._slurm, self._cluster, self._now = Bank(client), Slurm(), cluster, now
+
+    def reconcile(
+        self, since: int, until: int, *, grace_seconds: int, fix: bool, again: bool, progress: Progress | None = None
+    ) -> Reconciled:
+        """Compare every run that ended between two instants with accounting; with `fix` mend what can be mended."""
+        reconciler = Reconciler(self._slurm, self._bank, grace_seconds=grace_seconds, now=int(self._now()))
+        return reconciler.reconcile(since, until, cluster=self._cluster, fix=fix, again=again, progress=progress or silent)
+
+    def shadow(self, since: int, until: int, *, progress: Progress | None = None) -> tuple[Shadow, tuple[str, ...]]:
+        """What would have been charged and refused; and which lines of accounting could not be read."""
+        prices = self._bank.cluster(self._slurm.check(self._cluster))
+        jobs, unreadable = read_jobs(self._slurm, since, until, progress or silent)
+        world = World(cluster=prices, projects=self._bank.projects(), allocations=self._bank.allocations(), now=int(self._now()))
+        return watch(jobs, world), tuple(map(str, unreadable))
+
+    def import_people(self, gids: Mapping[str, int], *, dry_run: bool, progress: Progress | None = None) -> Imported:
+        """Enter Slurm's accounts and users."""
+        return self._importer(gids).people(cluster=self._cluster, dry_run=dry_run, progress=progress or silent)
+
+    def cover_history(self, since: int, until: int, *, dry_run: bool, progress: Progress | None = None) -> list[Cover]:
+        """Open allocations for what ran in the past where none would pay for it."""
+        return self._importer({}).cover(since, until, cluster=self._cluster, dry_run=dry_run, progress=progress or silent)
+
+    def keep_settings(self, path: str, text: str) -> None:
+        """Write the lines for the bank's settings into a file."""
+        replace_file(Path(path), text)
+
+    def sync_policy(self, site: str | None, *, dry_run: bool, progress: Progress | None = None) -> Synced:
+        """Write the submission policy from the bank."""
+        return self._sync().policy(read_site(site), cluster=self._cluster, dry_run=dry_run, progress=progress or silent)
+
+    def sync_accounts(self, *, fence: bool, remove: bool, dry_run: bool, progress: Progress | None = None) -> Synced:
+        """Bring Slurm's accounts and associations into line with the bank."""
+        asked = partial(self._sync().accounts, cluster=self._cluster, progress=progress or silent)
+        return asked(fence=fence, remove=remove, dry_run=dry_run)
+
+    def _importer(self, gids: Mapping[str, int]) -> Importer:
+        return Importer(self._slurm, self._bank, gids=gids, now=int(self._now()))
+
+    def _sync(self) -> Sync:
+        return Sync(self._slurm, self._bank, now=int(self._now()))

@@ -1,0 +1,174 @@
+"""Slurm's own commands, run one at a time under a time limit; `answers` reads what they say.
+
+They run in UTC and without their users' settings of formats, so that what they say does not depend on who asks.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+from collections.abc import Mapping, Sequence
+from functools import cache, cached_property
+
+import msgspec
+
+from fairbank.slurm.answers import json_2311, sacct, sacctmgr, scontrol, squeue
+from fairbank.slurm.answers.separated import DELIMITER
+from fairbank.slurm.answers.values import Answer, Association, Job, Node, Place, Qos, Queued
+from fairbank.slurm.answers.version import COMPLETE_JSON, Version, read_version
+from fairbank.values import ids
+from fairbank.values.time import iso
+from fairbank.values.trouble import Malformed, Unreachable
+
+PATIENCE_SECONDS = 300.0
+"""How long a command may take: sacct over a month of a busy cluster can take minutes."""
+
+_SETTINGS_OF_USERS = ("SACCT_", "SQUEUE_", "SINFO_", "SLURM_TIME_FORMAT", "SLURM_CLUSTERS", "SLURM_JSON", "SLURM_YAML")
+
+
+class Slurm:
+    """The Slurm that PATH and SLURM_CONF find. Raises Unreachable when a command is missing, fails or hangs; it is safe to ask again."""
+
+    def __init__(self, environ: Mapping[str, str] | None = None, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        given = os.environ if environ is None else environ
+        kept = {name: value for name, value in given.items() if not name.startswith(_SETTINGS_OF_USERS)}
+        self._environ = {**kept, "TZ": "UTC", "LC_ALL": "C.UTF-8"}
+        self._patience_seconds = patience_seconds
+
+    @cached_property
+    def version(self) -> Version:
+        """Raises Malformed for one that we do not know."""
+        return read_version(self._said("sinfo", "--version").decode(errors="replace"))
+
+    @cached_property
+    def config(self) -> Mapping[str, str]:
+        return scontrol.read_config(self._text("scontrol", "show", "config"))
+
+    @cached_property
+    def cluster(self) -> str:
+        """The name of this cluster."""
+        return ids.name(self.config.get("ClusterName", ""), field="ClusterName")
+
+    def check(self, cluster: str | None) -> str:
+        """The name of the cluster, once version and name are as expected. Raises Malformed."""
+        _ = self.version
+        if cluster is not None and cluster != self.cluster:
+            raise Malformed(
+                f"this host belongs to cluster {self.cluster}, not {cluster}", field="cluster", remedy="ask on a host of its own"
+            )
+        return self.cluster
+
+    # --- what runs and ran ---
+
+    def jobs(self, since: int, until: int) -> Answer[Job]:
+        """What accounting has of jobs that were there between two instants, each execution by itself."""
+        return self._jobs(f"--starttime={_instant(since)}", f"--endtime={_instant(until)}")
+
+    def history_of(self, numbers: Sequence[int]) -> Answer[Job]:
+        """All that accounting ever had under these job ids."""
+        return self._jobs(f"--jobs={','.join(map(str, numbers))}", "--starttime=1970-01-02")
+
+    def _jobs(self, *which: str) -> Answer[Job]:
+        asked = ("sacct", "--allusers", "--allocations", "--duplicates", *which)
+        if self.version >= COMPLETE_JSON and (told := self._json(*asked)) is not None:
+            found = json_2311.read_jobs(told)
+        else:
+            columns = ("--noheader", "--parsable2", f"--delimiter={DELIMITER}", f"--format={','.join(sacct.COLUMNS)}")
+            found = sacct.read_jobs(self._text(*asked, *columns))
+        return msgspec.structs.replace(found, rows=tuple(_owned(job) for job in found.rows))
+
+    def queue(self) -> Answer[Queued]:
+        """What slurmctld still knows."""
+        asked = ("squeue", "--all", "--states=all")
+        if self.version >= COMPLETE_JSON and (told := self._json(*asked)) is not None:
+            return json_2311.read_queue(told)
+        return squeue.read_queue(self._text(*asked, "--noheader", f"--format={squeue.FORMAT}"))
+
+    # --- how it is set up ---
+
+    def associations(self) -> Answer[Association]:
+        return sacctmgr.read_associations(self._managed("associations", sacctmgr.ASSOCIATIONS, f"cluster={self.cluster}"))
+
+    def coordinators(self) -> Answer[Association]:
+        return sacctmgr.read_coordinators(self._managed("account", sacctmgr.COORDINATED, "withcoord"))
+
+    def qualities(self) -> Answer[Qos]:
+        return sacctmgr.read_qualities(self._managed("qos", sacctmgr.QUALITIES))
+
+    def places(self) -> Answer[Place]:
+        return scontrol.read_places(self._text("scontrol", "--oneliner", "show", "partition"))
+
+    def nodes(self) -> Answer[Node]:
+        return scontrol.read_nodes(self._text("scontrol", "--oneliner", "show", "node"))
+
+    def usage(self) -> Mapping[str, int]:
+        """Billing units times minutes that count against GrpTRESMins, by account. Slurm lets them decay."""
+        columns = ("--noheader", "--parsable2", "--format=account,user,rawusage")
+        rows = [line.split("|") for line in self._text("sshare", "--all", *columns).splitlines()]
+        accounts = {row[0].strip(): row[2] for row in rows if len(row) == 3 and not row[1]}
+        return {account: -(-int(used) // 60) for account, used in accounts.items() if used.isascii() and used.isdigit()}
+
+    def manage(self, words: Sequence[str]) -> None:
+        """Change the accounting database: `sacctmgr --immediate WORDS`."""
+        self._said("sacctmgr", "--immediate", *words, quiet=("Nothing modified", "Nothing new added", "Already existing"))
+
+    # --- asking ---
+
+    def _managed(self, what: str, columns: Sequence[str], *which: str) -> str:
+        return self._text("sacctmgr", "--noheader", "--parsable2", "show", what, *which, f"format={','.join(columns).lower()}")
+
+    def _json(self, *command: str) -> bytes | None:
+        """What it says as JSON; None when this Slurm was built without."""
+        try:
+            return self._said(*command, "--json")
+        except Unreachable as failed:
+            if "json" in failed.message.lower().split(":", 1)[-1]:
+                return None
+            raise
+
+    def _text(self, *command: str) -> str:
+        return self._said(*command).decode(errors="replace")
+
+    def _said(self, *command: str, quiet: Sequence[str] = ()) -> bytes:
+        name = command[0]
+        try:
+            done = subprocess.run(
+                command, env=self._environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=self._patience_seconds, check=False
+            )
+        except subprocess.TimeoutExpired as late:
+            raise Unreachable(f"{name} did not answer within {self._patience_seconds:g} s", field="slurm", remedy=_AGAIN) from late
+        except OSError as missing:
+            remedy = "run this on a host that has Slurm's commands, with them in PATH"
+            raise Unreachable(f"cannot run {name}: {missing.strerror}", field="slurm", remedy=remedy) from missing
+        said = (done.stderr + done.stdout).decode(errors="replace")
+        if done.returncode and not any(word in said for word in quiet):
+            first = next((line for line in said.splitlines() if line.strip()), "it said nothing")
+            raise Unreachable(f"{name} ended with {done.returncode}: {shown_line(first)}", field="slurm", remedy=_AGAIN)
+        return done.stdout
+
+
+_AGAIN = "see that slurmctld and slurmdbd answer (scontrol ping, sacctmgr show cluster), then run this again"
+
+
+def shown_line(text: str) -> str:
+    """A line of a command's own, safe to print."""
+    return "".join(each if each.isprintable() else "?" for each in text[:200])
+
+
+def _instant(at: int) -> str:
+    return iso(at).removesuffix("Z")
+
+
+def _owned(job: Job) -> Job:
+    """The job with its owner's number, where only the name was told and this host knows it."""
+    return job if job.owner is not None else msgspec.structs.replace(job, owner=uid_of(job.user))
+
+
+@cache
+def uid_of(user: str) -> int | None:
+    """The number of a user of this host, or None."""
+    try:
+        return pwd.getpwnam(user).pw_uid if user else None
+    except (KeyError, ValueError):
+        return None

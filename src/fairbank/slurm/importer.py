@@ -1,0 +1,121 @@
+"""Importing: Slurm's accounts, users and history into the bank, through its own doors. What is there already is not entered twice."""
+
+from __future__ import annotations
+
+import grp
+import time
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from fairbank.cluster.partition import Cluster
+from fairbank.slurm.answers.values import Unreadable
+from fairbank.slurm.bank import Bank, Progress, silent
+from fairbank.slurm.commands import Slurm, uid_of
+from fairbank.slurm.judging.covering import Cover, covers
+from fairbank.slurm.judging.entering import Centre, Machine, NewMember, NewProject, Plan, Step, plan, price_differences, settings
+from fairbank.slurm.reconciler import read_jobs
+from fairbank.values.time import iso
+from fairbank.values.trouble import Unknown
+
+CATEGORY = "history"
+
+
+class Imported(msgspec.Struct, frozen=True, kw_only=True):
+    """What was, or with `dry_run` would be, entered. `settings` are the lines for the bank's settings; `differences` where those it has
+    price otherwise than Slurm, None where it has none of this cluster."""
+
+    cluster: str
+    plan: Plan
+    settings: str
+    differences: tuple[str, ...] | None
+    covers: tuple[Cover, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
+
+
+class Importer:
+    """One Slurm and one bank. `gids` are numbers of groups that this host does not know, by account."""
+
+    def __init__(self, slurm: Slurm, bank: Bank, *, gids: Mapping[str, int] | None = None, now: int | None = None) -> None:
+        self._slurm, self._bank, self._gids = slurm, bank, dict(gids or {})
+        self._now = int(time.time()) if now is None else now
+
+    def people(self, *, cluster: str | None = None, dry_run: bool = False, progress: Progress = silent) -> Imported:
+        """Enter accounts as projects and users as their members, and tell what the settings should say."""
+        name = self._slurm.check(cluster)
+        associations, coordinators = self._slurm.associations(), self._slurm.coordinators()
+        places, nodes, qualities = self._slurm.places(), self._slurm.nodes(), self._slurm.qualities()
+        machine = Machine(
+            cluster=name,
+            places=places.rows,
+            nodes=nodes.rows,
+            qualities=qualities.rows,
+            flags=self._slurm.config.get("PriorityFlags", ""),
+        )
+        known = self._bank.projects(progress)
+        found = plan(Centre(associations=associations.rows, coordinators=coordinators.rows), known, self._gid_of, uid_of)
+        if not dry_run:
+            self._enter(found.steps, {each.account: each.id for each in known}, progress)
+        answers = (associations, coordinators, places, nodes, qualities)
+        prices = self._prices(name)
+        return Imported(
+            cluster=name,
+            plan=found,
+            settings=settings(machine, associations.rows),
+            differences=None if prices is None else tuple(price_differences(machine, prices)),
+            unreadable=tuple(wrong for answer in answers for wrong in answer.unreadable),
+        )
+
+    def cover(
+        self, since: int, until: int, *, cluster: str | None = None, dry_run: bool = False, progress: Progress = silent
+    ) -> list[Cover]:
+        """Open allocations for what ran in the past where none would pay for it; the runs themselves are the reconciler's to charge."""
+        prices = self._bank.cluster(self._slurm.check(cluster))
+        jobs, _ = read_jobs(self._slurm, since, until, progress)
+        ended = [job for job in jobs if job.ended and since <= (job.end or 0) < until]
+        projects, allocations = self._bank.projects(), self._bank.allocations()
+        found = covers(ended, projects, allocations, prices)
+        for each in found if not dry_run else ():
+            self._open(each, prices)
+        return found
+
+    def _open(self, cover: Cover, prices: Cluster) -> None:
+        body = {
+            "project": cover.project,
+            "resource": cover.resource,
+            "category": CATEGORY,
+            "start": iso(cover.start),
+            "end": iso(cover.end),
+            "amount": cover.amount,
+            "comment": f"what ran on {prices.name} before the bank",
+        }
+        key = f"history:{prices.name}:{cover.project}:{cover.resource}:{cover.start}:{cover.end}"
+        self._bank.post("/alloc", body, key)
+
+    def _enter(self, steps: Sequence[Step], numbers: dict[str, int], progress: Progress) -> None:
+        for done, step in enumerate(steps, 1):
+            if isinstance(step, NewProject):
+                parent = numbers[step.parent] if step.parent else None
+                body = {"gname": step.group, "gid": step.gid, "account": step.account, "parent": parent}
+                numbers[step.account] = self._bank.post("/project", body)["id"]
+            else:
+                self._admit(step, numbers[step.account])
+            progress("enter", done, len(steps))
+
+    def _admit(self, member: NewMember, project: int) -> None:
+        body = {"role": member.role, "comment": "imported from Slurm"}
+        self._bank.put(f"/project/{project}/member/{member.uid}", body)
+
+    def _prices(self, name: str) -> Cluster | None:
+        try:
+            return self._bank.cluster(name)
+        except Unknown:
+            return None
+
+    def _gid_of(self, account: str) -> int | None:
+        if account in self._gids:
+            return self._gids[account]
+        try:
+            return grp.getgrnam(account).gr_gid
+        except (KeyError, ValueError):
+            return None

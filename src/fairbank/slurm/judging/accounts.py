@@ -1,0 +1,106 @@
+"""Slurm's accounts, associations and limits as the bank's projects would have them: the words for `sacctmgr`, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from fairbank.slurm.answers.values import Association
+from fairbank.slurm.judging.books import BookedAllocation, BookedProject, lines_of, payers
+
+BILLING = "billing"
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One call of sacctmgr, and what it is for."""
+
+    words: tuple[str, ...]
+    why: str
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be brought into line. `usage` are the billing minutes that already count, by account. `fence`: GrpTRESMins follows the
+    balance, as a second fence should the agent be away. `remove`: associations without a membership go."""
+
+    cluster: str
+    projects: Sequence[BookedProject]
+    associations: Sequence[Association]
+    allocations: Sequence[BookedAllocation] = ()
+    usage: Mapping[str, int] = {}
+    now: int = 0
+    fence: bool = False
+    remove: bool = False
+
+
+def changes(wanted: Wanted, user_of: Callable[[int], str | None]) -> tuple[list[Change], list[str]]:
+    """Accounts with their parents first, then people, then limits; and what cannot be done, in words."""
+    accounts = {each.account: each for each in wanted.associations if not each.user}
+    people = {(each.account, each.user) for each in wanted.associations if each.user and not each.partition}
+    found = list(_accounts(wanted, accounts))
+    notes: list[str] = []
+    belong: set[tuple[str, str]] = set()
+    for project in wanted.projects:
+        for uid in sorted(project.members):
+            user = user_of(uid)
+            if user is None:
+                notes.append(f"uid {uid}, a member of {project.account}: this host knows nobody of this number")
+                continue
+            belong.add((project.account, user))
+    found += [_added(wanted.cluster, *each) for each in sorted(belong - people)]
+    if wanted.remove:
+        ours = {each.account for each in wanted.projects}
+        strangers = sorted(each for each in people - belong if each[0] in ours)
+        if notes:
+            notes.append("nobody is removed while there are members whose names are not known")
+        else:
+            found += [_removed(wanted.cluster, *each) for each in strangers]
+    if wanted.fence:
+        found += _fences(wanted, accounts)
+    return found, notes
+
+
+def _accounts(wanted: Wanted, accounts: Mapping[str, Association]) -> Iterator[Change]:
+    by_id = {each.id: each for each in wanted.projects}
+    where = f"cluster={wanted.cluster}"
+    for project in sorted(wanted.projects, key=lambda each: (len(lines_of(wanted.projects)[each.id]), each.account)):
+        parent = by_id[project.parent].account if project.parent in by_id else None
+        known = accounts.get(project.account)
+        if known is None:
+            words = ("add", "account", project.account, where, f"description={project.group}", f"organization={project.group}")
+            yield Change((*words, *([f"parent={parent}"] if parent else [])), f"project {project.account} has no account")
+        elif parent is not None and known.parent != parent:
+            moved = ("modify", "account", "where", f"name={project.account}", where, "set", f"parent={parent}")
+            yield Change(moved, f"the parent of {project.account} is {parent}, in Slurm {known.parent or 'root'}")
+
+
+def _added(cluster: str, account: str, user: str) -> Change:
+    return Change(("add", "user", user, f"account={account}", f"cluster={cluster}"), f"{user} is a member of {account}")
+
+
+def _removed(cluster: str, account: str, user: str) -> Change:
+    words = ("delete", "user", "where", f"name={user}", f"account={account}", f"cluster={cluster}")
+    return Change(words, f"{user} is no member of {account}")
+
+
+def _fences(wanted: Wanted, accounts: Mapping[str, Association]) -> Iterator[Change]:
+    """Slurm compares the limit with all billing minutes used so far, so it is those and what may still be drawn."""
+    lines = lines_of(wanted.projects)
+    resources = sorted({each.resource for each in wanted.allocations})
+    for project in wanted.projects:
+        drawn = [payers(lines[project.id], resource, wanted.now, wanted.allocations) for resource in resources]
+        left = sum(max(0, each.available) + each.held for found in drawn for each in found if each.state == "active")
+        limit = wanted.usage.get(project.account, 0) + left
+        known = accounts.get(project.account)
+        if known is None or fence_of(known) != limit:
+            words = ("modify", "account", "where", f"name={project.account}", f"cluster={wanted.cluster}", "set")
+            yield Change((*words, f"GrpTRESMins={BILLING}={limit}"), f"{project.account} may draw {left} billing minutes more")
+
+
+def fence_of(association: Association) -> int | None:
+    """The billing minutes of its GrpTRESMins."""
+    for part in association.fence.split(","):
+        name, _, value = part.partition("=")
+        if name == BILLING and value.isascii() and value.isdigit():
+            return int(value)
+    return None

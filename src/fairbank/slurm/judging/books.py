@@ -1,0 +1,145 @@
+"""The bank's side of things, as its answers tell it: runs, projects, allocations, clusters with their prices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from fairbank.bank.project import line_of
+from fairbank.cluster.job import Run
+from fairbank.cluster.partition import Cluster, Partition
+from fairbank.values.time import parse_instant
+from fairbank.values.tres import Adding
+
+Row = Mapping[str, Any]
+
+
+class BookedRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A run in the books, in SU-minutes. `charged` and `written_off` together are what it cost."""
+
+    id: int
+    job_id: int
+    submitted: int
+    restart: int
+    allocation: int
+    account: str
+    owner: int
+    partition: str
+    state: str
+    held: int
+    charged: int
+    refunded: int
+    written_off: int
+    start: int
+    ended: int | None
+    outcome: str | None
+    elapsed: int | None
+
+    @property
+    def open(self) -> bool:
+        """Whether an end may still be entered."""
+        return self.state in ("held", "lapsed")
+
+    def run(self, cluster: str) -> Run:
+        return Run(cluster, self.job_id, self.submitted, self.restart)
+
+
+def booked_run(row: Row) -> BookedRun:
+    """A row of the bank's list of jobs."""
+    return BookedRun(
+        id=row["id"],
+        job_id=row["job_id"],
+        submitted=parse_instant(row["submitted"]),
+        restart=row["restart"],
+        allocation=row["allocation"],
+        account=row["account"],
+        owner=row["owner_uid"],
+        partition=row["partition"],
+        state=row["state"],
+        held=row["held"],
+        charged=row["charged"],
+        refunded=row["refunded"],
+        written_off=row["written_off"],
+        start=parse_instant(row["start"]),
+        ended=None if row["ended"] is None else parse_instant(row["ended"]),
+        outcome=row["outcome"],
+        elapsed=row["elapsed"],
+    )
+
+
+class BookedProject(msgspec.Struct, frozen=True, kw_only=True):
+    """A project, with its members' uids and roles."""
+
+    id: int
+    group: str
+    gid: int
+    account: str
+    parent: int | None
+    members: Mapping[int, str] = {}
+
+
+def booked_project(row: Row, members: Sequence[Row]) -> BookedProject:
+    roles = {each["uid"]: each["role"] for each in members}
+    return BookedProject(id=row["id"], group=row["gname"], gid=row["gid"], account=row["account"], parent=row["parent"], members=roles)
+
+
+class BookedAllocation(msgspec.Struct, frozen=True, kw_only=True):
+    """An allocation with its sums, in SU-minutes; valid at t when start <= t < end."""
+
+    id: int
+    project: int
+    resource: str
+    start: int
+    end: int
+    state: str
+    shared: bool
+    held: int
+    available: int
+
+
+def booked_allocation(row: Row) -> BookedAllocation:
+    return BookedAllocation(
+        id=row["id"],
+        project=row["project"],
+        resource=row["resource"],
+        start=parse_instant(row["start"]),
+        end=parse_instant(row["end"]),
+        state=row["state"],
+        shared=row["shared"],
+        held=row["held"],
+        available=row["available"],
+    )
+
+
+def booked_cluster(row: Row) -> Cluster:
+    """A cluster as the bank prices it."""
+    partitions = {
+        each["name"]: Partition(
+            each["name"],
+            each["resource"],
+            None if each["weights"] is None else {name: Fraction(weight) for name, weight in each["weights"].items()},
+            Adding(each["adding"]),
+        )
+        for each in row["partitions"]
+    }
+    return Cluster(row["name"], partitions, {name: Fraction(factor) for name, factor in row["qos_factors"].items()})
+
+
+def lines_of(projects: Sequence[BookedProject]) -> dict[int, tuple[int, ...]]:
+    """Each project with the parents whose shared credit it may draw on, nearest first."""
+    parents = {each.id: each.parent for each in projects}
+    return {each.id: line_of(each.id, parents) for each in projects}
+
+
+def payers(line: Sequence[int], resource: str, at: int, allocations: Sequence[BookedAllocation]) -> list[BookedAllocation]:
+    """The allocations that may pay for a run of the line's first project that starts at this instant, in the order in which they do."""
+    place = {project: number for number, project in enumerate(line)}
+    may = [
+        each
+        for each in allocations
+        if each.project in place and each.resource == resource and each.start <= at < each.end and (each.shared or each.project == line[0])
+    ]
+    return sorted(may, key=lambda each: place[each.project])

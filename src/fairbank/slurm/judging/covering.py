@@ -1,0 +1,57 @@
+"""Allocations for the past: what a history costs where no allocation pays for it, so that it does not eat into new credit."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
+
+import msgspec
+
+from fairbank.cluster.partition import Cluster
+from fairbank.slurm.answers.values import Job
+from fairbank.slurm.judging.books import BookedAllocation, BookedProject, lines_of, payers
+from fairbank.slurm.judging.price import price
+from fairbank.slurm.judging.shadow import FREE_STATES
+
+
+class Cover(msgspec.Struct, frozen=True, kw_only=True):
+    """An allocation to be opened, with exactly what its jobs cost. Valid at t when start <= t < end."""
+
+    project: int
+    account: str
+    resource: str
+    start: int
+    end: int
+    amount: int
+    jobs: int
+
+
+def covers(
+    jobs: Sequence[Job], projects: Sequence[BookedProject], allocations: Sequence[BookedAllocation], cluster: Cluster
+) -> list[Cover]:
+    """One for each gap between a project's allocations of a resource into which jobs fall that nobody would pay for."""
+    lines, by_account = lines_of(projects), {each.account: each for each in projects}
+    gaps: dict[tuple[int, str, int], list[tuple[int, int]]] = defaultdict(list)
+    for job in {(each.job_id, each.submitted, each.start): each for each in jobs if each.ended}.values():
+        project, partition = by_account.get(job.account), cluster.partitions.get(job.partition)
+        cost = 0 if job.state in FREE_STATES else price(job, cluster, job.elapsed)
+        if project is None or partition is None or job.start is None or not cost:
+            continue
+        if payers(lines[project.id], partition.resource, job.start, allocations):
+            continue
+        starts = sorted(each.start for each in allocations if (each.project, each.resource) == (project.id, partition.resource))
+        gaps[project.id, partition.resource, bisect_right(starts, job.start)].append((job.start, cost))
+    accounts = {each.id: each.account for each in projects}
+    return [
+        Cover(
+            project=project,
+            account=accounts[project],
+            resource=resource,
+            start=min(start for start, _ in found),
+            end=max(start for start, _ in found) + 1,
+            amount=sum(cost for _, cost in found),
+            jobs=len(found),
+        )
+        for (project, resource, _), found in sorted(gaps.items())
+    ]

@@ -1,0 +1,159 @@
+"""Slurm's accounts and users as projects and members of the bank, and its partitions and QOS as the bank's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+
+import msgspec
+
+from fairbank.cluster.partition import Cluster
+from fairbank.slurm.answers.values import Association, Node, Place, Qos
+from fairbank.slurm.judging.books import BookedProject
+from fairbank.values.tres import Adding, parse_weights
+
+ROOT = "root"
+"""Slurm's own account, above all others; no project."""
+
+
+class NewProject(msgspec.Struct, frozen=True, kw_only=True):
+    """A project to be entered; `parent` is an account."""
+
+    account: str
+    group: str
+    gid: int
+    parent: str | None = None
+
+
+class NewMember(msgspec.Struct, frozen=True, kw_only=True):
+    """A user to be given a role."""
+
+    account: str
+    user: str
+    uid: int
+    role: str
+
+
+Step = NewProject | NewMember
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be entered, in this order; and what cannot be, in words."""
+
+    steps: tuple[Step, ...]
+    notes: tuple[str, ...]
+
+
+class Centre(msgspec.Struct, frozen=True, kw_only=True):
+    """What Slurm has of people: its associations, and who coordinates which account."""
+
+    associations: Sequence[Association]
+    coordinators: Sequence[Association] = ()
+
+
+def plan(centre: Centre, known: Sequence[BookedProject], gid_of: Callable[[str], int | None], uid_of: Callable[[str], int | None]) -> Plan:
+    """Parents before children. What the bank has already stays as it is."""
+    booked = {each.account: each for each in known}
+    entered = set(booked)
+    steps: list[Step] = []
+    notes: list[str] = []
+    for each in _top_down(centre.associations):
+        if each.account in booked:
+            continue
+        gid = gid_of(each.account)
+        if gid is None:
+            notes.append(f"account {each.account}: this host has no group of this name; name its number: --gid {each.account}=NUMBER")
+            continue
+        parent = each.parent if each.parent in entered else None
+        steps.append(NewProject(account=each.account, group=each.account, gid=gid, parent=parent))
+        entered.add(each.account)
+    people = [each for each in centre.associations if each.user and each.account in entered]
+    members, strangers = _members(people, centre.coordinators, booked, uid_of)
+    return Plan(steps=(*steps, *members), notes=(*notes, *strangers))
+
+
+def _top_down(associations: Sequence[Association]) -> Iterator[Association]:
+    """The accounts without root, each after its parent."""
+    waiting = {each.account: each for each in associations if not each.user and each.account != ROOT}
+    while waiting:
+        ready = [each for each in waiting.values() if each.parent not in waiting]
+        for each in ready or list(waiting.values()):  # a circle cannot be in Slurm; should it be, nothing hangs
+            del waiting[each.account]
+            yield each
+
+
+def _members(
+    people: Sequence[Association],
+    coordinators: Sequence[Association],
+    booked: Mapping[str, BookedProject],
+    uid_of: Callable[[str], int | None],
+) -> tuple[list[NewMember], list[str]]:
+    looked_after = {(each.account, user) for each in coordinators for user in each.coordinators}
+    found: dict[tuple[str, int], NewMember] = {}
+    strangers: dict[str, str] = {}
+    for each in people:
+        uid = uid_of(each.user)
+        if uid is None:
+            strangers[each.user] = f"user {each.user}: this host knows nobody of this name; their jobs are still charged to the project"
+        elif each.account not in booked or uid not in booked[each.account].members:
+            role = "coordinator" if (each.account, each.user) in looked_after else "member"
+            found[each.account, uid] = NewMember(account=each.account, user=each.user, uid=uid, role=role)
+    return list(found.values()), list(strangers.values())
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """What slurmctld has of the machine."""
+
+    cluster: str
+    places: Sequence[Place]
+    nodes: Sequence[Node] = ()
+    qualities: Sequence[Qos] = ()
+    flags: str = ""
+
+    @property
+    def adding(self) -> Adding:
+        """How PriorityFlags has weighted TRES add up."""
+        flags = {flag.strip().upper() for flag in self.flags.split(",")}
+        return Adding.MAX_TRES_GRES if "MAX_TRES_GRES" in flags else Adding.MAX_TRES if "MAX_TRES" in flags else Adding.SUM
+
+    def resource_of(self, place: Place) -> str:
+        """`gpu` where its nodes have any or its weights price them, else `cpu`."""
+        priced = any(name.startswith("gres/gpu") for name in parse_weights(place.weights)) if place.weights else False
+        return "gpu" if priced or any(node.gpus for node in self.nodes if place.name in node.partitions) else "cpu"
+
+    @property
+    def factors(self) -> Mapping[str, str]:
+        """What the price of each QOS is multiplied by, where it is not the plain price."""
+        return {each.name: each.factor for each in self.qualities if Fraction(each.factor) != 1}
+
+
+def settings(machine: Machine, shares: Sequence[Association]) -> str:
+    """The lines for the bank's settings that price this cluster as Slurm bills it; shares as remarks."""
+    here = f"clusters.{machine.cluster}"
+    lines = [f"[{here}]", f'adding = "{machine.adding.value}"', "agents = []            # the uids that report runs: Slurm's user", ""]
+    for place in machine.places:
+        weights = [f'weights = "{place.weights}"'] if place.weights else []
+        lines += [f'[{here}.partitions."{place.name}"]', f'resource = "{machine.resource_of(place)}"', *weights, ""]
+    if machine.factors:
+        lines += [f"[{here}.qos_factors]", *(f'"{name}" = "{factor}"' for name, factor in machine.factors.items()), ""]
+    told = [f"#   {each.account}{f'/{each.user}' if each.user else ''}  {each.shares}" for each in shares if each.shares]
+    lines += ["# Shares stay in Slurm, which ranks its queue by them:", *told] if told else []
+    return "\n".join(lines) + "\n"
+
+
+def price_differences(machine: Machine, known: Cluster) -> list[str]:
+    """Where the bank would price a job other than Slurm bills it, in words."""
+    said = []
+    for place in machine.places:
+        partition = known.partitions.get(place.name)
+        if partition is None:
+            said.append(f"partition {place.name}: the bank's settings do not have it")
+            continue
+        weights = parse_weights(place.weights) if place.weights else None
+        if (partition.weights and dict(partition.weights)) != weights:
+            said.append(f"partition {place.name}: Slurm's weights are {place.weights or 'not set'}; the bank's settings have others")
+        if partition.adding is not machine.adding:
+            said.append(f"partition {place.name}: Slurm adds TRES by {machine.adding.value}, the bank by {partition.adding.value}")
+    dearer = [each for each in machine.qualities if known.qos_factor(each.name) != Fraction(each.factor)]
+    factors = [f"QOS {each.name}: Slurm's UsageFactor is {each.factor}, the bank's factor {known.qos_factor(each.name)}" for each in dearer]
+    return said + factors

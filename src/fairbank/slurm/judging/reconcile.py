@@ -1,0 +1,190 @@
+"""Slurm's accounting and the bank's books, run by run: what differs, and what to do about it.
+
+Both sides lag: accounting is told of a start or an end seconds or, after an outage, hours late; so is the bank. What is younger than
+`grace_seconds` and missing on one side is left for the next time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from enum import Enum
+
+import msgspec
+
+from fairbank.cluster.partition import Cluster
+from fairbank.slurm.answers.values import UNDER_WAY, Job, Queued
+from fairbank.slurm.judging.books import BookedRun
+from fairbank.slurm.judging.price import agrees, price
+
+SAME_START_SECONDS = 2
+
+
+class Kind(Enum):
+    """What can be found of a run, and what is done about it."""
+
+    MISSING = "ended in Slurm, unknown to the bank"
+    OPEN = "ended in Slurm, still held in the bank"
+    ORPHAN = "held in the bank, unknown to Slurm"
+    RUNAWAY = "held in the bank, running in accounting, unknown to slurmctld"
+    REFUSED = "ended in Slurm, its charge refused by the bank"
+    AMOUNT = "charged another amount than accounting tells"
+    TWICE = "charged twice"
+    UNHEARD = "charged in the bank, unknown to accounting"
+
+
+CHARGED, RELEASED = frozenset({Kind.MISSING, Kind.OPEN}), frozenset({Kind.ORPHAN, Kind.RUNAWAY})
+"""What is mended by a charge, and what by giving the hold back. The rest is for people to judge."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that differs. `amount` is what would be charged or given back, or by how much the bank is above accounting (SU-minutes;
+    None where nobody can say)."""
+
+    kind: Kind
+    job: Job | None = None
+    run: BookedRun | None = None
+    amount: int | None = None
+
+
+class Sides(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is compared. `jobs` are those that were there between `since` and `until`; `runs` those of the books that started then or
+    are open; `refused` says when the bank last refused a report of a run, by job id and submission."""
+
+    cluster: Cluster
+    since: int
+    until: int
+    now: int
+    grace_seconds: int
+    jobs: Sequence[Job]
+    runs: Sequence[BookedRun]
+    queue: Sequence[Queued]
+    refused: Mapping[tuple[int, int], int] = {}
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it. `matched` agree to the minute; `free` ran for no time and are not in the books; `late` are not whole in
+    accounting, or too young."""
+
+    matched: int
+    free: int
+    late: int
+    findings: tuple[Finding, ...]
+
+
+def compare(sides: Sides) -> Comparison:
+    """Each job with its run in the books, once; then what is left over in the books."""
+    books = _Books(sides.runs)
+    matched = free = late = 0
+    findings: list[Finding] = []
+    for job in sorted(_once(sides.jobs), key=lambda each: (each.job_id, each.submitted, each.start or 0)):
+        if not job.ended:
+            books.note_running(job)
+            continue
+        run = books.take(job)
+        if not job.whole:
+            late += 1
+        elif run is None and not job.elapsed:
+            free += 1
+        elif run is None:
+            findings.append(_missing(job, sides))
+        elif (found := _differs(job, run, sides)) is not None:
+            findings.append(found)
+        else:
+            matched += 1
+    alive = {(each.job_id, each.submitted) for each in sides.queue if each.state in UNDER_WAY}
+    for run in books.left():
+        kind = _leftover(run, books, sides, alive)
+        if kind is not None:
+            findings.append(Finding(kind=kind, run=run, amount=run.held if run.open else run.charged - run.refunded))
+        elif run.state == "held":
+            late += (run.job_id, run.submitted) not in alive
+    return Comparison(matched=matched, free=free, late=late, findings=tuple(findings))
+
+
+def _once(jobs: Sequence[Job]) -> Collection[Job]:
+    """Windows overlap, so that a job may have been read twice; what was read last is the newest."""
+    return {(job.job_id, job.submitted, job.start): job for job in jobs}.values()
+
+
+class _Books:
+    """The runs by job id, each taken by one job at most."""
+
+    def __init__(self, runs: Sequence[BookedRun]) -> None:
+        self._free: dict[int, list[BookedRun]] = defaultdict(list)
+        for run in runs:
+            self._free[run.job_id].append(run)
+        self.taken: set[tuple[int, int]] = set()
+        self.running: set[tuple[int, int]] = set()
+
+    def take(self, job: Job) -> BookedRun | None:
+        """The run of this job: of the same submission, and where a restart was quicker than a second, the one nearest in start. Else
+        one that started at the same time: after a crash slurmctld may tell another submission than before it."""
+        of_id = self._free.get(job.job_id, [])
+        start = job.start or 0
+        same = [run for run in of_id if run.submitted == job.submitted] or [
+            run for run in of_id if abs(run.start - start) <= SAME_START_SECONDS and run.owner == job.owner
+        ]
+        if not same:
+            return None
+        found = min(same, key=lambda run: (abs(run.start - start), run.state == "released"))
+        of_id.remove(found)
+        self.taken.add((found.job_id, found.submitted))
+        return found
+
+    def note_running(self, job: Job) -> None:
+        self.running.add((job.job_id, job.submitted))
+
+    def left(self) -> Iterator[BookedRun]:
+        for runs in self._free.values():
+            yield from runs
+
+
+def _missing(job: Job, sides: Sides) -> Finding:
+    """A charge that was refused already would be refused again; a hold that was refused before says nothing of the charge."""
+    refused = sides.refused.get((job.job_id, job.submitted))
+    kind = Kind.REFUSED if refused is not None and refused >= (job.end or 0) else Kind.MISSING
+    return Finding(kind=kind, job=job, amount=price(job, sides.cluster, job.elapsed))
+
+
+def _differs(job: Job, run: BookedRun, sides: Sides) -> Finding | None:
+    cost = price(job, sides.cluster, job.elapsed)
+    if run.open:
+        return Finding(kind=Kind.OPEN, job=job, run=run, amount=cost)
+    booked = run.charged + run.written_off
+    let_off = run.state == "released" and run.outcome == job.state  # a node failure: policy has it cost nothing
+    if let_off or agrees(booked, job, sides.cluster):
+        return None
+    return Finding(kind=Kind.AMOUNT, job=job, run=run, amount=None if cost is None else booked - cost)
+
+
+def _leftover(run: BookedRun, books: _Books, sides: Sides, alive: Collection[tuple[int, int]]) -> Kind | None:
+    here = (run.job_id, run.submitted)
+    old = sides.now - sides.grace_seconds
+    if run.state == "held":
+        if here in alive or run.start > old:
+            return None
+        return Kind.RUNAWAY if here in books.running else Kind.ORPHAN
+    if run.state != "charged" or run.charged <= run.refunded:
+        return None
+    if here in books.taken:
+        return Kind.TWICE
+    ended = run.ended or run.start
+    looked_for = sides.since <= run.start and ended < min(sides.until, old)
+    return Kind.UNHEARD if looked_for and here not in books.running else None
+
+
+def restart_of(job: Job, history: Sequence[Job]) -> int:
+    """How often the job was restarted before this execution. A requeued job is submitted again in the second in which it ended; the same
+    job id with a gap between is another job."""
+    if job.restart is not None:
+        return job.restart
+    count = 0
+    before: Job | None = None
+    for each in sorted(history, key=lambda one: (one.submitted, one.start or 0)):
+        continues = before is not None and before.end is not None and abs(each.submitted - before.end) <= 1
+        count = count + 1 if continues else 0
+        if (each.submitted, each.start) == (job.submitted, job.start):
+            return count
+        before = each
+    return 0

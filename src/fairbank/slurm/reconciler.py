@@ -1,0 +1,179 @@
+"""Reconciling: fetches both sides, lets `judging.reconcile` compare them, and mends what was asked to be mended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+import msgspec
+
+from fairbank.cluster.partition import Cluster
+from fairbank.slurm.answers.values import Answer, Job, Unreadable
+from fairbank.slurm.bank import Bank, Progress, silent
+from fairbank.slurm.commands import Slurm
+from fairbank.slurm.judging import reports
+from fairbank.slurm.judging.books import BookedRun
+from fairbank.slurm.judging.reconcile import CHARGED, RELEASED, SAME_START_SECONDS, Comparison, Finding, Kind, Sides, compare, restart_of
+from fairbank.values.time import DAY
+from fairbank.values.trouble import Malformed
+
+GRACE_SECONDS = 3_600
+"""How long either side may lag before what is missing there counts as lost."""
+
+IDS_AT_ONCE = 500
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done about a finding: `said` is None when it is mended, else why not; empty when nobody asked for it."""
+
+    finding: Finding
+    said: str | None = ""
+
+
+class Reconciled(msgspec.Struct, frozen=True, kw_only=True):
+    """What was compared, and what came of it."""
+
+    cluster: str
+    compared: int
+    comparison: Comparison
+    outcomes: tuple[Outcome, ...]
+    unreadable: tuple[Unreadable, ...]
+    seconds: float
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing is left to mend or to look at."""
+        return not self.unreadable and all(each.said is None for each in self.outcomes)
+
+
+class Reconciler:
+    """Slurm's accounting and one bank. Raises Unreachable, and then nothing is posted, or as much as was confirmed."""
+
+    def __init__(self, slurm: Slurm, bank: Bank, *, grace_seconds: int = GRACE_SECONDS, now: int | None = None) -> None:
+        self._slurm, self._bank, self._grace_seconds = slurm, bank, grace_seconds
+        self._now = int(time.time()) if now is None else now
+
+    def reconcile(
+        self, since: int, until: int, *, cluster: str | None = None, fix: bool = False, again: bool = False, progress: Progress = silent
+    ) -> Reconciled:
+        """Compare every run that ended between two instants; with `fix` charge what is missing and give back what is lost, with `again`
+        also what the bank has refused before."""
+        begun = time.monotonic()
+        prices = self._bank.cluster(self._slurm.check(cluster))
+        sides, unreadable = self._sides(prices, since, until, progress)
+        comparison = compare(sides)
+        history = self._history(comparison)
+        comparison, sides = _with_history(sides, comparison, history.rows)
+        unreadable += history.unreadable
+        outcomes = [Outcome(finding=each) for each in comparison.findings]
+        if fix:
+            outcomes = self._mend(outcomes, prices, history.rows, progress, again=again, certain=not unreadable)
+        return Reconciled(
+            cluster=prices.name,
+            compared=sum(1 for job in sides.jobs if job.ended),
+            comparison=comparison,
+            outcomes=tuple(outcomes),
+            unreadable=unreadable,
+            seconds=time.monotonic() - begun,
+        )
+
+    # --- fetching ---
+
+    def _sides(self, prices: Cluster, since: int, until: int, progress: Progress) -> tuple[Sides, tuple[Unreadable, ...]]:
+        """The queue comes before accounting and the books: a run that ends meanwhile is then alive, not lost."""
+        queue = self._slurm.queue()
+        jobs, unreadable = read_jobs(self._slurm, since, until, progress)
+        first = min((job.start for job in jobs if job.start is not None), default=since)
+        runs = self._runs(prices.name, min(first, since) - SAME_START_SECONDS, until, len(jobs), progress)
+        sides = Sides(
+            cluster=prices,
+            since=since,
+            until=until,
+            now=self._now,
+            grace_seconds=self._grace_seconds,
+            jobs=[job for job in jobs if job.end is None or since <= job.end < until],
+            runs=runs,
+            queue=queue.rows,
+            refused=self._bank.refused(prices.name, since),
+        )
+        return sides, unreadable + queue.unreadable
+
+    def _runs(self, cluster: str, since: int, until: int, about: int, progress: Progress) -> list[BookedRun]:
+        found: dict[int, BookedRun] = {}
+        for run in self._bank.runs(cluster, since, until):
+            found[run.id] = run
+            progress("bank", len(found), max(about, len(found)))
+        return list(found.values())
+
+    def _history(self, comparison: Comparison) -> Answer[Job]:
+        """All executions of the jobs that differ: for the restarts of what is missing, and for the ends of what is held since long."""
+        doubtful = {*CHARGED, *RELEASED, Kind.UNHEARD}
+        numbers = sorted({_job_id(each) for each in comparison.findings if each.kind in doubtful})
+        batches = [self._slurm.history_of(numbers[first : first + IDS_AT_ONCE]) for first in range(0, len(numbers), IDS_AT_ONCE)]
+        rows, unreadable = (tuple(chain.from_iterable(getattr(each, part) for each in batches)) for part in ("rows", "unreadable"))
+        return Answer(rows, unreadable)
+
+    # --- mending ---
+
+    def _mend(
+        self, outcomes: Sequence[Outcome], prices: Cluster, history: Sequence[Job], progress: Progress, *, again: bool, certain: bool
+    ) -> list[Outcome]:
+        """Charges first: what they free may be asked for again."""
+        mended: list[Outcome] = []
+        bodies = []
+        for each in sorted(outcomes, key=lambda outcome: outcome.finding.kind in RELEASED):
+            try:
+                body = self._body(each.finding, prices, history, again=again, certain=certain)
+            except Malformed as bad:
+                mended.append(Outcome(finding=each.finding, said=f"{bad.message}; {bad.remedy}" if bad.remedy else bad.message))
+                continue
+            if body is None:
+                mended.append(each)
+            else:
+                bodies.append((each.finding, body))
+        answers = self._bank.report([body for _, body in bodies], progress)
+        return mended + [Outcome(finding=finding, said=said) for (finding, _), said in zip(bodies, answers, strict=True)]
+
+    def _body(self, finding: Finding, prices: Cluster, history: Sequence[Job], *, again: bool, certain: bool) -> dict[str, object] | None:
+        job, run = finding.job, finding.run
+        if job is not None and (finding.kind in CHARGED or (again and finding.kind is Kind.REFUSED)):
+            return reports.charge(job, run, restart_of(job, [one for one in history if one.job_id == job.job_id]), prices)
+        if run is not None and finding.kind in RELEASED:
+            if not certain:
+                raise Malformed("not given back: some of what Slurm said could not be read", remedy="mend those lines first")
+            return reports.give_back(run, prices.name, self._now)
+        return None
+
+
+def read_jobs(slurm: Slurm, since: int, until: int, progress: Progress = silent) -> tuple[list[Job], tuple[Unreadable, ...]]:
+    """What accounting has of a period, a day at a time."""
+    jobs: list[Job] = []
+    unreadable: list[Unreadable] = []
+    days = list(_days(since, until))
+    for done, (start, end) in enumerate(days, 1):
+        answer = slurm.jobs(start, end)
+        jobs += answer.rows
+        unreadable += answer.unreadable
+        progress("sacct", done, len(days))
+    return jobs, tuple(dict.fromkeys(unreadable))
+
+
+def _days(since: int, until: int) -> Iterator[tuple[int, int]]:
+    for start in range(since, until, DAY):
+        yield start, min(start + DAY, until)
+
+
+def _job_id(finding: Finding) -> int:
+    found = finding.job or finding.run
+    return found.job_id if found is not None else 0
+
+
+def _with_history(sides: Sides, comparison: Comparison, history: Sequence[Job]) -> tuple[Comparison, Sides]:
+    """Once more, with the ends of runs that are in doubt: they may lie before the period, and were not looked for."""
+    doubtful = {(each.run.job_id, each.run.submitted) for each in comparison.findings if each.run is not None and each.job is None}
+    more = [job for job in history if (job.job_id, job.submitted) in doubtful]
+    if not more:
+        return comparison, sides
+    sides = msgspec.structs.replace(sides, jobs=[*sides.jobs, *more])
+    return compare(sides), sides

@@ -1,0 +1,60 @@
+"""What a site decides about its Slurm's side: one TOML file, read strictly, for `fairbank slurm sync`."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from fairbank.slurm.policy_file import Answer
+from fairbank.values import ids
+from fairbank.values.trouble import Malformed, Unknown
+
+SITE_FILE = "/etc/fairbank/slurm.toml"
+POLICY_FILE = "/etc/slurm/fairbank/policy"
+
+Uid = Annotated[int, msgspec.Meta(ge=0, le=ids.UID_MAX)]
+
+
+class Forced(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where all jobs of a short-term allocation go, and a QOS of its own."""
+
+    partition: str | None = None
+    reservation: str | None = None
+    qos: str | None = None
+
+
+class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The rules of submission that the bank does not know. `policy` is where the file goes; `public_policy` a second one without
+    balances, for submit hosts where not everybody may see them. `projects` are named by account."""
+
+    policy: str = POLICY_FILE
+    public_policy: str | None = None
+    price: Answer = Answer.WARN
+    gres: Answer = Answer.WARN
+    unlisted: Answer = Answer.REFUSE
+    qos: str | None = None
+    stale_seconds: Annotated[int, msgspec.Meta(ge=1)] = 3600
+    exempt: tuple[Uid, ...] = ()
+    projects: dict[str, Forced] = {}
+
+
+def read_site(path: str | None) -> Site:
+    """The file named, or the usual one where there is one. Raises Unknown, Malformed with the place in it."""
+    where = Path(path or SITE_FILE)
+    try:
+        text = where.read_bytes()
+    except FileNotFoundError as missing:
+        if path is None:
+            return Site()
+        raise Unknown(f"there is no {where}", field="--site", remedy="name another file, or none for the usual rules") from missing
+    except OSError as bad:
+        raise Unknown(f"cannot read {where}: {bad.strerror}", field="--site", remedy="ask as the user who keeps it") from bad
+    try:
+        return msgspec.convert(tomllib.loads(text.decode()), Site)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
+        raise Malformed(f"{where} is not TOML: {bad}", field="--site", remedy="mend the line named") from bad
+    except msgspec.ValidationError as bad:
+        raise Malformed(f"{where}: {bad}", field="--site", remedy="docs/reference/slurm.md lists the keys") from bad
