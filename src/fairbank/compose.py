@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
     from fairbank.bank.audit import Head
     from fairbank.bank.explaining import Explained
+    from fairbank.rest.client import Client
     from fairbank.service.audit import Progress, Verdict
     from fairbank.service.doctor import Check
     from fairbank.service.replay import Progress as ReplayProgress
     from fairbank.service.replay import Replayed
     from fairbank.service.settings import Settings
+    from fairbank.slurm.beside import Beside
     from fairbank.store.contract import Store
 
 SITE_SETTINGS = "/etc/fairbank/fairbank.toml"
@@ -270,6 +272,14 @@ class Works:
         centre = Centre(starts=Instant(starts))
         Path(path).write_text("".join(write(*month(centre, seed))))
         return centre.jobs
+
+    # --- beside Slurm ---
+
+    def beside_slurm(self, client: Client, cluster: str | None) -> Beside:
+        """The Slurm of this host beside the bank that `client` asks."""
+        from fairbank.slurm.beside import Beside
+
+        return Beside(client, cluster)
 
     # --- parts ---
 

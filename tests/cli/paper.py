@@ -8,6 +8,8 @@ from typing import Any, NoReturn
 
 from fairbank.bank.audit import Finding, Head
 from fairbank.bank.explaining import Explained, explained
+from fairbank.cli.beside import BesideSlurm
+from fairbank.rest.client import Client
 from fairbank.service.audit import Verdict
 from fairbank.service.doctor import Check
 from fairbank.values.trouble import Trouble
@@ -79,6 +81,9 @@ class PaperHouse:
         return self.checks
 
     def replay(self, trace: str, store: str, **how: object) -> NoReturn:
+        raise NotImplementedError
+
+    def beside_slurm(self, client: Client, cluster: str | None) -> BesideSlurm:
         raise NotImplementedError
 
     def synthesise(self, path: str, *, seed: int, starts: int) -> int:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from fairbank.cli.beside import BesideSlurm
+    from fairbank.rest.client import Client
+
     Progress = Callable[[int, int], None]
     """Called with how much is done, and of how much."""
 
@@ -207,6 +210,10 @@ class House(Protocol):
         progress: Callable[[str, int, int], None] | None,
     ) -> Replayed:
         """Run a recorded workload through a new bank at `store`; `progress` is also told what is being done."""
+        ...
+
+    def beside_slurm(self, client: Client, cluster: str | None) -> BesideSlurm:
+        """The Slurm of this host beside the bank that `client` asks; it must be called `cluster`, if that is named."""
         ...
 
     def synthesise(self, path: str, *, seed: int, starts: int) -> int:

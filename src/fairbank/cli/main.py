@@ -34,7 +34,8 @@ class Entry(NamedTuple):
     group: str
 
 
-_EVERYBODY, _STAFF, _HOST, _SLURM = "Everybody", "PIs and staff", "On the bank's own host", "On the host of slurmctld"
+_EVERYBODY, _STAFF, _SLURM, _HOST = "Everybody", "PIs and staff", "On a host of Slurm's", "On the bank's own host"
+_GROUPS = (_EVERYBODY, _STAFF, _SLURM, _HOST)
 
 COMMANDS = (
     Entry("balance", "balance", "what is left, and when it runs out", _EVERYBODY),
@@ -53,6 +54,9 @@ COMMANDS = (
     Entry("transfer", "transfer", "move credit between two allocations", _STAFF),
     Entry("refund", "refund", "give back what a job was charged", _STAFF),
     Entry("undo", "undo", "take back what an entry did, by another one", _STAFF),
+    Entry("reconcile", "reconcile", "compare every run with Slurm's accounting", _SLURM),
+    Entry("shadow", "shadow", "what would be charged and refused", _SLURM),
+    Entry("slurm", "slurm", "import from Slurm, write its policy and accounts", _SLURM),
     Entry("init", "init", "make a bank, or migrate one of an older Fairbank", _HOST),
     Entry("serve", "serve", "run the bank", _HOST),
     Entry("audit", "audit", "read the books again and compare every row", _HOST),
@@ -144,7 +148,7 @@ def _behind_the_command(words: list[str]) -> list[str]:
 def overview() -> str:
     """The help of `fairbank` itself."""
     lines = [f"fairbank: {ABOUT}", "", "Examples:", *(f"  {example}" for example in EXAMPLES), ""]
-    for group in (_EVERYBODY, _STAFF, _HOST, _SLURM):
+    for group in _GROUPS:
         lines += [f"{group}:", *(f"  {entry.name:<12}{entry.about}" for entry in COMMANDS if entry.group == group), ""]
     lines += [
         "fairbank COMMAND --help tells the options of each, -V the version;",

@@ -49,6 +49,27 @@ class Progress:
             print(f"{self._what} {done * 100 // of}%", file=sys.stderr, flush=True)
 
 
+class Stages:
+    """A bar for each stage, one after the other."""
+
+    def __init__(self, options: Namespace) -> None:
+        self._options = options
+        self._stage: tuple[str, Progress] | None = None
+
+    def __enter__(self) -> Stages:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._stage is not None:
+            self._stage[1].__exit__()
+
+    def __call__(self, what: str, done: int, of: int) -> None:
+        if self._stage is None or self._stage[0] != what:
+            self.__exit__()
+            self._stage = (what, Progress(what, self._options))
+        self._stage[1](done, of)
+
+
 def bar(what: str, done: int, of: int, seconds: float) -> str:
     """`audit [##########--------------------]  33%  212k/s  ETA 0:09`."""
     part = min(1.0, done / of) if of else 0.0

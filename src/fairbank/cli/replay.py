@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command
 from fairbank.cli.options import count
 from fairbank.cli.output import Listing, show, shown_columns
-from fairbank.cli.progress import Progress, add_progress
+from fairbank.cli.progress import Stages, add_progress
 from fairbank.report.columns import UNITS, Column, day, left, su, text
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def run(desk: Desk, options: Namespace) -> int:
 
 def replayed(desk: Desk, options: Namespace, trace: str, store: str, *, cluster: str = "trace") -> Replayed:
     """The replay itself, with a bar for each of its stages."""
-    with _Stages(options) as stages:
+    with Stages(options) as stages:
         return desk.house.replay(
             trace,
             store,
@@ -74,27 +74,6 @@ def replayed(desk: Desk, options: Namespace, trace: str, store: str, *, cluster:
             record_overruns=options.record_overruns,
             progress=stages,
         )
-
-
-class _Stages:
-    """A bar for each stage, one after the other."""
-
-    def __init__(self, options: Namespace) -> None:
-        self._options = options
-        self._stage: tuple[str, Progress] | None = None
-
-    def __enter__(self) -> _Stages:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._stage is not None:
-            self._stage[1].__exit__()
-
-    def __call__(self, what: str, done: int, of: int) -> None:
-        if self._stage is None or self._stage[0] != what:
-            self.__exit__()
-            self._stage = (what, Progress(what, self._options))
-        self._stage[1](done, of)
 
 
 def tell(desk: Desk, done: Replayed) -> None:

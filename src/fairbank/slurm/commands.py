@@ -13,10 +13,11 @@ from functools import cache, cached_property
 
 import msgspec
 
-from fairbank.slurm.answers import json_2311, sacct, sacctmgr, scontrol, squeue
+from fairbank.slurm.answers import json_2311, sacct, sacctmgr, scontrol, squeue, sshare
 from fairbank.slurm.answers.separated import DELIMITER
 from fairbank.slurm.answers.values import Answer, Association, Job, Node, Place, Qos, Queued
 from fairbank.slurm.answers.version import COMPLETE_JSON, Version, read_version
+from fairbank.slurm.judging.accounts import Usage
 from fairbank.values import ids
 from fairbank.values.time import iso
 from fairbank.values.trouble import Malformed, Unreachable
@@ -102,12 +103,10 @@ class Slurm:
     def nodes(self) -> Answer[Node]:
         return scontrol.read_nodes(self._text("scontrol", "--oneliner", "show", "node"))
 
-    def usage(self) -> Mapping[str, int]:
-        """Billing units times minutes that count against GrpTRESMins, by account. Slurm lets them decay."""
-        columns = ("--noheader", "--parsable2", "--format=account,user,rawusage")
-        rows = [line.split("|") for line in self._text("sshare", "--all", *columns).splitlines()]
-        accounts = {row[0].strip(): row[2] for row in rows if len(row) == 3 and not row[1]}
-        return {account: -(-int(used) // 60) for account, used in accounts.items() if used.isascii() and used.isdigit()}
+    def usage(self) -> Mapping[str, Usage]:
+        """What counts against GrpTRESMins, by account. Slurm lets it decay."""
+        command = ("sshare", "--all", "--noheader", "--parsable2", f"--format={','.join(sshare.COLUMNS).lower()}")
+        return {each.account: Usage(each.used, each.running) for each in sshare.read_usage(self._text(*command)).rows}
 
     def manage(self, words: Sequence[str]) -> None:
         """Change the accounting database: `sacctmgr --immediate WORDS`."""

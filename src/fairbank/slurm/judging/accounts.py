@@ -19,15 +19,22 @@ class Change(msgspec.Struct, frozen=True):
     why: str
 
 
+class Usage(msgspec.Struct, frozen=True):
+    """What an account and those below it have used, and what their running jobs may still use: billing minutes, as Slurm counts them."""
+
+    used: int = 0
+    running: int = 0
+
+
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be brought into line. `usage` are the billing minutes that already count, by account. `fence`: GrpTRESMins follows the
-    balance, as a second fence should the agent be away. `remove`: associations without a membership go."""
+    """What is to be brought into line. `usage` is by account. `fence`: GrpTRESMins follows the balance, as a second fence should the
+    agent be away. `remove`: associations without a membership go."""
 
     cluster: str
     projects: Sequence[BookedProject]
     associations: Sequence[Association]
     allocations: Sequence[BookedAllocation] = ()
-    usage: Mapping[str, int] = {}
+    usage: Mapping[str, Usage] = {}
     now: int = 0
     fence: bool = False
     remove: bool = False
@@ -84,17 +91,25 @@ def _removed(cluster: str, account: str, user: str) -> Change:
 
 
 def _fences(wanted: Wanted, accounts: Mapping[str, Association]) -> Iterator[Change]:
-    """Slurm compares the limit with all billing minutes used so far, so it is those and what may still be drawn."""
+    """Slurm compares an account's limit with all that it and those below it ever used, and ends running jobs at it. So the limit is what is
+    used, what the running jobs may still use, and what may be drawn by all of them."""
     lines = lines_of(wanted.projects)
-    resources = sorted({each.resource for each in wanted.allocations})
     for project in wanted.projects:
-        drawn = [payers(lines[project.id], resource, wanted.now, wanted.allocations) for resource in resources]
-        left = sum(max(0, each.available) + each.held for found in drawn for each in found if each.state == "active")
-        limit = wanted.usage.get(project.account, 0) + left
+        below = [line for line in lines.values() if project.id in line]
+        drawn = {each.id: each for line in below for each in _drawn(line, wanted)}.values()
+        left, held = sum(max(0, each.available) for each in drawn), sum(each.held for each in drawn)
+        usage = wanted.usage.get(project.account, Usage())
+        limit = usage.used + max(held, usage.running) + left
         known = accounts.get(project.account)
         if known is None or fence_of(known) != limit:
             words = ("modify", "account", "where", f"name={project.account}", f"cluster={wanted.cluster}", "set")
-            yield Change((*words, f"GrpTRESMins={BILLING}={limit}"), f"{project.account} may draw {left} billing minutes more")
+            yield Change((*words, f"GrpTRESMins={BILLING}={limit}"), f"{left} billing minutes may still be drawn by {project.account}")
+
+
+def _drawn(line: tuple[int, ...], wanted: Wanted) -> list[BookedAllocation]:
+    resources = {each.resource for each in wanted.allocations}
+    found = (each for resource in sorted(resources) for each in payers(line, resource, wanted.now, wanted.allocations))
+    return [each for each in found if each.state == "active"]
 
 
 def fence_of(association: Association) -> int | None:

@@ -1,0 +1,184 @@
+"""`fairbank reconcile`: compares every finished run with Slurm's accounting, and mends what the two lost of each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank.cli.command import Command
+from fairbank.cli.options import add_clusters, add_period, count
+from fairbank.cli.output import Listing, show, shown_columns
+from fairbank.cli.people import user_name
+from fairbank.cli.progress import Stages, add_progress
+from fairbank.report.cells import counted, plain
+from fairbank.report.columns import UNITS, Column, moment, su, text
+from fairbank.values.time import parse_instant
+from fairbank.values.trouble import Malformed
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fairbank.cli.beside import Finding, Outcome, Reconciled
+    from fairbank.cli.desk import Desk
+    from fairbank.cli.parser import Parser
+    from fairbank.report.columns import Row
+
+FOUND = 8
+GRACE_MINUTES = 60
+
+MENDED_BY = {
+    "MISSING": ("would charge", "charged"),
+    "OPEN": ("would charge", "charged"),
+    "ORPHAN": ("would give back", "gave back"),
+    "RUNAWAY": ("would give back", "gave back"),
+}
+ADVICE = {
+    "RUNAWAY": "what accounting takes for running is mended by: sacctmgr show runawayjobs",
+    "REFUSED": "once its project can pay, charge it with: fairbank reconcile --fix --again",
+    "AMOUNT": "too much is given back by: fairbank refund JOB AMOUNT --reason TEXT",
+    "TWICE": "one of the two is given back by: fairbank refund JOB --reason TEXT",
+    "UNHEARD": "see whether slurmdbd has lost records: sacct -D -j JOBID",
+}
+
+COLUMNS = (
+    Column("JOBID", text("job_id"), right=True),
+    Column("PROJECT", text("account")),
+    Column("USER", text("user"), drop=2),
+    Column("STARTED", moment("start"), drop=1),
+    Column("SU", su("amount"), right=True),
+    Column("WHAT", text("what"), least=24),
+    Column("DONE", text("done")),
+    Column("SUBMITTED", moment("submitted"), extra=True),
+    Column("JOB", text("job"), right=True, extra=True),
+)
+
+
+def add(parser: Parser) -> None:
+    add_period(parser, "now-2days")
+    add_clusters(parser, "what this Slurm must be called (usual: whatever it is)")
+    parser.add_argument("--fix", action="store_true", help="charge what is missing, give back what is held for jobs that are gone")
+    parser.add_argument("--again", action="store_true", help="with --fix: also try again what the bank has refused before")
+    parser.add_argument(
+        "--grace",
+        metavar="MINUTES",
+        type=count,
+        default=GRACE_MINUTES,
+        help=f"how long accounting may lag before what it lacks counts as lost (usual: {GRACE_MINUTES})",
+    )
+    add_progress(parser)
+
+
+def run(desk: Desk, options: Namespace) -> int:
+    if shown_columns(desk, COLUMNS):
+        return 0
+    if options.again and not options.fix:
+        raise Malformed("--again does nothing by itself", field="--again", remedy="fairbank reconcile --fix --again")
+    since, until = period_of(desk, options, "now-2days")
+    with Stages(options) as progress:
+        beside = desk.house.beside_slurm(desk.client, desk.cluster)
+        done = beside.reconcile(since, until, grace_seconds=options.grace * 60, fix=options.fix, again=options.again, progress=progress)
+    tell(desk, done, fix=options.fix)
+    return 0 if done.clean else FOUND
+
+
+def period_of(desk: Desk, options: Namespace, usual: str) -> tuple[int, int]:
+    """-S and -E as seconds since 1970. Raises Malformed."""
+    since, until = (parse_instant(desk.moment(said, field, word) or "") for said, field, word in (
+        (options.starttime, "--starttime", usual),
+        (options.endtime, "--endtime", "now"),
+    ))  # fmt: skip
+    if until <= since:
+        raise Malformed("the period ends before it begins", field="--endtime", remedy="a period goes from -S up to, without, -E")
+    return since, until
+
+
+def tell(desk: Desk, done: Reconciled, *, fix: bool) -> None:
+    """The figures, then each run that differs, then what helps."""
+    comparison = done.comparison
+    figures = {"compared": done.compared, "matched": comparison.matched, "free": comparison.free, "late": comparison.late}
+    if desk.options.form is None:
+        desk.say(f"Compared {counted(done.compared, 'finished run')} of cluster {plain(done.cluster)} in {done.seconds:.1f} s")
+        for line in [*_agreeing(done), *_differing(desk, done, fix=fix)]:
+            desk.say(f"  {line}")
+        if done.outcomes:
+            desk.say()
+    for each in done.unreadable:
+        desk.note(plain(f"! not read: {each}"))
+    show(
+        desk,
+        Listing(
+            "fairbank.reconciled/1",
+            COLUMNS,
+            [_row(each) for each in done.outcomes],
+            f"unit {UNITS[desk.look.units]}",
+            notes=_notes(done, fix=fix),
+            empty="" if done.unreadable else "The books and accounting agree.",
+            more={"summary": figures, "unreadable": [str(each) for each in done.unreadable]},
+        ),
+    )
+
+
+def _agreeing(done: Reconciled) -> list[str]:
+    comparison = done.comparison
+    lines = [(f"{comparison.matched:>9,}", "agree to the minute"), (f"{comparison.free:>9,}", "ran for no time and cost nothing")]
+    lines += [(f"{comparison.late:>9,}", "are not yet whole, and left for the next time")] if comparison.late else []
+    return [f"{number}  {what}" for number, what in lines]
+
+
+def _differing(desk: Desk, done: Reconciled, *, fix: bool) -> list[str]:
+    by_kind: dict[str, list[Outcome]] = {}
+    for each in done.outcomes:
+        by_kind.setdefault(each.finding.kind.name, []).append(each)
+    lines = []
+    for name, found in by_kind.items():
+        amount = sum(each.finding.amount or 0 for each in found if not fix or each.said is None)
+        verb = MENDED_BY[name][fix] if name in MENDED_BY else ""
+        sum_ = f"   {verb} {desk.look.su(amount)} {UNITS[desk.look.units]}" if verb else ""
+        lines.append(f"{len(found):>9,}  {found[0].finding.kind.value}{sum_}")
+    return lines
+
+
+def _notes(done: Reconciled, *, fix: bool) -> list[str]:
+    kinds = {each.finding.kind.name for each in done.outcomes if each.said is not None}
+    notes = [advice for name, advice in ADVICE.items() if name in kinds]
+    return notes + (["post what can be mended with: fairbank reconcile --fix"] if kinds & set(MENDED_BY) and not fix else [])
+
+
+def _row(outcome: Outcome) -> Row:
+    finding = outcome.finding
+    return {
+        **_whose(finding),
+        "kind": finding.kind.name,
+        "what": finding.kind.value,
+        "amount": finding.amount,
+        "job": finding.run.id if finding.run else None,
+        "done": "yes" if outcome.said is None else outcome.said or "no",
+    }
+
+
+def _whose(finding: Finding) -> Row:
+    if (job := finding.job) is not None:
+        about = {"job_id": job.job_id, "submitted": job.submitted, "start": job.start, "account": job.account, "user": job.user}
+        return {**about, "state": job.state, "elapsed": job.elapsed}
+    if (run := finding.run) is not None:
+        return {
+            "job_id": run.job_id,
+            "submitted": run.submitted,
+            "start": None,
+            "account": run.account,
+            "user": user_name(run.owner),
+            "state": run.state,
+            "elapsed": None,
+        }
+    return {}
+
+
+COMMAND = Command(
+    "compare every finished run with Slurm's accounting; 8 when they differ",
+    (
+        "fairbank reconcile                         the last two days, changing nothing",
+        "fairbank reconcile -S now-7days --fix      charge what is missing, release what is lost",
+        "fairbank reconcile --json | jq .summary",
+    ),
+    add,
+    run,
+)

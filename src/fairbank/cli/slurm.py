@@ -1,0 +1,185 @@
+"""`fairbank slurm`: the bank and Slurm, brought into line with each other."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from shlex import join
+from typing import TYPE_CHECKING, Any
+
+from fairbank.cli.command import Command, Noun
+from fairbank.cli.options import add_clusters, add_writing
+from fairbank.cli.progress import Stages, add_progress
+from fairbank.cli.reconcile import FOUND, GRACE_MINUTES
+from fairbank.report.cells import counted, plain
+from fairbank.values.time import parse_instant
+from fairbank.values.units import show_su
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fairbank.cli.beside import BesideSlurm, Imported, Synced
+    from fairbank.cli.desk import Desk
+    from fairbank.cli.parser import Parser
+
+NOT_DONE = 1
+
+
+def _gid(said: str) -> tuple[str, int]:
+    account, _, number = said.partition("=")
+    if account and number.isascii() and number.isdigit() and len(number) <= 10:
+        return account, int(number)
+    raise ArgumentTypeError(f"{said[:40]!r} is not ACCOUNT=NUMBER")
+
+
+def _beside(desk: Desk) -> BesideSlurm:
+    return desk.house.beside_slurm(desk.client, desk.cluster)
+
+
+# --- import ---
+
+
+def _add_import(parser: Parser) -> None:
+    add_clusters(parser, "what this Slurm must be called (usual: whatever it is)")
+    parser.add_argument("-S", "--starttime", metavar="TIME", help="also the history from here on: every run that ended is charged")
+    parser.add_argument("--cover", action="store_true", help="with -S: open allocations of category history for what nobody would pay for")
+    parser.add_argument(
+        "--gid", metavar="ACCOUNT=N", type=_gid, action="append", default=[], help="the group of an account that is not named like one"
+    )
+    parser.add_argument("--settings", metavar="FILE", help="write the lines for the bank's settings there (usual: print them)")
+    add_writing(parser, reason="none", keyed=False)
+    add_progress(parser)
+
+
+def _import(desk: Desk, options: Namespace) -> int:
+    beside, gids = _beside(desk), dict(options.gid)
+    with Stages(options) as progress:
+        found = beside.import_people(gids, dry_run=True, progress=progress)
+    _tell_plan(desk, found)
+    if options.settings and not options.dry_run:
+        beside.keep_settings(options.settings, found.settings)
+        desk.say(f"written: {plain(options.settings)}")
+    elif options.settings or found.differences is None:
+        desk.say("\nFor the bank's settings:\n")
+        desk.say(found.settings)
+    if found.plan.steps and not options.dry_run:
+        if not desk.agreed(f"Enter {counted(len(found.plan.steps), 'thing')}?"):
+            desk.note("Nothing was changed.")
+            return NOT_DONE
+        with Stages(options) as progress:
+            beside.import_people(gids, dry_run=False, progress=progress)
+        desk.say(f"entered: {counted(len(found.plan.steps), 'thing')}")
+    code = _import_history(desk, options, beside) if options.starttime else 0
+    return code or (FOUND if found.unreadable else 0)
+
+
+def _tell_plan(desk: Desk, found: Imported) -> None:
+    for step in found.plan.steps:
+        desk.say(plain(_step(step)))
+    if not found.plan.steps:
+        desk.say(f"The bank has every account and user of cluster {plain(found.cluster)}.")
+    for note in [*found.plan.notes, *(found.differences or ())]:
+        desk.note(plain(f"! {note}"))
+    for wrong in found.unreadable:
+        desk.note(plain(f"! not read: {wrong}"))
+
+
+def _step(step: Any) -> str:
+    if hasattr(step, "gid"):
+        under = f", under {step.parent}" if step.parent else ""
+        return f"project {step.account}: group {step.group} ({step.gid}){under}"
+    return f"project {step.account}: {step.user} ({step.uid}) is {step.role}"
+
+
+def _import_history(desk: Desk, options: Namespace, beside: BesideSlurm) -> int:
+    since, until = parse_instant(desk.moment(options.starttime, "--starttime") or ""), desk.now()
+    with Stages(options) as progress:
+        if options.cover:
+            for cover in beside.cover_history(since, until, dry_run=options.dry_run, progress=progress):
+                runs = counted(cover.jobs, "run")
+                desk.say(plain(f"allocation for {cover.account}/{cover.resource}: {show_su(cover.amount)} SU for {runs}, category history"))
+        fix = not options.dry_run
+        done = beside.reconcile(since, until, grace_seconds=GRACE_MINUTES * 60, fix=fix, again=options.cover, progress=progress)
+    charged = [each for each in done.outcomes if (each.said is None if fix else each.finding.kind.name in ("MISSING", "OPEN"))]
+    amount = show_su(sum(each.finding.amount or 0 for each in charged))
+    verb, known = "charged" if fix else "would be charged", done.comparison.matched
+    desk.say(f"history: {counted(len(charged), 'run')} {verb}, {amount} SU; {known:,} known already")
+    for each in done.outcomes:
+        if fix and each.said and each.finding.job is not None:
+            desk.note(plain(f"! job {each.finding.job.job_id} of {each.finding.job.account}: {each.said}"))
+    for wrong in done.unreadable:
+        desk.note(plain(f"! not read: {wrong}"))
+    return 0 if done.clean or not fix else FOUND
+
+
+# --- sync ---
+
+
+def _add_sync(parser: Parser) -> None:
+    add_clusters(parser, "what this Slurm must be called (usual: whatever it is)")
+    parser.add_argument("--site", metavar="FILE", help="the site's rules of submission (usual: /etc/fairbank/slurm.toml)")
+    parser.add_argument("--accounts", action="store_true", help="also give projects accounts, and members associations, in Slurm")
+    parser.add_argument("--fence", action="store_true", help="with --accounts: GrpTRESMins follows the balances, as a second fence")
+    parser.add_argument("--remove", action="store_true", help="with --accounts: take associations away from those who are no members")
+    parser.add_argument("--no-policy", action="store_true", help="leave the policy file as it is")
+    add_writing(parser, reason="none", keyed=False)
+    add_progress(parser)
+
+
+def _sync(desk: Desk, options: Namespace) -> int:
+    beside = _beside(desk)
+    if not options.no_policy:
+        with Stages(options) as progress:
+            _tell_files(desk, beside.sync_policy(options.site, dry_run=options.dry_run, progress=progress), dry_run=options.dry_run)
+    if not (options.accounts or options.fence or options.remove):
+        return 0
+    with Stages(options) as progress:
+        found = beside.sync_accounts(fence=options.fence, remove=options.remove, dry_run=True, progress=progress)
+    for change in found.changes:
+        desk.say(plain(f"sacctmgr -i {join(change.words)}   # {change.why}"))
+    for note in found.skipped:
+        desk.note(plain(f"! {note}"))
+    if not found.changes:
+        desk.say(f"Slurm has every account and member of {counted(found.projects, 'project')}.")
+        return 0
+    if options.dry_run:
+        return 0
+    if not desk.agreed(f"Make {counted(len(found.changes), 'change')} in Slurm's accounting?"):
+        desk.note("Nothing was changed in Slurm.")
+        return NOT_DONE
+    with Stages(options) as progress:
+        beside.sync_accounts(fence=options.fence, remove=options.remove, dry_run=False, progress=progress)
+    desk.say(f"made: {counted(len(found.changes), 'change')}")
+    return 0
+
+
+def _tell_files(desk: Desk, synced: Synced, *, dry_run: bool) -> None:
+    for path in synced.files:
+        verb, projects = "would write" if dry_run else "written", counted(synced.projects, "project")
+        desk.say(plain(f"{verb}: {path}, {projects} of cluster {synced.cluster}"))
+    for note in synced.skipped:
+        desk.note(plain(f"! {note}"))
+
+
+COMMAND = Noun(
+    "the bank and Slurm, brought into line with each other",
+    {
+        "import": Command(
+            "enter Slurm's accounts, users and history into the bank",
+            (
+                "fairbank slurm import --dry-run",
+                "fairbank slurm import --settings /tmp/cluster.toml",
+                "fairbank slurm import -S now-90days --cover",
+            ),
+            _add_import,
+            _import,
+            reads=False,
+        ),
+        "sync": Command(
+            "write the submission policy, and Slurm's accounts, from the bank",
+            ("fairbank slurm sync", "fairbank slurm sync --accounts --dry-run", "fairbank slurm sync --accounts --fence --yes"),
+            _add_sync,
+            _sync,
+            reads=False,
+        ),
+    },
+)

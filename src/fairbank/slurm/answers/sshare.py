@@ -1,0 +1,36 @@
+"""What counts against limits: `sshare --all --noheader --parsable2`, of any version."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from fairbank.slurm.answers.separated import PIPE, read, records
+from fairbank.slurm.answers.values import Answer
+from fairbank.slurm.answers.words import number
+from fairbank.values import ids
+
+COLUMNS = ("Account", "User", "RawUsage", "TRESRunMins")
+_BILLING = re.compile(r"(?:^|,)billing=(\d{1,18})(?:,|$)", re.ASCII)
+
+
+class Used(msgspec.Struct, frozen=True):
+    """Billing minutes of an account: what it used, and what its running jobs may still use."""
+
+    account: str
+    used: int
+    running: int
+
+
+def read_usage(text: str) -> Answer[Used]:
+    """The accounts; their users are counted in them."""
+    return read("sshare", records("sshare", text, COLUMNS, PIPE), _used)
+
+
+def _used(cells: dict[str, str]) -> Used | None:
+    if cells["User"]:
+        return None
+    billing = _BILLING.search(cells["TRESRunMins"])
+    seconds = number(cells["RawUsage"], "RawUsage")
+    return Used(ids.name(cells["Account"].strip(), field="Account"), -(-seconds // 60), int(billing[1]) if billing else 0)
