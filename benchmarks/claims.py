@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks import agent, commands, history, http, ledger, replay, spent
+from benchmarks import agent, commands, history, http, ledger, reconcile, replay, spent
 from benchmarks.measure import Say, Table
 from benchmarks.page import page
 from benchmarks.results import kept
@@ -23,9 +23,16 @@ CLAIMS: Mapping[str, Measure] = {
     "agent": agent.measure,
     "history": history.measure,
     "replay": replay.measure,
+    "reconcile": reconcile.measure,
     "commands": commands.measure,
 }
-REMARKS = {"ledger": ledger.REMARK, "http": http.REMARK, "spent": spent.REMARK, "history": history.REMARK}
+REMARKS = {
+    "ledger": ledger.REMARK,
+    "http": http.REMARK,
+    "spent": spent.REMARK,
+    "history": history.REMARK,
+    "reconcile": reconcile.REMARK,
+}
 
 
 def drawn(folder: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from fairbank.values.time import DAY, LAST_INSTANT, parse_instant
 from fairbank.values.tres import parse_counts
@@ -72,8 +73,14 @@ def tres(text: str, field: str) -> str:
     if len(kept) > TRES_MAX:
         raise Malformed(f"{len(kept)} characters are too many", field=field)
     if kept:
-        parse_counts(kept, field=field)
+        _check_tres(kept, field)
     return kept
+
+
+@lru_cache(maxsize=4_096)
+def _check_tres(text: str, field: str) -> None:
+    """Few among many jobs differ in this."""
+    parse_counts(text, field=field)
 
 
 def shown(text: str) -> str:

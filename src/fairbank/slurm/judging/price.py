@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from fairbank.bank.charge import cost
 from fairbank.cluster.partition import Cluster
 from fairbank.slurm.answers.values import Job
@@ -12,20 +14,36 @@ SLACK_SECONDS, SLACK_MINUTES = 1, 1
 """By how much a charge may lie beside accounting's figures: slurmctld and slurmdbd each cut their times to seconds, and slurmctld's
 billing is a double, where this is exact."""
 
-
-def price(job: Job, cluster: Cluster, seconds: int) -> int | None:
-    """SU-minutes of so many seconds of the job; None when the bank does not price its partition."""
-    try:
-        partition = cluster.partition(job.partition)
-    except Unknown:
-        return None
-    units = billing(parse_counts(job.tres) if job.tres else {}, partition.weights, partition.adding)
-    return cost(units, cluster.qos_factor(job.qos), seconds)
+_ONE = Fraction(1)
 
 
-def agrees(charged: int, job: Job, cluster: Cluster) -> bool:
-    """Whether a charge is what the job cost, to the minute."""
-    least, most = (price(job, cluster, max(0, job.elapsed + slack)) for slack in (-SLACK_SECONDS, SLACK_SECONDS))
-    if least is None or most is None:
-        return True  # nobody can say
-    return least - SLACK_MINUTES <= charged <= most + SLACK_MINUTES
+class Prices:
+    """The prices of one cluster. Jobs alike in partition, TRES and QOS, as most are, are weighed once."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._rates: dict[tuple[str, str, str | None], Fraction | None] = {}
+
+    def of(self, job: Job, seconds: int) -> int | None:
+        """SU-minutes of so many seconds of the job; None when the bank does not price its partition."""
+        kind = (job.partition, job.tres, job.qos)
+        if kind not in self._rates:
+            self._rates[kind] = self._rate(job)
+        rate = self._rates[kind]
+        return None if rate is None else cost(rate, _ONE, seconds)
+
+    def agrees(self, charged: int, job: Job) -> bool:
+        """Whether a charge is what the job cost, to the minute; also where nobody can say."""
+        exact = self.of(job, job.elapsed)
+        if exact is None or exact == charged:
+            return True
+        least, most = (self.of(job, max(0, job.elapsed + slack)) or 0 for slack in (-SLACK_SECONDS, SLACK_SECONDS))
+        return least - SLACK_MINUTES <= charged <= most + SLACK_MINUTES
+
+    def _rate(self, job: Job) -> Fraction | None:
+        try:
+            partition = self._cluster.partition(job.partition)
+        except Unknown:
+            return None
+        counts = parse_counts(job.tres) if job.tres else {}
+        return billing(counts, partition.weights, partition.adding) * self._cluster.qos_factor(job.qos)

@@ -15,7 +15,7 @@ import msgspec
 from fairbank.cluster.partition import Cluster
 from fairbank.slurm.answers.values import UNDER_WAY, Job, Queued
 from fairbank.slurm.judging.books import BookedRun
-from fairbank.slurm.judging.price import agrees, price
+from fairbank.slurm.judging.price import Prices
 
 SAME_START_SECONDS = 2
 
@@ -74,7 +74,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 def compare(sides: Sides) -> Comparison:
     """Each job with its run in the books, once; then what is left over in the books."""
-    books = _Books(sides.runs)
+    books, prices = _Books(sides.runs), Prices(sides.cluster)
     matched = free = late = 0
     findings: list[Finding] = []
     for job in sorted(_once(sides.jobs), key=lambda each: (each.job_id, each.submitted, each.start or 0)):
@@ -87,8 +87,8 @@ def compare(sides: Sides) -> Comparison:
         elif run is None and not job.elapsed:
             free += 1
         elif run is None:
-            findings.append(_missing(job, sides))
-        elif (found := _differs(job, run, sides)) is not None:
+            findings.append(_missing(job, sides, prices))
+        elif (found := _differs(job, run, prices)) is not None:
             findings.append(found)
         else:
             matched += 1
@@ -140,22 +140,21 @@ class _Books:
             yield from runs
 
 
-def _missing(job: Job, sides: Sides) -> Finding:
+def _missing(job: Job, sides: Sides, prices: Prices) -> Finding:
     """A charge that was refused already would be refused again; a hold that was refused before says nothing of the charge."""
     refused = sides.refused.get((job.job_id, job.submitted))
     kind = Kind.REFUSED if refused is not None and refused >= (job.end or 0) else Kind.MISSING
-    return Finding(kind=kind, job=job, amount=price(job, sides.cluster, job.elapsed))
+    return Finding(kind=kind, job=job, amount=prices.of(job, job.elapsed))
 
 
-def _differs(job: Job, run: BookedRun, sides: Sides) -> Finding | None:
-    cost = price(job, sides.cluster, job.elapsed)
+def _differs(job: Job, run: BookedRun, prices: Prices) -> Finding | None:
     if run.open:
-        return Finding(kind=Kind.OPEN, job=job, run=run, amount=cost)
+        return Finding(kind=Kind.OPEN, job=job, run=run, amount=prices.of(job, job.elapsed))
     booked = run.charged + run.written_off
     let_off = run.state == "released" and run.outcome == job.state  # a node failure: policy has it cost nothing
-    if let_off or agrees(booked, job, sides.cluster):
+    if let_off or prices.agrees(booked, job):
         return None
-    return Finding(kind=Kind.AMOUNT, job=job, run=run, amount=None if cost is None else booked - cost)
+    return Finding(kind=Kind.AMOUNT, job=job, run=run, amount=booked - (prices.of(job, job.elapsed) or 0))
 
 
 def _leftover(run: BookedRun, books: _Books, sides: Sides, alive: Collection[tuple[int, int]]) -> Kind | None:

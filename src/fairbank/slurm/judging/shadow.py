@@ -14,7 +14,7 @@ import msgspec
 from fairbank.cluster.partition import Cluster
 from fairbank.slurm.answers.values import Job
 from fairbank.slurm.judging.books import BookedAllocation, BookedProject, lines_of, payers
-from fairbank.slurm.judging.price import price
+from fairbank.slurm.judging.price import Prices
 
 FREE_STATES = frozenset({"NODE_FAIL", "BOOT_FAIL"})
 """What costs nothing unless the bank's policy says otherwise."""
@@ -98,7 +98,7 @@ class _Play:
     """What is left where, while the jobs go by."""
 
     def __init__(self, world: World) -> None:
-        self._world = world
+        self._world, self._prices = world, Prices(world.cluster)
         self._lines = {world_line[0]: world_line for world_line in lines_of(world.projects).values()}
         self._by_account = {each.account: each for each in world.projects}
         self._left = {each.id: each.available for each in world.allocations}
@@ -121,14 +121,14 @@ class _Play:
         if job not in self._holds:
             return
         allocation, asked = self._holds.pop(job)
-        cost = 0 if job.state in FREE_STATES else price(job, self._world.cluster, job.elapsed) or 0
+        cost = 0 if job.state in FREE_STATES else self._prices.of(job, job.elapsed) or 0
         self._left[allocation] += asked - cost
         row = self._row(job)
         self._put(row, held=row.held - asked, charged=row.charged + cost)
 
     def _judge(self, job: Job) -> tuple[Why | None, int, int, int]:
         """Why not, or where from; what it asks for, and the most that was left in one place."""
-        asked = None if job.limit_seconds is None else price(job, self._world.cluster, job.limit_seconds)
+        asked = None if job.limit_seconds is None else self._prices.of(job, job.limit_seconds)
         project = self._by_account.get(job.account)
         resource = self._resource(job)
         if project is None:

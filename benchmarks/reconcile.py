@@ -1,0 +1,133 @@
+"""A hundred thousand runs compared with accounting: the bank behind its socket, and sacct's answers already on disk."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import msgspec
+import psycopg
+
+from benchmarks.books import postgres_server, sqlite_folder
+from benchmarks.measure import Figure, Say, Table, at_most
+from benchmarks.past import BEGIN, CLUSTER, PARTITION, Past, fill
+from fairbank.rest.client import Client, parse_address
+from fairbank.slurm.bank import Bank
+from fairbank.slurm.commands import Slurm
+from fairbank.slurm.reconciler import Reconciled, Reconciler
+from fairbank.store.migrating import migrate
+from fairbank.store.opening import open_store
+from fairbank.values.time import DAY, iso
+from tests.support.recorded import Recorded, line
+from tests.support.server import FairbankServer, made
+
+SECONDS = 60
+TRES = "billing=1,cpu=1,mem=1000M,node=1"
+
+REMARK = """
+Most of the time is the bank's: it finds, writes and sends the runs in pages of a thousand. The rest is reading its JSON and accounting's
+lines, and comparing. What slurmdbd takes comes on top of it.
+"""
+
+
+class Scale(msgspec.Struct, frozen=True):
+    past: Past
+    rounds: int
+
+
+LONG, SHORT = Scale(Past(allocations=1_000, jobs_each=100), rounds=5), Scale(Past(allocations=100, jobs_each=100), rounds=2)
+
+
+def measure(*, short: bool, say: Say) -> list[Table]:
+    scale = SHORT if short else LONG
+    runs = scale.past.allocations * scale.past.jobs_each
+    figures = []
+    with ExitStack() as stack:
+        folder = stack.enter_context(sqlite_folder())
+        server, _ = stack.enter_context(postgres_server())
+        name = stack.enter_context(server.fresh_database())
+        for database, url in (("SQLite", f"sqlite:///{folder}/past.sqlite"), ("PostgreSQL", server.url(name))):
+            recorded = Recorded(folder / database)
+            _prepare(url, recorded, scale.past, say)
+            if database == "PostgreSQL":
+                with psycopg.connect(server.conninfo(name), autocommit=True) as connection:
+                    connection.execute("VACUUM (ANALYZE)")  # as PostgreSQL itself does within minutes
+            with _bank(url) as bank:
+                seen = []
+                for number in range(scale.rounds):
+                    say(f"{database}: round {number + 1} of {scale.rounds}")
+                    seen.append(_reconciled(bank, recorded, runs))
+            figures.append(Figure(f"{runs:,} runs, {database}", "s", tuple(seen)))
+    about = f"{runs:,} runs of {scale.past.allocations:,} projects in a year, a day at a time, all of them compared with the books."
+    promises = () if short else tuple(at_most(figure.name, figure, SECONDS) for figure in figures)
+    return [Table("Reconciling with accounting", about, tuple(figures), promises)]
+
+
+def _prepare(url: str, recorded: Recorded, past: Past, say: Say) -> None:
+    """Fill the books, and write what accounting has of the same runs: a file a day."""
+    migrate(url)
+    store = open_store(url)
+    fill(store, past, say)
+    days: dict[str, list[str]] = defaultdict(list)
+    with store.reading() as reader:
+        accounts = {each.id: each.account for each in reader.scan_projects()}
+        for run in reader.scan_runs():
+            start, end = iso(run.start)[:-1], iso(run.ended or 0)[:-1]
+            facts = (
+                run.run.job_id,
+                start,
+                start,
+                end,
+                run.elapsed_seconds,
+                run.outcome,
+                run.owner,
+                f"u{run.owner}",
+                accounts[run.allocation],
+            )
+            told = line(*facts, PARTITION, "normal", 60, TRES, TRES)
+            for day in {_day(run.start), _day(run.ended or 0)}:
+                days[day].append(told)
+    store.close()
+    for day, lines in days.items():
+        recorded.say(f"sacct-{day}", "".join(lines))
+    for name, text in {
+        "sacct": "",
+        "sacct-jobs": "",
+        "squeue": "",
+        "sinfo": "slurm 22.05.8",
+        "scontrol-show-config": f"ClusterName = {CLUSTER}",
+    }.items():
+        recorded.say(name, f"{text}\n")
+
+
+def _day(at: int) -> str:
+    """The day's slice that the instant falls into: slices begin with the period."""
+    return iso(at - (at - BEGIN) % DAY)[:10]
+
+
+@contextmanager
+def _bank(url: str) -> Iterator[FairbankServer]:
+    with made(url) as server:
+        prices = f'\n[clusters.{CLUSTER}.partitions."{PARTITION}"]\nresource = "cpu"\nweights = "CPU=1.0"\n'
+        server.config.write_text(server.config.read_text() + prices)
+        server.start()
+        yield server
+
+
+def _reconciled(bank: FairbankServer, recorded: Recorded, runs: int) -> float:
+    """Seconds."""
+    slurm = Slurm({**os.environ, **recorded.environment})
+    reconciler = Reconciler(slurm, Bank(Client(parse_address(f"unix:{bank.socket}"))))
+    begun = time.perf_counter()
+    came = reconciler.reconcile(BEGIN, BEGIN + 366 * DAY)
+    taken = time.perf_counter() - begun
+    _check(came, runs)
+    return taken
+
+
+def _check(came: Reconciled, runs: int) -> None:
+    if (came.comparison.matched, came.clean) != (runs, True):
+        raise RuntimeError(f"{came.comparison.matched} of {runs} runs agree; the first that does not: {came.outcomes[:1]}")
