@@ -148,15 +148,15 @@ class Reconciler:
 
 def read_jobs(slurm: Slurm, since: int, until: int, progress: Progress = silent) -> tuple[list[Job], tuple[Unreadable, ...]]:
     """What accounting has of a period, a day at a time."""
-    jobs: list[Job] = []
+    jobs: dict[tuple[int, int, int | None], Job] = {}
     unreadable: list[Unreadable] = []
     days = list(_days(since, until))
     for done, (start, end) in enumerate(days, 1):
         answer = slurm.jobs(start, end)
-        jobs += answer.rows
+        jobs |= {(job.job_id, job.submitted, job.start): job for job in answer.rows}  # one that went on over midnight is told twice
         unreadable += answer.unreadable
         progress("sacct", done, len(days))
-    return jobs, tuple(dict.fromkeys(unreadable))
+    return list(jobs.values()), tuple(dict.fromkeys(unreadable))
 
 
 def _days(since: int, until: int) -> Iterator[tuple[int, int]]:

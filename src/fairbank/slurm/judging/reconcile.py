@@ -18,6 +18,7 @@ from fairbank.slurm.judging.books import BookedRun
 from fairbank.slurm.judging.price import Prices
 
 SAME_START_SECONDS = 2
+EPILOGS_SECONDS = 3_600
 
 
 class Kind(Enum):
@@ -174,16 +175,21 @@ def _leftover(run: BookedRun, books: _Books, sides: Sides, alive: Collection[tup
 
 
 def restart_of(job: Job, history: Sequence[Job]) -> int:
-    """How often the job was restarted before this execution. A requeued job is submitted again in the second in which it ended; the same
-    job id with a gap between is another job."""
+    """How often the job was restarted before this execution, by all that accounting has under its number."""
     if job.restart is not None:
         return job.restart
     count = 0
     before: Job | None = None
     for each in sorted(history, key=lambda one: (one.submitted, one.start or 0)):
-        continues = before is not None and before.end is not None and abs(each.submitted - before.end) <= 1
-        count = count + 1 if continues else 0
+        count = count + 1 if before is not None and _continues(before, each) else 0
         if (each.submitted, each.start) == (job.submitted, job.start):
             return count
         before = each
     return 0
+
+
+def _continues(before: Job, job: Job) -> bool:
+    """A requeued job is submitted again once its epilogs are done. The same number of somebody else, or later, is another job."""
+    if before.end is None or before.owner != job.owner:
+        return False
+    return before.state == "REQUEUED" or -1 <= job.submitted - before.end <= EPILOGS_SECONDS

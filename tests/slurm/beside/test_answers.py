@@ -1,0 +1,179 @@
+"""Recorded answers of Slurm are read as what they say; what is damaged is told by line and field, and spoils nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairbank.slurm.answers import json_2205, json_2311, sacct, sacctmgr, scontrol, squeue, sshare
+from fairbank.slurm.answers.values import Answer, Job
+from fairbank.slurm.answers.version import Version, read_version
+from fairbank.slurm.judging.reconcile import restart_of
+from fairbank.values.trouble import Malformed
+from tests.slurm.lab.recording import SACCT
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+
+
+def said(version: str, name: str) -> str:
+    return (GOLDEN / f"slurm-{version}" / name).read_text()
+
+
+def by_run(answer: Answer[Job]) -> dict[tuple[int, int], Job]:
+    return {(job.job_id, job.submitted): job for job in answer.rows}
+
+
+# --- 22.05, recorded ---
+
+
+def test_accounting_of_2205() -> None:
+    found = sacct.read_jobs(said("22.05", "sacct-runs.txt"))
+    assert found.unreadable == ()
+    assert len(found.rows) == 37
+    overdue, fit, align, render = found.rows[:4]
+    assert (overdue.job_id, overdue.state, overdue.elapsed, overdue.limit_seconds, overdue.owner) == (1, "TIMEOUT", 87, 60, 60604)
+    assert (overdue.submitted, overdue.start, overdue.end) == (1795278540, 1795278542, 1795278629)
+    assert (fit.tres, fit.qos, fit.partition, fit.account) == ("cpu=4,mem=4000M,node=1", "normal", "cpu", "wg_astro")
+    assert align.tres == "cpu=16,gres/gpu=2,mem=64G,node=1"
+    assert render.tres == "cpu=192,mem=187.50G,node=3"
+    states = [job.state for job in found.rows]
+    assert {"REQUEUED", "NODE_FAIL", "CANCELLED", "RUNNING", "PENDING", "FAILED", "TIMEOUT", "COMPLETED"} == set(states)
+    assert all(job.ended == (job.state not in ("RUNNING", "PENDING")) for job in found.rows)
+    assert all(job.whole for job in found.rows)
+    waiting = next(job for job in found.rows if job.state == "PENDING")
+    assert (waiting.start, waiting.end, waiting.tres) == (None, None, "cpu=6,mem=6000M,node=6")
+
+
+def test_both_executions_of_a_requeued_job() -> None:
+    again = [job for job in sacct.read_jobs(said("22.05", "sacct-runs.txt")).rows if job.job_id == 19]
+    assert [job.state for job in again] == ["REQUEUED", "RUNNING"]
+    assert again[0].end is not None
+    assert 0 <= again[1].submitted - again[0].end <= 1
+    assert [restart_of(job, again) for job in again] == [0, 1]
+
+
+def test_strange_names_cost_their_own_lines_only() -> None:
+    """With JobName among the columns, as others may have recorded it: four halves of two jobs are told, the others are read."""
+    found = sacct.read_jobs(said("22.05", "sacct-separated.txt"), SACCT)
+    assert [(each.line, each.field) for each in found.unreadable] == [(25, "JobName"), (26, "DBIndex"), (27, "JobName"), (28, "DBIndex")]
+    assert all("cells instead of 28" in each.why for each in found.unreadable)
+    assert len(found.rows) == 35
+    assert {23, 26, 27, 28, 29, 30} <= {job.job_id for job in found.rows}
+    assert {24, 25}.isdisjoint(job.job_id for job in found.rows)
+
+
+def test_pipes_as_delimiters_break_names_with_pipes() -> None:
+    found = sacct.read_jobs(said("22.05", "sacct-duplicates.txt").partition("\n")[2], SACCT, "|")
+    assert 23 not in {job.job_id for job in found.rows}
+    assert str(found.unreadable[0]) == ("sacct, line 2, Cluster: 29 cells instead of 28: '2|2|fit|alice|users|wg_astro|cpu|normal|'")
+
+
+def test_the_json_of_2205_says_the_same_as_its_columns() -> None:
+    columns = by_run(sacct.read_jobs(said("22.05", "sacct-separated.txt"), SACCT))
+    found = json_2205.read_jobs(said("22.05", "sacct-all.json").encode())
+    assert found.unreadable == ()
+    assert len(found.rows) == 37
+    for here, job in by_run(found).items():
+        if here in columns:
+            told = columns[here]
+            assert msgspec.structs.replace(job, owner=told.owner, tres=told.tres, elapsed=told.elapsed) == told
+            assert job.elapsed - told.elapsed in ((0,) if job.ended else (0, 1, 2))
+    tres = {job.job_id: job.tres for job in found.rows}
+    assert tres[3] == "cpu=16,mem=65536,node=1,gres/gpu=2"  # where a node has no meter, its energy is null
+
+
+def test_the_queue_of_2205() -> None:
+    columns, json = squeue.read_queue(said("22.05", "squeue-runs.txt")), json_2205.read_queue(said("22.05", "squeue-all.json").encode())
+    assert columns.unreadable == json.unreadable == ()
+    assert len(columns.rows) == len(json.rows) == 38
+    assert {each.state for each in columns.rows} == {each.state for each in json.rows}
+
+
+def test_accounts_people_shares_and_qualities() -> None:
+    found = sacctmgr.read_associations(said("22.05", "associations-plain.txt"))
+    assert found.unreadable == ()
+    told = [(each.account, each.user, each.parent, each.shares) for each in found.rows]
+    assert ("wg_astro", "", "root", "50") in told
+    assert ("wg_bio", "carol", "", "20") in told
+    assert ("wg_chem", "dave", "", "parent") in told
+    qualities = sacctmgr.read_qualities(said("22.05", "qos-plain.txt"))
+    assert [(each.name, each.priority, each.factor) for each in qualities.rows] == [
+        ("normal", 0, "1.000000"), ("high", 100, "1.000000"), ("low", 1, "1.000000"),
+    ]  # fmt: skip
+    assert sacctmgr.read_coordinators(said("22.05", "coordinators.txt")).rows[1].coordinators == ()
+    assert sacctmgr.read_coordinators("wg_bio|carol,bob\n").rows[0].coordinators == ("carol", "bob")
+
+
+def test_partitions_and_nodes() -> None:
+    places = scontrol.read_places(said("22.05", "partitions-oneliner.txt"))
+    assert places.unreadable == ()
+    assert [(each.name, each.weights, each.default_minutes, each.memory_per_cpu) for each in places.rows] == [
+        ("cpu", "CPU=1.0,Mem=0.5G", 30, 1000),
+        ("gpu", "CPU=1.0,Mem=0.09375G,GRES/gpu=12.0", 30, 1000),
+        ("gpu-t4", "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0", 30, 1000),
+    ]
+    nodes = scontrol.read_nodes(said("22.05", "nodes-oneliner.txt"))
+    assert nodes.unreadable == ()
+    assert [(each.name, each.cpus, each.memory, each.gpus) for each in nodes.rows if each.gpus] == [
+        ("g01", 48, 512000, ("a100",)), ("g02", 48, 512000, ("a100",)), ("g03", 64, 131072, ("t4",)), ("g04", 64, 131072, ("t4",)),
+    ]  # fmt: skip
+    assert scontrol.read_config(said("22.05", "config.txt"))["ClusterName"] == "lab"
+
+
+def test_usage_counts_billing_minutes() -> None:
+    text = "root||1039|cpu=0\nwg_bio||734|cpu=464,mem=1,billing=697,gres/gpu=58\n wg_bio|bob|719|billing=697\n"
+    found = sshare.read_usage(text)
+    assert [(each.account, each.used, each.running) for each in found.rows] == [("root", 18, 0), ("wg_bio", 13, 697)]
+
+
+# --- 24.05, written by hand ---
+
+
+def test_the_json_of_2405() -> None:
+    found = json_2311.read_jobs(said("24.05", "sacct.json").encode())
+    assert [(each.line, each.field) for each in found.unreadable] == [(9, "time.submission"), (10, "state")]
+    assert [job.job_id for job in found.rows] == [1, 2, 3, 4, 4, 5, 6, 7]
+    done, named, gpus, requeued, running, waiting, never, lost = found.rows
+    assert (done.elapsed, done.tres, done.limit_seconds, done.owner, done.user) == (87, "cpu=4,mem=4000,node=1", 1800, None, "alice")
+    assert (named.state, named.limit_seconds) == ("TIMEOUT", 60)
+    assert gpus.tres == "cpu=16,mem=65536,node=1,gres/gpu=2"
+    assert (requeued.state, requeued.restart, running.restart, running.end) == ("REQUEUED", 0, 1, None)
+    assert (waiting.start, waiting.limit_seconds, waiting.tres) == (None, None, "cpu=4,mem=4000,node=1")
+    assert (never.ended, lost.ended, running.ended) == (False, True, False)
+
+
+def test_the_queue_of_2405() -> None:
+    found = json_2311.read_queue(said("24.05", "squeue.json").encode())
+    assert [(each.job_id, each.state) for each in found.rows] == [(4, "RUNNING"), (5, "PENDING"), (1, "COMPLETED")]
+    assert [(each.line, each.field) for each in found.unreadable] == [(4, "submit_time")]
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b'{"jobs": 1}', b"<html>", b'{"jobs": [', b"\xff"])
+def test_what_is_no_json_of_slurms_is_told(text: bytes) -> None:
+    for read in (json_2205.read_jobs, json_2311.read_jobs, json_2205.read_queue, json_2311.read_queue):
+        with pytest.raises(Malformed, match="--json"):
+            read(text)
+
+
+# --- versions ---
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("slurm-wlm 22.05.8\n", (22, 5, 8)),
+        ("slurm 24.05.3", (24, 5, 3)),
+        ("slurm 23.11.10-2", (23, 11, 10)),
+        ("slurm 25.05.0-0rc1", (25, 5, 0)),
+    ],
+)
+def test_versions(text: str, version: tuple[int, int, int]) -> None:
+    assert read_version(text) == Version(*version)
+
+
+@pytest.mark.parametrize("text", ["", "slurm", "slurm 20.11.9", "bash 5.2", "slurm 22.05"])
+def test_unknown_versions_are_refused(text: str) -> None:
+    with pytest.raises(Malformed):
+        read_version(text)

@@ -1,0 +1,188 @@
+"""Slurm's accounts, users and partitions as projects, members and settings; and the way back."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from fairbank.cluster.partition import Cluster, Partition
+from fairbank.slurm.answers.values import Association, Node, Place, Qos
+from fairbank.slurm.judging.accounts import Usage, Wanted, changes, fence_of
+from fairbank.slurm.judging.covering import covers
+from fairbank.slurm.judging.entering import Centre, Machine, NewMember, NewProject, plan, price_differences, settings
+from fairbank.values.tres import Adding
+from tests.slurm.beside.jobs import CLUSTER, NOW, a_job, a_project, an_allocation
+
+GROUPS = {"chem": 5001, "qmc": 5002, "bio": 5003}
+USERS = {"alice": 101, "bob": 102}
+NAMES = {number: name for name, number in USERS.items()}
+
+
+def account(name: str, parent: str = "root", **more: str) -> Association:
+    return Association(name, parent=parent, **more)  # type: ignore[arg-type]
+
+
+TREE = (account("root", parent=""), account("qmc", "chem"), account("chem"), Association("qmc", "alice"), Association("chem", "bob"))
+
+
+# --- import ---
+
+
+def test_parents_come_before_their_children() -> None:
+    found = plan(Centre(associations=TREE), (), GROUPS.get, USERS.get)
+    assert found.notes == ()
+    assert found.steps == (
+        NewProject(account="chem", group="chem", gid=5001),
+        NewProject(account="qmc", group="qmc", gid=5002, parent="chem"),
+        NewMember(account="qmc", user="alice", uid=101, role="member"),
+        NewMember(account="chem", user="bob", uid=102, role="member"),
+    )
+
+
+def test_coordinators_are_coordinators() -> None:
+    centre = Centre(associations=TREE, coordinators=(Association("chem", coordinators=("bob",)),))
+    assert NewMember(account="chem", user="bob", uid=102, role="coordinator") in plan(centre, (), GROUPS.get, USERS.get).steps
+
+
+def test_what_the_bank_has_stays_as_it_is() -> None:
+    known = [a_project(1, "chem", members={102: "pi"}), a_project(2, "qmc", members={101: "member"})]
+    assert plan(Centre(associations=TREE), known, GROUPS.get, USERS.get).steps == ()
+
+
+def test_what_this_host_does_not_know_is_told() -> None:
+    tree = (*TREE, account("lab7"), Association("lab7", "bob"), Association("chem", "ghost"))
+    found = plan(Centre(associations=tree), (), GROUPS.get, USERS.get)
+    assert len(found.steps) == 4
+    assert [note.partition(":")[0] for note in found.notes] == ["account lab7", "user ghost"]
+    assert "--gid lab7=NUMBER" in found.notes[0]
+
+
+def test_nothing_hangs_on_a_circle() -> None:
+    circle = (account("chem", "qmc"), account("qmc", "chem"))
+    assert len(plan(Centre(associations=circle), (), GROUPS.get, USERS.get).steps) == 2
+
+
+MACHINE = Machine(
+    cluster="lab",
+    places=(Place("std", weights="CPU=1.0,Mem=0.5G"), Place("fast"), Place("vis")),
+    nodes=(Node("v1", 8, 1000, ("vis",), ("t4",)),),
+    qualities=(Qos("normal", 0, "1.000000"), Qos("high", 100, "1.500000")),
+    flags="MAX_TRES,FAIR_TREE",
+)
+
+
+def test_the_settings_price_as_slurm_bills() -> None:
+    text = settings(MACHINE, (account("chem", shares="50"),))
+    assert '[clusters.lab]\nadding = "max_tres"\n' in text
+    assert '[clusters.lab.partitions."std"]\nresource = "cpu"\nweights = "CPU=1.0,Mem=0.5G"\n' in text
+    assert '[clusters.lab.partitions."fast"]\nresource = "cpu"\n\n' in text
+    assert '[clusters.lab.partitions."vis"]\nresource = "gpu"\n' in text
+    assert '[clusters.lab.qos_factors]\n"high" = "1.500000"\n' in text
+    assert text.endswith("#   chem  50\n")
+
+
+@pytest.mark.parametrize(
+    ("flags", "adding"), [("", Adding.SUM), ("MAX_TRES", Adding.MAX_TRES), ("fair_tree,MAX_TRES_GRES", Adding.MAX_TRES_GRES)]
+)
+def test_how_tres_add_up(flags: str, adding: Adding) -> None:
+    assert Machine(cluster="lab", places=(), flags=flags).adding is adding
+
+
+def test_prices_that_differ_are_told() -> None:
+    known = Cluster("lab", {"std": Partition("std", "cpu", {"cpu": Fraction(2)}, Adding.SUM), "vis": Partition("vis", "gpu")})
+    said = price_differences(MACHINE, known)
+    assert [each.partition(":")[0] for each in said] == ["partition std", "partition std", "partition fast", "QOS high"]
+
+
+def test_no_difference_where_there_is_none() -> None:
+    place = Place("cpu", weights="CPU=1.0,Mem=0.5G")
+    assert price_differences(Machine(cluster="lab", places=(place,), flags="MAX_TRES"), CLUSTER) == []
+
+
+# --- the past ---
+
+
+def test_a_history_is_covered_with_what_it_costs() -> None:
+    jobs = [a_job(1), a_job(2, submitted=NOW - 40_000), a_job(3, elapsed=0), a_job(4, state="NODE_FAIL"), a_job(5, account="nobody")]
+    (found,) = covers(jobs, [a_project(1, "chem")], [], CLUSTER)
+    assert (found.account, found.resource, found.amount, found.jobs) == ("chem", "cpu", 80, 2)
+    assert (found.start, found.end) == (NOW - 50_000, NOW - 40_000 + 1)
+
+
+def test_gaps_between_allocations_are_covered_each_by_itself() -> None:
+    jobs = [a_job(1, submitted=1_000), a_job(2, submitted=5_000), a_job(3, submitted=9_000)]
+    there = [an_allocation(1, 1, 0, start=4_000, end=6_000)]
+    found = covers(jobs, [a_project(1, "chem")], there, CLUSTER)
+    assert [(each.start, each.end) for each in found] == [(1_000, 1_001), (9_000, 9_001)]
+
+
+def test_what_a_parent_shares_pays_for_the_past_too() -> None:
+    projects = [a_project(1, "all"), a_project(2, "chem", parent=1)]
+    assert covers([a_job(1)], projects, [an_allocation(1, 1, 0, shared=True)], CLUSTER) == []
+    assert len(covers([a_job(1)], projects, [an_allocation(1, 1, 0)], CLUSTER)) == 1
+
+
+# --- accounts and associations ---
+
+
+def wanted(*projects: object, **more: object) -> Wanted:
+    return Wanted(cluster="lab", projects=projects, now=NOW, **{"associations": TREE, **more})  # type: ignore[arg-type]
+
+
+def words(found: Wanted) -> list[str]:
+    return [" ".join(change.words) for change in changes(found, NAMES.get)[0]]
+
+
+def test_projects_get_accounts_and_members_associations() -> None:
+    projects = (a_project(3, "bio", parent=1, members={101: "pi"}), a_project(1, "chem", members={102: "member"}))
+    assert words(wanted(*projects)) == [
+        "add account bio cluster=lab description=bio organization=bio parent=chem",
+        "add user alice account=bio cluster=lab",
+    ]
+
+
+def test_slurm_that_is_in_line_is_left_alone() -> None:
+    projects = (a_project(1, "chem", members={102: "member"}), a_project(2, "qmc", parent=1, members={101: "member"}))
+    assert words(wanted(*projects)) == []
+
+
+def test_an_account_moves_below_its_projects_parent() -> None:
+    projects = (a_project(1, "chem"), a_project(2, "qmc"), a_project(3, "bio"))
+    moved = (a_project(1, "chem", parent=3), *projects[1:])
+    assert "modify account where name=chem cluster=lab set parent=bio" in words(wanted(*moved))
+
+
+def test_associations_go_only_when_that_is_asked() -> None:
+    projects = (a_project(1, "chem"), a_project(2, "qmc", parent=1, members={101: "member"}))
+    assert words(wanted(*projects)) == []
+    assert words(wanted(*projects, remove=True)) == ["delete user where name=bob account=chem cluster=lab"]
+
+
+def test_nobody_is_removed_while_a_member_has_no_name() -> None:
+    found, notes = changes(wanted(a_project(1, "chem", members={999: "pi"}), remove=True), NAMES.get)
+    assert found == []
+    assert ["uid 999" in notes[0], "nobody is removed" in notes[1]] == [True, True]
+
+
+def test_a_fence_leaves_room_for_all_that_may_be_drawn() -> None:
+    """Slurm ends running jobs at the limit: what is used, what runs, what is left; with what lies below it."""
+    projects = (a_project(1, "chem"), a_project(2, "qmc", parent=1))
+    allocations = (an_allocation(1, 1, 100, held=7), an_allocation(2, 2, 50), an_allocation(3, 2, 1_000, state="frozen"))
+    usage = {"chem": Usage(20, 3), "qmc": Usage(5, 60)}
+    found = words(wanted(*projects, allocations=allocations, usage=usage, fence=True))
+    assert found == [
+        "modify account where name=chem cluster=lab set GrpTRESMins=billing=177",
+        "modify account where name=qmc cluster=lab set GrpTRESMins=billing=115",
+    ]
+
+
+def test_a_fence_that_stands_right_is_left_alone() -> None:
+    fenced = [Association("chem", fence="cpu=1,billing=150", parent="root"), *TREE[3:]]
+    found = wanted(a_project(1, "chem", members={102: "pi"}), associations=fenced, allocations=[an_allocation(1, 1, 150)], fence=True)
+    assert words(found) == []
+
+
+@pytest.mark.parametrize(("text", "value"), [("", None), ("billing=5", 5), ("cpu=3,billing=70", 70), ("billing=x", None), ("cpu=9", None)])
+def test_the_fence_is_read(text: str, value: int | None) -> None:
+    assert fence_of(Association("x", fence=text)) == value

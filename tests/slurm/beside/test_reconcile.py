@@ -1,0 +1,253 @@
+"""What differs between accounting and the books, and what is done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.slurm.answers.values import Job, Queued
+from fairbank.slurm.judging import reports
+from fairbank.slurm.judging.books import BookedRun
+from fairbank.slurm.judging.price import Prices
+from fairbank.slurm.judging.reconcile import Comparison, Finding, Kind, Sides, compare, restart_of
+from fairbank.values.trouble import Malformed
+from tests.slurm.beside.jobs import CLUSTER, NOW, a_job, booked
+
+HOUR = 3_600
+
+
+def compared(jobs: Sequence[Job] = (), runs: Sequence[BookedRun] = (), queue: Sequence[Queued] = (), **more: object) -> Comparison:
+    facts = {"since": NOW - 10**6, "until": NOW, "now": NOW, "grace_seconds": HOUR, **more}
+    return compare(Sides(cluster=CLUSTER, jobs=jobs, runs=runs, queue=queue, **facts))  # type: ignore[arg-type]
+
+
+def kinds(comparison: Comparison) -> list[Kind]:
+    return [each.kind for each in comparison.findings]
+
+
+def only(comparison: Comparison) -> Finding:
+    (found,) = comparison.findings
+    return found
+
+
+# --- they agree ---
+
+
+def test_a_charge_that_is_what_accounting_tells() -> None:
+    job = a_job(1)  # 4 CPUs for 10 minutes
+    assert Prices(CLUSTER).of(job, job.elapsed) == 40
+    assert compared([job], [booked(job)]) == Comparison(matched=1, free=0, late=0, findings=())
+
+
+@pytest.mark.parametrize("charged", [39, 40, 41])
+def test_times_cut_to_seconds_are_no_difference(charged: int) -> None:
+    job = a_job(1)
+    assert compared([job], [booked(job, charged=charged)]).matched == 1
+
+
+def test_what_was_written_off_counts_as_paid_and_what_was_refunded_as_charged() -> None:
+    job = a_job(1)
+    assert compared([job], [booked(job, charged=30, written_off=10)]).matched == 1
+    assert compared([job], [booked(job, refunded=40)]).matched == 1
+
+
+def test_a_node_failure_that_cost_nothing() -> None:
+    job = a_job(1, state="NODE_FAIL")
+    assert compared([job], [booked(job, state="released")]).matched == 1
+
+
+def test_what_ran_for_no_time_need_not_be_in_the_books() -> None:
+    assert compared([a_job(1, elapsed=0)]) == Comparison(matched=0, free=1, late=0, findings=())
+
+
+def test_what_never_ran_is_nobodys_business() -> None:
+    never = msgspec.structs.replace(a_job(1, state="CANCELLED"), start=None, elapsed=0)
+    assert compared([never, a_job(2, state="PENDING"), a_job(3, state="RUNNING")]) == Comparison(matched=0, free=0, late=0, findings=())
+
+
+def test_a_row_that_is_read_twice_counts_once() -> None:
+    job = a_job(1)
+    assert compared([job, job], [booked(job)]).matched == 1
+
+
+# --- charges that are missing ---
+
+
+def test_a_run_that_the_bank_never_heard_of() -> None:
+    found = only(compared([a_job(1)]))
+    assert (found.kind, found.amount, found.run) == (Kind.MISSING, 40, None)
+
+
+@pytest.mark.parametrize("state", ["held", "lapsed"])
+def test_a_run_whose_end_got_lost(state: str) -> None:
+    job = a_job(1)
+    found = only(compared([job], [booked(job, state=state)]))
+    assert (found.kind, found.amount) == (Kind.OPEN, 40)
+
+
+def test_a_row_that_is_not_whole_is_left_for_the_next_time() -> None:
+    """The end of a short job can be in accounting before its start, then without partition and TRES."""
+    half = msgspec.structs.replace(a_job(1), partition="", tres="")
+    assert compared([half]) == Comparison(matched=0, free=0, late=1, findings=())
+    assert compared([half], [booked(a_job(1), state="held")]) == Comparison(matched=0, free=0, late=1, findings=())
+
+
+def test_what_the_bank_refused_after_the_end_is_not_asked_again() -> None:
+    job = a_job(1)
+    end = job.end or 0
+    assert kinds(compared([job], refused={(1, job.submitted): end + 5})) == [Kind.REFUSED]
+
+
+def test_a_hold_that_was_refused_says_nothing_of_the_charge() -> None:
+    """The agent let the job run all the same."""
+    job = a_job(1)
+    assert kinds(compared([job], refused={(1, job.submitted): job.submitted})) == [Kind.MISSING]
+
+
+def test_a_partition_without_a_price() -> None:
+    job = a_job(1, partition="unknown")
+    assert only(compared([job])).amount is None
+    assert compared([job], [booked(job, charged=7)]).matched == 1
+
+
+# --- holds that are lost ---
+
+
+def test_a_hold_of_which_slurm_knows_nothing() -> None:
+    found = only(compared(runs=[booked(a_job(1), state="held")]))
+    assert (found.kind, found.amount) == (Kind.ORPHAN, 240)
+
+
+def test_a_hold_of_a_job_that_is_there() -> None:
+    job = a_job(1, state="RUNNING")
+    run = booked(job, state="held")
+    for state in ("RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "PENDING"):
+        assert compared([job], [run], [Queued(1, job.submitted, state)]).findings == ()
+
+
+def test_a_young_hold_may_only_be_early() -> None:
+    job = a_job(1, submitted=NOW - HOUR + 1)
+    assert compared(runs=[booked(job, state="held")]) == Comparison(matched=0, free=0, late=1, findings=())
+
+
+def test_a_job_that_slurmctld_lost_and_accounting_takes_for_running() -> None:
+    job = a_job(1, state="RUNNING")
+    assert kinds(compared([job], [booked(job, state="held")])) == [Kind.RUNAWAY]
+
+
+def test_the_hold_of_an_earlier_execution_is_not_kept_by_a_later_one() -> None:
+    first, second = a_job(1, submitted=NOW - 90_000), a_job(1, submitted=NOW - 80_000, state="RUNNING")
+    found = compared([second], [booked(first, state="held")], [Queued(1, second.submitted, "RUNNING")])
+    assert kinds(found) == [Kind.ORPHAN]
+
+
+# --- what people must look at ---
+
+
+@pytest.mark.parametrize(("charged", "more"), [(10, -30), (400, 360)])
+def test_another_amount(charged: int, more: int) -> None:
+    job = a_job(1)
+    found = only(compared([job], [booked(job, charged=charged)]))
+    assert (found.kind, found.amount) == (Kind.AMOUNT, more)
+
+
+def test_a_run_that_was_given_back_and_ran_all_the_same() -> None:
+    job = a_job(1)
+    assert kinds(compared([job], [booked(job, state="released", outcome="LOST", elapsed=0)])) == [Kind.AMOUNT]
+
+
+def test_one_job_charged_twice() -> None:
+    job = a_job(1)
+    found = only(compared([job], [booked(job), booked(job, restart=1, number=2)]))
+    assert (found.kind, found.amount) == (Kind.TWICE, 40)
+    assert compared([job], [booked(job), booked(job, restart=1, number=2, refunded=40)]).findings == ()
+
+
+def test_a_charge_that_accounting_lost() -> None:
+    job = a_job(1)
+    assert kinds(compared(runs=[booked(job)])) == [Kind.UNHEARD]
+    assert compared(runs=[booked(a_job(1, submitted=NOW - 700))]).findings == ()  # accounting lags
+    assert compared(runs=[booked(job)], since=job.submitted + 1).findings == ()  # not looked for
+
+
+# --- job ids that come again ---
+
+
+def test_a_job_id_that_is_used_again_after_a_reset() -> None:
+    old, new = a_job(1, submitted=NOW - 500_000), a_job(1, submitted=NOW - 50_000)
+    assert compared([old, new], [booked(old, number=1), booked(new, number=2)]).matched == 2
+    assert only(compared([old, new], [booked(old)])).job == new
+
+
+def test_a_requeued_job_is_another_run() -> None:
+    first = a_job(1, state="REQUEUED")
+    second = a_job(1, submitted=(first.end or 0) + 1)
+    assert compared([first, second], [booked(first, number=1), booked(second, restart=1, number=2)]).matched == 2
+
+
+def test_a_submission_told_anew_after_a_crash() -> None:
+    """Same id, same start, same owner: the same run, whatever slurmctld says of its submission now."""
+    job = a_job(1)
+    assert compared([job], [booked(job, submitted=job.submitted - 30)]).matched == 1
+    assert kinds(compared([job], [booked(job, submitted=job.submitted - 30, owner=1)])) == [Kind.MISSING, Kind.UNHEARD]
+
+
+def test_restarts_are_counted_in_accounting() -> None:
+    first = a_job(1, state="NODE_FAIL", submitted=NOW - 90_000)
+    second = a_job(1, state="REQUEUED", submitted=(first.end or 0) + 30)  # once the epilogs were done
+    third = a_job(1, submitted=(second.end or 0) + 20_000)  # REQUEUED says so, however long it took
+    another = a_job(1, submitted=(third.end or 0) + 5)
+    stranger = msgspec.structs.replace(another, owner=7)
+    history = [third, first, second]
+    assert [restart_of(job, history) for job in (first, second, third)] == [0, 1, 2]
+    assert restart_of(another, [*history, another]) == 3
+    assert restart_of(stranger, [*history, stranger]) == 0
+    assert restart_of(msgspec.structs.replace(first, restart=9), history) == 9
+
+
+# --- what the bank is told ---
+
+
+def test_the_report_of_a_missing_run() -> None:
+    job = a_job(7)
+    assert reports.charge(job, None, 2, CLUSTER) == {
+        "do": "complete", "cluster": "lab", "job_id": 7, "submitted": job.submitted, "restart": 2, "owner_uid": 60_601, "account": "chem",
+        "partition": "cpu", "qos": "normal", "start": job.start, "time_limit": 3_600, "end": job.end, "elapsed": 600,
+        "state": "COMPLETED", "tres": "cpu=4,mem=4000M,node=1", "comment": "reconciled with accounting",
+    }  # fmt: skip
+
+
+def test_a_run_is_closed_under_the_name_that_the_bank_knows() -> None:
+    job = a_job(7)
+    told = reports.charge(job, booked(job, state="held", restart=3, submitted=job.submitted - 30), 0, CLUSTER)
+    assert (told["submitted"], told["restart"]) == (job.submitted - 30, 3)
+
+
+def test_a_user_whom_nobody_knows_is_told_not_guessed() -> None:
+    job = a_job(7, owner=None)
+    with pytest.raises(Malformed, match="nobody here is called 'alice'"):
+        reports.charge(job, None, 0, CLUSTER)
+    assert reports.charge(job, booked(a_job(7), state="held"), 0, CLUSTER)["owner_uid"] == 60_601
+
+
+# --- laws ---
+
+STATES = st.sampled_from(["COMPLETED", "REQUEUED", "RUNNING", "NODE_FAIL"])
+WORLDS = st.dictionaries(st.tuples(st.integers(1, 4), st.integers(0, 3)), st.tuples(STATES, st.booleans()), max_size=8)
+
+
+@given(WORLDS)
+def test_each_run_is_found_once_and_what_agrees_is_never_found(world: dict[tuple[int, int], tuple[str, bool]]) -> None:
+    told = [(a_job(n, submitted=NOW - 200_000 + 1_000 * slot, state=state), known) for (n, slot), (state, known) in world.items()]
+    jobs, kept = [job for job, _ in told], [job for job, known in told if known]
+    runs = [booked(job, number=place, state="held" if job.end is None else "charged") for place, job in enumerate(kept, 1)]
+    queue = [Queued(job.job_id, job.submitted, "RUNNING") for job in jobs if job.end is None]
+    found = compared(jobs, runs, queue)
+    ended = [job for job in jobs if job.ended]
+    assert found.matched + found.free + found.late + len(found.findings) == len(ended)
+    assert {each.kind for each in found.findings} <= {Kind.MISSING}
+    assert len(found.findings) == len(ended) - sum(1 for run in runs if run.state == "charged")
