@@ -106,7 +106,7 @@ class Slurm:
     def usage(self) -> Mapping[str, Usage]:
         """What counts against GrpTRESMins, by account. Slurm lets it decay."""
         command = ("sshare", "--all", "--noheader", "--parsable2", f"--format={','.join(sshare.COLUMNS).lower()}")
-        return {each.account: Usage(each.used, each.running) for each in sshare.read_usage(self._text(*command)).rows}
+        return {each.account: Usage(each.seconds, each.running) for each in sshare.read_usage(self._text(*command)).rows}
 
     def manage(self, words: Sequence[str]) -> None:
         """Change the accounting database: `sacctmgr --immediate WORDS`."""

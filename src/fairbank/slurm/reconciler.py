@@ -14,12 +14,16 @@ from fairbank.slurm.bank import Bank, Progress, silent
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.judging import reports
 from fairbank.slurm.judging.books import BookedRun
-from fairbank.slurm.judging.reconcile import CHARGED, RELEASED, SAME_START_SECONDS, Comparison, Finding, Kind, Sides, compare, restart_of
+from fairbank.slurm.judging.reconcile import CHARGED, RELEASED, Comparison, Finding, Kind, Sides, compare, restart_of
 from fairbank.values.time import DAY
 from fairbank.values.trouble import Malformed
 
 GRACE_SECONDS = 3_600
 """How long either side may lag before what is missing there counts as lost."""
+
+MARGIN_SECONDS = DAY
+"""How far around a period its runs are looked for in the books: there a run starts when its hold was asked for, by another clock, and a
+slurmctld that was away asks again."""
 
 IDS_AT_ONCE = 500
 
@@ -85,7 +89,7 @@ class Reconciler:
         queue = self._slurm.queue()
         jobs, unreadable = read_jobs(self._slurm, since, until, progress)
         first = min((job.start for job in jobs if job.start is not None), default=since)
-        runs = self._runs(prices.name, min(first, since) - SAME_START_SECONDS, until, len(jobs), progress)
+        runs = self._runs(prices.name, max(0, min(first, since) - MARGIN_SECONDS), until + MARGIN_SECONDS, len(jobs), progress)
         sides = Sides(
             cluster=prices,
             since=since,

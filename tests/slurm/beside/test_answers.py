@@ -125,7 +125,7 @@ def test_partitions_and_nodes() -> None:
 def test_usage_counts_billing_minutes() -> None:
     text = "root||1039|cpu=0\nwg_bio||734|cpu=464,mem=1,billing=697,gres/gpu=58\n wg_bio|bob|719|billing=697\n"
     found = sshare.read_usage(text)
-    assert [(each.account, each.used, each.running) for each in found.rows] == [("root", 18, 0), ("wg_bio", 13, 697)]
+    assert [(each.account, each.seconds, each.running) for each in found.rows] == [("root", 1039, 0), ("wg_bio", 734, 697)]
 
 
 # --- 24.05, written by hand ---

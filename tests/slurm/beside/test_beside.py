@@ -207,6 +207,16 @@ def test_an_epilog_that_lay_before_the_period_is_found_all_the_same(opened: Cent
     assert (row["kind"], row["amount"]) == ("OPEN", 40)
 
 
+def test_a_hold_that_was_asked_for_by_another_clock(opened: Centre) -> None:
+    """The run starts before the first job of the period, and is found in the books all the same."""
+    job = opened.job(1)
+    opened.report(job, start=job.submitted - 500)
+    opened.ran(job)
+    words = ("-S", f"@{job.submitted}")
+    assert [row["kind"] for row in opened.reconciled("--fix", *words)] == ["OPEN"]
+    assert opened.reconciled(*words) == []
+
+
 def test_a_hold_for_a_job_that_is_gone_is_given_back(opened: Centre) -> None:
     job = opened.job(1)
     opened.report(job)

@@ -169,12 +169,18 @@ def test_a_fence_leaves_room_for_all_that_may_be_drawn() -> None:
     """Slurm ends running jobs at the limit: what is used, what runs, what is left; with what lies below it."""
     projects = (a_project(1, "chem"), a_project(2, "qmc", parent=1))
     allocations = (an_allocation(1, 1, 100, held=7), an_allocation(2, 2, 50), an_allocation(3, 2, 1_000, state="frozen"))
-    usage = {"chem": Usage(20, 3), "qmc": Usage(5, 60)}
+    usage = {"chem": Usage(1_199, 3), "qmc": Usage(300, 60)}
     found = words(wanted(*projects, allocations=allocations, usage=usage, fence=True))
     assert found == [
         "modify account where name=chem cluster=lab set GrpTRESMins=billing=177",
         "modify account where name=qmc cluster=lab set GrpTRESMins=billing=115",
     ]
+
+
+def test_a_fence_without_room_is_reached_at_once() -> None:
+    """Without `safe` Slurm lets a job start as long as the limit is not reached yet."""
+    assert [Usage(seconds).fence(0) for seconds in (0, 59, 60, 119)] == [0, 0, 1, 1]
+    assert [Usage(seconds).fence(5) for seconds in (0, 59, 60, 119)] == [5, 6, 6, 7]
 
 
 def test_a_fence_that_stands_right_is_left_alone() -> None:

@@ -16,10 +16,10 @@ _BILLING = re.compile(r"(?:^|,)billing=(\d{1,18})(?:,|$)", re.ASCII)
 
 
 class Used(msgspec.Struct, frozen=True):
-    """Billing minutes of an account: what it used, and what its running jobs may still use."""
+    """What an account used in billing seconds, and what its running jobs may still use in billing minutes: as sshare counts them."""
 
     account: str
-    used: int
+    seconds: int
     running: int
 
 
@@ -33,4 +33,4 @@ def _used(cells: dict[str, str]) -> Used | None:
         return None
     billing = _BILLING.search(cells["TRESRunMins"])
     seconds = number(cells["RawUsage"], "RawUsage")
-    return Used(ids.name(cells["Account"].strip(), field="Account"), -(-seconds // 60), int(billing[1]) if billing else 0)
+    return Used(ids.name(cells["Account"].strip(), field="Account"), seconds, int(billing[1]) if billing else 0)

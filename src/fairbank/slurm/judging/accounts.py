@@ -20,10 +20,14 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What an account and those below it have used, and what their running jobs may still use: billing minutes, as Slurm counts them."""
+    """What an account and those below it have used, in billing seconds, and what their running jobs may still use, in billing minutes."""
 
-    used: int = 0
+    seconds: int = 0
     running: int = 0
+
+    def fence(self, room: int) -> int:
+        """The limit that leaves so much room beyond what is used: reached at once where there is none, else not a minute too early."""
+        return -(-self.seconds // 60) + room if room else self.seconds // 60
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +103,7 @@ def _fences(wanted: Wanted, accounts: Mapping[str, Association]) -> Iterator[Cha
         drawn = {each.id: each for line in below for each in _drawn(line, wanted)}.values()
         left, held = sum(max(0, each.available) for each in drawn), sum(each.held for each in drawn)
         usage = wanted.usage.get(project.account, Usage())
-        limit = usage.used + max(held, usage.running) + left
+        limit = usage.fence(max(held, usage.running) + left)
         known = accounts.get(project.account)
         if known is None or fence_of(known) != limit:
             words = ("modify", "account", "where", f"name={project.account}", f"cluster={wanted.cluster}", "set")
