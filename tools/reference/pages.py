@@ -24,6 +24,7 @@ from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.metrics import Metrics
 from fairbank.slurm.agent.pool import Senders
 from fairbank.slurm.agent.silence import Terms
+from fairbank.slurm.site import SITE_FILE, Forced, Site
 from tools.reference.allowed import of_a_run, of_an_allocation
 
 
@@ -44,11 +45,26 @@ def settings_page() -> str:
         ("[clusters.NAME]", settings.ClusterSettings),
         ("[clusters.NAME.partitions.NAME]", settings.PartitionSettings),
     )
+    return "\n".join([*lines, *_tables(tables)]).rstrip() + "\n"
+
+
+def site_page() -> str:
+    """Every key of slurm.toml with its type and default."""
+    lines = [
+        "# The site's rules of submission",
+        "",
+        f"One TOML file, `{SITE_FILE}`, for `fairbank slurm sync`; without it the defaults hold. Unknown keys are refused with their",
+        "place. What the rules do is in [Rules of submission](submission.md).",
+        "",
+    ]
+    return "\n".join([*lines, *_tables((("(at the top)", Site), ("[projects.ACCOUNT]", Forced)))]).rstrip() + "\n"
+
+
+def _tables(tables: Iterable[tuple[str, type[msgspec.Struct]]], *, level: int = 2) -> Iterator[str]:
     for title, struct in tables:
-        lines += [f"## {title}", "", cleandoc(struct.__doc__ or ""), "", "| Key | Type | Default |", "| --- | --- | --- |"]
-        lines += [f"| `{key}` | {kind} | {default} |" for key, kind, default in _keys(struct)]
-        lines.append("")
-    return "\n".join(lines).rstrip() + "\n"
+        yield from (f"{'#' * level} {title}", "", cleandoc(struct.__doc__ or ""), "", "| Key | Type | Default |", "| --- | --- | --- |")
+        yield from (f"| `{key}` | {kind} | {default} |" for key, kind, default in _keys(struct))
+        yield ""
 
 
 def agent_page() -> str:
@@ -78,8 +94,7 @@ def agent_page() -> str:
         ("[control]", agent.ControlSettings),
         ("[terms] and [partitions.NAME]", Terms),
     )
-    for title, struct in tables:
-        lines += _table_of(title, struct)
+    lines += _tables(tables, level=3)
     core = Core(lambda partition: Terms(), Senders(), life="", now=0.0)
     lines += ["## Metrics", "", "`GET /metrics` on the control socket, or on its port:", "", "| Metric | Meaning |", "| --- | --- |"]
     lines += [f"| `{each.name}{'_total' if each.type == 'counter' else ''}` | {each.documentation} |" for each in Metrics(core).families()]
@@ -103,11 +118,6 @@ silence = "closed"            # while the bank is away, jobs wait
 [partitions.debug]
 silence = "open"              # but for these: they run, and are charged later
 """
-
-
-def _table_of(title: str, struct: type[msgspec.Struct]) -> list[str]:
-    lines = [f"### {title}", "", cleandoc(struct.__doc__ or ""), "", "| Key | Type | Default |", "| --- | --- | --- |"]
-    return [*lines, *(f"| `{key}` | {kind} | {default} |" for key, kind, default in _keys(struct)), ""]
 
 
 def _keys(struct: type[msgspec.Struct]) -> Iterator[tuple[str, str, str]]:
@@ -266,6 +276,7 @@ def refusals_page() -> str:
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "settings": settings_page,
+    "slurm": site_page,
     "client": client_page,
     "agent": agent_page,
     "routes": routes_page,

@@ -18,7 +18,7 @@ from fairbank.slurm.judging.books import (
     booked_run,
 )
 from fairbank.values.time import iso, parse_instant
-from fairbank.values.trouble import Malformed, Unknown
+from fairbank.values.trouble import Forbidden, Malformed, Unknown
 
 PAGE, BATCH = 1_000, 500
 """Rows that are asked for at once, and reports that are sent at once."""
@@ -36,6 +36,13 @@ class Bank:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+
+    def demand_sight(self) -> None:
+        """Raises Forbidden for those from whom the bank keeps other people's runs: to them, everything would seem to be missing."""
+        me = self._client.get("/whoami")["data"]
+        if not (me["superuser"] or me["admin"]):
+            remedy = "ask as a superuser of the bank, over its socket or with a token of theirs"
+            raise Forbidden("you do not see everybody's runs and projects", field="server", remedy=remedy)
 
     def cluster(self, name: str) -> Cluster:
         """The prices of a cluster. Raises Unknown, with those there are."""

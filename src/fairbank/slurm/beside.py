@@ -28,11 +28,13 @@ class Beside:
         self, since: int, until: int, *, grace_seconds: int, fix: bool, again: bool, progress: Progress | None = None
     ) -> Reconciled:
         """Compare every run that ended between two instants with accounting; with `fix` mend what can be mended."""
+        self._bank.demand_sight()
         reconciler = Reconciler(self._slurm, self._bank, grace_seconds=grace_seconds, now=int(self._now()))
         return reconciler.reconcile(since, until, cluster=self._cluster, fix=fix, again=again, progress=progress or silent)
 
     def shadow(self, since: int, until: int, *, progress: Progress | None = None) -> tuple[Shadow, tuple[str, ...]]:
         """What would have been charged and refused; and which lines of accounting could not be read."""
+        self._bank.demand_sight()
         prices = self._bank.cluster(self._slurm.check(self._cluster))
         jobs, unreadable = read_jobs(self._slurm, since, until, progress or silent)
         world = World(cluster=prices, projects=self._bank.projects(), allocations=self._bank.allocations(), now=int(self._now()))
@@ -60,7 +62,9 @@ class Beside:
         return asked(fence=fence, remove=remove, dry_run=dry_run)
 
     def _importer(self, gids: Mapping[str, int]) -> Importer:
+        self._bank.demand_sight()
         return Importer(self._slurm, self._bank, gids=gids, now=int(self._now()))
 
     def _sync(self) -> Sync:
+        self._bank.demand_sight()
         return Sync(self._slurm, self._bank, now=int(self._now()))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
@@ -59,6 +60,13 @@ class Slurm:
                 f"this host belongs to cluster {self.cluster}, not {cluster}", field="cluster", remedy="ask on a host of its own"
             )
         return self.cluster
+
+    @property
+    def sees_everything(self) -> bool:
+        """Whether Slurm surely shows us everybody's jobs: PrivateData, here or in slurmdbd, may hide those of others from all but root and
+        its own user."""
+        match = re.search(r"\((\d{1,10})\)", self.config.get("SlurmUser", ""))
+        return os.geteuid() == 0 or (match is not None and os.geteuid() == int(match[1]))
 
     # --- what runs and ran ---
 

@@ -40,7 +40,7 @@ def policy_of(sources: Sources) -> SubmissionPolicy:
         places=tuple(_places(sources)),
         balances=tuple(_balances(sources)),
         qos_factors=cluster.qos_factors,
-        exempt=site.exempt,
+        exempt=tuple(sorted(site.exempt)),
         qos=site.qos,
         price=site.price,
         gres=site.gres,

@@ -72,7 +72,8 @@ class Reconciler:
         unreadable += history.unreadable
         outcomes = [Outcome(finding=each) for each in comparison.findings]
         if fix:
-            outcomes = self._mend(outcomes, prices, history.rows, progress, again=again, certain=not unreadable)
+            doubt = self._doubt(unreadable)
+            outcomes = self._mend(outcomes, prices, history.rows, progress, again=again, doubt=doubt)
         return Reconciled(
             cluster=prices.name,
             compared=sum(1 for job in sides.jobs if job.ended),
@@ -120,15 +121,30 @@ class Reconciler:
 
     # --- mending ---
 
+    def _doubt(self, unreadable: Sequence[Unreadable]) -> Malformed | None:
+        """Why a run of which Slurm said nothing may be there all the same."""
+        if unreadable:
+            return Malformed("not given back: some of what Slurm said could not be read", remedy="mend those lines first")
+        if not self._slurm.sees_everything:
+            return Malformed("not given back: Slurm may hide jobs of others from us", remedy="run this as root or as SlurmUser")
+        return None
+
     def _mend(
-        self, outcomes: Sequence[Outcome], prices: Cluster, history: Sequence[Job], progress: Progress, *, again: bool, certain: bool
+        self,
+        outcomes: Sequence[Outcome],
+        prices: Cluster,
+        history: Sequence[Job],
+        progress: Progress,
+        *,
+        again: bool,
+        doubt: Malformed | None,
     ) -> list[Outcome]:
         """Charges first: what they free may be asked for again."""
         mended: list[Outcome] = []
         bodies = []
         for each in sorted(outcomes, key=lambda outcome: outcome.finding.kind in RELEASED):
             try:
-                body = self._body(each.finding, prices, history, again=again, certain=certain)
+                body = self._body(each.finding, prices, history, again=again, doubt=doubt)
             except Malformed as bad:
                 mended.append(Outcome(finding=each.finding, said=f"{bad.message}; {bad.remedy}" if bad.remedy else bad.message))
                 continue
@@ -139,13 +155,15 @@ class Reconciler:
         answers = self._bank.report([body for _, body in bodies], progress)
         return mended + [Outcome(finding=finding, said=said) for (finding, _), said in zip(bodies, answers, strict=True)]
 
-    def _body(self, finding: Finding, prices: Cluster, history: Sequence[Job], *, again: bool, certain: bool) -> dict[str, object] | None:
+    def _body(
+        self, finding: Finding, prices: Cluster, history: Sequence[Job], *, again: bool, doubt: Malformed | None
+    ) -> dict[str, object] | None:
         job, run = finding.job, finding.run
         if job is not None and (finding.kind in CHARGED or (again and finding.kind is Kind.REFUSED)):
             return reports.charge(job, run, restart_of(job, [one for one in history if one.job_id == job.job_id]), prices)
         if run is not None and finding.kind in RELEASED:
-            if not certain:
-                raise Malformed("not given back: some of what Slurm said could not be read", remedy="mend those lines first")
+            if doubt is not None:
+                raise doubt
             return reports.give_back(run, prices.name, self._now)
         return None
 

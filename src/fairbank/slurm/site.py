@@ -37,7 +37,7 @@ class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     unlisted: Answer = Answer.REFUSE
     qos: str | None = None
     stale_seconds: Annotated[int, msgspec.Meta(ge=1)] = 3600
-    exempt: tuple[Uid, ...] = ()
+    exempt: frozenset[Uid] = frozenset()
     projects: dict[str, Forced] = {}
 
 

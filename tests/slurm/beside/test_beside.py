@@ -9,14 +9,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import msgspec
 import pytest
 
+from fairbank.cli import main
+from fairbank.compose import Works
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.answers.values import Job
 from fairbank.values.time import DAY, iso
+from tests.cli.conftest import Said
 from tests.slurm.beside.jobs import a_job, row_of
 from tests.support.recorded import Recorded
 from tests.support.server import FairbankServer, made
@@ -31,19 +33,22 @@ GIDS = ("--gid", "chem=50001", "--gid", "bio=50002")
 class Centre:
     """A bank and a Slurm, and the commands between them."""
 
-    def __init__(self, bank: FairbankServer, slurm: Recorded) -> None:
-        self.bank, self.slurm = bank, slurm
+    def __init__(self, bank: FairbankServer, slurm: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
+        self.bank, self.slurm, self._capsys = bank, slurm, capsys
         self.now = int(time.time())
         self.client = Client(parse_address(f"unix:{bank.socket}"))
 
     def tell(self, *words: str, code: int = 0) -> str:
         """What a command said on stdout; its exit code must be `code`."""
-        return self.said(*words, code=code).stdout
+        return self.said(*words, code=code).out
 
-    def said(self, *words: str, code: int) -> CompletedProcess[str]:
-        done = self.bank.command(*words)
-        assert done.returncode == code, done.stdout + done.stderr
-        return done
+    def said(self, *words: str, code: int) -> Said:
+        """The same with its talk."""
+        self._capsys.readouterr()
+        ended = main.run(words, Works())
+        told = self._capsys.readouterr()
+        assert ended == code, told.out + told.err
+        return Said(ended, told.out, told.err)
 
     def reconciled(self, *words: str, code: int = 0) -> list[dict[str, object]]:
         """The rows of `fairbank reconcile`."""
@@ -87,11 +92,12 @@ weights = "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0"
 
 
 @contextmanager
-def a_centre(folder: Path, environment: pytest.MonkeyPatch, prices: str) -> Iterator[Centre]:
+def a_centre(folder: Path, environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], prices: str) -> Iterator[Centre]:
     """Slurm's account chem with us in it, bio below it, and its partitions; a bank that has heard of neither."""
     slurm = Recorded.of_the_lab(folder / "slurm")
     slurm.say("sacctmgr-show-associations", f"root|||1||\nchem||root|50||\nbio||chem|50||\nchem|{ME}||10||\n")
     slurm.say("sacctmgr-show-account", f"root|\nchem|{ME}\nbio|\n")
+    slurm.say("scontrol-show-config", f"ClusterName = lab\nPriorityFlags = MAX_TRES\nSlurmUser = {ME}({MY_UID})\n")
     slurm.say("sacct", "")
     slurm.say("squeue", "")
     slurm.say("sshare", "root||0|\nchem||600|cpu=1,billing=30\n")
@@ -99,20 +105,22 @@ def a_centre(folder: Path, environment: pytest.MonkeyPatch, prices: str) -> Iter
     with made() as bank:
         bank.config.write_text(bank.config.read_text().partition("[clusters.local]")[0] + prices)
         bank.start()
-        yield Centre(bank, slurm)
+        for name, value in bank.environment.items():
+            environment.setenv(name, value)
+        yield Centre(bank, slurm, capsys)
 
 
 @pytest.fixture
-def centre(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Centre]:
+def centre(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Centre]:
     """A bank without prices, and without projects."""
-    with a_centre(tmp_path, monkeypatch, "") as found:
+    with a_centre(tmp_path, monkeypatch, capsys, "") as found:
         yield found
 
 
 @pytest.fixture
-def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Centre]:
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Centre]:
     """A bank with prices, projects, us in one, and 10 SU (600 SU-minutes) for it."""
-    with a_centre(tmp_path, monkeypatch, PRICES) as found:
+    with a_centre(tmp_path, monkeypatch, capsys, PRICES) as found:
         ask = found.client
         chem = ask.post("/project", {"gname": "chem", "gid": 50_001})["data"]["id"]
         ask.post("/project", {"gname": "bio", "gid": 50_002, "parent": chem})
@@ -142,7 +150,7 @@ def test_import_enters_what_slurm_has_and_nothing_twice(centre: Centre) -> None:
 
 def test_import_tells_what_it_cannot_enter(centre: Centre) -> None:
     said = centre.said("slurm", "import", "--dry-run", code=0)
-    assert "account chem: this host has no group of this name; name its number: --gid chem=NUMBER" in " ".join(said.stderr.split())
+    assert "account chem: this host has no group of this name; name its number: --gid chem=NUMBER" in " ".join(said.err.split())
 
 
 def test_the_settings_that_import_writes_price_as_slurm_bills(centre: Centre) -> None:
@@ -152,8 +160,8 @@ def test_the_settings_that_import_writes_price_as_slurm_bills(centre: Centre) ->
     centre.bank.config.write_text(centre.bank.config.read_text() + lines.read_text())
     centre.bank.start()
     said = centre.said("slurm", "import", code=0)
-    assert said.stdout == "The bank has every account and user of cluster lab.\n"
-    assert said.stderr == ""
+    assert said.out == "The bank has every account and user of cluster lab.\n"
+    assert said.err == ""
 
 
 def test_a_history_is_charged_once(opened: Centre) -> None:
@@ -173,7 +181,7 @@ def test_a_history_is_charged_once(opened: Centre) -> None:
 
 
 def test_books_that_agree(opened: Centre) -> None:
-    assert "The books and accounting agree." in opened.said("reconcile", code=0).stderr
+    assert "The books and accounting agree." in opened.said("reconcile", code=0).err
 
 
 def test_what_the_bank_never_heard_of_is_charged_when_that_is_asked(opened: Centre) -> None:
@@ -242,8 +250,22 @@ def test_nothing_is_given_back_while_lines_cannot_be_read(opened: Centre) -> Non
     opened.report(opened.job(1))
     opened.slurm.say("sacct-jobs", row_of(opened.job(1)).replace("chem", "ch|em"))
     said = opened.said("reconcile", "--fix", code=8)
-    assert "! not read: sacct, line 1, Account: 'ch|em' is not a name" in said.stderr
+    assert "! not read: sacct, line 1, Account: 'ch|em' is not a name" in said.err
     assert opened.available() == 360
+
+
+@pytest.mark.skipif(MY_UID == 0, reason="root sees everything")
+def test_whoever_may_not_see_all_jobs_gives_nothing_back(opened: Centre) -> None:
+    opened.slurm.say("scontrol-show-config", "ClusterName = lab\nSlurmUser = slurm(64030)\n")
+    opened.report(opened.job(1))
+    (row,) = opened.reconciled("--fix", code=8)
+    assert str(row["done"]).startswith("not given back: Slurm may hide jobs of others")
+
+
+def test_whoever_does_not_see_the_books_is_told_so(opened: Centre) -> None:
+    for words in (("reconcile",), ("shadow",), ("slurm", "import"), ("slurm", "sync")):
+        said = opened.said(*words, "--as", "61009", code=4)
+        assert "you do not see everybody's runs and projects" in said.err
 
 
 def test_a_refused_charge_is_told_once_and_asked_again_only_on_demand(opened: Centre) -> None:
@@ -278,7 +300,7 @@ def test_a_dead_slurmdbd_changes_nothing(opened: Centre) -> None:
     opened.report(opened.job(1))
     opened.slurm.forget("sacct")
     said = opened.said("reconcile", "--fix", code=6)
-    assert "sacct ended with 1" in said.stderr
+    assert "sacct ended with 1" in said.err
     assert opened.available() == 360
 
 
@@ -291,13 +313,13 @@ def test_what_people_see(opened: Centre) -> None:
         "          0  ran for no time and cost nothing",
         "          2  ended in Slurm, unknown to the bank   would charge 1.33 SU",
     ]
-    assert opened.bank.command("reconcile", "--progress", "plain").stderr.startswith("sacct 50%\nsacct 100%\n")
+    assert opened.said("reconcile", "--progress", "plain", code=8).err.startswith("sacct 50%\nsacct 100%\n")
 
 
 def test_wrong_words_are_told(opened: Centre) -> None:
-    assert "--again does nothing by itself" in opened.said("reconcile", "--again", code=2).stderr
-    assert "the period ends before it begins" in opened.said("reconcile", "-S", "now", "-E", "now-1day", code=2).stderr
-    assert "belongs to cluster lab, not darwin" in opened.said("reconcile", "-M", "darwin", code=2).stderr
+    assert "--again does nothing by itself" in opened.said("reconcile", "--again", code=2).err
+    assert "the period ends before it begins" in opened.said("reconcile", "-S", "now", "-E", "now-1day", code=2).err
+    assert "belongs to cluster lab, not darwin" in opened.said("reconcile", "-M", "darwin", code=2).err
 
 
 # --- shadow ---
@@ -311,7 +333,7 @@ def test_shadow_posts_nothing(opened: Centre) -> None:
     refused = json.loads(opened.tell("shadow", "--refused", "--json"))["data"]
     assert {each["job_id"]: each["reason"] for each in refused} == {2: "NO_ALLOCATION", 3: "NO_LIMIT"}
     assert opened.available() == 600
-    assert "2 would have been refused" not in opened.said("shadow", code=0).stderr
+    assert "2 would have been refused" not in opened.said("shadow", code=0).err
 
 
 # --- sync ---
@@ -350,7 +372,7 @@ def test_a_policy_keeps_its_rights_and_the_old_one_stays_when_slurm_is_odd(opene
     before = policy.read_text()
     opened.slurm.say("scontrol-show-node", "NodeName=c01 RealMemory=1 Partitions=cpu\n")
     said = opened.said("slurm", "sync", "--site", str(rules), code=2)
-    assert "scontrol show node, line 1, CPUTot: is not there" in " ".join(said.stderr.split())
+    assert "scontrol show node, line 1, CPUTot: is not there" in " ".join(said.err.split())
     assert policy.read_text() == before
     assert [path.name for path in opened.bank.folder.glob(".policy*")] == []
 
@@ -366,7 +388,7 @@ def test_a_policy_keeps_its_rights_and_the_old_one_stays_when_slurm_is_odd(opene
 )
 def test_wrong_rules_are_told_with_their_place(opened: Centre, text: str, told: str) -> None:
     said = opened.said("slurm", "sync", "--site", str(site(opened, text)), code=2)
-    assert told.lower() in " ".join(said.stderr.split()).lower()
+    assert told.lower() in " ".join(said.err.split()).lower()
 
 
 def test_accounts_and_fences_follow_the_projects(opened: Centre) -> None:

@@ -95,6 +95,12 @@ def test_another_cluster_than_expected(recorded: Recorded) -> None:
         slurm_of(recorded).check("darwin")
 
 
+@pytest.mark.parametrize("who", ["root(0)", "slurm(64030)", "(null)", f"me({os.geteuid()})"])
+def test_who_sees_everybodys_jobs(recorded: Recorded, who: str) -> None:
+    recorded.say("scontrol-show-config", f"SlurmUser               = {who}\n")
+    assert slurm_of(recorded).sees_everything == (os.geteuid() == 0 or str(os.geteuid()) in who)
+
+
 def test_changes_that_change_nothing_are_no_failure(recorded: Recorded) -> None:
     recorded.say("refuses", " Nothing modified\n")
     slurm_of(recorded).manage(("modify", "account"))
