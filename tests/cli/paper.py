@@ -12,7 +12,7 @@ from fairbank.cli.beside import BesideSlurm
 from fairbank.rest.client import Client
 from fairbank.service.audit import Verdict
 from fairbank.service.doctor import Check
-from fairbank.values.trouble import Trouble
+from fairbank.values.trouble import Trouble, Unreachable
 
 Progress = Callable[[int, int], None]
 
@@ -84,7 +84,8 @@ class PaperHouse:
         raise NotImplementedError
 
     def beside_slurm(self, client: Client, cluster: str | None) -> BesideSlurm:
-        raise NotImplementedError
+        self._note("beside_slurm", cluster)
+        raise Unreachable("cannot run sinfo", field="slurm")
 
     def synthesise(self, path: str, *, seed: int, starts: int) -> int:
         raise NotImplementedError
