@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 import msgspec
 
@@ -12,9 +11,9 @@ from fairbank.cluster.partition import Cluster
 from fairbank.slurm.answers.values import Answer, Job, Unreadable
 from fairbank.slurm.bank import Bank, Progress, silent
 from fairbank.slurm.commands import Slurm
-from fairbank.slurm.judging import reports
 from fairbank.slurm.judging.books import BookedRun
-from fairbank.slurm.judging.reconcile import CHARGED, RELEASED, Comparison, Finding, Kind, Sides, compare, restart_of
+from fairbank.slurm.judging.reconcile import CHARGED, RELEASED, Comparison, Finding, Kind, Sides, compare
+from fairbank.slurm.mending import Mender, Outcome
 from fairbank.values.time import DAY
 from fairbank.values.trouble import Malformed
 
@@ -26,13 +25,7 @@ MARGIN_SECONDS = DAY
 slurmctld that was away asks again."""
 
 IDS_AT_ONCE = 500
-
-
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done about a finding: `said` is None when it is mended, else why not; empty when nobody asked for it."""
-
-    finding: Finding
-    said: str | None = ""
+DOUBTFUL = frozenset({*CHARGED, *RELEASED, Kind.REFUSED, Kind.UNHEARD})
 
 
 class Reconciled(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,13 +60,13 @@ class Reconciler:
         prices = self._bank.cluster(self._slurm.check(cluster))
         sides, unreadable = self._sides(prices, since, until, progress)
         comparison = compare(sides)
-        history = self._history(comparison)
+        history = self._history(comparison, progress)
         comparison, sides = _with_history(sides, comparison, history.rows)
         unreadable += history.unreadable
         outcomes = [Outcome(finding=each) for each in comparison.findings]
         if fix:
-            doubt = self._doubt(unreadable)
-            outcomes = self._mend(outcomes, prices, history.rows, progress, again=again, doubt=doubt)
+            mender = Mender(self._bank, prices, history.rows, self._now, again=again, doubt=self._doubt(unreadable))
+            outcomes = mender.mend(comparison.findings, progress)
         return Reconciled(
             cluster=prices.name,
             compared=sum(1 for job in sides.jobs if job.ended),
@@ -111,15 +104,17 @@ class Reconciler:
             progress("bank", len(found), max(about, len(found)))
         return list(found.values())
 
-    def _history(self, comparison: Comparison) -> Answer[Job]:
+    def _history(self, comparison: Comparison, progress: Progress) -> Answer[Job]:
         """All executions of the jobs that differ: for the restarts of what is missing, and for the ends of what is held since long."""
-        doubtful = {*CHARGED, *RELEASED, Kind.UNHEARD}
-        numbers = sorted({_job_id(each) for each in comparison.findings if each.kind in doubtful})
-        batches = [self._slurm.history_of(numbers[first : first + IDS_AT_ONCE]) for first in range(0, len(numbers), IDS_AT_ONCE)]
-        rows, unreadable = (tuple(chain.from_iterable(getattr(each, part) for each in batches)) for part in ("rows", "unreadable"))
-        return Answer(rows, unreadable)
-
-    # --- mending ---
+        numbers = sorted({_job_id(each) for each in comparison.findings if each.kind in DOUBTFUL})
+        rows: list[Job] = []
+        unreadable: list[Unreadable] = []
+        for first in range(0, len(numbers), IDS_AT_ONCE):
+            answer = self._slurm.history_of(numbers[first : first + IDS_AT_ONCE])
+            rows += answer.rows
+            unreadable += answer.unreadable
+            progress("history", min(first + IDS_AT_ONCE, len(numbers)), len(numbers))
+        return Answer(tuple(rows), tuple(unreadable))
 
     def _doubt(self, unreadable: Sequence[Unreadable]) -> Malformed | None:
         """Why a run of which Slurm said nothing may be there all the same."""
@@ -127,44 +122,6 @@ class Reconciler:
             return Malformed("not given back: some of what Slurm said could not be read", remedy="mend those lines first")
         if not self._slurm.sees_everything:
             return Malformed("not given back: Slurm may hide jobs of others from us", remedy="run this as root or as SlurmUser")
-        return None
-
-    def _mend(
-        self,
-        outcomes: Sequence[Outcome],
-        prices: Cluster,
-        history: Sequence[Job],
-        progress: Progress,
-        *,
-        again: bool,
-        doubt: Malformed | None,
-    ) -> list[Outcome]:
-        """Charges first: what they free may be asked for again."""
-        mended: list[Outcome] = []
-        bodies = []
-        for each in sorted(outcomes, key=lambda outcome: outcome.finding.kind in RELEASED):
-            try:
-                body = self._body(each.finding, prices, history, again=again, doubt=doubt)
-            except Malformed as bad:
-                mended.append(Outcome(finding=each.finding, said=f"{bad.message}; {bad.remedy}" if bad.remedy else bad.message))
-                continue
-            if body is None:
-                mended.append(each)
-            else:
-                bodies.append((each.finding, body))
-        answers = self._bank.report([body for _, body in bodies], progress)
-        return mended + [Outcome(finding=finding, said=said) for (finding, _), said in zip(bodies, answers, strict=True)]
-
-    def _body(
-        self, finding: Finding, prices: Cluster, history: Sequence[Job], *, again: bool, doubt: Malformed | None
-    ) -> dict[str, object] | None:
-        job, run = finding.job, finding.run
-        if job is not None and (finding.kind in CHARGED or (again and finding.kind is Kind.REFUSED)):
-            return reports.charge(job, run, restart_of(job, [one for one in history if one.job_id == job.job_id]), prices)
-        if run is not None and finding.kind in RELEASED:
-            if doubt is not None:
-                raise doubt
-            return reports.give_back(run, prices.name, self._now)
         return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -85,10 +86,10 @@ def test_the_json_of_2205_says_the_same_as_its_columns() -> None:
 
 
 def test_the_queue_of_2205() -> None:
-    columns, json = squeue.read_queue(said("22.05", "squeue-runs.txt")), json_2205.read_queue(said("22.05", "squeue-all.json").encode())
-    assert columns.unreadable == json.unreadable == ()
-    assert len(columns.rows) == len(json.rows) == 38
-    assert {each.state for each in columns.rows} == {each.state for each in json.rows}
+    columns, told = squeue.read_queue(said("22.05", "squeue-runs.txt")), json_2205.read_queue(said("22.05", "squeue-all.json").encode())
+    assert columns.unreadable == told.unreadable == ()
+    assert len(columns.rows) == len(told.rows) == 38
+    assert {each.state for each in columns.rows} == {each.state for each in told.rows}
 
 
 def test_accounts_people_shares_and_qualities() -> None:
@@ -142,6 +143,17 @@ def test_the_json_of_2405() -> None:
     assert (requeued.state, requeued.restart, running.restart, running.end) == ("REQUEUED", 0, 1, None)
     assert (waiting.start, waiting.limit_seconds, waiting.tres) == (None, None, "cpu=4,mem=4000,node=1")
     assert (never.ended, lost.ended, running.ended) == (False, True, False)
+
+
+def test_whatever_becomes_an_object_in_later_releases_is_still_read() -> None:
+    told = json.loads(said("24.05", "sacct.json"))
+    for row in told["jobs"][:8]:
+        row["time"] |= {
+            name: {"set": True, "infinite": False, "number": row["time"][name]} for name in ("submission", "start", "end", "elapsed")
+        }
+        row["state"]["current"] = row["state"]["current"][0]
+    before = json_2311.read_jobs(said("24.05", "sacct.json").encode())
+    assert json_2311.read_jobs(json.dumps(told).encode()).rows == before.rows
 
 
 def test_the_queue_of_2405() -> None:

@@ -275,6 +275,8 @@ def test_a_refused_charge_is_told_once_and_asked_again_only_on_demand(opened: Ce
     for words in ((), ("--fix",)):
         (row,) = opened.reconciled(*words, code=8)
         assert row["kind"] == "REFUSED"
+    (row,) = opened.reconciled("--fix", "--again", code=8)
+    assert str(row["done"]).startswith("no allocation was there that could pay")
     assert len(json.loads(opened.tell("jobs", "--refused", "-a", "--json"))["data"]) == 1
     opened.tell(
         "alloc", "create", "-A", "bio", "-r", "cpu", "--start", "now-30days", "--end", "now+1days", "--amount", "1", "--reason", "x"

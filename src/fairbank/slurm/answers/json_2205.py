@@ -8,11 +8,12 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.slurm.answers import json_jobs
-from fairbank.slurm.answers.json_jobs import Counted, Place, Submitted, of_each
+from fairbank.slurm.answers.json_jobs import Counted, Place, of_each
 from fairbank.slurm.answers.values import Answer, Job, Queued
 
 
-class _Times(Submitted, frozen=True, kw_only=True):
+class _Times(msgspec.Struct, frozen=True):
+    submission: int
     start: int
     end: int
     elapsed: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.slurm.answers import json_jobs
-from fairbank.slurm.answers.json_jobs import Counted, Place, Submitted, of_each
+from fairbank.slurm.answers.json_jobs import Counted, Place, of_each
 from fairbank.slurm.answers.values import Answer, Job, Queued
 
 
@@ -22,7 +22,8 @@ class _Number(msgspec.Struct, frozen=True):
 _OneNumber = _Number | int | None  # which of the times are plain differs from release to release
 
 
-class _Times(Submitted, frozen=True, kw_only=True):
+class _Times(msgspec.Struct, frozen=True):
+    submission: _OneNumber
     start: _OneNumber = None
     end: _OneNumber = None
     elapsed: _OneNumber = None
@@ -65,7 +66,7 @@ def _job(row: _Job) -> Job:
     start = _value(row.time.start) or 0
     return json_jobs.job(
         row,
-        submitted=row.time.submission,
+        submitted=_value(row.time.submission) or 0,
         start=start,
         end=_value(row.time.end) or 0,
         elapsed=_value(row.time.elapsed) or 0,

@@ -24,10 +24,6 @@ class Counted(msgspec.Struct, frozen=True):
     count: int | None
 
 
-class Submitted(msgspec.Struct, frozen=True):
-    submission: int
-
-
 class _Owner(msgspec.Struct, frozen=True):
     user: str | None = None
 

@@ -134,6 +134,14 @@ def lines_of(projects: Sequence[BookedProject]) -> dict[int, tuple[int, ...]]:
     return {each.id: line_of(each.id, parents) for each in projects}
 
 
+def payable(
+    account: str, resource: str | None, at: int, projects: Sequence[BookedProject], allocations: Sequence[BookedAllocation]
+) -> bool:
+    """Whether an allocation is there that may pay for a run of this account that started then."""
+    found = next((each for each in projects if each.account == account), None)
+    return found is not None and resource is not None and bool(payers(lines_of(projects)[found.id], resource, at, allocations))
+
+
 def payers(line: Sequence[int], resource: str, at: int, allocations: Sequence[BookedAllocation]) -> list[BookedAllocation]:
     """The allocations that may pay for a run of the line's first project that starts at this instant, in the order in which they do."""
     place = {project: number for number, project in enumerate(line)}

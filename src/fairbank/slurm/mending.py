@@ -1,0 +1,76 @@
+"""Mending what reconciling found: the reports that the bank is told, and what it says to each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from fairbank.cluster.partition import Cluster
+from fairbank.slurm.answers.values import Job
+from fairbank.slurm.bank import Bank, Progress, silent
+from fairbank.slurm.judging import reports
+from fairbank.slurm.judging.books import BookedAllocation, BookedProject, payable
+from fairbank.slurm.judging.reconcile import CHARGED, RELEASED, Finding, Kind, restart_of
+from fairbank.values.trouble import Malformed
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done about a finding: `said` is None when it is mended, else why not; empty when nobody asked for it."""
+
+    finding: Finding
+    said: str | None = ""
+
+
+class Mender:
+    """Tells one bank. `history` is all that accounting has of the jobs found; `again`: what the bank refused before is told once more where
+    an allocation is there now; `doubt` is why no hold is given back, if so."""
+
+    def __init__(self, bank: Bank, prices: Cluster, history: Sequence[Job], now: int, *, again: bool, doubt: Malformed | None) -> None:
+        self._bank, self._prices, self._now, self._again, self._doubt = bank, prices, now, again, doubt
+        self._history: Mapping[int, list[Job]] = defaultdict(list)
+        for job in history:
+            self._history[job.job_id].append(job)
+
+    def mend(self, findings: Sequence[Finding], progress: Progress = silent) -> list[Outcome]:
+        """Charges first: what they free may be asked for again."""
+        left: list[Outcome] = []
+        told: list[tuple[Finding, Mapping[str, Any]]] = []
+        for finding in sorted(findings, key=lambda each: each.kind in RELEASED):
+            try:
+                body = self._report(finding)
+            except Malformed as bad:
+                left.append(Outcome(finding=finding, said=f"{bad.message}; {bad.remedy}" if bad.remedy else bad.message))
+            else:
+                told += [] if body is None else [(finding, body)]
+                left += [Outcome(finding=finding)] if body is None else []
+        answers = self._bank.report([body for _, body in told], progress)
+        return left + [Outcome(finding=finding, said=said) for (finding, _), said in zip(told, answers, strict=True)]
+
+    def _report(self, finding: Finding) -> dict[str, Any] | None:
+        """What the bank is told; None when that is for people to judge. Raises Malformed when it cannot be."""
+        job, run = finding.job, finding.run
+        if job is not None and finding.kind is Kind.REFUSED and self._again:
+            self._demand_payer(job)
+        elif job is None or finding.kind not in CHARGED:
+            return None if run is None or finding.kind not in RELEASED else self._given_back(finding)
+        return reports.charge(job, run, restart_of(job, self._history[job.job_id]), self._prices)
+
+    def _given_back(self, finding: Finding) -> dict[str, Any] | None:
+        if self._doubt is not None:
+            raise self._doubt
+        return None if finding.run is None else reports.give_back(finding.run, self._prices.name, self._now)
+
+    def _demand_payer(self, job: Job) -> None:
+        """Raises Malformed when nobody could pay: the bank would only keep another refusal."""
+        partition = self._prices.partitions.get(job.partition)
+        projects, allocations = self._books
+        if not payable(job.account, partition.resource if partition else None, job.start or 0, projects, allocations):
+            raise Malformed("no allocation was there that could pay", remedy="fairbank alloc create, for the time when it ran")
+
+    @cached_property
+    def _books(self) -> tuple[list[BookedProject], list[BookedAllocation]]:
+        return self._bank.projects(), self._bank.allocations()
