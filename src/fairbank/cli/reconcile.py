@@ -11,7 +11,6 @@ from fairbank.cli.people import user_name
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import UNITS, Column, moment, su, text
-from fairbank.values.time import parse_instant
 from fairbank.values.trouble import Malformed
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ def run(desk: Desk, options: Namespace) -> int:
 
 def period_of(desk: Desk, options: Namespace, usual: str) -> tuple[int, int]:
     """-S and -E as seconds since 1970. Raises Malformed."""
-    since, until = (parse_instant(desk.moment(said, field, word) or "") for said, field, word in (
+    since, until = (int(desk.moment(said, field, word) or 0) for said, field, word in (
         (options.starttime, "--starttime", usual),
         (options.endtime, "--endtime", "now"),
     ))  # fmt: skip

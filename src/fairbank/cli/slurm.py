@@ -11,7 +11,6 @@ from fairbank.cli.options import add_clusters, add_writing
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.cli.reconcile import FOUND, GRACE_MINUTES
 from fairbank.report.cells import counted, plain
-from fairbank.values.time import parse_instant
 from fairbank.values.units import show_su
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def _step(step: Any) -> str:
 
 
 def _import_history(desk: Desk, options: Namespace, beside: BesideSlurm) -> int:
-    since, until = parse_instant(desk.moment(options.starttime, "--starttime") or ""), desk.now()
+    since, until = int(desk.moment(options.starttime, "--starttime") or 0), desk.now()
     with Stages(options) as progress:
         if options.cover:
             for cover in beside.cover_history(since, until, dry_run=options.dry_run, progress=progress):

@@ -13,7 +13,7 @@ from fairbank.cluster.partition import Cluster
 from fairbank.slurm.answers.values import Job
 from fairbank.slurm.bank import Bank, Progress, silent
 from fairbank.slurm.judging import reports
-from fairbank.slurm.judging.books import BookedAllocation, BookedProject, payable
+from fairbank.slurm.judging.books import Funds
 from fairbank.slurm.judging.reconcile import CHARGED, RELEASED, Finding, Kind, restart_of
 from fairbank.values.trouble import Malformed
 
@@ -67,10 +67,10 @@ class Mender:
     def _demand_payer(self, job: Job) -> None:
         """Raises Malformed when nobody could pay: the bank would only keep another refusal."""
         partition = self._prices.partitions.get(job.partition)
-        projects, allocations = self._books
-        if not payable(job.account, partition.resource if partition else None, job.start or 0, projects, allocations):
+        project = self._funds.by_account.get(job.account)
+        if project is None or partition is None or not self._funds.payers(project.id, partition.resource, job.start or 0):
             raise Malformed("no allocation was there that could pay", remedy="fairbank alloc create, for the time when it ran")
 
     @cached_property
-    def _books(self) -> tuple[list[BookedProject], list[BookedAllocation]]:
-        return self._bank.projects(), self._bank.allocations()
+    def _funds(self) -> Funds:
+        return Funds(self._bank.projects(), self._bank.allocations())

@@ -9,7 +9,7 @@ import msgspec
 from fairbank.cluster.partition import Cluster
 from fairbank.slurm import policy_file
 from fairbank.slurm.answers.values import Node, Place
-from fairbank.slurm.judging.books import BookedAllocation, BookedProject, lines_of, payers
+from fairbank.slurm.judging.books import BookedAllocation, BookedProject, Funds
 from fairbank.slurm.policy_file import Balance, Project, SubmissionPolicy
 from fairbank.slurm.site import Forced, Site
 from fairbank.values.trouble import Malformed
@@ -85,8 +85,8 @@ def _places(sources: Sources) -> Iterator[policy_file.Place]:
 
 def _balances(sources: Sources) -> Iterator[Balance]:
     """What one run could draw: the most that one allocation of the project's line has left, 0 where there is none."""
-    lines = lines_of(sources.projects)
+    funds = Funds(sources.projects, sources.allocations)
     for project in sources.projects:
         for resource in sorted({each.resource for each in sources.cluster.partitions.values()}):
-            found = payers(lines[project.id], resource, sources.now, sources.allocations)
+            found = funds.payers(project.id, resource, sources.now)
             yield Balance(project.account, resource, max((each.available for each in found if each.state == "active"), default=0))

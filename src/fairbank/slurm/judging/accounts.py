@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from fairbank.slurm.answers.values import Association
-from fairbank.slurm.judging.books import BookedAllocation, BookedProject, lines_of, payers
+from fairbank.slurm.judging.books import BookedAllocation, BookedProject, Funds
 
 BILLING = "billing"
 
@@ -48,7 +49,8 @@ def changes(wanted: Wanted, user_of: Callable[[int], str | None]) -> tuple[list[
     """Accounts with their parents first, then people, then limits; and what cannot be done, in words."""
     accounts = {each.account: each for each in wanted.associations if not each.user}
     people = {(each.account, each.user) for each in wanted.associations if each.user and not each.partition}
-    found = list(_accounts(wanted, accounts))
+    funds = Funds(wanted.projects, wanted.allocations)
+    found = list(_accounts(wanted, accounts, funds))
     notes: list[str] = []
     belong: set[tuple[str, str]] = set()
     for project in wanted.projects:
@@ -67,14 +69,14 @@ def changes(wanted: Wanted, user_of: Callable[[int], str | None]) -> tuple[list[
         else:
             found += [_removed(wanted.cluster, *each) for each in strangers]
     if wanted.fence:
-        found += _fences(wanted, accounts)
+        found += _fences(wanted, accounts, funds)
     return found, notes
 
 
-def _accounts(wanted: Wanted, accounts: Mapping[str, Association]) -> Iterator[Change]:
+def _accounts(wanted: Wanted, accounts: Mapping[str, Association], funds: Funds) -> Iterator[Change]:
     by_id = {each.id: each for each in wanted.projects}
     where = f"cluster={wanted.cluster}"
-    for project in sorted(wanted.projects, key=lambda each: (len(lines_of(wanted.projects)[each.id]), each.account)):
+    for project in sorted(wanted.projects, key=lambda each: (len(funds.lines[each.id]), each.account)):
         parent = by_id[project.parent].account if project.parent in by_id else None
         known = accounts.get(project.account)
         if known is None:
@@ -94,13 +96,15 @@ def _removed(cluster: str, account: str, user: str) -> Change:
     return Change(words, f"{user} is no member of {account}")
 
 
-def _fences(wanted: Wanted, accounts: Mapping[str, Association]) -> Iterator[Change]:
+def _fences(wanted: Wanted, accounts: Mapping[str, Association], funds: Funds) -> Iterator[Change]:
     """Slurm compares an account's limit with all that it and those below it ever used, and ends running jobs at it. So the limit is what is
     used, what the running jobs may still use, and what may be drawn by all of them."""
-    lines = lines_of(wanted.projects)
+    below: dict[int, list[int]] = defaultdict(list)
+    for number, line in funds.lines.items():
+        for above in line:
+            below[above].append(number)
     for project in wanted.projects:
-        below = [line for line in lines.values() if project.id in line]
-        drawn = {each.id: each for line in below for each in _drawn(line, wanted)}.values()
+        drawn = {each.id: each for child in below[project.id] for each in _drawn(child, funds, wanted.now)}.values()
         left, held = sum(max(0, each.available) for each in drawn), sum(each.held for each in drawn)
         usage = wanted.usage.get(project.account, Usage())
         limit = usage.fence(max(held, usage.running) + left)
@@ -110,10 +114,8 @@ def _fences(wanted: Wanted, accounts: Mapping[str, Association]) -> Iterator[Cha
             yield Change((*words, f"GrpTRESMins={BILLING}={limit}"), f"{left} billing minutes may still be drawn by {project.account}")
 
 
-def _drawn(line: tuple[int, ...], wanted: Wanted) -> list[BookedAllocation]:
-    resources = {each.resource for each in wanted.allocations}
-    found = (each for resource in sorted(resources) for each in payers(line, resource, wanted.now, wanted.allocations))
-    return [each for each in found if each.state == "active"]
+def _drawn(project: int, funds: Funds, now: int) -> list[BookedAllocation]:
+    return [each for resource in funds.resources for each in funds.payers(project, resource, now) if each.state == "active"]
 
 
 def fence_of(association: Association) -> int | None:

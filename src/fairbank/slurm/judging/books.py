@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -128,26 +129,28 @@ def booked_cluster(row: Row) -> Cluster:
     return Cluster(row["name"], partitions, {name: Fraction(factor) for name, factor in row["qos_factors"].items()})
 
 
-def lines_of(projects: Sequence[BookedProject]) -> dict[int, tuple[int, ...]]:
-    """Each project with the parents whose shared credit it may draw on, nearest first."""
-    parents = {each.id: each.parent for each in projects}
-    return {each.id: line_of(each.id, parents) for each in projects}
+class Funds:
+    """Who may draw on what: projects with the line of their parents, and the allocations of each by resource."""
 
+    def __init__(self, projects: Sequence[BookedProject], allocations: Sequence[BookedAllocation] = ()) -> None:
+        parents = {each.id: each.parent for each in projects}
+        self.lines = {each.id: line_of(each.id, parents) for each in projects}
+        """Each project with the parents whose shared credit it may draw on, nearest first."""
+        self.by_account = {each.account: each for each in projects}
+        self.resources = sorted({each.resource for each in allocations})
+        self._of: dict[tuple[int, str], list[BookedAllocation]] = defaultdict(list)
+        for each in sorted(allocations, key=lambda one: one.start):
+            self._of[each.project, each.resource].append(each)
 
-def payable(
-    account: str, resource: str | None, at: int, projects: Sequence[BookedProject], allocations: Sequence[BookedAllocation]
-) -> bool:
-    """Whether an allocation is there that may pay for a run of this account that started then."""
-    found = next((each for each in projects if each.account == account), None)
-    return found is not None and resource is not None and bool(payers(lines_of(projects)[found.id], resource, at, allocations))
+    def own(self, project: int, resource: str) -> list[BookedAllocation]:
+        """A project's own allocations of a resource, the earliest first."""
+        return self._of.get((project, resource), [])
 
-
-def payers(line: Sequence[int], resource: str, at: int, allocations: Sequence[BookedAllocation]) -> list[BookedAllocation]:
-    """The allocations that may pay for a run of the line's first project that starts at this instant, in the order in which they do."""
-    place = {project: number for number, project in enumerate(line)}
-    may = [
-        each
-        for each in allocations
-        if each.project in place and each.resource == resource and each.start <= at < each.end and (each.shared or each.project == line[0])
-    ]
-    return sorted(may, key=lambda each: place[each.project])
+    def payers(self, project: int, resource: str, at: int) -> list[BookedAllocation]:
+        """The allocations that may pay for a run of this project that starts at this instant, in the order in which they do."""
+        return [
+            each
+            for lender in self.lines[project]
+            for each in self.own(lender, resource)
+            if each.start <= at < each.end and (each.shared or lender == project)
+        ]

@@ -10,7 +10,7 @@ import msgspec
 
 from fairbank.cluster.partition import Cluster
 from fairbank.slurm.answers.values import Job
-from fairbank.slurm.judging.books import BookedAllocation, BookedProject, lines_of, payers
+from fairbank.slurm.judging.books import BookedAllocation, BookedProject, Funds
 from fairbank.slurm.judging.price import Prices
 from fairbank.slurm.judging.shadow import FREE_STATES
 
@@ -31,16 +31,16 @@ def covers(
     jobs: Sequence[Job], projects: Sequence[BookedProject], allocations: Sequence[BookedAllocation], cluster: Cluster
 ) -> list[Cover]:
     """One for each gap between a project's allocations of a resource into which jobs fall that nobody would pay for."""
-    lines, by_account, prices = lines_of(projects), {each.account: each for each in projects}, Prices(cluster)
+    funds, prices = Funds(projects, allocations), Prices(cluster)
     gaps: dict[tuple[int, str, int], list[tuple[int, int]]] = defaultdict(list)
     for job in {(each.job_id, each.submitted, each.start): each for each in jobs if each.ended}.values():
-        project, partition = by_account.get(job.account), cluster.partitions.get(job.partition)
+        project, partition = funds.by_account.get(job.account), cluster.partitions.get(job.partition)
         cost = 0 if job.state in FREE_STATES else prices.of(job, job.elapsed)
         if project is None or partition is None or job.start is None or not cost:
             continue
-        if payers(lines[project.id], partition.resource, job.start, allocations):
+        if funds.payers(project.id, partition.resource, job.start):
             continue
-        starts = sorted(each.start for each in allocations if (each.project, each.resource) == (project.id, partition.resource))
+        starts = [each.start for each in funds.own(project.id, partition.resource)]
         gaps[project.id, partition.resource, bisect_right(starts, job.start)].append((job.start, cost))
     accounts = {each.id: each.account for each in projects}
     return [

@@ -13,7 +13,7 @@ import msgspec
 
 from fairbank.cluster.partition import Cluster
 from fairbank.slurm.answers.values import Job
-from fairbank.slurm.judging.books import BookedAllocation, BookedProject, lines_of, payers
+from fairbank.slurm.judging.books import BookedAllocation, BookedProject, Funds
 from fairbank.slurm.judging.price import Prices
 
 FREE_STATES = frozenset({"NODE_FAIL", "BOOT_FAIL"})
@@ -99,8 +99,7 @@ class _Play:
 
     def __init__(self, world: World) -> None:
         self._world, self._prices = world, Prices(world.cluster)
-        self._lines = {world_line[0]: world_line for world_line in lines_of(world.projects).values()}
-        self._by_account = {each.account: each for each in world.projects}
+        self._funds = Funds(world.projects, world.allocations)
         self._left = {each.id: each.available for each in world.allocations}
         self._holds: dict[Job, tuple[int, int]] = {}
         self._rows: dict[tuple[str, str], Watched] = {}
@@ -129,7 +128,7 @@ class _Play:
     def _judge(self, job: Job) -> tuple[Why | None, int, int, int]:
         """Why not, or where from; what it asks for, and the most that was left in one place."""
         asked = None if job.limit_seconds is None else self._prices.of(job, job.limit_seconds)
-        project = self._by_account.get(job.account)
+        project = self._funds.by_account.get(job.account)
         resource = self._resource(job)
         if project is None:
             return Why.NO_PROJECT, 0, asked or 0, 0
@@ -137,7 +136,7 @@ class _Play:
             return Why.NO_PRICE, 0, 0, 0
         if asked is None:
             return Why.NO_LIMIT, 0, 0, 0
-        found = payers(self._lines[project.id], resource, self._world.now, self._world.allocations)
+        found = self._funds.payers(project.id, resource, self._world.now)
         for each in found:
             if each.state == "active" and asked <= self._left[each.id]:
                 return None, each.id, asked, self._left[each.id]
@@ -158,8 +157,8 @@ class _Play:
     def rows(self) -> Iterator[Watched]:
         """By account and resource, each with what is left for one more job."""
         for (account, resource), row in sorted(self._rows.items()):
-            project = self._by_account.get(account)
-            found = [] if project is None else payers(self._lines[project.id], resource, self._world.now, self._world.allocations)
+            project = self._funds.by_account.get(account)
+            found = [] if project is None else self._funds.payers(project.id, resource, self._world.now)
             yield msgspec.structs.replace(row, left=max((self._left[each.id] for each in found), default=0))
 
 
