@@ -9,7 +9,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.query import AllocationQuery, Page, RefusalQuery, RunQuery, Sight
 from fairbank.bank.refusal import Refusal
 from fairbank.bank.run import RunRecord
-from fairbank.bank.wish import Asked, Found, Open
+from fairbank.bank.wish import Asked, CreateProject, Open
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.cluster.report import Report
 from fairbank.rest.bodies.answers import ReportAnswer
@@ -38,7 +38,7 @@ class InProcessBank:
         clock = StoppedClock(NOW)
         self._services = services(MemoryStore(), clock=clock, staff=Staff(), clusters=clusters, policy=policy or Policy(), key=b"k" * 32)
         counter = self._services.counter
-        (found,) = counter.ask([Asked(Found(gname=ACCOUNT, gid=5_000, account=ACCOUNT), NOW, 0)])
+        (found,) = counter.ask([Asked(CreateProject(gname=ACCOUNT, gid=5_000, account=ACCOUNT), NOW, 0)])
         assert isinstance(found, Done)
         start, end = Instant(0), Instant(BEGAN * 2)
         wish = Open(project=found.project or 0, resource="cpu", category="x", start=start, end=end, deposit=SuMinutes(credit))
