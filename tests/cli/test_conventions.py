@@ -42,6 +42,9 @@ WRITING = {
     "alloc cap",
 }  # fmt: skip
 ON_THE_HOST = {"init", "serve", "audit heads", "backup create", "backup verify", "restore", "replay", "demo"}
+BESIDE_SLURM = {"reconcile", "shadow", "slurm import", "slurm sync"}
+AGENTS = {"agent run", "agent status"}
+"""They find the bank, or the agent, by the agent's own settings."""
 SHELLS = {"completion bash", "completion zsh", "completion fish", "completion names"}
 NEEDS_NO_REASON = {"alloc cap", "project create", "project add-user", "project remove-user", "token create", "token revoke"}
 """Nothing of these moves units."""
@@ -65,7 +68,7 @@ ALL = dict(every())
 
 
 def test_every_command_is_of_one_kind() -> None:
-    assert ALL.keys() == READING.keys() | WRITING | ON_THE_HOST | SHELLS
+    assert ALL.keys() == READING.keys() | WRITING | ON_THE_HOST | BESIDE_SLURM | AGENTS | SHELLS
 
 
 @pytest.mark.parametrize("name", [*READING, *(f"sproject {verb}" for verb in SPROJECT.verbs)])
@@ -85,7 +88,7 @@ def test_what_writes_takes_care(name: str) -> None:
     assert (reason is not None and reason.required) == (name not in NEEDS_NO_REASON)
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name not in SHELLS | ON_THE_HOST | {"audit verify", "doctor"}])
+@pytest.mark.parametrize("name", [name for name in ALL if name not in SHELLS | ON_THE_HOST | AGENTS | {"audit verify", "doctor"}])
 def test_whatever_asks_the_bank_may_be_told_which(name: str) -> None:
     assert {"--server", "--as"} <= options_of(ALL[name])
 

@@ -140,7 +140,6 @@ show_usage        unknown 401     200:0   200:0   200:0   200:0   200:0   200:0 
 quote_job         own     401     404     200     200     200     200     200     404     404     200
 quote_job         foreign 401     404     404     404     404     200     200     404     404     404
 quote_job         unknown 401     404     404     404     404     404     404     404     404     404
-list_partitions   any     401     200     200     200     200     200     200     200     200     200
 list_tokens       own     401     200     200     200     200     200     200     200     200     200
 list_tokens       foreign 401     403     403     403     403     403     200     403     403     403
 list_tokens       unknown 401     403     403     403     403     403     200:0   403     403     403

@@ -76,10 +76,10 @@ def _show(desk: Desk, listing: Listing) -> None:
 
 
 def wants(desk: Desk, columns: Sequence[Column], head: str) -> bool:
-    """Whether the column with this head will be shown, if there is room: what costs a question of its own is asked only then."""
+    """Whether the column with this head will be shown, or its minutes, if there is room: what costs a question is asked only then."""
     options = desk.options
-    chosen = choose(columns, options.format or _usual_format(desk), extras=options.long)
-    found = next((column for column in chosen if column.head == head), None)
+    chosen = choose(_there(desk, columns), options.format or _usual_format(desk), extras=options.long)
+    found = next((column for column in chosen if column.head in (head, f"{head}-MINUTES")), None)
     return found is not None and (not found.extra or (options.form is None and desk.room >= WIDE))
 
 
