@@ -49,7 +49,7 @@ class InProcessBank:
     def bulk(self, body: bytes) -> list[ReportAnswer]:
         """POST /job/bulk."""
         read = [self._read(raw) for raw in msgspec.json.decode(body, type=Reports).reports]
-        prepared = iter(self._services.runs.prepare(US, [each for each in read if not isinstance(each, Trouble)]))
+        prepared = iter(self._services.reports.prepare(US, [each for each in read if not isinstance(each, Trouble)]))
         asked = [each if isinstance(each, Trouble) else next(prepared) for each in read]
         outcomes = iter(self._services.counter.ask([each for each in asked if isinstance(each, Asked)]))
         return [_answer(next(outcomes) if isinstance(each, Asked) else each) for each in asked]

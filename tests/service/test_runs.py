@@ -54,7 +54,7 @@ class Centre:
 
     def hear(self, report: Report) -> Outcome:
         """The agent's report, judged. Raises what keeps it from being a wish."""
-        (prepared,) = self.house.runs.prepare(asker_of(AGENT, STAFF, {}), [report])
+        (prepared,) = self.house.reports.prepare(asker_of(AGENT, STAFF, {}), [report])
         if not isinstance(prepared, Asked):
             raise prepared
         return self.house.counter.ask([prepared])[0]

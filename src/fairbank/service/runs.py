@@ -1,202 +1,33 @@
-"""Runs: what clusters report becomes wishes; who asks sees their jobs and refusals."""
+"""Runs: who asks sees their jobs and refusals; staff gives back what a run was charged."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from fractions import Fraction
-from typing import TypedDict
-
-from fairbank.bank.charge import cost
 from fairbank.bank.entry import Entry
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.query import Page, RefusalQuery, RunQuery
 from fairbank.bank.quote import usable
 from fairbank.bank.refusal import Alternative, Reason, Refusal, refusal_of
 from fairbank.bank.run import RunRecord
-from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Recharge, Refund, Release, Unpriced
-from fairbank.cluster.job import Run, checked_run
-from fairbank.cluster.partition import Cluster, named
-from fairbank.cluster.report import Changed, Ended, Report, Started, fingerprint
+from fairbank.bank.wish import Asked, Recharge, Refund
 from fairbank.service.askers import Asker
 from fairbank.service.counter import Counter
 from fairbank.service.directory import Directory
 from fairbank.service.means import Means, means
 from fairbank.service.memberships import Memberships
-from fairbank.service.rights import Do, demand, demand_cluster
+from fairbank.service.rights import Do, demand
 from fairbank.store.contract import Store
-from fairbank.values import ids
-from fairbank.values.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Clock, Instant
-from fairbank.values.tres import billing
-from fairbank.values.trouble import Malformed, Trouble, Unknown
-from fairbank.values.units import AMOUNT_MAX, SuMinutes
+from fairbank.values.time import Clock
+from fairbank.values.trouble import Unknown
+from fairbank.values.units import SuMinutes
 
 _UNPAID = (Reason.OVERDRAWN, Reason.CAPPED, Reason.NO_ALLOCATION, Reason.FROZEN, Reason.UNKNOWN_PROJECT)
 
-Prepared = Asked | Trouble
-
-
-class _Facts(TypedDict):
-    """What a charge and a release of one run have in common."""
-
-    run: Run
-    ended: Instant
-    outcome: str
-    elapsed_seconds: int
-    line: tuple[int, ...]
-    account: str | None
-    resource: str | None
-    owner: int
-    start: Instant
-    partition: str
-    key: str | None
-    comment: str | None
-
 
 class Runs:
-    """The use cases around runs."""
+    """The use cases around runs that the bank knows."""
 
-    def __init__(
-        self, store: Store, counter: Counter, directory: Directory, memberships: Memberships, clusters: Mapping[str, Cluster], clock: Clock
-    ) -> None:
-        self._store, self._counter, self._directory, self._clusters, self._clock = store, counter, directory, clusters, clock
-        self._memberships = memberships
-
-    # --- reports ---
-
-    def prepare(self, asker: Asker, reports: Sequence[Report]) -> list[Prepared]:
-        """Each report as a wish, or as the trouble that keeps it from being one; after a look at the books where one is due."""
-        self._directory.look_for([each.account for each in reports])
-        return self.wishes(asker, reports)
-
-    def knows(self, reports: Sequence[Report]) -> bool:
-        """Whether `wishes` may be asked straight away: all accounts are known, and were read lately."""
-        return self._directory.knows([each.account for each in reports])
-
-    def wishes(self, asker: Asker, reports: Sequence[Report]) -> list[Prepared]:
-        """`prepare` without a look at the books: it never waits."""
-        now = self._clock.now()
-        prepared: list[Prepared] = []
-        for report in reports:
-            try:
-                demand_cluster(asker, report.run.cluster)
-                prepared.append(Asked(self._wish(report), now, asker.actor, asker.acting_as, fingerprint(report)))
-            except Trouble as trouble:
-                prepared.append(trouble)
-        return prepared
-
-    def _wish(self, report: Report) -> Hold | Adjust | Charge | Release | Unpriced:
-        checked_run(report.run)
-        ids.uid(report.owner, field="owner_uid")
-        _checked_seconds(report.limit_seconds, "time_limit")
-        until = Instant(min(report.start + report.limit_seconds + self._counter.bank.policy.hold_grace_seconds, LAST_INSTANT))
-        match report:
-            case Started():
-                return self._hold(report, until)
-            case Changed():
-                _demand_limit(report)
-                return self._adjust(report, until)
-            case Ended():
-                return self._resolution(report)
-            case _:
-                raise Malformed("a report is a start, a change or an end", field="do")
-
-    def _hold(self, report: Started, until: Instant) -> Hold:
-        project = self._directory.known(report.account)
-        _demand_limit(report)
-        units = None if report.amount is not None else self._units(report)  # a price that was told is the same for any time limit
-        return Hold(
-            run=report.run,
-            line=self._directory.line(project) if project else (),
-            account=None if project else report.account,
-            resource=self._resource(report),
-            owner=report.owner,
-            amount=self._price(report, report.limit_seconds),
-            start=report.start,
-            until=until,
-            partition=report.partition,
-            billing=None if units is None else str(units * self._factor(report)),
-            limit_seconds=report.limit_seconds,
-            key=report.key,
-            comment=report.comment,
-        )
-
-    def _adjust(self, report: Changed, until: Instant) -> Adjust:
-        project = self._directory.known(report.account)
-        return Adjust(
-            run=report.run,
-            amount=self._price(report, report.limit_seconds),
-            until=until,
-            line=self._directory.line(project) if project else (),
-            account=None if project else report.account,
-            resource=self._resource_if_known(report),
-            owner=report.owner,
-            key=report.key,
-            comment=report.comment,
-        )
-
-    def _resolution(self, report: Ended) -> Charge | Release | Unpriced:
-        _checked_seconds(report.elapsed_seconds, "elapsed")
-        project = self._directory.known(report.account)
-        free = report.outcome in self._counter.bank.policy.free_states or (report.amount is None and not report.elapsed_seconds)
-        facts: _Facts = {
-            "run": report.run,
-            "ended": report.ended,
-            "outcome": report.outcome,
-            "elapsed_seconds": report.elapsed_seconds,
-            "line": self._directory.line(project) if project else (),
-            "account": None if project else report.account,  # its usage is not lost, but kept as refused
-            "resource": self._resource_if_known(report),
-            "owner": report.owner,
-            "start": report.start,
-            "partition": report.partition,
-            "key": report.key,
-            "comment": report.comment,
-        }
-        try:
-            amount = SuMinutes(0) if free else self._price(report, report.elapsed_seconds)
-        except Unknown as unknown:  # a partition that was renamed since: the usage is not lost, but kept as refused
-            return Unpriced(why=unknown.message, **facts)
-        return Charge(amount=amount, **facts) if amount else Release(**facts)
-
-    def _price(self, report: Report, seconds: int) -> SuMinutes:
-        """What `seconds` of the run cost. Raises Malformed when nothing says what the run holds."""
-        if report.amount is not None:
-            amount = report.amount
-        else:
-            units = self._units(report)
-            if units is None:
-                raise Malformed("nothing prices this run", field="billing", remedy="send billing, tres or amount")
-            amount = cost(units, self._factor(report), seconds)
-        if not 0 <= amount <= AMOUNT_MAX:
-            raise Malformed(f"{amount} SU-minutes is out of range", field="amount", remedy=f"from 0 to {AMOUNT_MAX}")
-        return SuMinutes(amount)
-
-    def _units(self, report: Report) -> Fraction | None:
-        if report.billing is not None:
-            return report.billing
-        if report.counts is None:
-            return None
-        partition = self._cluster(report).partition(report.partition)
-        return billing(report.counts, partition.weights, partition.adding)
-
-    def _factor(self, report: Report) -> Fraction:
-        cluster = self._clusters.get(report.run.cluster)
-        return cluster.qos_factor(report.qos) if cluster else Fraction(1)
-
-    def _resource(self, report: Report) -> str:
-        if report.resource is not None:
-            return ids.kind(report.resource)
-        return self._cluster(report).partition(report.partition).resource
-
-    def _resource_if_known(self, report: Report) -> str | None:
-        """Only a run whose hold never arrived needs it: a partition renamed since must not keep a run from being settled."""
-        try:
-            return self._resource(report)
-        except Unknown:
-            return None
-
-    def _cluster(self, report: Report) -> Cluster:
-        return named(self._clusters, report.run.cluster, otherwise="; or send resource and billing")
+    def __init__(self, store: Store, counter: Counter, directory: Directory, memberships: Memberships, clock: Clock) -> None:
+        self._store, self._counter, self._directory, self._memberships, self._clock = store, counter, directory, memberships, clock
 
     # --- reading ---
 
@@ -258,16 +89,3 @@ class Runs:
 def _left_for(offers: Means, asked: int) -> int | None:
     """What the allocation that would pay for `asked` has left for its user; None when none would."""
     return next((left for left in (usable(*offer) for offer in offers) if left >= asked), None)
-
-
-def _demand_limit(report: Report) -> None:
-    """Raises Malformed: without a finite limit nobody knows what a run may cost at most."""
-    if report.amount is None and not report.limit_seconds:
-        raise Malformed("a hold needs a finite time limit", field="time_limit", remedy="send the limit in seconds, at least 1")
-
-
-def _checked_seconds(seconds: int, field: str) -> None:
-    if not 0 <= seconds <= LIMIT_MAX_SECONDS:
-        raise Malformed(
-            f"{seconds} s is out of range", field=field, remedy=f"whole seconds from 0 to {LIMIT_MAX_SECONDS}; holds need a finite limit"
-        )

@@ -17,6 +17,7 @@ from fairbank.service.memberships import Memberships
 from fairbank.service.nonces import Nonces
 from fairbank.service.projects import Projects
 from fairbank.service.quotes import Quotes
+from fairbank.service.reports import Reports
 from fairbank.service.runs import Runs
 from fairbank.service.tokens import Tokens
 from fairbank.service.upkeep import Upkeep
@@ -38,6 +39,7 @@ class Services:
     memberships: Memberships
     projects: Projects
     allocations: Allocations
+    reports: Reports
     runs: Runs
     quotes: Quotes
     usage: UsageReports
@@ -81,7 +83,8 @@ def services(
         memberships=memberships,
         projects=Projects(store, counter, directory, clock),
         allocations=Allocations(store, counter, directory, clock),
-        runs=Runs(store, counter, directory, memberships, clusters, clock),
+        reports=Reports(directory, clusters, policy, clock),
+        runs=Runs(store, counter, directory, memberships, clock),
         quotes=Quotes(store, directory, clusters, clock),
         usage=UsageReports(store),
         tokens=Tokens(store, counter, clock, key),

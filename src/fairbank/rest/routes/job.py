@@ -68,10 +68,10 @@ async def report_runs(request: Asking, data: JSONBody[Reports]) -> Listing[Repor
 
 async def _prepared(request: Asking, reports: list[Report]) -> list[Asked | Trouble]:
     """At once when no look at the books is needed, which is nearly always; else in a worker thread."""
-    runs = request.house.runs
-    if runs.knows(reports):
-        return runs.wishes(request.asker, reports)
-    return await request.workers.reports.run(runs.prepare, request.asker, reports)
+    service = request.house.reports
+    if service.knows(reports):
+        return service.wishes(request.asker, reports)
+    return await request.workers.reports.run(service.prepare, request.asker, reports)
 
 
 async def _alternatives(request: Asking, no: Refusal) -> tuple[Alternative, ...]:
@@ -93,7 +93,7 @@ def _read(raw: msgspec.Raw) -> Report | Trouble:
 def _prepare(request: Asking, data: Reports) -> list[Asked | Trouble]:
     """The reports that can be read as wishes; the others as what is wrong with them."""
     read = [_read(each) for each in data.reports]
-    wishes = iter(request.house.runs.prepare(request.asker, [each for each in read if not isinstance(each, Trouble)]))
+    wishes = iter(request.house.reports.prepare(request.asker, [each for each in read if not isinstance(each, Trouble)]))
     return [each if isinstance(each, Trouble) else next(wishes) for each in read]
 
 
