@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli import terms
+from fairbank.cli import cap, terms
 from fairbank.cli.choosing import check_accounts, group_query, spread
 from fairbank.cli.command import Command, Noun
 from fairbank.cli.options import add_accounts, number, printable
@@ -132,6 +132,7 @@ COMMAND = Noun(
             _users,
         ),
         **terms.VERBS,
+        "cap": cap.COMMAND,
     },
     usual="list",
 )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from fairbank.cli.choosing import the_project
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_writing, number
-from fairbank.cli.people import uid_of, user_name
 from fairbank.cli.posting import Posting, entry, post, tell
 from fairbank.report.columns import instant_of
 from fairbank.values.trouble import Malformed
@@ -181,25 +180,6 @@ def shown_terms(desk: Desk, changes: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _add_cap(parser: Parser) -> None:
-    parser.add_argument("allocation", metavar="ALLOC", type=number, help="the number of the allocation")
-    parser.add_argument("user", metavar="USER", help="a user, by name or number")
-    parser.add_argument("amount", metavar="AMOUNT", help="the most that the user may draw in all; or: none")
-    add_writing(parser, reason="optional")
-
-
-def _cap(desk: Desk, options: Namespace) -> int:
-    uid = uid_of(options.user, "USER")
-    cap = None if options.amount == "none" else _limit(options.amount, "AMOUNT")
-    row = desk.one(f"/alloc/{options.allocation}")
-    said = "no cap" if cap is None else f"a cap of {desk.look.su(cap)} SU"
-    what = f"{user_name(uid)} has {said} in allocation {row['id']} ({row['account']}/{row['resource']})"
-    told = entry("cap", options.reason, {"uid": uid, "cap": "none" if cap is None else desk.look.su(cap)}, allocation=row)
-    body = {"cap": cap} | ({"comment": options.reason} if options.reason else {})
-    answer = post(desk, Posting("PUT", f"/alloc/{row['id']}/cap/{uid}", body, [told], f"{what}: go on?"))
-    return tell(desk, "fairbank.drawn/1", answer, "" if answer is None else f"entry {answer['entry']}: {what}")
-
-
 def _event_command(event: str, about: str, name: str | None = None) -> Command:
     call = f'fairbank alloc {name or event} 1042 --reason "asked by the PI"'
     return Command(about, (call, f"{call} --dry-run", f"{call} --yes"), _add_event, partial(_event, event))
@@ -249,15 +229,5 @@ VERBS = {
         ),
         _add_reopen,
         _reopen,
-    ),
-    "cap": Command(
-        "set how much a user may draw; for the PI and staff",
-        (
-            "fairbank alloc cap 1042 ayla 5000",
-            "fairbank alloc cap 1042 1234 none",
-            "fairbank alloc cap 1042 ayla 5k --dry-run",
-        ),
-        _add_cap,
-        _cap,
     ),
 }
