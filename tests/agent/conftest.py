@@ -28,7 +28,11 @@ class Centre:
         """A project with an allocation of so many SU-minutes on cpu. The allocation's number."""
         self._gid += 1
         self._client.post("/project", {"gname": account, "gid": self._gid})
-        wanted = {"account": account, "resource": "cpu", "category": "test", "start": "2020-01-01", "end": "2040-01-01"}
+        return self.allocation_of(account, "cpu", credit)
+
+    def allocation_of(self, account: str, resource: str, credit: int) -> int:
+        """One more allocation of a project. Its number."""
+        wanted = {"account": account, "resource": resource, "category": "test", "start": "2020-01-01", "end": "2040-01-01"}
         return int(self._client.post("/alloc", {**wanted, "amount": credit, "comment": "test"})["data"]["id"])
 
     def allocation(self, number: int) -> dict[str, Any]:
