@@ -135,9 +135,11 @@ def play(world: World, lives: Lives, plan: list[tuple[str, int]]) -> None:
     raise AssertionError("the lives do not end")
 
 
-@given(PLAN, LIVES, st.sampled_from(list(Silence)))
-def test_any_order_repetition_or_loss_ends_in_the_same_books(plan: list[tuple[str, int]], kinds: list[str], silence: Silence) -> None:
-    with world_of(10**6, Terms(patience=4, silence=silence)) as world:
+@given(PLAN, LIVES, st.sampled_from(list(Silence)), st.sampled_from((0, 2)))
+def test_any_order_repetition_or_loss_ends_in_the_same_books(
+    plan: list[tuple[str, int]], kinds: list[str], silence: Silence, ahead: int
+) -> None:
+    with world_of(10**6, Terms(patience=4, silence=silence, ahead=ahead)) as world:
         lives = Lives(world, kinds)
         play(world, lives, plan)
         event(f"{len(lives.begun)} of {JOBS} began")

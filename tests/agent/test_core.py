@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from fairbank.slurm.agent.faring import SETTLED_SECONDS
+from fairbank.slurm.agent.judging import Came, Judgement
 from fairbank.slurm.agent.letters import State
-from fairbank.slurm.agent.silence import Silence, Terms
+from fairbank.slurm.agent.silence import FRESH_SECONDS, Silence, Terms
 from fairbank.values.trouble import Forbidden, Malformed, Trouble
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import asks, ends, limits
@@ -164,3 +165,47 @@ def test_a_restarted_agent_answers_what_was_decided_before(world: World) -> None
     world.kill()
     assert verdict(world) == "run"
     assert not world.send(), "the bank is not asked again"
+
+
+def test_a_job_runs_ahead_of_the_bank_only_where_much_was_left_lately(tmp_path: Path, bank: InProcessBank) -> None:
+    world = world_with(tmp_path, bank, ahead=10)
+    world.say(asks(1))
+    world.listen()
+    assert world.settled == [], "nothing is known yet"
+    world.settle()
+    world.settled.clear()
+    world.say(asks(2))
+    assert verdict(world) == "run"
+    assert bank.sums() == (0, 60), "before the bank has heard of it"
+    world.say(asks(3, billing=asks(3).billing * 11))
+    world.listen()
+    assert world.settled == [], "too dear for what is left"
+    world.settle()
+    world.settled.clear()
+    assert bank.sums() == (0, 13 * 60)
+    world.pass_time(FRESH_SECONDS)
+    world.say(asks(4))
+    world.listen()
+    assert world.settled == [], "that was long ago"
+    world.settle()
+    world.close()
+
+
+def test_a_job_that_ran_ahead_and_was_refused_is_charged_at_its_end(tmp_path: Path, bank: InProcessBank) -> None:
+    world = world_with(tmp_path, bank, ahead=1)
+    for job in (1, 2):
+        world.say(asks(job, billing=asks(job).billing * 40))
+        world.settle()
+    world.core.credit.learn({"do": "", "cluster": "local", "account": "chem", "partition": "cpu"}, RICH, world.now)
+    world.settled.clear()
+    world.say(asks(3, billing=asks(3).billing * 40))
+    assert verdict(world) == "run"
+    world.settle()
+    assert state_of(world, 3) is State.UNHELD
+    world.say(ends(3, 60, billing=asks(3).billing * 40))
+    world.settle()
+    assert bank.sums() == (40, 2 * 40 * 60)
+    world.close()
+
+
+RICH = Judgement(Came.GRANTED, available=10**9, allocation=1)

@@ -234,7 +234,7 @@ def test_credit_runs_what_the_last_known_balance_pays() -> None:
     terms, credit = Terms(silence=Silence.CREDIT), Credit()
     said = msgspec.json.decode(report(asks(1, billing=Fraction(2)), Kind.HOLD, "k"))  # two SU
     assert unanswered(terms, said, credit, batch=True) is not None, "nothing is known"
-    credit.learn(said, Judgement(Came.GRANTED, amount=120, available=250, allocation=7))
+    credit.learn(said, Judgement(Came.GRANTED, amount=120, available=250, allocation=7), 0.0)
     again = Credit()
     again.load(credit.dump())
     for known in (credit, again):
@@ -244,6 +244,6 @@ def test_credit_runs_what_the_last_known_balance_pays() -> None:
 def test_the_factor_of_a_qos_is_learnt_from_what_was_held() -> None:
     terms, credit = Terms(silence=Silence.CREDIT), Credit()
     said = msgspec.json.decode(report(asks(1, billing=Fraction(20), qos="low"), Kind.HOLD, "k"))  # twenty SU, or half of it
-    credit.learn(said, Judgement(Came.GRANTED, amount=600, available=650, allocation=7))
+    credit.learn(said, Judgement(Came.GRANTED, amount=600, available=650, allocation=7), 0.0)
     assert unanswered(terms, said, credit, batch=True) is None
     assert unanswered(terms, said, credit, batch=True) is not None

@@ -133,6 +133,17 @@ class Core:
             self._idle_since = now
         self.senders = resized(self.senders, self.limits, waited=0.0, idle=now - self._idle_since)
 
+    def run_ahead(self, run: str, times: int, now: float) -> None:
+        """Let a run start before the bank has answered, if so many times its price was left a moment ago."""
+        question = self.questions.get(run)
+        if question is None or question.letter is None or not self.bank.up:
+            return
+        said = facts(question.letter)
+        if self.credit.is_fresh(said, now) and self.credit.take(said, times):
+            del self.questions[run]
+            self.memory.put(run, State.LET, question.asked.limit_seconds)
+            self.answer(question, None, now, "ahead")
+
     def next_deadline(self) -> float | None:
         return self._deadlines[0][0] if self._deadlines else None
 

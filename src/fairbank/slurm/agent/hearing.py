@@ -51,6 +51,8 @@ def _asked_first(core: Core, told: PrologAsked, run: str, receipt: Receipt, now:
         core.memory.keep(letter)
         core.queue.add(letter, urgent=True)
         core.open(told, run, receipt, now, letter)
+        if terms.ahead:
+            core.run_ahead(run, terms.ahead, now)
     elif terms.unbillable == "run":
         _log.warning("%s has no time limit, and is let run uncharged", run)
         core.memory.put(run, State.UNHELD, None)

@@ -54,7 +54,7 @@ def _settle(core: Core, letter: Letter, judgement: Judgement, now: float) -> Non
     """Do what the answer asks for. The letter is done with, unless it is to be told as another kind."""
     core.queue.done(letter)
     core.tally[f"told {letter.kind.value}", judgement.came.value] += 1
-    core.credit.learn(facts(letter), judgement)
+    core.credit.learn(facts(letter), judgement, now)
     match letter.kind:
         case Kind.HOLD:
             _hold(core, letter, judgement, now)
