@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.rest.client import Client, parse_address
+from fairbank.slurm.answers.values import Job
 from fairbank.slurm.bank import Bank
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.importer import Importer
@@ -45,12 +46,16 @@ class Beside:
         now = int(time.time()) + 1
         return Reconciler(Slurm(self.cluster.place.environment), self.bank, grace_seconds=0).reconcile(self.since, now, fix=fix)
 
+    def executions(self, job: int) -> list[Job]:
+        """What accounting has of this test under a job id."""
+        return [row for row in self.slurm.history_of([job]).rows if row.submitted >= self.since]
+
     def wait_for_accounting(self, job: int, state: str, executions: int = 1) -> None:
         """Return when accounting has that many executions of the job, the last of them in this state. (The lab's own way to wait asks
         for names, and cannot read all of ours.)"""
 
         def there() -> bool:
-            rows = sorted(self.slurm.history_of([job]).rows, key=lambda row: row.submitted)
+            rows = sorted(self.executions(job), key=lambda row: row.submitted)
             return len(rows) == executions and all(row.whole for row in rows) and rows[-1].state == state
 
         wait_until(there, f"accounting to have job {job} as {state}")
@@ -94,7 +99,7 @@ def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
     wait_until(lambda: time.time() > since + 4, "the first execution to last some seconds")
     cluster.root("scontrol", "requeue", str(again))
     cluster.wait_for(again, "PENDING")
-    cluster.root("scontrol", "update", f"jobid={again}", "starttime=now")
+    cluster.root("scontrol", "update", f"jobid={again}", "starttime=now+3")  # within the same second its credential would count as revoked
     for job in jobs:
         cluster.wait_for(job, "COMPLETED")
         beside.wait_for_accounting(job, "COMPLETED")
@@ -136,6 +141,28 @@ def test_holds_follow_what_slurmctld_knows(beside: Beside) -> None:
     cluster.wait_for_sacct(job, "CANCELLED")
     assert beside.kinds() == [Kind.OPEN]
     assert beside.reconciled(fix=True).clean
+    assert beside.kinds() == []
+
+
+def test_job_ids_that_come_again_are_other_runs(beside: Beside) -> None:
+    """After a reset of slurmctld's memory numbers begin at 1 again; accounting keeps both jobs apart by their submission."""
+    cluster = beside.cluster
+    Importer(beside.slurm, beside.bank).people()
+    cluster.empty()
+    first = cluster.submit("alice", script="sleep 2")
+    cluster.wait_for(first, "COMPLETED")
+    beside.wait_for_accounting(first, "COMPLETED")
+    cluster.empty()
+    second = cluster.submit("alice", "-c2", script="sleep 2")
+    assert second == first
+    cluster.wait_for(second, "COMPLETED")
+    wait_until(lambda: len([job for job in beside.executions(first) if job.ended and job.whole]) == 2, "accounting to have both jobs")
+    Importer(beside.slurm, beside.bank).cover(beside.since, int(time.time()) + 1)
+    assert beside.reconciled(fix=True).clean
+    runs = [run for run in beside.bank.runs("lab", beside.since - DAY, beside.since + DAY) if run.job_id == first]
+    assert len({run.id for run in runs}) == 2
+    assert len({run.submitted for run in runs}) == 2
+    assert {run.restart for run in runs} == {0}
     assert beside.kinds() == []
 
 

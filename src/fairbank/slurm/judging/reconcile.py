@@ -19,6 +19,8 @@ from fairbank.slurm.judging.price import Prices
 
 SAME_START_SECONDS = 2
 EPILOGS_SECONDS = 3_600
+DONE = frozenset({"COMPLETED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY", "DEADLINE"})
+"""After these nothing is restarted (but by hand, which nobody does)."""
 
 
 class Kind(Enum):
@@ -189,7 +191,8 @@ def restart_of(job: Job, history: Sequence[Job]) -> int:
 
 
 def _continues(before: Job, job: Job) -> bool:
-    """A requeued job is submitted again once its epilogs are done. The same number of somebody else, or later, is another job."""
-    if before.end is None or before.owner != job.owner:
+    """A requeued job is submitted again once its epilogs are done. The same number of somebody else, later, or after a job that was done,
+    is another job: slurmctld has begun to count anew."""
+    if before.end is None or before.owner != job.owner or before.state in DONE:
         return False
     return before.state == "REQUEUED" or -1 <= job.submitted - before.end <= EPILOGS_SECONDS
