@@ -268,6 +268,15 @@ def test_whoever_does_not_see_the_books_is_told_so(opened: Centre) -> None:
         assert "you do not see everybody's runs and projects" in said.err
 
 
+def test_books_of_many_pages(opened: Centre, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairbank.slurm.bank.PAGE", 1)
+    monkeypatch.setattr("fairbank.slurm.bank.BATCH", 2)
+    opened.ran(*(opened.job(number) for number in range(1, 6)))
+    assert [row["done"] for row in opened.reconciled("--fix")] == ["yes"] * 5
+    assert opened.reconciled() == []
+    assert opened.available() == 600 - 5 * 40
+
+
 def test_a_refused_charge_is_told_once_and_asked_again_only_on_demand(opened: Centre) -> None:
     opened.ran(opened.job(1, account="bio"))
     (row,) = opened.reconciled("--fix", code=8)

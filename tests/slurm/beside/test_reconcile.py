@@ -91,9 +91,17 @@ def test_a_run_whose_end_got_lost(state: str) -> None:
 
 def test_a_row_that_is_not_whole_is_left_for_the_next_time() -> None:
     """The end of a short job can be in accounting before its start, then without partition and TRES."""
-    half = msgspec.structs.replace(a_job(1), partition="", tres="")
+    young = a_job(1, submitted=NOW - 1_000)
+    half = msgspec.structs.replace(young, partition="", tres="")
     assert compared([half]) == Comparison(matched=0, free=0, late=1, findings=())
-    assert compared([half], [booked(a_job(1), state="held")]) == Comparison(matched=0, free=0, late=1, findings=())
+    assert compared([half], [booked(young, state="held")]) == Comparison(matched=0, free=0, late=1, findings=())
+
+
+def test_a_row_that_never_became_whole_is_told() -> None:
+    half = msgspec.structs.replace(a_job(1), partition="", tres="")
+    assert kinds(compared([half])) == [Kind.PARTIAL]
+    assert kinds(compared([half], [booked(a_job(1), state="held")])) == [Kind.PARTIAL]
+    assert compared([half], [booked(a_job(1))]).findings == ()  # the bank has heard of its end by itself
 
 
 def test_what_the_bank_refused_after_the_end_is_not_asked_again() -> None:

@@ -31,6 +31,7 @@ class Kind(Enum):
     ORPHAN = "held in the bank, unknown to Slurm"
     RUNAWAY = "held in the bank, running in accounting, unknown to slurmctld"
     REFUSED = "ended in Slurm, its charge refused by the bank"
+    PARTIAL = "ended in Slurm, its record in accounting is not whole"
     AMOUNT = "charged another amount than accounting tells"
     TWICE = "charged twice"
     UNHEARD = "charged in the bank, unknown to accounting"
@@ -86,7 +87,9 @@ def compare(sides: Sides) -> Comparison:
             continue
         run = books.take(job)
         if not job.whole:
-            late += 1
+            lost = _is_lost(job, run, sides)
+            findings += [Finding(kind=Kind.PARTIAL, job=job, run=run)] if lost else []
+            late += not lost
         elif run is None and not job.elapsed:
             free += 1
         elif run is None:
@@ -141,6 +144,12 @@ class _Books:
     def left(self) -> Iterator[BookedRun]:
         for runs in self._free.values():
             yield from runs
+
+
+def _is_lost(job: Job, run: BookedRun | None, sides: Sides) -> bool:
+    """Whether the other half of a record should have been there by now, and the bank has not heard of the end itself."""
+    old = (job.end or 0) < sides.now - sides.grace_seconds
+    return old and bool(job.elapsed) and (run is None or run.open)
 
 
 def _missing(job: Job, sides: Sides, prices: Prices) -> Finding:
