@@ -28,8 +28,8 @@ SECONDS = 60
 TRES = "billing=1,cpu=1,mem=1000M,node=1"
 
 REMARK = """
-Most of the time is the bank's: it finds, writes and sends the runs in pages of a thousand. The rest is reading its JSON and accounting's
-lines, and comparing. What slurmdbd takes comes on top of it.
+About a third of the time is the bank's, which finds, writes and sends the runs in pages of a thousand. The rest goes into starting a
+command for each day, reading its lines and the bank's JSON, and comparing. What slurmdbd takes comes on top of it.
 """
 
 

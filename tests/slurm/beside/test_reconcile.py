@@ -97,6 +97,15 @@ def test_a_row_that_is_not_whole_is_left_for_the_next_time() -> None:
     assert compared([half], [booked(young, state="held")]) == Comparison(matched=0, free=0, late=1, findings=())
 
 
+def test_an_end_of_this_very_minute_may_still_be_told() -> None:
+    """By the agent: it need not race with us."""
+    fresh = a_job(1, submitted=NOW - 630)
+    for runs in ([], [booked(fresh, state="held")]):
+        assert compared([fresh], runs) == Comparison(matched=0, free=0, late=1, findings=())
+        assert len(compared([fresh], runs, now=NOW + 60).findings) == 1
+        assert len(compared([fresh], runs, grace_seconds=0).findings) == 1
+
+
 def test_a_row_that_never_became_whole_is_told() -> None:
     half = msgspec.structs.replace(a_job(1), partition="", tres="")
     assert kinds(compared([half])) == [Kind.PARTIAL]

@@ -18,7 +18,7 @@ from fairbank.slurm.judging.books import BookedRun
 from fairbank.slurm.judging.price import Prices
 
 SAME_START_SECONDS = 2
-EPILOGS_SECONDS = 3_600
+EPILOGS_SECONDS, UNDER_WAY_SECONDS = 3_600, 60
 DONE = frozenset({"COMPLETED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY", "DEADLINE"})
 """After these nothing is restarted (but by hand, which nobody does)."""
 
@@ -92,6 +92,8 @@ def compare(sides: Sides) -> Comparison:
             late += not lost
         elif run is None and not job.elapsed:
             free += 1
+        elif _is_under_way(job, run, sides):
+            late += 1
         elif run is None:
             findings.append(_missing(job, sides, prices))
         elif (found := _differs(job, run, prices)) is not None:
@@ -144,6 +146,11 @@ class _Books:
     def left(self) -> Iterator[BookedRun]:
         for runs in self._free.values():
             yield from runs
+
+
+def _is_under_way(job: Job, run: BookedRun | None, sides: Sides) -> bool:
+    """Whether the agent's own word of the end may still be coming."""
+    return (run is None or run.open) and (job.end or 0) > sides.now - min(UNDER_WAY_SECONDS, sides.grace_seconds)
 
 
 def _is_lost(job: Job, run: BookedRun | None, sides: Sides) -> bool:
