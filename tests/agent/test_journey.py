@@ -109,7 +109,7 @@ def test_the_end_of_a_run_with_its_question_open_answers_it(centre: Centre, agen
 @pytest.mark.parametrize(
     ("wrong", "reason", "text"),
     [
-        ({"account": "nobody"}, "Fairbank_cannot_bill_this", "there is no project with the account 'nobody'"),
+        ({"account": "nobody"}, "Fairbank_cannot_bill_this", "none has the account 'nobody'"),
         ({"partition": "moon"}, "Fairbank_cannot_bill_this", "has no partition 'moon'"),
         ({"limit_seconds": None}, "No_time_limit", "no time limit"),
         ({"account": ""}, "Fairbank_cannot_bill_this", "is not a name"),

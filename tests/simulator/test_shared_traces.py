@@ -23,22 +23,22 @@ TRACES = {
 }
 
 
-class CreateProject(NamedTuple):
+class Whole(NamedTuple):
     header: Header
     jobs: list[SwfJob]
 
 
-Reader = Callable[[str], CreateProject]
+Reader = Callable[[str], Whole]
 
 
-def whole(stream: ByteStream) -> CreateProject:
+def whole(stream: ByteStream) -> Whole:
     header, jobs = read(stream)
-    return CreateProject(header, list(jobs))
+    return Whole(header, list(jobs))
 
 
 @pytest.fixture
 def trace(shared: Path) -> Reader:
-    def found(name: str) -> CreateProject:
+    def found(name: str) -> Whole:
         path = shared / "data" / "swf" / f"{name}.swf.gz"
         if not path.exists():
             pytest.skip(f"there is no {path}")

@@ -41,7 +41,7 @@ class Projects:
 
     def create(self, asker: Asker, wish: CreateProject) -> Outcome:
         """Enter a project. Raises Forbidden."""
-        demand(asker, Do.FOUND_PROJECT)
+        demand(asker, Do.CREATE_PROJECT)
         outcome = self._ask(asker, wish)
         self._directory.refresh()
         return outcome

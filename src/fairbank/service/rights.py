@@ -13,7 +13,7 @@ from fairbank.values.trouble import Forbidden
 class Do(Enum):
     """The operations that change something, or show what members may not see."""
 
-    FOUND_PROJECT = "enter projects"
+    CREATE_PROJECT = "enter projects"
     SET_MEMBER = "add or remove members"
     OPEN_ALLOCATION = "make allocations"
     AMEND_ALLOCATION = "change allocations"

@@ -15,7 +15,7 @@ from fairbank.values.units import SuMinutes
 _replace = msgspec.structs.replace
 _encode = msgspec.json.Encoder().encode
 
-# CreateProject once, not for each run: before Python 3.12 the way to a member of an enumeration is as dear as making a value.
+# Looked up once, not for each run: before Python 3.12 the way to a member of an enumeration is as dear as making a value.
 _FROZEN = AllocationState.FROZEN
 RESOLUTION = {Charge: (Kind.CHARGE, RunState.CHARGED), Release: (Kind.RELEASE, RunState.RELEASED)}
 """How a run ends: the entry and the state that it gets."""

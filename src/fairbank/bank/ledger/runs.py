@@ -28,7 +28,7 @@ from fairbank.values.units import SuMinutes
 _replace = msgspec.structs.replace
 _encode = msgspec.json.Encoder().encode
 
-# CreateProject once, not for each run: before Python 3.12 the way to a member of an enumeration is as dear as making a value.
+# Looked up once, not for each run: before Python 3.12 the way to a member of an enumeration is as dear as making a value.
 _HELD, _HOLD = RunState.HELD, Kind.HOLD
 _ADJUSTABLE, _CHARGEABLE, _RELEASABLE = (
     frozenset(state for state, event in NEXT if event is wanted) for wanted in (RunEvent.ADJUST, RunEvent.CHARGE, RunEvent.RELEASE)

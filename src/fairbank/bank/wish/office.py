@@ -7,7 +7,7 @@ from fairbank.bank.wish.base import Wish
 from fairbank.values.time import Instant
 
 
-class CreateProject(Wish, frozen=True, kw_only=True, tag="found"):  # the tag is part of fingerprints in the journal
+class CreateProject(Wish, frozen=True, kw_only=True, tag="project"):
     """Enter a project: its Unix group, gid and Slurm account."""
 
     gname: str
