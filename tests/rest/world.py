@@ -30,6 +30,7 @@ from fairbank.store.memory import MemoryStore
 from fairbank.values.time import Instant, StoppedClock, iso
 from fairbank.values.tres import parse_weights
 from fairbank.values.units import SuMinutes
+from tests.support.ticks import Ticks
 
 NOW = 1_795_000_000
 DAY = 86_400
@@ -61,6 +62,7 @@ class World:
 
     house: House
     clock: StoppedClock
+    ticks: Ticks
     app: Laned
     client: TestClient[Any]
     own: dict[str, int] = field(default_factory=dict)
@@ -100,13 +102,13 @@ class World:
 @contextmanager
 def a_world(store: Store | None = None, *, empty: bool = True, **more: Any) -> Iterator[World]:
     """A world on a store of its own, closed afterwards; or a second server on a store where the people are already."""
-    clock = StoppedClock(NOW)
+    clock, ticks = StoppedClock(NOW), Ticks()
     settings = {"staff": STAFF, "clusters": CLUSTERS, "policy": Policy(), **more}
-    house = furnish(services(store or MemoryStore(), clock=clock, key=b"k" * 32, **settings))
+    house = furnish(services(store or MemoryStore(), clock=clock, ticks=ticks, key=b"k" * 32, **settings))
     try:
         app = create_app(house)
         with TestClient(socket_of_tests(Front(app, house.metrics, greet=app.greet)), raise_server_exceptions=False) as client:
-            world = World(house, clock, app, client)
+            world = World(house, clock, ticks, app, client)
             if empty:
                 _people(world)
             yield world

@@ -10,12 +10,16 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from fairbank.bank.policy import Policy
 from fairbank.service import directory as directory_module
+from fairbank.service.askers import Staff
 from fairbank.service.directory import Directory
+from fairbank.service.services import services
 from fairbank.store.contract import Reader
 from fairbank.store.memory import MemoryStore
 from fairbank.values.time import Instant, StoppedClock
 from tests.contracts.centre import granted, project
+from tests.support.ticks import Ticks
 from tests.support.waiting import wait_until
 
 
@@ -36,50 +40,64 @@ class Watched(MemoryStore):
 
 
 def test_a_flood_of_unknown_accounts_reads_the_projects_once_a_second() -> None:
-    store, clock = Watched(), StoppedClock(1_000)
-    directory = Directory(store, clock)
+    store, ticks = Watched(), Ticks()
+    directory = Directory(store, ticks)
     for second in range(1, 4):
         for number in range(500):
             assert directory.by_account(f"nosuch{number}") is None
         assert store.readings == second
-        clock.at = Instant(clock.at + 1)
+        ticks.at += 1
 
 
 def test_a_project_that_another_server_entered_is_found_a_second_later() -> None:
-    store, clock = Watched(), StoppedClock(1_000)
-    directory = Directory(store, clock)
+    store, ticks = Watched(), Ticks()
+    directory = Directory(store, ticks)
     assert directory.by_account("physics") is None
     granted(store, project("physics", 100))
     assert directory.by_account("physics") is None
-    clock.at = Instant(clock.at + 1)
+    ticks.at += 1
     found = directory.by_account("physics")
     assert found is not None
     assert directory.by_id(found.id) == found
 
 
 def test_a_known_account_is_read_again_only_when_it_is_stale() -> None:
-    store, clock = Watched(), StoppedClock(1_000)
+    store, ticks = Watched(), Ticks()
     granted(store, project("physics", 100))
-    directory = Directory(store, clock)
+    directory = Directory(store, ticks)
     for second in range(11):
-        clock.at = Instant(1_000 + second)
+        ticks.at = 100 + second
         for _ in range(10):
             assert directory.by_account("physics") is not None
     assert store.readings == 3
 
 
+def test_a_wall_clock_set_back_keeps_no_project_unknown() -> None:
+    """As after a reset by hand, or when a virtual machine was stopped: what the bank's clock says has no part in it."""
+    store, ticks, wall = Watched(), Ticks(), StoppedClock(10_000)
+    house = services(store, clock=wall, staff=Staff(), clusters={}, policy=Policy(), key=b"k" * 32, ticks=ticks)
+    try:
+        assert house.directory.by_account("physics") is None
+        granted(store, project("physics", 100))
+        wall.at = Instant(wall.at - 3_600)
+        ticks.at += 1
+        assert house.directory.by_account("physics") is not None
+    finally:
+        house.close()
+
+
 def test_a_number_that_another_server_entered_is_found_at_once() -> None:
-    store, clock = Watched(), StoppedClock(1_000)
-    directory = Directory(store, clock)
+    store, ticks = Watched(), Ticks()
+    directory = Directory(store, ticks)
     assert directory.by_account("physics") is None
     granted(store, project("physics", 100))
     assert directory.by_id(1).account == "physics"
 
 
 def test_many_who_miss_the_same_number_read_once() -> None:
-    store, clock = Watched(), StoppedClock(1_000)
+    store, ticks = Watched(), Ticks()
     granted(store, project("physics", 100))
-    directory = Directory(store, clock)
+    directory = Directory(store, ticks)
     together = threading.Barrier(4)
 
     def look() -> None:
@@ -96,11 +114,11 @@ def test_many_who_miss_the_same_number_read_once() -> None:
 
 
 def test_what_is_known_is_as_old_as_the_beginning_of_its_reading() -> None:
-    store, clock = Watched(), StoppedClock(1_000)
-    directory = Directory(store, clock)
+    store, ticks = Watched(), Ticks()
+    directory = Directory(store, ticks)
 
     def dawdle() -> None:
-        clock.at = Instant(clock.at + 3)
+        ticks.at += 3
 
     store.before_reading = dawdle
     directory.refresh()
@@ -114,7 +132,7 @@ def test_a_new_child_has_its_whole_line_from_the_moment_it_is_known() -> None:
     """Another thread looks between any two steps of a refresh."""
     store = MemoryStore()
     granted(store, project("parent", 100))
-    directory = Directory(store, StoppedClock(1_000))
+    directory = Directory(store, Ticks())
     directory.refresh()
     granted(store, project("child", 101, parent=1))
     seen: list[tuple[int, ...] | None] = []

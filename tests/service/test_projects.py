@@ -33,7 +33,7 @@ class Centre:
     def __init__(self) -> None:
         self.store, clock = MemoryStore(), StoppedClock(1_795_000_000)
         self.counter = Counter(Bank(self.store, Policy()))
-        self.projects = Projects(self.store, self.counter, Directory(self.store, clock), clock)
+        self.projects = Projects(self.store, self.counter, Directory(self.store), clock)
         roles = {PI: Role.PI, COORDINATOR: Role.COORDINATOR, MEMBER: Role.MEMBER}
         self.counter.ask([by_staff(CreateProject(gname="chem", gid=1, account="chem"))])
         self.counter.ask([by_staff(SetMember(project=1, uid=uid, role=role)) for uid, role in roles.items()])

@@ -14,7 +14,7 @@ from fairbank.values.trouble import Malformed
 
 def quotes(*clusters: str) -> Quotes:
     store, clock = MemoryStore(), StoppedClock(Instant(0))
-    return Quotes(store, Directory(store, clock), {name: Cluster(name, {}) for name in clusters}, clock)
+    return Quotes(store, Directory(store), {name: Cluster(name, {}) for name in clusters}, clock)
 
 
 def test_the_only_cluster_is_meant() -> None:

@@ -21,6 +21,7 @@ from fairbank.service.services import services
 from fairbank.store.memory import MemoryStore
 from fairbank.values.time import Instant, StoppedClock
 from fairbank.values.units import SuMinutes
+from tests.support.ticks import Ticks
 
 NOW, END = Instant(1_000), Instant(9_000)
 AGENT, ALICE = 7, 1001
@@ -33,10 +34,17 @@ class Centre:
 
     def __init__(self, policy: Policy, groups: Mapping[int, frozenset[int]] | None) -> None:
         groups_of = None if groups is None else lambda uid: groups.get(uid, frozenset())
-        self.clock = StoppedClock(NOW)
+        self.ticks = Ticks()
         self.clusters: dict[str, Cluster] = {}
         self.house = services(
-            MemoryStore(), clock=self.clock, staff=STAFF, clusters=self.clusters, policy=policy, key=b"k" * 32, groups_of=groups_of
+            MemoryStore(),
+            clock=StoppedClock(NOW),
+            staff=STAFF,
+            clusters=self.clusters,
+            policy=policy,
+            key=b"k" * 32,
+            groups_of=groups_of,
+            ticks=self.ticks,
         )
 
     def ask(self, *wishes: Request) -> list[Done]:
@@ -140,7 +148,7 @@ def test_the_end_of_a_job_of_an_unknown_account_is_kept_under_its_name_and_count
     assert (no.reason, no.account, no.project, no.asked, no.owner) == (Reason.UNKNOWN_PROJECT, "chem", None, 10, ALICE)
     assert centre.kept(no.entry) == no
     centre.project("chem", 1, credit=100)
-    centre.clock.at = Instant(NOW + 1)  # an unknown account is looked up once a second
+    centre.ticks.at += 1  # an unknown account is looked up once a second
     yes = centre.hear(ended("chem"))
     assert isinstance(yes, Done)
     assert (yes.amount, yes.available) == (10, 90)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import math
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 
 from fairbank.bank.project import Project, line_of
 from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
 from fairbank.store.contract import Store
-from fairbank.values.time import Clock
 from fairbank.values.trouble import Unknown
 
 _FRESH_SECONDS = 5  # how long it may go unnoticed that the books were replaced by a backup; by themselves projects never change
@@ -18,15 +19,15 @@ _MISSED_SECONDS = 1  # how long a project that another server has just entered m
 
 @dataclass(frozen=True)
 class _Pages:
-    """All projects as they were read at one time; `read_at` is when the reading began."""
+    """All projects as they were read at one time; `read_at` is the tick at which the reading began."""
 
     by_id: Mapping[int, Project]
     by_account: Mapping[str, Project]
     lines: Mapping[int, tuple[int, ...]]
-    read_at: int
+    read_at: float
 
 
-def _pages(found: Iterable[Project], read_at: int) -> _Pages:
+def _pages(found: Iterable[Project], read_at: float) -> _Pages:
     by_id = {each.id: each for each in found}
     parents = {each.id: each.parent for each in by_id.values()}
     return _Pages(by_id, {each.account: each for each in by_id.values()}, {number: line_of(number, parents) for number in by_id}, read_at)
@@ -40,9 +41,10 @@ class Directory:
     server, and is looked up at once.
     """
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
-        self._pages = _pages((), -_FRESH_SECONDS)
+    def __init__(self, store: Store, ticks: Callable[[], float] = time.monotonic) -> None:
+        """`ticks` are seconds by a clock that nobody sets: set back, it would keep what is old for fresh."""
+        self._store, self._ticks = store, ticks
+        self._pages = _pages((), -math.inf)
         self._reading = Lock()
 
     def refresh(self) -> None:
@@ -91,15 +93,15 @@ class Directory:
 
     def _read(self) -> None:
         """Under the lock. What is entered while the reading goes on may be missed, so the age counts from its beginning."""
-        now = self._clock.now()
+        began = self._ticks()
         found: list[Project] = []
         with self._store.reading() as reader:
             while page := reader.projects(ProjectQuery(), Page(PAGE_MAX, after=found[-1].id if found else None)):
                 found += page
-        self._pages = _pages(found, now)
+        self._pages = _pages(found, began)
 
     def _stale(self) -> bool:
         return self._age() >= _FRESH_SECONDS
 
-    def _age(self) -> int:
-        return self._clock.now() - self._pages.read_at
+    def _age(self) -> float:
+        return self._ticks() - self._pages.read_at

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -66,13 +67,14 @@ def services(
     waiting_max: int = 10_000,
     groups_of: Callable[[int], frozenset[int]] | None = None,
     actor: int = 0,
+    ticks: Callable[[], float] = time.monotonic,
 ) -> Services:
     """The services around `store`. `key` is for the digests of tokens; `groups_of` tells Unix groups, where these make members;
-    `actor` is the user in whose name the sweep writes.
+    `actor` is the user in whose name the sweep writes; `ticks` say how old is what was read.
     """
     counter = Counter(Bank(store, policy), room=waiting_max)
-    directory = Directory(store, clock)
-    memberships = Memberships(store, clock, groups_of)
+    directory = Directory(store, ticks)
+    memberships = Memberships(store, groups_of, ticks)
     return Services(
         store=store,
         counter=counter,

@@ -1,0 +1,31 @@
+"""Who is in which project by a Unix group: looked up again after a while, whatever became of the clock on the wall."""
+
+from __future__ import annotations
+
+from fairbank.bank.policy import Policy
+from fairbank.bank.project import Role
+from fairbank.service.askers import Staff
+from fairbank.service.memberships import FRESH_SECONDS
+from fairbank.service.services import services
+from fairbank.store.memory import MemoryStore
+from fairbank.values.time import Instant, StoppedClock
+from tests.contracts.centre import ALICE, granted, project
+from tests.support.ticks import Ticks
+
+
+def test_who_is_taken_out_of_a_group_is_soon_no_member_also_when_the_clock_was_set_back() -> None:
+    store, wall, ticks, groups = MemoryStore(), StoppedClock(10_000), Ticks(), {ALICE: frozenset({100})}
+    granted(store, project("physics", 100))
+    house = services(
+        store, clock=wall, staff=Staff(), clusters={}, policy=Policy(), key=b"k" * 32, groups_of=lambda uid: groups[uid], ticks=ticks
+    )
+    try:
+        assert house.memberships.roles(ALICE) == {1: Role.MEMBER}
+        groups[ALICE] = frozenset()
+        wall.at = Instant(wall.at - 3_600)
+        ticks.at += FRESH_SECONDS - 1
+        assert house.memberships.roles(ALICE) == {1: Role.MEMBER}, "it is not asked at each request"
+        ticks.at += 1
+        assert house.memberships.roles(ALICE) == {}
+    finally:
+        house.close()
