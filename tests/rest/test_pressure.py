@@ -165,6 +165,26 @@ def test_what_breaks_behind_the_front_is_a_500_without_insides() -> None:
     assert "ZeroDivision" not in answer.text
 
 
+@pytest.mark.parametrize(
+    ("fault", "status", "title"), [(ZeroDivisionError("secret"), 500, "failure"), (Unreachable("the database is away"), 503, "unreachable")]
+)
+def test_what_breaks_before_a_body_is_read_is_told_logged_and_counted_too(fault: Exception, status: int, title: str) -> None:
+    async def greet(scope: Any) -> None:
+        raise fault
+
+    metrics = Metrics()
+    front: Any = Front(_with_lifespan(_never), metrics, greet=greet)
+    with logged() as lines, TestClient(front, raise_server_exceptions=False) as client:
+        answer = client.post("/job", json={})
+    assert (answer.status_code, answer.headers["content-type"], answer.json()["title"]) == (status, "application/problem+json", title)
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "secret" not in answer.text
+    assert [each["status"] for each in lines if each["from"] == "fairbank.request" and "status" in each] == [status]
+    told = {"method": "POST", "route": "unknown", "status": str(status)}
+    assert metrics.registry.get_sample_value("fairbank_requests_total", told) == 1
+    assert metrics.registry.get_sample_value("fairbank_requests_in_progress") == 0
+
+
 def test_a_crowd_is_bounded() -> None:
     front = _front(_never, crowd_max=1, patience_seconds=30)
 

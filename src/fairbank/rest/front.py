@@ -115,31 +115,30 @@ class Front:
             await answer.problem(_FULL, retry_after_seconds=1)
             return False
         try:
-            await self._overdue.bound(self._greet(scope))
-        except TimeoutError:
-            await answer.problem(_LATE, retry_after_seconds=5)
-        except Trouble as trouble:
-            await answer.problem(problem_of_trouble(trouble), headers={**headers_of(trouble), "Connection": "close"})
+            await self._bounded(self._greet(scope), answer)
         finally:
             self._crowd.give_back(who)
         return not answer.status
 
     async def _in_turn(self, scope: Scope, receive: Receive, answer: _Answer, who: Hashable) -> None:
         if scope["path"] == _ALIVE:  # costs nothing, and whoever watches the server must not take it for dead
-            await self._let_in(scope, receive, answer)
+            await self._bounded(self._app(scope, receive, answer), answer)
         elif not self._crowd.take(who):
             await answer.problem(_FULL, retry_after_seconds=1)
         else:
             try:
-                await self._let_in(scope, receive, answer)
+                await self._bounded(self._app(scope, receive, answer), answer)
             finally:
                 self._crowd.give_back(who)
 
-    async def _let_in(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+    async def _bounded(self, work: Awaitable[None], answer: _Answer) -> None:
+        """Wait for `work`, but not for ever; where it comes to nothing, that is the answer, if none was begun."""
         try:
-            await self._overdue.bound(self._app(scope, receive, answer))
+            await self._overdue.bound(work)
         except TimeoutError:
             await answer.problem(_LATE, retry_after_seconds=5)
+        except Trouble as trouble:  # only who greets raises it: the application has words of its own for each
+            await answer.problem(problem_of_trouble(trouble), headers={**headers_of(trouble), "Connection": "close"})
         except Exception:  # noqa: BLE001 (told in the log; nothing behind the front may end the server)
             _log.exception("a request broke off")
             await answer.problem(_BROKEN)
