@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from uvicorn.server import Server
+from uvicorn.server import Server, ServerState
 
 from fairbank.rest.peers import Peer, groups_of, peer_of
-from fairbank.rest.protocol import HEAD_MAX, PeerProtocol, serving
+from fairbank.rest.protocol import HEAD_MAX, PeerProtocol, Serving, serving
 from fairbank.rest.unix_socket import bind_unix
 from fairbank.values.trouble import Conflict, Forbidden, Malformed
 from tests.support.account import Account
@@ -359,6 +359,28 @@ def test_one_user_cannot_take_all_connections(server: Asked) -> None:
         for connection in held:
             connection.close()
     wait_until(lambda: _let_in(server), "the places to be free again")
+
+
+def test_two_servers_of_one_process_have_connections_of_their_own() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def visit(config: Serving) -> tuple[socket.socket, bytes]:
+        loop, (theirs, ours) = asyncio.get_running_loop(), socket.socketpair()
+        ours.setblocking(False)
+        config.load()
+        await loop.connect_accepted_socket(lambda: PeerProtocol(config, ServerState(), {}), theirs)
+        await loop.sock_sendall(ours, request())
+        return ours, (await loop.sock_recv(ours, 65_536)).splitlines()[0]
+
+    async def two() -> list[bytes]:
+        came = [await visit(serving(app, connections_max=1)) for _ in range(2)]
+        for ours, _ in came:
+            ours.close()
+        return [status for _, status in came]
+
+    assert asyncio.run(two()) == [b"HTTP/1.1 204 No Content"] * 2
 
 
 def test_one_host_cannot_take_all_connections(server: Asked) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from uvicorn.config import Config
@@ -43,8 +43,6 @@ class PeerProtocol(HttpToolsProtocol):
     receive_seconds = RECEIVE_SECONDS
     per_peer_max = PER_PEER_MAX
 
-    _doorways: ClassVar[dict[tuple[str, int], Doorway]] = {}  # a process is one server
-
     _peer: Peer | None = None
     _entered: tuple[Doorway, int | str | None] | None = None
     _head = 0  # bytes of this request's line and headers, trailers too
@@ -54,9 +52,10 @@ class PeerProtocol(HttpToolsProtocol):
     _begun: float | None = None  # the seconds for a part that began in what is being parsed: most end in it too, and need no timer
     _excused = False
 
-    def __init__(self, *about: Any, **more: Any) -> None:
-        super().__init__(*about, **more)
-        self._connections_max, self.limit_concurrency = self.limit_concurrency, None  # whoever is too many is told in our words
+    def __init__(self, config: Serving, *about: Any, **more: Any) -> None:
+        super().__init__(config, *about, **more)
+        self._doorway = config.doorway
+        self.limit_concurrency = None  # whoever is too many is told in our words
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -73,8 +72,7 @@ class PeerProtocol(HttpToolsProtocol):
             way, who = "TCP", neighbourhood(self.client[0]) if self.client else None
         else:
             way, who = "the Unix socket", self._peer.uid
-        most = self._connections_max or _ENDLESS
-        doorway = self._doorways.setdefault((way, most), Doorway(way, most))
+        doorway = self._doorway(way)
         if doorway.enter(who, self.per_peer_max):
             self._entered = doorway, who
             return None
@@ -189,14 +187,27 @@ _TOO_MANY = _last_word(*_BUSY, "too many connections are open", _NOT_DONE, "retr
 _TOO_MANY_OF_YOURS = _last_word(*_BUSY, "you have too many connections open", f"use those that you have, or {_NOT_DONE}", "retry-after: 1")
 
 
-def serving(app: ASGIApplication, *, connections_max: int = 1_024, access_log: bool = False) -> Config:
+class Serving(Config):
+    """uvicorn's settings for one server, with the doorways that its connections come by."""
+
+    def __init__(self, app: ASGIApplication, **more: Any) -> None:
+        super().__init__(app, http=PeerProtocol, **more)
+        self._doorways: dict[str, Doorway] = {}
+
+    def doorway(self, way: str) -> Doorway:
+        """The one of this way in, as wide as `limit_concurrency` says when the first comes by it."""
+        if way not in self._doorways:
+            self._doorways[way] = Doorway(way, self.limit_concurrency or _ENDLESS)
+        return self._doorways[way]
+
+
+def serving(app: ASGIApplication, *, connections_max: int = 1_024, access_log: bool = False) -> Serving:
     """How uvicorn serves `app`: with peers, without WebSockets, believing no forwarded address, and bounded.
 
     Over the Unix socket and over TCP each, a connection above `connections_max` is told 503 and closed. Logging is left as it is.
     """
-    return Config(
+    return Serving(
         app,
-        http=PeerProtocol,
         ws="none",
         lifespan="on",
         proxy_headers=False,
