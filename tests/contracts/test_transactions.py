@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -29,6 +29,7 @@ from fairbank.bank.wish import (
     SetCap,
     SetMember,
     Transfer,
+    Withdraw,
 )
 from fairbank.bank.working_set import WorkingSet
 from fairbank.service.audit import Audit
@@ -313,6 +314,44 @@ def test_periods_of_one_fund_do_not_overlap(store: Store) -> None:
         assert isinstance(no, Refusal)
         assert (no.reason, no.allocation) == (Reason.OVERLAP, 1)
     granted(store, allocation(1, start=END, end=END + 1), allocation(1, start=START - 1, end=START), allocation(1, resource="gpu"))
+
+
+def _moved(number: int, start: int, end: int, **more: Any) -> Amend:
+    return Amend(allocation=number, project=1, resource="cpu", start=Instant(END + start), end=Instant(END + end), **more)
+
+
+PERIODS_TRADED: dict[str, list[Request]] = {
+    "the later makes room for the earlier": [_moved(4, 15, 20), _moved(3, 0, 15)],
+    "the earlier makes room for the later": [_moved(3, 0, 5), _moved(4, 5, 20)],
+    "they change places": [_moved(3, 20, 30), _moved(4, 0, 10), _moved(3, 10, 20)],
+    "and somebody else comes between": [_moved(3, 0, 5), allocation(1, start=END + 5, end=END + 8), _moved(5, 5, 7), _moved(4, 7, 20)],
+}
+
+
+@pytest.mark.parametrize("case", PERIODS_TRADED)
+def test_allocations_of_one_fund_trade_periods_in_one_batch(store: Store, case: str) -> None:
+    """Each step is judged for itself, so each is written for itself: whatever the numbers, none stands in another's way."""
+    fill(store)
+    granted(store, allocation(1, start=END, end=END + 10), allocation(1, start=END + 10, end=END + 20))
+    granted(store, *PERIODS_TRADED[case])
+    with store.reading() as reader:
+        after = {each.id: (each.start, each.end) for each in reader.allocations(AllocationQuery(), Page())}
+    wanted = {each.allocation: (each.start, each.end) for each in PERIODS_TRADED[case] if isinstance(each, Amend)}  # the last word counts
+    assert after == after | wanted
+    assert Audit(store).verify().findings == ()
+
+
+def test_credit_and_terms_of_one_batch_are_never_below_what_the_database_allows(store: Store) -> None:
+    """A limit falls once a deposit pays for what was drawn on it, and rises before more is drawn."""
+    fill(store)
+    limit = Amend(allocation=1, project=1, resource="cpu", credit_limit=SuMinutes(500))
+    granted(store, limit, hold(1, 1_400))
+    lower, higher = (msgspec.structs.replace(limit, credit_limit=SuMinutes(each)) for each in (0, 900))
+    granted(store, Deposit(allocation=1, amount=SuMinutes(400)), lower, higher, hold(2, 900), Withdraw(allocation=2, amount=SuMinutes(1)))
+    with store.reading() as reader:
+        physics = reader.allocations(AllocationQuery(), Page())[0]
+    assert (physics.deposited, physics.credit_limit, physics.held) == (1_400, 900, 2_300)
+    assert Audit(store).verify().findings == ()
 
 
 def test_only_what_is_needed_is_loaded(store: Store) -> None:

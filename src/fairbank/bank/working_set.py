@@ -20,6 +20,7 @@ from fairbank.values.trouble import Corrupt
 
 NOBODY = UserSums()
 
+_TERMS = Kind.TERMS  # looked up once: `_add` is called for each entry
 _replace = msgspec.structs.replace
 
 
@@ -35,12 +36,16 @@ class OfficeNeeded(Exception):
 
 
 class Changes:
-    """What judging a batch changed: the entries in their order, and which rows are new or other than they were loaded."""
+    """What judging a batch changed: the entries in their order, and which rows are new or other than they were loaded.
+
+    `amended` has the allocations as each change of terms left them, in that order: at no step do two periods overlap.
+    """
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.touched: set[int] = set()
         self.opened: set[int] = set()
+        self.amended: list[Allocation] = []
         self.new_runs: set[Run] = set()
         self.changed_runs: set[Run] = set()
         self.changed_users: set[tuple[int, int]] = set()
@@ -174,8 +179,10 @@ class WorkingSet(Changes):
         if allocation is None:
             self.office = Office(entry.seq, entry.link)
         else:
-            self.allocations[entry.book] = _replace(allocation, seq=entry.seq, link=entry.link)
+            after = self.allocations[entry.book] = _replace(allocation, seq=entry.seq, link=entry.link)
             self.touched.add(entry.book)
+            if entry.kind is _TERMS:
+                self.amended.append(after)
         return entry
 
     def next_entry_id(self) -> int:

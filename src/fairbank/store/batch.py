@@ -20,7 +20,6 @@ from fairbank.store.rows import Row, allocation_row, entry_of, member_of, member
 
 _ID = attrgetter("id")
 _SUMS = attrgetter("id", "deposited", "charged", "held", "overrun", "seq", "link")
-_TERMS = attrgetter("start", "end", "state", "shared", "credit_limit")
 
 Columns = list[Sequence[Any]]
 """Rows, column by column."""
@@ -135,22 +134,20 @@ class SqlTransaction(ABC):
             self._connection.execute(update(schema.office).values(seq=work.office.seq, link=work.office.link))
 
     def _write_terms(self, work: WorkingSet) -> None:
-        """Those whose terms changed, with their sums, since the database compares them with the credit limit; then new ones.
+        """Each change of terms as it was judged, one by one, with the sums of that time, since the database compares them with the
+        credit limit; then new allocations.
 
-        In this order: one that was ended makes room for its successor.
+        In this order, because the database looks for overlaps at each step: one that was ended or moved makes room for another.
         """
-        amended = [self._named(number, work) for number in sorted(work.touched - work.opened) if self._is_amended(number, work)]
+        amended = [self._named(each) for each in work.amended if each.id not in work.opened]
         if amended:
             self._connection.execute(update(schema.allocation).where(schema.allocation.c.id == bindparam("number")), amended)
         if work.opened:
             self._insert(schema.allocation, [allocation_row(work.allocations[number]) for number in sorted(work.opened)])
 
-    def _is_amended(self, number: int, work: WorkingSet) -> bool:
-        return bool(_TERMS(self._loaded[number]) != _TERMS(work.allocations[number]))
-
     @staticmethod
-    def _named(number: int, work: WorkingSet) -> dict[str, Any]:
-        row = dict(zip(schema.allocation.c.keys(), allocation_row(work.allocations[number]), strict=True))
+    def _named(allocation: Allocation) -> dict[str, Any]:
+        row = dict(zip(schema.allocation.c.keys(), allocation_row(allocation), strict=True))
         return {**row, "number": row.pop("id")}
 
     def _insert(self, table: Any, rows: list[tuple[Any, ...]]) -> None:
