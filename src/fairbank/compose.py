@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fairbank.service.replay import Replayed
     from fairbank.service.settings import Settings
     from fairbank.slurm.beside import Beside
+    from fairbank.slurm.judging.health import Check as SlurmCheck
     from fairbank.store.contract import Store
 
 SITE_SETTINGS = "/etc/fairbank/fairbank.toml"
@@ -222,6 +223,27 @@ class Works:
             attempt(f"the server answers on {socket}", lambda: Client(parse_address(socket)).get("/health", {})),
             attempt("the open files that the server may have", lambda: demand_enough(Path(settings.server.socket))),
         ]
+
+    def doctor_beside_slurm(self, client: Client, cluster: str | None, *, agent: str | None, site: str | None) -> list[SlurmCheck]:
+        """Look at everything that may be wrong between the Slurm of this host and the bank that `client` asks."""
+        from fairbank.rest.munge import LIBRARY, Munge
+        from fairbank.slurm.agent.settings import read_agent_settings, settings_file
+        from fairbank.slurm.commands import Slurm
+        from fairbank.slurm.doctor import Doctor
+        from fairbank.slurm.judging.health import Beside
+        from fairbank.slurm.site import read_site
+
+        def the_agent() -> Beside:
+            settings = read_agent_settings(settings_file(agent))
+            patience = max(terms.patience for terms in (settings.terms, *settings.partitions.values()))
+            status = self.agent_status(agent)
+            return Beside(socket=settings.plugin.socket, slurm_users=settings.plugin.uids(), patience=patience, status=status)
+
+        def munge(socket: str | None) -> None:
+            munged = Munge(socket=socket, library=os.environ.get("FAIRBANK_LIBMUNGE", LIBRARY))
+            munged.decode(munged.encode(b"fairbank doctor"))
+
+        return list(Doctor(Slurm(), client, agent=the_agent, munge=munge, site=read_site(site)).examine(cluster))
 
     # --- the main job on paper ---
 

@@ -80,6 +80,10 @@ class PaperHouse:
         self._note("doctor", config)
         return self.checks
 
+    def doctor_beside_slurm(self, client: Client, cluster: str | None, *, agent: str | None, site: str | None) -> Sequence[Check]:
+        self._note("doctor_beside_slurm", cluster, agent, site)
+        return self.checks
+
     def replay(self, trace: str, store: str, **how: object) -> NoReturn:
         raise NotImplementedError
 

@@ -84,6 +84,19 @@ def test_the_doctor(fairbank: Run) -> None:
     assert fairbank("doctor", house=PaperHouse(checks=checks[:1])).code == 0
 
 
+def test_the_doctor_next_to_slurm(fairbank: Run) -> None:
+    house = PaperHouse(checks=(Check("munged is well", True),))
+    said = fairbank("doctor", "--slurm", "-M", "lab", "--agent-config", "/a", "--site", "/s", house=house)
+    assert (said.code, said.out) == (0, "ok  munged is well\n")
+    assert house.asked == [("doctor_beside_slurm", "lab", "/a", "/s")]
+    stray = fairbank("doctor", "--site", "/s", house=house)
+    assert (stray.code, house.asked[1:]) == (2, [])
+    assert "--site" in stray.err
+    assert "--slurm" in stray.err
+    both = fairbank("doctor", "--slurm", "--config", "/c", house=house)
+    assert (both.code, house.asked[1:]) == (2, [])
+
+
 def test_checks_are_told_to_programs_too(fairbank: Run) -> None:
     house = PaperHouse(checks=(Check("the store opens", True, "x"), Check("no agent", False, "add one")), findings=(Finding(7, "odd", 3),))
     doctor, audit = fairbank("doctor", "--json", house=house), fairbank("audit", "verify", "--json", house=house)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from fairbank.cluster.partition import Partition
-from fairbank.slurm.policy_file import SIZE_MAX, Answer, Balance, Place, Project, SubmissionPolicy, render
+from fairbank.slurm.policy_file import SIZE_MAX, Answer, Balance, Heading, Place, Project, SubmissionPolicy, heading, render
 from fairbank.values.tres import BY_CPU, Adding
 from fairbank.values.trouble import Malformed
 from tests.plugins.interpreter import Lua
@@ -173,3 +173,13 @@ def test_the_file_of_the_same_policy_is_the_same() -> None:
     later = render(msgspec.structs.replace(CENTRE, written=CENTRE.written + 60))
     assert later.splitlines()[1:] == TEXT.splitlines()[1:]
     assert later.splitlines()[0].split("\t")[3] == TEXT.splitlines()[0].split("\t")[3]
+
+
+def test_the_first_line_tells_when_the_bank_was_asked_and_the_rest_whether_it_is_whole() -> None:
+    assert heading(TEXT.encode()) == Heading(CENTRE.written, True)
+    assert heading(TEXT.replace("wg_bio", "wg_bin").encode()) == Heading(CENTRE.written, False)
+    assert heading(TEXT.rpartition("end\t")[0].encode()) == Heading(CENTRE.written, False)
+    with pytest.raises(Malformed, match="does not begin as a policy file does"):
+        heading(b"\xff\x00")
+    with pytest.raises(Malformed, match="it has version 2, and this release writes version 1"):
+        heading(TEXT.replace("fairbank-policy\t1", "fairbank-policy\t2").encode())

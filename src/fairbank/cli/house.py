@@ -196,6 +196,11 @@ class House(Protocol):
 
     def doctor(self, config: str | None) -> Sequence[Check]: ...
 
+    def doctor_beside_slurm(self, client: Client, cluster: str | None, *, agent: str | None, site: str | None) -> Sequence[Check]:
+        """Look at the Slurm of this host, the bank that `client` asks, and what stands between them. `agent` and `site` are files of
+        settings; None means the usual ones."""
+        ...
+
     def replay(
         self,
         trace: str,

@@ -62,7 +62,7 @@ COMMANDS = (
     Entry("audit", "audit", "read the books again and compare every row", _HOST),
     Entry("backup", "backup", "make and check backups", _HOST),
     Entry("restore", "restore", "fill a store from a backup", _HOST),
-    Entry("doctor", "doctor", "look for what is wrong with this bank", _HOST),
+    Entry("doctor", "doctor", "look for what is wrong with this bank, or next to Slurm", _HOST),
     Entry("replay", "replay", "run a recorded workload through a bank", _HOST),
     Entry("demo", "demo", "a month of jobs, then a newcomer's session", _HOST),
     Entry("agent", "agent", "run the agent beside slurmctld; its status", _SLURM),

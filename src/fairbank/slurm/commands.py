@@ -52,6 +52,10 @@ class Slurm:
         """The name of this cluster."""
         return ids.name(self.config.get("ClusterName", ""), field="ClusterName")
 
+    def clock(self) -> int:
+        """What slurmctld's clock says now, in seconds since 1970."""
+        return scontrol.read_clock(self._text("scontrol", "show", "config"))
+
     def check(self, cluster: str | None) -> str:
         """The name of the cluster, once version and name are as expected. Raises Malformed."""
         _ = self.version

@@ -6,6 +6,7 @@ The form of the text, and why it is so, is in docs/decisions/0011-submission-pol
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from fractions import Fraction
@@ -97,6 +98,26 @@ class SubmissionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     gres: Answer = Answer.WARN
     unlisted: Answer = Answer.REFUSE
     stale_seconds: int = 3600
+
+
+class Heading(msgspec.Struct, frozen=True):
+    """What the first line of a file says of it: when the bank was asked; and whether the file is whole."""
+
+    written: int
+    whole: bool
+
+
+def heading(text: bytes) -> Heading:
+    """Raises Malformed for what is no policy, or one of a version that this release does not write."""
+    first, _, rest = text.partition(b"\n")
+    match = re.fullmatch(rb"fairbank-policy\t(\d{1,9})\t(\d{1,15})\t([0-9a-f]{32})", first)
+    if match is None:
+        raise Malformed("it does not begin as a policy file does", field="policy", remedy="write it anew: fairbank slurm sync")
+    if int(match[1]) != VERSION:
+        said = f"it has version {int(match[1])}, and this release writes version {VERSION}"
+        raise Malformed(said, field="policy", remedy="install plug-ins and fairbank of the same release, then: fairbank slurm sync")
+    body, _, _ = rest.rpartition(b"end\t")
+    return Heading(int(match[2]), hashlib.blake2b(body, digest_size=16).hexdigest().encode() == match[3])
 
 
 Row = tuple[str | int, ...]

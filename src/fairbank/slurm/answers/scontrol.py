@@ -9,11 +9,13 @@ from fairbank.slurm.answers import words
 from fairbank.slurm.answers.separated import Record, read
 from fairbank.slurm.answers.values import Answer, Node, Place, Unreadable
 from fairbank.values import ids
+from fairbank.values.time import parse_instant
 from fairbank.values.tres import parse_weights
 from fairbank.values.trouble import Malformed
 
 ANY_GPU = "any"
 _SETTING = re.compile(r"(\S+)\s+= ?(.*)")
+_AS_OF = re.compile(r"Configuration data as of (\S+)\n")
 _GPU = re.compile(r"gpu(?::([A-Za-z][\w.-]*))?:\d+(?:\([^)]*\))?", re.ASCII)
 
 
@@ -31,6 +33,14 @@ def read_config(text: str) -> Mapping[str, str]:
     """The settings; `(null)` is an empty text."""
     found = (_SETTING.fullmatch(line) for line in text.splitlines())
     return {match[1]: "" if match[2].strip() == "(null)" else match[2].strip() for match in found if match}
+
+
+def read_clock(text: str) -> int:
+    """When slurmctld told its settings, by its own clock; the command must have run in UTC. Raises Malformed."""
+    match = _AS_OF.match(text)
+    if match is None:
+        raise Malformed(f"{words.shown(text)} does not begin with when it was told", field="scontrol show config")
+    return parse_instant(match[1], field="scontrol show config")
 
 
 def _lines(command: str, text: str, key: str) -> Iterator[Record | Unreadable]:
@@ -62,6 +72,7 @@ def _place(cells: dict[str, str]) -> Place:
         weights or None,
         words.length_minutes(cells.get("DefaultTime", ""), "DefaultTime"),
         0 if memory in ("", "UNLIMITED") else words.number(memory, "DefMemPerCPU"),
+        words.length_minutes(cells.get("MaxTime", ""), "MaxTime"),
     )
 
 

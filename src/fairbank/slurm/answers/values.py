@@ -76,13 +76,15 @@ class Qos(msgspec.Struct, frozen=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A partition as slurmctld has it. Memory in MiB, 0 for unknown or unlimited; `nodes` and `weights` as in slurm.conf."""
+    """A partition as slurmctld has it. Memory in MiB, 0 for unknown or unlimited; `nodes` and `weights` as in slurm.conf. `most_minutes` is
+    its MaxTime, 0 without a finite one."""
 
     name: str
     nodes: str = ""
     weights: str | None = None
     default_minutes: int = 0
     memory_per_cpu: int = 0
+    most_minutes: int = 0
 
 
 class Node(msgspec.Struct, frozen=True):

@@ -1,0 +1,129 @@
+"""Looking for what is wrong between a Slurm and its bank, from a host of Slurm's: `judging.health` says what it means."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from fairbank.cluster.partition import Cluster
+from fairbank.rest.client import Client
+from fairbank.slurm.bank import Bank
+from fairbank.slurm.commands import Slurm
+from fairbank.slurm.judging import health
+from fairbank.slurm.judging.entering import Machine
+from fairbank.slurm.judging.health import Check
+from fairbank.slurm.policy_file import SIZE_MAX, heading
+from fairbank.slurm.site import Site
+from fairbank.values.time import parse_instant
+from fairbank.values.trouble import Forbidden, Trouble, Unknown
+
+T = TypeVar("T")
+
+
+class Doctor:
+    """One Slurm, one bank, and what stands between them on this host.
+
+    `agent` tells of the agent; `munge` makes a credential at a socket (None: the usual one) and reads it. Both raise Trouble.
+    """
+
+    def __init__(
+        self, slurm: Slurm, client: Client, *, agent: Callable[[], health.Beside], munge: Callable[[str | None], None], site: Site
+    ) -> None:
+        self._slurm, self._client, self._agent, self._munge, self._site = slurm, client, agent, munge, site
+
+    def examine(self, cluster: str | None) -> Iterator[Check]:
+        """Look at everything. What cannot be asked is told, and the rest is looked at all the same."""
+        checks: list[Check] = []
+        name = self._asked(checks, "Slurm's commands answer", lambda: self._slurm.check(cluster))
+        yield from checks
+        if name is None:
+            return
+        yield Check(f"Slurm {self._slurm.version} of cluster {name}: its answers are known", True)
+        yield from self._of_slurm(name)
+        yield from self._of_the_agent()
+        yield from self._of_the_policy()
+
+    def _of_slurm(self, name: str) -> Iterator[Check]:
+        checks: list[Check] = []
+        config = self._slurm.config
+        if (there := self._asked(checks, "slurmctld tells the time", self._slurm.clock)) is not None:
+            checks.append(health.clocks(int(time.time()), there, "slurmctld"))
+        checks.append(health.signing(config))
+        if config.get("AuthType") == "auth/munge":
+            checks.append(attempt("munged makes and reads credentials on this host", lambda: self._munge(munge_socket(config))))
+        machine = self._asked(checks, "partitions, nodes and QOS are read", lambda: self._machine(name))
+        if machine is not None:
+            known = self._known(checks, name)
+            checks += [*health.accounting(config, machine), *health.weighing(machine, known), *health.limits(machine.places)]
+            checks += [] if known is None else health.prices(machine, known)
+        yield from checks
+
+    def _known(self, checks: list[Check], name: str) -> Cluster | None:
+        """The bank's prices."""
+        answer = self._asked(checks, "the bank answers", lambda: self._client.get("/whoami"))
+        if answer is None:
+            return None
+        checks.append(health.clocks(int(time.time()), parse_instant(answer["as_of"]), "the bank"))
+        return self._asked(checks, "the bank tells its prices", lambda: Bank(self._client).cluster(name))
+
+    def _of_the_agent(self) -> Iterator[Check]:
+        checks: list[Check] = []
+        agent = self._asked(checks, "the agent answers", self._agent)
+        yield from checks
+        yield from health.plugins(self._slurm.config, agent)
+        if agent is not None:
+            yield from health.agents(self._slurm.config, agent)
+
+    def _of_the_policy(self) -> Iterator[Check]:
+        checks: list[Check] = []
+        for path in filter(None, (self._site.policy, self._site.public_policy)):
+            if policy := self._asked(checks, f"the submission policy {path}", partial(self._policy, path)):
+                checks += health.policies(policy, int(time.time()))
+        yield from checks
+
+    def _machine(self, name: str) -> Machine:
+        flags = self._slurm.config.get("PriorityFlags", "")
+        places, nodes, qualities = self._slurm.places(), self._slurm.nodes(), self._slurm.qualities()
+        if wrong := (*places.unreadable, *nodes.unreadable, *qualities.unreadable):
+            raise Unknown(f"cannot read {wrong[0]}", remedy="mend it in slurm.conf or with sacctmgr")
+        return Machine(cluster=name, places=places.rows, nodes=nodes.rows, qualities=qualities.rows, flags=flags)
+
+    def _policy(self, path: str) -> health.Policy:
+        try:
+            with Path(path).open("rb") as file:
+                kept, text = os.fstat(file.fileno()), file.read(SIZE_MAX + 1)
+        except FileNotFoundError as missing:
+            remedy = "fairbank slurm sync writes it, where slurmctld runs and on submit hosts"
+            raise Unknown("it is not there", remedy=remedy) from missing
+        except OSError as bad:
+            raise Forbidden(f"{bad.strerror}", remedy=f"chmod a+r {path}") from bad
+        found = heading(text)
+        readable = bool(kept.st_mode & 0o004) or kept.st_uid == health.slurm_uid(self._slurm.config)
+        return health.Policy(path=path, written=found.written, whole=found.whole, readable=readable, stale_seconds=self._site.stale_seconds)
+
+    def _asked(self, checks: list[Check], what: str, ask: Callable[[], T]) -> T | None:
+        """The answer; or None, and a check that says why."""
+        try:
+            return ask()
+        except Trouble as trouble:
+            checks.append(Check(f"{what}: {trouble.message}", False, trouble.remedy))
+            return None
+
+
+def attempt(what: str, look: Callable[[], object]) -> Check:
+    """A check that is ok when `look` raises no Trouble."""
+    try:
+        look()
+    except Trouble as trouble:
+        return Check(f"{what}: {trouble.message}", False, trouble.remedy)
+    return Check(what, True)
+
+
+def munge_socket(config: health.Config) -> str | None:
+    """Where slurm.conf says that munged listens; None for the usual place."""
+    words = (word.partition("=") for word in config.get("AuthInfo", "").split(","))
+    return next((value for name, _, value in words if name.strip().lower() == "socket"), None)

@@ -1,0 +1,184 @@
+"""What the doctor makes of a Slurm's answers: those recorded at the lab, and the same with one thing wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairbank.cluster.partition import Cluster, Partition
+from fairbank.slurm.answers import sacctmgr, scontrol
+from fairbank.slurm.judging import health
+from fairbank.slurm.judging.entering import Machine
+from fairbank.slurm.judging.health import Beside, Check, Policy
+from fairbank.values.time import parse_instant
+from fairbank.values.tres import Adding, parse_weights
+from fairbank.values.trouble import Malformed
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "slurm-22.05"
+
+
+def said(name: str) -> str:
+    return (GOLDEN / f"{name}.txt").read_text()
+
+
+CONFIG = scontrol.read_config(said("config"))
+ASKING = {
+    **CONFIG,
+    "PrEpPlugins": "prep/fairbank,prep/script",
+    "PrEpParameters": "fairbank_socket=/run/fairbank/prep.sock",
+    "JobSubmitPlugins": "lua",
+    "CliFilterPlugins": "lua",
+}
+MACHINE = Machine(
+    cluster="lab",
+    places=scontrol.read_places(said("partitions-oneliner")).rows,
+    nodes=scontrol.read_nodes(said("nodes-oneliner")).rows,
+    qualities=sacctmgr.read_qualities(said("qos-plain")).rows,
+    flags=CONFIG["PriorityFlags"],
+)
+FACTORS = {each.name: Fraction(each.factor) for each in MACHINE.qualities}
+STATUS: dict[str, Any] = {
+    "plugins": [{"slurm": "22.05.8", "cluster": "lab"}],
+    "bank": {"reachable": True, "trouble": None, "remedy": None},
+    "outbox": {"letters": 0, "trouble": None},
+}
+AGENT = Beside(socket="/run/fairbank/prep.sock", slurm_users=frozenset({0, 64030}), patience=10.0, status=STATUS)
+POLICY = Policy(path="/etc/slurm/fairbank/policy", written=1_000, whole=True, readable=True, stale_seconds=3600)
+
+
+def known(adding: Adding = Adding.MAX_TRES) -> Cluster:
+    """The bank's prices, as Slurm has them."""
+    return Cluster(
+        "lab",
+        {each.name: Partition(each.name, "cpu", parse_weights(each.weights or "cpu=1"), adding) for each in MACHINE.places},
+        FACTORS,
+    )
+
+
+def wrong(checks: Iterable[Check]) -> list[str]:
+    """What is not ok; each of them says what to do."""
+    found = [each for each in checks if not each.ok]
+    assert all(each.remedy for each in found)
+    return [each.what for each in found]
+
+
+def without(machine: Machine, name: str, **facts: object) -> Machine:
+    """The machine with other facts of one partition."""
+    places = tuple(msgspec.structs.replace(each, **facts) if each.name == name else each for each in machine.places)
+    return msgspec.structs.replace(machine, places=places)
+
+
+def test_the_lab_with_all_of_fairbank_is_well() -> None:
+    checks = [
+        health.clocks(100, 103, "slurmctld"),
+        health.signing(CONFIG),
+        *health.accounting(CONFIG, MACHINE),
+        *health.weighing(MACHINE, known()),
+        *health.prices(MACHINE, known()),
+        *health.limits(MACHINE.places),
+        *health.plugins(ASKING, AGENT),
+        *health.agents(ASKING, AGENT),
+        *health.policies(POLICY, 4_600),
+    ]
+    assert wrong(checks) == []
+    told = [each.what for each in checks]
+    assert "the bank prices 3 partitions as Slurm bills them (max_tres)" in told
+    assert "slurmctld is connected to the agent: 22.05.8" in told
+    assert "the agent lets SlurmUser in (slurm(64030))" in told
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        (1_006, "the clock of the bank is 6 s from this host's, ahead of ours"),
+        (994, "the clock of the bank is 6 s from this host's, behind ours"),
+    ],
+)
+def test_a_clock_that_is_wrong(there: int, expected: str) -> None:
+    assert wrong([health.clocks(1_000, there, "the bank")]) == [expected]
+
+
+def test_slurmctlds_clock_is_read_from_its_answer() -> None:
+    assert scontrol.read_clock(said("config")) == parse_instant("2026-11-21T14:17:50Z")
+    with pytest.raises(Malformed, match="does not begin with when it was told"):
+        scontrol.read_clock("slurm_load_ctl_conf error: Unable to contact slurm controller\n")
+
+
+def test_accounting_that_nothing_can_be_compared_with() -> None:
+    lacking = {**CONFIG, "AccountingStorageType": "accounting_storage/none", "AccountingStorageTRES": "cpu,mem,energy,node,billing"}
+    assert wrong(health.accounting(lacking, MACHINE)) == ["accounting is kept by none", "GPUs are counted in accounting"]
+    assert (
+        wrong(health.accounting({**lacking, "AccountingStorageType": CONFIG["AccountingStorageType"]}, Machine(cluster="lab", places=())))
+        == []
+    )
+
+
+def test_daemons_that_believe_anybody() -> None:
+    assert wrong([health.signing({**CONFIG, "AuthType": "auth/none"})]) == ["Slurm signs by auth/none"]
+
+
+def test_tres_that_are_added_up() -> None:
+    summing = msgspec.structs.replace(MACHINE, flags="")
+    assert wrong(health.weighing(summing, known())) == ["PriorityFlags: no MAX_TRES, a GPU and its cores cost both"]
+    assert wrong(health.weighing(summing, known(Adding.SUM))) == []  # where the bank says so too, it is meant
+    assert len(wrong(health.prices(summing, known()))) == 3
+
+
+def test_weights_that_lack_the_gpus_or_differ() -> None:
+    cheap = without(MACHINE, "gpu", weights="CPU=1.0")
+    assert wrong(health.weighing(cheap, known())) == ["partition gpu has GPUs, and they cost nothing"]
+    assert wrong(health.prices(cheap, known())) == ["partition gpu: Slurm's weights are CPU=1.0; the bank's settings have others"]
+
+
+def test_a_partition_without_a_finite_limit() -> None:
+    (line,) = [each for each in said("partitions-oneliner").splitlines() if each.startswith("PartitionName=cpu ")]
+    endless = scontrol.read_places(line.replace("MaxTime=7-00:00:00", "MaxTime=UNLIMITED") + "\n").rows
+    assert wrong(health.limits(endless)) == ["partition cpu has no finite MaxTime: jobs without a limit can be submitted, and are refused"]
+    assert {place.most_minutes for place in MACHINE.places} == {7 * 24 * 60}
+
+
+def test_a_slurm_that_loads_nothing_of_ours() -> None:
+    assert wrong(health.plugins(CONFIG, AGENT)) == [
+        "slurmctld does not ask before a job starts: PrEpPlugins=prep/script",
+        "slurmctld: JobSubmitPlugins=(none)",
+        "submit commands: CliFilterPlugins=(none)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ("fairbank_socket=/elsewhere", "plug-in and agent meet at /elsewhere"),
+        ("fairbank_watch=1,fairbank_patience=10", "the plug-in waits 10 s for the agent, the agent 10 s for the bank"),
+    ],
+)
+def test_a_plugin_that_does_not_fit_the_agent(parameters: str, expected: str) -> None:
+    assert wrong(health.plugins({**ASKING, "PrEpParameters": parameters}, AGENT)) == [expected]
+    assert wrong(health.plugins({**ASKING, "PrEpParameters": parameters}, None)) == []  # that there is no agent is told elsewhere
+
+
+def test_an_agent_in_trouble() -> None:
+    bank = {"reachable": False, "trouble": "you may not report runs of lab", "remedy": "agents = [64030] under [clusters.lab]"}
+    status = {"plugins": [{"slurm": "22.05.8", "cluster": "other"}], "bank": bank, "outbox": {"letters": 7, "trouble": "disk full"}}
+    checks = list(health.agents(ASKING, msgspec.structs.replace(AGENT, status=status, slurm_users=frozenset({0}))))
+    assert wrong(checks) == [
+        "the agent lets SlurmUser in (slurm(64030))",
+        "slurmctld is connected to the agent: no",
+        "the agent reaches the bank: you may not report runs of lab",
+        "the agent's outbox: cannot be written: disk full",
+    ]
+    assert "agents = [64030] under [clusters.lab]" in [each.remedy for each in checks]
+
+
+def test_a_policy_that_is_old_damaged_or_hidden() -> None:
+    old = msgspec.structs.replace(POLICY, whole=False, readable=False)
+    assert wrong(health.policies(old, 4_601)) == [
+        "/etc/slurm/fairbank/policy is damaged: jobs are not checked",
+        "/etc/slurm/fairbank/policy is of 1970-01-01T00:16:40Z, more than 3600 s ago: its balances are not judged by",
+        "slurmctld's user may not read /etc/slurm/fairbank/policy",
+    ]
