@@ -186,7 +186,8 @@ class Cast:
                     deposit=credit,
                 )
             case [("freeze" | "thaw" | "end" | "reopen") as event, name]:
-                return self._amend(name, {"event": AllocationEvent(event)})
+                terms = dict(zip(("start", "end"), period(options["period"]), strict=True)) if "period" in options else {}
+                return self._amend(name, {"event": AllocationEvent(event), **terms})
             case ["expire", name]:
                 return Expire(allocation=self._number(name))
             case ["amend", name]:

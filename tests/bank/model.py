@@ -109,7 +109,7 @@ class Model:
             facts = [(each.owner, each.start, each.partition, each.line[0], each.resource) for each in (wish, first)]
             same = facts[0] == facts[1] and wish.amount in (first.amount, known["held"])
             return self._again(known["opened"]) if same or self._repeats(known["opened"]) else "RUN_TAKEN"
-        offers = [where for where in self._offers(wish) if not self._sleeps(where, at)]
+        offers = self._offers(wish)
         willing = [where for where in offers if not self._against(where, wish.owner, wish.amount)]
         if not offers:
             return "NO_ALLOCATION" if self.enforce else "ok"  # let through, nothing is held
@@ -126,12 +126,9 @@ class Model:
             for number, each in self.allocations.items()
             if (each["project"], each["resource"]) == (project, wish.resource)
             and each["start"] <= wish.start < each["end"]
+            and not (each["state"] == "ended" and each["end"] - each["start"] == 1)  # ended before it began
             and (place == 0 or each["shared"])
         ]
-
-    def _sleeps(self, where: int, at: int) -> bool:
-        """Ended, and not reopened though its period was made longer."""
-        return bool(self.allocations[where]["state"] == "ended" and at < self.allocations[where]["end"])
 
     def _against(self, where: int, uid: int, more: int) -> str:
         if self.allocations[where]["state"] == "frozen":
@@ -277,19 +274,23 @@ class Model:
             return "UNKNOWN_ALLOCATION"
         given = {"start": wish.start, "end": wish.end, "shared": wish.shared, "limit": wish.credit_limit}
         new = old | {what: value for what, value in given.items() if value is not None}
-        if old["end"] <= at:  # whether or not the sweep came by
-            new["state"] = "ended"
-        if wish.event is not None:
-            new["state"] = LIFE.get((new["state"], wish.event.value), "")
-            if wish.event.value == "end":  # the period ends now, but is never empty
-                new["end"] = min(new["end"], max(at, old["start"] + 1))
+        event = None if wish.event is None else wish.event.value
+        over = old["state"] == "ended" or old["end"] <= at  # whether or not the sweep came by
+        stands = "ended" if over and not (old["state"] == "frozen" and event == "thaw") else old["state"]
+        new["state"] = LIFE.get((stands, event), "") if event else stands
         if not new["state"]:
             return "WRONG_STATE"
+        if event == "end":  # the period ends now, but is never empty
+            new["end"] = min(new["end"], max(at, new["start"] + 1))
+        if new["state"] == "ended" and old["state"] == "frozen" and new["start"] < at:  # the freeze outlives the period
+            new["state"] = "frozen"
         if against := self._bad_period(wish.allocation, new):
             return against
         if new["limit"] < old["limit"] and self.free(wish.allocation) + new["limit"] < 0:
             return "LIMIT_IN_USE"
-        if wish.event is not None and wish.event.value == "reopen" and new["end"] <= at:
+        if event == "reopen" and new["end"] <= at:
+            return "OVER"
+        if over and event != "reopen" and new["end"] > at and (old["start"], old["end"]) != (new["start"], new["end"]):
             return "OVER"
         self.allocations[wish.allocation] = new
         return "ok"
@@ -298,8 +299,8 @@ class Model:
         old = self.allocations.get(wish.allocation)
         if not old:
             return "UNKNOWN_ALLOCATION"
-        if old["state"] == "ended" or at < old["end"]:
-            return "WRONG_STATE" if old["state"] == "ended" else "NOT_DUE"
+        if old["state"] != "active" or at < old["end"]:
+            return "WRONG_STATE" if old["state"] != "active" else "NOT_DUE"
         old["state"] = "ended"
         return "ok"
 

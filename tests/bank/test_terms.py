@@ -44,9 +44,7 @@ ROAD = {S.ACTIVE: "", S.FROZEN: "freeze physics/cpu", S.ENDED: "end physics/cpu"
 @pytest.mark.parametrize("event", E)
 def test_what_is_not_in_the_table_does_not_happen(state: AllocationState, event: AllocationEvent) -> None:
     after = NEXT.get((state, event))
-    told = tell(
-        f"{PHYSICS}\n {ROAD[state]}\n amend physics/cpu period 0..1000\n {event.value} physics/cpu -> {'ok' if after else 'WRONG_STATE'}"
-    )
+    told = tell(f"{PHYSICS}\n {ROAD[state]}\n {event.value} physics/cpu period 0..1000 -> {'ok' if after else 'WRONG_STATE'}")
     assert told.allocation("physics/cpu").state is (after or state)
 
 
@@ -84,12 +82,85 @@ def test_nothing_new_is_drawn_from_an_ended_allocation() -> None:
         kept office 1
         charge 1 10                     -> ok left 90
         withdraw physics/cpu 40         -> ok left 50           # staff collect what was not used
-        reopen physics/cpu              -> OVER                 # extend it first
-        amend physics/cpu period 0..500
-        hold 2 alice physics/cpu 10     -> NO_ALLOCATION        # it is ended still
-        charge 3 alice physics/cpu 10   -> ok left 40           # usage happened, so it is paid
-        reopen physics/cpu
+        reopen physics/cpu              -> OVER                 # with its old end
+        amend physics/cpu period 0..500 -> OVER                 # nor does it live on by that alone
+        charge 3 alice physics/cpu 10   -> NO_ALLOCATION        # its word for usage is the same as for a hold
+        charge 4 alice physics/cpu 10 start 399 -> ok left 40
+        reopen physics/cpu period 0..500
         hold 2 alice physics/cpu 10     -> ok left 30
+        charge 3 alice physics/cpu 10   -> ok left 20
+        """
+    )
+
+
+def test_what_started_in_a_period_is_judged_alike_whenever_it_is_told() -> None:
+    """A longer period of what has ended once made a hold wait for the new end: refused before it, granted after it."""
+    told = tell(
+        """
+        project physics
+        open physics/cpu 0..1000 with 100
+        now 1200
+        amend physics/cpu period 0..2000            -> OVER
+        expire physics/cpu
+        amend physics/cpu period 0..2000            -> OVER             # swept or not
+        now 1500
+        hold 1 alice physics/cpu 10                 -> NO_ALLOCATION
+        now 2001
+        hold 1 alice physics/cpu 10 start 1500      -> NO_ALLOCATION
+        amend physics/cpu period 0..900             -> ok               # its past may be mended
+        amend physics/cpu period 0..1000            -> ok
+        hold 2 alice physics/cpu 10 start 999       -> ok
+        amend physics/cpu limit 5                   -> ok
+        amend physics/cpu period 0..2002            -> OVER
+        """
+    )
+    assert isinstance(told.said, Refusal)
+    assert told.said.about == "allocation 1 has ended, and another period alone does not reopen it"
+    assert remedies(told.said) == ("extend it, by staff: fairbank alloc reopen 1 --end ... --reason '...'",)
+
+
+@pytest.mark.parametrize("over", ["now 1000", "now 1000\n expire physics/cpu -> WRONG_STATE", "now 800\n end physics/cpu"])
+def test_a_freeze_outlives_the_period(over: str) -> None:
+    told = tell(
+        f"""
+        project physics
+        open physics/cpu 0..1000 with 100
+        now 500
+        freeze physics/cpu
+        hold 1 alice physics/cpu 10 start 400   -> FROZEN
+        {over}
+        hold 1 alice physics/cpu 10 start 400   -> FROZEN
+        amend physics/cpu shared yes            -> ok
+        hold 1 alice physics/cpu 10 start 400   -> FROZEN
+        charge 2 alice physics/cpu 10 start 400 -> ok left 90       # usage happened, so it is paid
+        freeze physics/cpu                      -> WRONG_STATE      # for it is over
+        amend physics/cpu period 0..3000        -> OVER
+        thaw physics/cpu                        -> ok
+        hold 1 alice physics/cpu 10 start 400   -> ok left 80
+        hold 3 alice physics/cpu 10 start 1000  -> NO_ALLOCATION
+        """
+    )
+    assert told.allocation("physics/cpu").standing(told.now) is Standing.ENDED
+
+
+def test_what_was_ended_before_it_began_pays_nothing() -> None:
+    tell(
+        """
+        project physics
+        open physics/cpu 100..1000 with 100
+        open physics/gpu 100..1000 with 100
+        now 50
+        end physics/cpu
+        freeze physics/gpu
+        end physics/gpu
+        now 100
+        hold 1 alice physics/cpu 10             -> NO_ALLOCATION
+        hold 1 alice physics/gpu 10             -> NO_ALLOCATION
+        now 101
+        hold 1 alice physics/cpu 10 start 100   -> NO_ALLOCATION    # nor when it is told later
+        charge 2 alice physics/cpu 10 start 100 -> NO_ALLOCATION
+        reopen physics/cpu period 100..1000     -> ok
+        hold 1 alice physics/cpu 10 start 100   -> ok
         """
     )
 
@@ -102,9 +173,9 @@ def test_what_is_over_is_ended_before_the_sweep_comes() -> None:
         open physics/gpu 100..200
         now 200
         freeze physics/cpu                  -> WRONG_STATE
-        amend physics/cpu period 100..300   -> ok               # too late to go on as if nothing were
+        amend physics/cpu period 100..300   -> OVER             # too late to go on as if nothing were
         hold 1 alice physics/cpu 10         -> NO_ALLOCATION
-        reopen physics/cpu                  -> ok
+        reopen physics/cpu period 100..300  -> ok
         hold 1 alice physics/cpu 10         -> ok
         end physics/gpu                     -> WRONG_STATE      # it is
         reopen physics/gpu                  -> OVER

@@ -192,8 +192,11 @@ def test_what_is_over_is_shown_so_and_opened_again_with_a_new_end(changing: Run)
     assert "state      ended" in changing("alloc", "show", number).out
     no = " ".join(told(changing("alloc", "reopen", number, "--reason", "x"), 7).split())
     assert f"fairbank alloc reopen {number} --end ... --reason" in no
-    longer = changing("alloc", "set", number, "--end", "2089-01-01", "--reason", "x")
-    assert (longer.code, f"fairbank alloc reopen {number}" in longer.err) == (0, True)
+    for words in (("set", number, "--end"), ("extend", number)):
+        no = " ".join(told(changing("alloc", *words, "2089-01-01", "--reason", "x"), 7).split())
+        assert "does not" in no
+        assert f"fairbank alloc reopen {number} --end" in no
+    assert "--end 2089-01-01" in no  # the words to type instead
     assert "active" in told(changing("alloc", "reopen", number, "--end", "2089-06-01", "--reason", "x"))
 
 

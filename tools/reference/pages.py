@@ -238,7 +238,13 @@ def states_page() -> str:
     lines += _table(("", *(each.value for each in allocation.Standing)), ((name, *said) for name, said in of_an_allocation()))
     lines += [
         "",
-        "A longer period alone does not bring back what has ended: `fairbank alloc reopen ALLOC --end TIME` does both at once.",
+        "The period alone says which runs an allocation pays: those that start within it, whenever the bank is told of them. So the same",
+        "report gets the same answer before the sweep and after it. And so what has ended gets time again in one way only:",
+        "`fairbank alloc reopen ALLOC --end TIME`; another period that is not over yet is refused. An allocation that is ended before it",
+        "began pays nothing.",
+        "",
+        "A freeze outlives the period: a hold that is told late is refused as it was in time, also after an `end`, and after the sweep,",
+        "which leaves alone what is frozen. `thaw` lets it in. Usage is charged all the same.",
         "",
     ]
     lines += ["## A run", ""]

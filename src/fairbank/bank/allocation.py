@@ -32,7 +32,8 @@ _S, _E = AllocationState, AllocationEvent
 
 # The whole life of an allocation; it is born active. What is not in the table does not happen. Whether an active
 # allocation may be drawn on at an instant is for its period to say, exactly; the sweep that ends it may lag behind, so
-# events are judged by `Allocation.state_at`.
+# events are judged by `Allocation.state_at`. What is frozen when it ends is stored so: the clock tells that it is over, and what
+# is told late meets the freeze as it would have in time.
 NEXT: Mapping[tuple[AllocationState, AllocationEvent], AllocationState] = {
     (_S.ACTIVE, _E.FREEZE): _S.FROZEN,
     (_S.FROZEN, _E.THAW): _S.ACTIVE,
@@ -97,13 +98,16 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """Whether `at` lies in the period."""
         return self.start <= at < self.end
 
+    def pays_at(self, start: int) -> bool:
+        """Whether a run that starts then may draw on it: the period alone says so, whenever the run is told of.
+
+        One second is what is left of an allocation that staff ended before it began, as no period is empty; it pays nothing.
+        """
+        return self.covers(start) and not (self.end == self.start + 1 and self.state is AllocationState.ENDED)
+
     def state_at(self, now: int) -> AllocationState:
         """The state that the table of events starts from: past its end it is ended, whether or not the sweep came by."""
         return AllocationState.ENDED if self.end <= now else self.state
-
-    def dormant(self, now: int) -> bool:
-        """Whether it is ended with time left: its period was made longer, and it was not reopened."""
-        return self.state is AllocationState.ENDED and now < self.end
 
     def standing(self, now: int) -> Standing:
         """The state by the clock: planned is what would be active, and has not begun."""

@@ -58,7 +58,8 @@ _WHY: Mapping[Reason, str] = {
     Reason.OTHER_RESOURCE: "Units of two resources are not worth the same, so credit of one never becomes credit of the other.",
     Reason.OVERLAP: "At any time there is one allocation of a project and resource at most, so that it is always clear which one pays.",
     Reason.WRONG_STATE: "Allocations and runs go from state to state by fixed tables, and this step is not in them.",
-    Reason.OVER: "What is over by the clock is ended. Reopened with its old end it would be over again at once.",
+    Reason.OVER: "What is over by the clock is ended. Reopened with its old end it would be over again at once; and a longer period alone "
+    "does not reopen what has ended.",
     Reason.TOO_LARGE: "Sums are kept below a bound up to which every program counts exactly.",
     Reason.BAD_PERIOD: "A period goes from its start up to, not including, its end.",
     Reason.UNKNOWN_ALLOCATION: "No allocation has this number, or it is of another project or resource than the request says.",

@@ -105,7 +105,7 @@ class WorkingSet(Changes):
             each
             for project in line
             for number in self._by_fund.get((project, resource), ())
-            if (each := self.allocations[number]).covers(at) and (project == line[0] or each.shared)
+            if (each := self.allocations[number]).pays_at(at) and (project == line[0] or each.shared)
         ]
 
     def entry(self, number: int) -> Entry:

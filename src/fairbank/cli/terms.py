@@ -10,7 +10,7 @@ from fairbank.cli.command import Command
 from fairbank.cli.options import add_writing, number
 from fairbank.cli.posting import Posting, entry, post, tell
 from fairbank.report.columns import instant_of
-from fairbank.values.trouble import Malformed
+from fairbank.values.trouble import Conflict, Malformed
 from fairbank.values.units import parse_su
 
 if TYPE_CHECKING:
@@ -126,6 +126,9 @@ def _extend(desk: Desk, options: Namespace) -> int:
     if int(end or 0) <= instant_of(row["end"]):
         remedy = f"name a later time, or shorten it: fairbank alloc set {row['id']} --end {options.end}"
         raise Malformed(f"allocation {row['id']} is valid longer already: to {row['end']}", field="TIME", remedy=remedy)
+    if row["state"] == "ended":
+        remedy = f"reopen it: fairbank alloc reopen {row['id']} --end {options.end} --reason '...'"
+        raise Conflict(f"allocation {row['id']} has ended, and a longer period alone does not bring it back", field="TIME", remedy=remedy)
     return _amend(desk, options, row, {"end": end}, "Extend")
 
 
@@ -154,15 +157,7 @@ def _amend(desk: Desk, options: Namespace, row: Row, changes: dict[str, object],
     told = entry("terms", options.reason, shown_terms(desk, changes), allocation=row)
     question = f"{verb} allocation {row['id']} ({row['account']}/{row['resource']})?"
     answer = post(desk, Posting("PATCH", f"/alloc/{row['id']}", {**changes, "comment": options.reason}, [told], question))
-    warnings = [line for line in [_still_ended(desk, answer)] if line and "end" in changes]
-    return tell(desk, "fairbank.allocation/1", answer, _sentence(desk, answer), warnings)
-
-
-def _still_ended(desk: Desk, row: Row | None) -> str | None:
-    """A longer period alone does not bring back what has ended."""
-    if row is None or row["state"] != "ended" or instant_of(row["end"]) <= desk.bank_time:
-        return None
-    return f"! allocation {row['id']} had ended, and still is: fairbank alloc reopen {row['id']}"
+    return tell(desk, "fairbank.allocation/1", answer, _sentence(desk, answer))
 
 
 def shown_terms(desk: Desk, changes: Mapping[str, Any]) -> dict[str, str]:

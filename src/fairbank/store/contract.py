@@ -108,7 +108,7 @@ class Reader(Protocol):
         ...
 
     def expired(self, now: Instant, limit: int) -> list[int]:
-        """Allocations past their end that are not ended yet."""
+        """Active allocations past their end, to be ended; what is frozen stays so."""
         ...
 
     def office(self) -> Office:

@@ -173,7 +173,7 @@ class MemoryReader:
         return [each.run for each in sorted(late, key=attrgetter("until", "id"))[:limit]]
 
     def expired(self, now: Instant, limit: int) -> list[int]:
-        over = [each for each in self._tables.allocations.values() if each.end <= now and each.state is not AllocationState.ENDED]
+        over = [each for each in self._tables.allocations.values() if each.end <= now and each.state is AllocationState.ACTIVE]
         return [each.id for each in sorted(over, key=attrgetter("end", "id"))[:limit]]
 
     def office(self) -> Office:

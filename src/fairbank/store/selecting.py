@@ -202,7 +202,7 @@ def overdue(now: Instant, limit: int) -> Select[Any]:
 
 def expired(now: Instant, limit: int) -> Select[Any]:
     a = allocation.c
-    return select(a.id).where(a.end_at <= now, a.state != AllocationState.ENDED.value).order_by(a.end_at, a.id).limit(limit)
+    return select(a.id).where(a.end_at <= now, a.state == AllocationState.ACTIVE.value).order_by(a.end_at, a.id).limit(limit)
 
 
 def _paged(found: Select[Any], number: ColumnElement[Any], page: Page) -> Select[Any]:

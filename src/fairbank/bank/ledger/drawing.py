@@ -22,7 +22,7 @@ RESOLUTION = {Charge: (Kind.CHARGE, RunState.CHARGED), Release: (Kind.RELEASE, R
 
 
 def objection(work: WorkingSet, allocation: Allocation, owner: int, more: int) -> Reason | None:
-    """Why `allocation` cannot carry `more` for `owner`; None if it can."""
+    """Why `allocation` cannot carry `more` for `owner`; None if it can. A freeze counts until it is thawed, also beyond the period."""
     if allocation.state is _FROZEN:
         return Reason.FROZEN
     if more > allocation.available:

@@ -39,9 +39,8 @@ def hold(work: WorkingSet, asked: Asked, wish: Hold, policy: Policy) -> Outcome:
     """Set the highest cost of a run aside on the first allocation of its line that can carry all of it."""
     if (known := work.runs.get(wish.run)) is not None:
         return held_before(work, asked, known, wish)
-    candidates = [each for each in work.candidates(wish.line, wish.resource, wish.start) if not each.dormant(asked.at)]
     refusals = []
-    for each in candidates:
+    for each in work.candidates(wish.line, wish.resource, wish.start):
         no = objection(work, each, wish.owner, wish.amount)
         if no is None:
             return _grant(work, asked, wish, each)

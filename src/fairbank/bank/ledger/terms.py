@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.bank.allocation import NEXT, Allocation, AllocationEvent, overlapping
+from fairbank.bank.allocation import NEXT, Allocation, AllocationEvent, AllocationState, overlapping
 from fairbank.bank.entry import Entry, Kind, facts_of
 from fairbank.bank.ledger.office import above
 from fairbank.bank.ledger.outcome import Outcome, done
@@ -16,6 +16,7 @@ from fairbank.bank.wish import Amend, Asked, Expire, Open, SetCap
 from fairbank.bank.working_set import WorkingSet
 from fairbank.values.time import Instant, iso
 
+_ACTIVE, _FROZEN, _ENDED = AllocationState.ACTIVE, AllocationState.FROZEN, AllocationState.ENDED
 _replace = msgspec.structs.replace
 _encode = msgspec.json.Encoder().encode
 
@@ -72,25 +73,26 @@ def facts_of_terms(allocation: Allocation) -> dict[str, object]:
 def amend(work: WorkingSet, asked: Asked, wish: Amend) -> Outcome:
     """Change period, credit limit, sharing or state. A limit cannot fall below what is already drawn on it.
 
-    What is over is ended, swept or not: a longer period alone does not bring it back, and reopening needs one.
+    What is over is ended, swept or not: it gets time again only by being reopened, and reopening needs some.
     """
     old = work.allocations.get(wish.allocation)
     if old is None or (old.project, old.resource) != (wish.project, wish.resource):
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
     if (no := refuse_restoring(work, wish, old, lambda entry: _made_by(entry, old))) is not None:
         return no
-    before = old.state_at(asked.at)
+    before = _state_before(old, wish.event, asked.at)
     state = before if wish.event is None else NEXT.get((before, wish.event))
     if state is None:
         about = f"allocation {old.id} is {before.value}, and {_states_for(wish.event)} allows {wish.event.value}" if wish.event else None
         return Refusal(reason=Reason.WRONG_STATE, allocation=old.id, project=old.project, resource=old.resource, about=about)
+    start = old.start if wish.start is None else wish.start
     end = old.end if wish.end is None else wish.end
     if wish.event is AllocationEvent.END:
-        end = Instant(min(end, max(asked.at, old.start + 1)))  # so that another may follow
+        end = Instant(min(end, max(asked.at, start + 1)))  # so that another may follow
     new = _replace(
         old,
-        state=state,
-        start=old.start if wish.start is None else wish.start,
+        state=_FROZEN if state is _ENDED and old.state is _FROZEN and start < asked.at else state,
+        start=start,
         end=end,
         shared=old.shared if wish.shared is None else wish.shared,
         credit_limit=old.credit_limit if wish.credit_limit is None else wish.credit_limit,
@@ -98,10 +100,27 @@ def amend(work: WorkingSet, asked: Asked, wish: Amend) -> Outcome:
     no = _objection(work, old, new)
     if no is not None:
         return no
-    if wish.event is AllocationEvent.REOPEN and new.end <= asked.at:
-        about = f"allocation {old.id} ended {iso(new.end)}"
-        return Refusal(reason=Reason.OVER, allocation=old.id, project=old.project, resource=old.resource, about=about)
+    no = _over(old, new, wish.event, asked.at)
+    if no is not None:
+        return no
     return done(work.post(asked, Kind.TERMS, 0, new, details=terms_of(new, undoes=wish.undoes)), new)
+
+
+def _state_before(old: Allocation, event: AllocationEvent | None, now: int) -> AllocationState:
+    """The state that an event meets: the one by the clock; but a freeze outlives the end, so it can be thawed then, too."""
+    return _FROZEN if event is AllocationEvent.THAW and old.state is _FROZEN else old.state_at(now)
+
+
+def _over(old: Allocation, new: Allocation, event: AllocationEvent | None, now: int) -> Refusal | None:
+    """Whoever reopens says until when, and nothing else gives time to what has ended: then its period tells which runs it pays."""
+    moved = (new.start, new.end) != (old.start, old.end)
+    if event is AllocationEvent.REOPEN and new.end <= now:
+        about = f"allocation {old.id} ended {iso(new.end)}"
+    elif event is not AllocationEvent.REOPEN and moved and new.end > now and old.state_at(now) is _ENDED:
+        about = f"allocation {old.id} has ended, and another period alone does not reopen it"
+    else:
+        return None
+    return Refusal(reason=Reason.OVER, allocation=old.id, project=old.project, resource=old.resource, about=about)
 
 
 def _made_by(entry: Entry, allocation: Allocation) -> bool:
@@ -112,16 +131,15 @@ def _made_by(entry: Entry, allocation: Allocation) -> bool:
 
 
 def expire(work: WorkingSet, asked: Asked, wish: Expire) -> Outcome:
-    """End an allocation whose period is over."""
+    """End an active allocation whose period is over. A frozen one is over by the clock, and its freeze stands."""
     old = work.allocations.get(wish.allocation)
     if old is None:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
-    state = NEXT.get((old.state, AllocationEvent.END))
-    if state is None:
+    if old.state is not _ACTIVE:
         return Refusal(reason=Reason.WRONG_STATE, allocation=old.id, about=f"allocation {old.id} is {old.state.value}")
     if asked.at < old.end:
         return Refusal(reason=Reason.NOT_DUE, allocation=old.id)
-    new = _replace(old, state=state)
+    new = _replace(old, state=_ENDED)
     return done(work.post(asked, Kind.TERMS, 0, new, details=terms_of(new)), new)
 
 
