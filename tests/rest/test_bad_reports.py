@@ -52,6 +52,7 @@ def test_a_report_with_anything_in_any_field_is_taken_or_told_which_field_is_wro
         ({"time_limit": -1}, "time_limit"),
         ({"time_limit": 10**10}, "time_limit"),
         ({"time_limit": "UNLIMITED"}, "time_limit"),
+        ({"time_limit": 0, "amount": 60}, "time_limit"),
         ({"billing": -1}, "billing"),
         ({"billing": "NaN"}, "billing"),
         ({"billing": "Infinity"}, "billing"),

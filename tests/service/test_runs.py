@@ -20,6 +20,7 @@ from fairbank.service.askers import Staff, asker_of
 from fairbank.service.services import services
 from fairbank.store.memory import MemoryStore
 from fairbank.values.time import Instant, StoppedClock
+from fairbank.values.trouble import Malformed
 from fairbank.values.units import SuMinutes
 from tests.support.ticks import Ticks
 
@@ -137,6 +138,15 @@ def ended(account: str) -> Ended:
         elapsed_seconds=600,
         key="end",
     )
+
+
+@pytest.mark.parametrize("report", [started("chem"), changed("chem", 3_600)])
+def test_a_start_and_a_change_have_a_limit_whoever_told_the_price(centre: Centre, report: Report) -> None:
+    """Without one a hold would lapse while its job runs."""
+    for amount in (None, SuMinutes(60)):
+        with pytest.raises(Malformed) as bad:
+            centre.hear(msgspec.structs.replace(report, limit_seconds=0, amount=amount))
+        assert (bad.value.field, bad.value.remedy) == ("time_limit", "send the limit in seconds, at least 1")
 
 
 # --- accounts that nobody knows ---

@@ -184,8 +184,8 @@ class Reports:
 
 
 def _demand_limit(report: Report) -> None:
-    """Raises Malformed: without a finite limit nobody knows what a run may cost at most."""
-    if report.amount is None and not report.limit_seconds:
+    """Raises Malformed: without a finite limit nobody knows what a run may cost at most, nor when its hold is to lapse."""
+    if not report.limit_seconds:
         raise Malformed("a hold needs a finite time limit", field="time_limit", remedy="send the limit in seconds, at least 1")
 
 

@@ -146,13 +146,13 @@ class Report(Body, frozen=True, kw_only=True, tag_field="do"):
 
 
 class HoldReport(Report, frozen=True, kw_only=True, tag="hold"):
-    """A run is about to start and may last `time_limit` seconds."""
+    """A run is about to start and may last `time_limit` seconds, at least 1, whatever tells its price."""
 
     time_limit: Seconds
 
 
 class AdjustReport(Report, frozen=True, kw_only=True, tag="adjust"):
-    """The time limit of a run is now `time_limit` seconds."""
+    """The time limit of a run is now `time_limit` seconds, at least 1."""
 
     time_limit: Seconds
 
