@@ -162,7 +162,7 @@ url = {_text(url, "--store")}
 socket = {_text(f"{directory}/fairbank.sock", "FOLDER")}
 
 [policy]
-enforce = true            # false: hold for every job, only record what would have been refused
+enforce = true            # false: refuse no job, only record what would have been refused
 overrun = "write_off"     # or "record": usage beyond what is left is charged all the same
 
 [clusters.local]
