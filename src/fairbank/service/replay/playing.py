@@ -41,7 +41,7 @@ def replay(bank: Bank, open_trace: OpenTrace, plan: Plan, progress: Progress | N
     begun = time.perf_counter()
     with open_trace() as trace:
         player.play(trace)
-    return result(bank.store, demand, payers.accounts, player.played, time.perf_counter() - begun, progress)
+    return result(bank.store, bank.policy, demand, payers.accounts, player.played, time.perf_counter() - begun, progress)
 
 
 class _Player:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.policy import Overrun, Policy
 from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
 from fairbank.service.audit import Audit
 from fairbank.service.replay.plan import Progress
@@ -75,10 +77,10 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def result(
-    store: Store, demand: Demand, accounts: Mapping[int, str], played: Played, seconds: float, progress: Progress | None
+    store: Store, policy: Policy, demand: Demand, accounts: Mapping[int, str], played: Played, seconds: float, progress: Progress | None
 ) -> Replayed:
-    """The balances, and the invariants checked against the store and an audit of it. `accounts` are those of the projects."""
-    balances = _balances(store, accounts)
+    """The balances, and the invariants of `policy` checked against the store and an audit of it. `accounts` are those of the projects."""
+    allocations = _allocations(store)
     return Replayed(
         demand=demand,
         holds=played.holds,
@@ -89,40 +91,31 @@ def result(
         held_peak=played.held_peak,
         operations=played.operations,
         seconds=seconds,
-        balances=balances,
-        checks=[*_checks(balances, played), _audited(store, progress)],
+        balances=[_balance(each, accounts[each.project]) for each in allocations],
+        checks=[*_checks(allocations, played, policy), _audited(store, progress)],
     )
 
 
-def _balances(store: Store, accounts: Mapping[int, str]) -> list[Balance]:
-    found: list[Balance] = []
+def _allocations(store: Store) -> list[Allocation]:
+    found: list[Allocation] = []
     after = None
     with store.reading() as reader:
         while page := reader.allocations(AllocationQuery(), Page(PAGE_MAX, after=after)):
             after = page[-1].id
-            found += (
-                Balance(
-                    accounts[each.project],
-                    each.resource,
-                    each.start,
-                    each.end,
-                    each.deposited,
-                    each.charged,
-                    each.held,
-                    each.available,
-                )
-                for each in page
-            )
+            found += page
     return found
 
 
-def _checks(balances: list[Balance], played: Played) -> list[Check]:
-    charged, held = sum(each.charged for each in balances), sum(each.held for each in balances)
-    lowest = min((each.available for each in balances), default=0)
+def _balance(each: Allocation, account: str) -> Balance:
+    return Balance(account, each.resource, each.start, each.end, each.deposited, each.charged, each.held, each.available)
+
+
+def _checks(allocations: list[Allocation], played: Played, policy: Policy) -> list[Check]:
+    charged, held = sum(each.charged for each in allocations), sum(each.held for each in allocations)
     due = played.expected - played.written_off
     open_runs = played.holds - played.charges - played.releases
     return [
-        Check("no allocation is overdrawn", lowest >= 0, f"the least available is {lowest} SU-minutes"),
+        _overdrawn(allocations, policy),
         Check(
             "every run is resolved once, nothing stays held",
             held == 0 and open_runs == 0,
@@ -130,6 +123,15 @@ def _checks(balances: list[Balance], played: Played) -> list[Check]:
         ),
         Check("charges equal the trace's own sum", charged == due, f"{charged} charged, {due} due, {played.written_off} written off"),
     ]
+
+
+def _overdrawn(allocations: list[Allocation], policy: Policy) -> Check:
+    lowest = min((each.available for each in allocations), default=0)
+    figures = f"the least available is {lowest} SU-minutes"
+    if policy.overrun is Overrun.WRITE_OFF:
+        return Check("no allocation is overdrawn", lowest >= 0, figures)
+    held = all(each.available + each.overrun >= 0 for each in allocations)
+    return Check("no allocation is overdrawn by more than its recorded overruns", held, figures)
 
 
 def _audited(store: Store, progress: Progress | None) -> Check:

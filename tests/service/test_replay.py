@@ -1,0 +1,38 @@
+"""A replay: what its checks say of a bank that writes off what nobody can pay, and of one that records it."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from fairbank.bank.policy import Overrun, Policy
+from fairbank.service.bank import Bank
+from fairbank.service.replay import Plan, Replayed, open_trace, replay
+from fairbank.store.memory import MemoryStore
+
+# Of 60 minutes that the one job uses, 54 are granted and, for its limit is shorter, 30 held.
+ONE_JOB = """\
+; UnixStartTime: 843466800
+  1 0 0 3600 1 -1 -1 1 1800 -1 1 12 7 1 1 1 -1 -1
+"""
+
+
+def replayed(path: Path, overrun: Overrun) -> Replayed:
+    path.write_text(ONE_JOB)
+    return replay(Bank(MemoryStore(), Policy(overrun=overrun)), partial(open_trace, path), Plan(cluster="trace"))
+
+
+@pytest.mark.parametrize(
+    ("overrun", "available", "off", "said"),
+    [
+        (Overrun.WRITE_OFF, 0, 6, "no allocation is overdrawn"),
+        (Overrun.RECORD, -6, 0, "no allocation is overdrawn by more than its recorded overruns"),
+    ],
+)
+def test_every_invariant_of_the_policy_holds(tmp_path: Path, overrun: Overrun, available: int, off: int, said: str) -> None:
+    done = replayed(tmp_path / "one.swf", overrun)
+    assert ([each.available for each in done.balances], done.written_off) == ([available], off)
+    assert (done.checks[0].what, done.checks[0].figures) == (said, f"the least available is {available} SU-minutes")
+    assert [each.what for each in done.checks if not each.held] == []
