@@ -59,10 +59,10 @@ class Gated(Bank):
 class Scene:
     """A counter in front of a gated bank, a clock that stands, and what everybody was told."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: int = 5_000) -> None:
         self.now = 0.0
         self.bank = Gated(MemoryStore(), Patience(30, lambda: self.now))
-        self.counter = Counter(self.bank, room=5_000)
+        self.counter = Counter(self.bank, room=room)
         self.told: dict[str, Came] = {}
         self.watched: list[int] = []
         self.counter.watch = lambda outcomes: self.watched.append(len(outcomes))
@@ -108,14 +108,23 @@ def test_a_batch_is_no_longer_than_one_transaction_takes(scene: Scene) -> None:
     assert [len(each) for each in scene.bank.asked] == [1, BATCH_MAX, BATCH_MAX // 2]
 
 
-def test_there_is_room_for_so_many_and_for_one_that_is_longer_when_nobody_waits(scene: Scene) -> None:
+def test_there_is_room_for_so_many_and_for_one_that_is_longer_when_nobody_waits() -> None:
+    scene = Scene(room=500)
     scene.occupy()
-    scene.submit(*["long"] * 6_000)
-    assert scene.counter.waiting == 6_000
-    with pytest.raises(Busy, match="6000 wishes are waiting already"):
+    scene.submit(*["long"] * 600)
+    assert scene.counter.waiting == 600
+    with pytest.raises(Busy, match="600 wishes are waiting already"):
         scene.submit("one more")
     scene.finish()
     assert scene.served() == {"first", "long"}
+
+
+def test_what_one_transaction_does_not_take_is_not_taken_at_all(scene: Scene) -> None:
+    """It would be carried out in pieces, and its asker told Busy after some of them."""
+    with pytest.raises(ValueError, match="1001 wishes do not fit into one transaction"):
+        scene.submit(*["long"] * (BATCH_MAX + 1))
+    scene.finish()
+    assert kept(scene.bank.store) == 0
 
 
 def test_one_bad_submission_does_not_spoil_the_others_and_all_that_is_judged_is_watched(scene: Scene) -> None:

@@ -63,11 +63,13 @@ class Counter:
         return self._count
 
     def submit(self, batch: Sequence[Asked], told: Told) -> None:
-        """Queue a batch; its answers come together. Raises Busy when there is no room.
+        """Queue a batch, of at most BATCH_MAX wishes: one transaction; its answers come together. Raises Busy when there is no room.
 
         What was handed in is not taken back: nobody could say whether it was carried out. But what is told Busy later, because it
         waited too long or others were in the way all the time, is not carried out.
         """
+        if len(batch) > BATCH_MAX:
+            raise ValueError(f"{len(batch)} wishes do not fit into one transaction")
         with self._changed:
             if self._closed:
                 raise Busy("the server is stopping")

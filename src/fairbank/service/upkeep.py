@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
 
 import msgspec
 
 from fairbank.bank.ledger import Done
 from fairbank.bank.wish import Asked, Expire, Lapse
+from fairbank.service.bank import BATCH_MAX
 from fairbank.service.counter import Counter
 from fairbank.store.contract import Store
-from fairbank.values.time import Clock
-from fairbank.values.trouble import Trouble
+from fairbank.values.time import Clock, Instant
+from fairbank.values.trouble import Corrupt, Trouble
 
-_BATCH = 1_000
 _log = logging.getLogger(__name__)
 
 
@@ -34,22 +35,41 @@ class Upkeep:
         self._thread: threading.Thread | None = None
 
     def sweep(self) -> Swept:
-        """Lapse every overdue hold and end every allocation past its period; open holds there go on."""
+        """Lapse every overdue hold and end every active allocation past its period; open holds there go on.
+
+        What cannot be read is logged and left, so that it keeps nothing else waiting.
+        """
         now = self._clock.now()
         lapsed = ended = 0
+        unread: set[Lapse | Expire] = set()
         while True:
             with self._store.reading() as reader:
-                runs = reader.overdue(now, _BATCH)
-                allocations = reader.expired(now, _BATCH)
-            wishes: list[Lapse | Expire] = [Lapse(run=run) for run in runs]
-            wishes += [Expire(allocation=number) for number in allocations]
-            if not wishes:
+                runs = reader.overdue(now, BATCH_MAX + len(unread))  # the longest overdue come first: those that cannot be read, again
+                allocations = reader.expired(now, BATCH_MAX + len(unread))
+            known = len(unread)
+            lapses = self._done([Lapse(run=each) for each in runs], now, unread)
+            ends = self._done([Expire(allocation=each) for each in allocations], now, unread)
+            lapsed, ended = lapsed + lapses, ended + ends
+            if not lapses + ends and len(unread) == known:  # nothing was left to do, or another server swept the same
                 return Swept(lapsed, ended)
-            done = [isinstance(each, Done) for each in self._counter.ask([Asked(wish, now, self._actor) for wish in wishes])]
-            lapsed += sum(done[: len(runs)])
-            ended += sum(done[len(runs) :])
-            if not any(done):  # another server swept the same
-                return Swept(lapsed, ended)
+
+    def _done(self, wishes: Sequence[Lapse | Expire], now: Instant, unread: set[Lapse | Expire]) -> int:
+        """How many of the wishes were granted, of those that are not known to be `unread`."""
+        return self._granted([each for each in wishes if each not in unread][:BATCH_MAX], now, unread)
+
+    def _granted(self, wishes: Sequence[Lapse | Expire], now: Instant, unread: set[Lapse | Expire]) -> int:
+        """How many of these were. Where a row cannot be read, halves are asked for by themselves until it shows whose."""
+        if not wishes:
+            return 0
+        try:
+            return sum(isinstance(each, Done) for each in self._counter.ask([Asked(wish, now, self._actor) for wish in wishes]))
+        except Corrupt as corrupt:
+            if len(wishes) == 1:
+                _log.error("upkeep: %s is left as it is: %s; %s", _named(wishes[0]), corrupt.message, corrupt.remedy)
+                unread.add(wishes[0])
+                return 0
+            half = len(wishes) // 2
+            return self._granted(wishes[:half], now, unread) + self._granted(wishes[half:], now, unread)
 
     def start(self, every_seconds: float = 60) -> None:
         """Sweep in a thread of its own until `stop`."""
@@ -71,3 +91,7 @@ class Upkeep:
                 _log.warning("upkeep: %s; next try in %g s", trouble.message, every_seconds)
             except Exception:  # noqa: BLE001  a fault of ours, told in full: the sweep must go on, or holds would never lapse
                 _log.exception("upkeep failed; next try in %g s", every_seconds)
+
+
+def _named(wish: Lapse | Expire) -> str:
+    return f"the hold of run {wish.run}" if isinstance(wish, Lapse) else f"the end of allocation {wish.allocation}"

@@ -1,0 +1,101 @@
+"""The sweep: everything overdue is given back and ended, also beside a row that cannot be read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairbank.bank.ledger import Done
+from fairbank.bank.policy import Policy
+from fairbank.bank.wish import Asked, CreateProject, Hold, Open, Request
+from fairbank.cluster.job import Run
+from fairbank.service.bank import BATCH_MAX, Bank
+from fairbank.service.counter import Counter
+from fairbank.service.upkeep import Swept, Upkeep
+from fairbank.store.migrating import migrate
+from fairbank.store.sqlite import SqliteStore
+from fairbank.store.sqlite_driver import driver
+from fairbank.values.time import Instant, StoppedClock
+from fairbank.values.units import SuMinutes
+
+BEGIN, END, LATER = Instant(1_000), Instant(2_000), Instant(9_000)
+
+
+class Books:
+    """Books in a file, which a test may damage."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        migrate(f"sqlite:///{path}")
+        self.store = SqliteStore(path)
+        self.counter = Counter(Bank(self.store, Policy()))
+        self.upkeep = Upkeep(self.store, self.counter, StoppedClock(LATER), 0)
+
+    def ask(self, *wishes: Request) -> None:
+        outcomes = self.counter.ask([Asked(each, BEGIN, 0) for each in wishes])
+        assert all(isinstance(each, Done) for each in outcomes)
+
+    def grant(self, number: int) -> None:
+        """A project with an allocation of the same number."""
+        self.ask(CreateProject(gname=f"g{number}", gid=number, account=f"g{number}"))
+        self.ask(Open(project=number, resource="cpu", category="startup", start=BEGIN, end=END, deposit=SuMinutes(10_000)))
+
+    def hold(self, project: int, *jobs: int) -> None:
+        self.ask(*(_hold(project, each) for each in jobs))
+
+    def damage(self, allocation: int) -> None:
+        """Its row cannot be read any more."""
+        with driver.connect(str(self._path)) as connection:
+            connection.execute("UPDATE allocation SET shared = 7 WHERE id = ?", (allocation,))
+        connection.close()
+
+    def close(self) -> None:
+        self.counter.close()
+        self.store.close()
+
+
+def _hold(project: int, job: int) -> Hold:
+    run = Run("darwin", job, 900)
+    return Hold(run=run, line=(project,), resource="cpu", owner=7, amount=SuMinutes(1), start=BEGIN, until=Instant(1_500 + project))
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> Iterator[Books]:
+    books = Books(tmp_path / "books.sqlite")
+    yield books
+    books.close()
+
+
+def test_everything_overdue_is_given_back_and_ended(books: Books) -> None:
+    books.grant(1)
+    for begin in (0, BATCH_MAX):  # more than one transaction takes
+        books.hold(1, *range(begin + 1, begin + BATCH_MAX + 1))
+    assert books.upkeep.sweep() == Swept(2 * BATCH_MAX, 1)
+    assert books.upkeep.sweep() == Swept(0, 0)
+
+
+def test_a_row_that_cannot_be_read_keeps_nothing_else_waiting(books: Books, caplog: pytest.LogCaptureFixture) -> None:
+    for number in (1, 2, 3):
+        books.grant(number)
+        books.hold(number, 10 * number, 10 * number + 1)
+    books.damage(1)
+    with caplog.at_level(logging.ERROR):
+        assert books.upkeep.sweep() == Swept(4, 2)
+    assert [each.message.partition(" is left as it is: 7 is neither true nor false")[0] for each in caplog.records] == [
+        "upkeep: the hold of run darwin/10@900.0",
+        "upkeep: the hold of run darwin/11@900.0",
+        "upkeep: the end of allocation 1",
+    ]
+    assert books.upkeep.sweep() == Swept(0, 0)
+
+
+def test_not_even_where_a_whole_batch_cannot_be_read(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairbank.service.upkeep.BATCH_MAX", 2)
+    for number in (1, 2):
+        books.grant(number)
+        books.hold(number, *range(10 * number, 10 * number + 3))
+    books.damage(1)
+    assert books.upkeep.sweep() == Swept(3, 1)
