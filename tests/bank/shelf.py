@@ -5,20 +5,20 @@ What the judge would have wanted beyond those rows is simply not there, so that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Entry, undone_by
 from fairbank.bank.ledger import Outcome, judge
 from fairbank.bank.needs import Needs, needs_of, told_by
 from fairbank.bank.policy import Policy
+from fairbank.bank.reach import Reach
 from fairbank.bank.wish import Asked
 from fairbank.bank.working_set import Office, OfficeNeeded, WorkingSet
 
 
-def _is_wanted(row: Allocation, needs: Needs) -> bool:
-    reach = needs.funds.get((row.project, row.resource))
-    return reach is not None and row.start <= reach.last and row.end > reach.first and (reach.own or row.shared)
+def _is_wanted(row: Allocation, reaches: Iterable[tuple[int, str, Reach]]) -> bool:
+    return any((project, resource) == (row.project, row.resource) and reach.has(row) for project, resource, reach in reaches)
 
 
 class Shelf:
@@ -47,7 +47,8 @@ class Shelf:
         rows = self.rows
         runs = [rows.runs[run] for run in needs.runs if run in rows.runs]
         numbers = needs.allocations | {each.allocation for each in runs}
-        allocations = [each for each in rows.allocations.values() if each.id in numbers or _is_wanted(each, needs)]
+        reaches = list(needs.reaches({each.run for each in runs}))
+        allocations = [each for each in rows.allocations.values() if each.id in numbers or _is_wanted(each, reaches)]
         drawn = needs.caps | {(each.allocation, each.owner) for each in runs}
         for each in allocations:
             drawn |= {(each.id, uid) for uid in needs.owners.get((each.project, each.resource), ())}

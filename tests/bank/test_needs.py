@@ -9,8 +9,9 @@ import pytest
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.ledger import judge
-from fairbank.bank.needs import _OF, ALL_OF_IT, Reach, needs_of
+from fairbank.bank.needs import _OF, Needs, needs_of
 from fairbank.bank.policy import Policy
+from fairbank.bank.reach import ALL_OF_IT, Reach
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import (
     Adjust,
@@ -23,22 +24,34 @@ from fairbank.bank.wish import (
     IssueToken,
     Note,
     Open,
+    Release,
     Request,
     RevokeToken,
     SetCap,
     SetMember,
     Transfer,
+    Unpriced,
 )
 from fairbank.bank.working_set import OfficeNeeded, WorkingSet
 from fairbank.cluster.job import Run
-from fairbank.values.time import Instant
+from fairbank.values.time import DAY, Instant
 from fairbank.values.units import SuMinutes
 from tests.bank.shelf import Shelf
 from tests.bank.wishes import GRANTS, PROJECTS
 
 RUN = Run("darwin", 1, 0)
 HOLD = Hold(run=RUN, line=(2, 1), resource="cpu", owner=7, amount=SuMinutes(5), start=Instant(0), until=Instant(9), key="h")
-CHARGE = Charge(run=RUN, amount=SuMinutes(5), ended=Instant(9), outcome="COMPLETED", elapsed_seconds=9)
+CHARGE = Charge(
+    run=RUN,
+    amount=SuMinutes(5),
+    ended=Instant(9),
+    outcome="COMPLETED",
+    elapsed_seconds=9,
+    line=(2, 1),
+    resource="cpu",
+    owner=7,
+    start=Instant(0),
+)
 
 
 def asked(*wishes: Request) -> list[Asked]:
@@ -48,14 +61,68 @@ def asked(*wishes: Request) -> list[Asked]:
 def test_a_hold_needs_its_run_and_whatever_its_line_may_draw_on() -> None:
     needs = needs_of(asked(HOLD))
     assert (needs.runs, needs.keys) == ({RUN}, {(0, "h")})
-    assert needs.funds == {(2, "cpu"): Reach(0, 0, own=True), (1, "cpu"): Reach(0, 0, own=False)}
+    assert needs.funds == {(2, "cpu", 0): Reach(0, 0, own=True), (1, "cpu", 0): Reach(0, 0, own=False)}
     assert needs.owners == {(2, "cpu"): {7}, (1, "cpu"): {7}}
     assert not needs.office
 
 
-def test_a_charge_of_a_known_run_needs_no_more_than_the_run() -> None:
+def reaches(needs: Needs, *known: Run) -> set[tuple[int, str, Reach]]:
+    return set(needs.reaches(set(known)))
+
+
+def test_the_end_of_a_known_run_needs_no_more_than_the_run() -> None:
+    """Every report of an end tells the line; it matters only where the hold never arrived."""
     needs = needs_of(asked(CHARGE, Adjust(run=RUN, amount=SuMinutes(1), until=Instant(1))))
-    assert (needs.runs, needs.funds, needs.owners) == ({RUN}, {}, {})
+    assert (needs.runs, needs.office) == ({RUN}, False)
+    assert reaches(needs, RUN) == set()
+    assert reaches(needs) == {(2, "cpu", Reach(0, 0, own=True)), (1, "cpu", Reach(0, 0, own=False))}
+
+
+def test_the_end_of_a_run_that_nobody_knows_needs_what_it_could_have_drawn_on() -> None:
+    other = Release(run=RUN._replace(job_id=2), ended=Instant(9), outcome="NODE_FAIL", line=(4,), resource="cpu", owner=7, start=Instant(3))
+    needs = needs_of(asked(msgspec.structs.replace(HOLD, run=RUN._replace(job_id=3), line=(5,)), CHARGE, other))
+    start = (5, "cpu", Reach(0, 0, own=True))
+    assert reaches(needs, RUN, other.run) == {start}
+    assert reaches(needs, RUN) > {start, (4, "cpu", Reach(3, 3, own=True))}
+
+
+def test_a_late_report_is_no_reason_to_want_all_that_lies_between() -> None:
+    later = msgspec.structs.replace(HOLD, run=RUN._replace(job_id=2), line=(2,), start=Instant(365 * DAY))
+    needs = needs_of(asked(HOLD, later))
+    assert {reach for project, _, reach in needs.reaches(set()) if project == 2} == {
+        Reach(0, 0, own=True),
+        Reach(365 * DAY, 365 * DAY, own=True),
+    }
+
+
+ACCOUNT = {"line": (), "account": "nosuch"}
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        msgspec.structs.replace(HOLD, **ACCOUNT),
+        msgspec.structs.replace(HOLD, line=()),
+        msgspec.structs.replace(CHARGE, **ACCOUNT),
+        Adjust(run=RUN, amount=SuMinutes(1), until=Instant(1), owner=7, account="nosuch"),
+        Release(run=RUN, ended=Instant(9), outcome="NODE_FAIL", owner=7, start=Instant(0), account="nosuch"),
+        Unpriced(run=RUN, why="", ended=Instant(9), outcome="COMPLETED", elapsed_seconds=9, account="nosuch"),
+    ],
+)
+def test_what_is_reported_of_an_account_that_no_project_has_is_judged_once(wish: Request) -> None:
+    """Its refusal is kept in the office's book, and that is known beforehand."""
+    assert needs_of(asked(wish)).office
+    shelf = Shelf()
+    (no,) = shelf.ask(asked(wish), Policy())
+    assert isinstance(no, Refusal)
+    assert (shelf.loads, len(shelf.journal)) == (1, 1)
+
+
+def test_nobody_s_role_changes_while_a_cap_is_set_by_it() -> None:
+    cap = SetCap(allocation=4, uid=7, cap=None, project=3, by=8)
+    needs = needs_of(asked(cap))
+    assert (needs.members, needs.office) == ({(3, 7), (3, 8)}, True)
+    assert not needs_of(asked(msgspec.structs.replace(cap, by=None))).office
 
 
 def test_needs_of_a_batch_are_those_of_all_its_wishes() -> None:
@@ -70,14 +137,14 @@ def test_needs_of_a_batch_are_those_of_all_its_wishes() -> None:
     )
     assert needs.allocations == {1, 2, 3, 4, 6}
     assert needs.caps == {(4, 7)}
-    assert (needs.projects, needs.funds, needs.opens) == ({5}, {(5, "gpu"): ALL_OF_IT, (8, "cpu"): ALL_OF_IT}, 1)
+    assert (needs.projects, needs.funds, needs.opens) == ({5}, {(5, "gpu", 0): ALL_OF_IT, (8, "cpu", 0): ALL_OF_IT}, 1)
     assert (needs.entries, needs.creates, needs.office) == (10, 0, False)
 
 
 def test_of_a_fund_a_batch_needs_what_all_its_runs_could_draw_on() -> None:
     later, above = (msgspec.structs.replace(HOLD, **more) for more in ({"start": Instant(7)}, {"line": (1,), "start": Instant(3)}))
     needs = needs_of(asked(HOLD, later, above))
-    assert needs.funds == {(2, "cpu"): Reach(0, 7, own=True), (1, "cpu"): Reach(0, 7, own=True)}
+    assert needs.funds == {(2, "cpu", 0): Reach(0, 7, own=True), (1, "cpu", 0): Reach(0, 7, own=True)}
     rows = [Allocation(id=n, project=1, resource="cpu", category="x", start=Instant(n), end=Instant(n + 2)) for n in range(12)]
     assert [row.id for row in rows if Reach(3, 7, own=True).has(row)] == [2, 3, 4, 5, 6, 7]
     assert not any(Reach(0, 99, own=False).has(row) for row in rows)

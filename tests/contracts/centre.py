@@ -78,7 +78,8 @@ def charge(number: int, amount: int, **more: Any) -> Charge:
 
 def late_charge(number: int, amount: int, *, project: int = 1, owner: int = ALICE, **more: Any) -> Charge:
     """A charge of a run whose hold never arrived."""
-    return charge(number, amount, line=(project,), resource="cpu", owner=owner, start=START, partition="standard", **more)
+    line = more.pop("line", (project,))
+    return charge(number, amount, line=line, resource="cpu", owner=owner, start=START, partition="standard", **more)
 
 
 def token(label: str = "laptop", uid: int = ALICE, scopes: tuple[str, ...] = ("agent:darwin", "read"), expires: int = END) -> IssueToken:

@@ -13,12 +13,13 @@ from fairbank.bank.entry import Kind
 from fairbank.bank.ledger import Done, Outcome, judge
 from fairbank.bank.needs import Needs, needs_of
 from fairbank.bank.policy import Policy
+from fairbank.bank.project import Role
 from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import Asked, Deposit, Note, Request, Transfer
+from fairbank.bank.wish import Asked, Deposit, Note, Request, SetCap, SetMember, Transfer
 from fairbank.service.audit import Audit
 from fairbank.store.contract import Contention, Store
 from fairbank.values.units import SuMinutes
-from tests.contracts.centre import END, START, allocation, ask, contents, fill, granted, hold, job, late_charge, project
+from tests.contracts.centre import ALICE, BOB, END, START, allocation, ask, contents, fill, granted, hold, job, late_charge, project
 from tests.contracts.places import Place
 from tests.support.waiting import wait_until
 
@@ -144,6 +145,58 @@ def test_who_draws_on_something_else_does_not_wait(postgres_place: Place) -> Non
         transaction.write(work)
 
 
+def test_the_end_of_a_held_run_does_not_wait_for_what_a_parent_shares(postgres_place: Place) -> None:
+    """Each report of an end tells the whole line; only the allocation that carries the hold is locked."""
+    one, two = postgres_place.open(), postgres_place.open()
+    granted(one, project("college", 100), project("physics", 200, parent=1), allocation(1, 1_000, shared=True), allocation(2, 1_000))
+    granted(one, hold(1, 600, line=(2, 1)))
+    with one.transaction() as transaction:
+        transaction.load(needs_of([Asked(Deposit(allocation=1, amount=SuMinutes(5)), START, 0)]))
+        (charged,) = granted(two, late_charge(1, 7, line=(2, 1)))
+        assert charged.allocation == 2
+
+
+def test_what_was_opened_since_the_first_locks_is_not_locked_after_them(postgres_place: Place) -> None:
+    """It may have a lower number than what is locked: two servers could wait for each other in a circle."""
+    one, two = postgres_place.open(), postgres_place.open()
+    fill(one)
+    batch = [Asked(hold(1, 5, project=2), START, 0), Asked(hold(2, 5, resource="gpu"), START, 0)]
+    with two.transaction() as transaction:
+        assert sorted(transaction.load(needs_of(batch)).allocations) == [2]
+        (opened,) = granted(one, allocation(1, 100, resource="gpu"))
+        work = transaction.load(needs_of(batch, office=True))
+        assert (sorted(work.allocations), work.office is not None) == ([2], True)
+        granted(one, Deposit(allocation=opened.allocation or 0, amount=SuMinutes(5)))
+    assert all(isinstance(each, Done) for each in ask(two, *(each.wish for each in batch)))
+
+
+def test_who_sets_a_cap_by_a_role_still_has_it(postgres_place: Place) -> None:
+    """The role is taken away while the cap waits: it is judged by the roles as they are then, and written before they change again."""
+    one, two = postgres_place.open(), postgres_place.open()
+    fill(one)
+    granted(one, SetMember(project=1, uid=ALICE, role=Role.PI), SetMember(project=1, uid=BOB, role=Role.MEMBER))
+    taken, cap = SetMember(project=1, uid=ALICE, role=None), SetCap(allocation=1, uid=BOB, cap=SuMinutes(5), project=1, by=ALICE)
+    begun = threading.Event()
+
+    def first() -> list[Outcome]:
+        with one.transaction() as transaction:
+            work = transaction.load(needs_of([Asked(taken, START, 0)]))
+            begun.set()
+            outcome = judge(work, Asked(taken, START, 0), Policy())
+            transaction.write(work)
+            wait_until(lambda: _waiting(postgres_place), "the second server to wait for the office")
+        return [outcome]
+
+    def second() -> list[Outcome]:
+        assert begun.wait(30)
+        return ask(two, cap)
+
+    gone, no = at_once(first, second)
+    assert isinstance(gone, Done)
+    assert isinstance(no, Refusal)
+    assert no.reason is Reason.ROLE_ABOVE
+
+
 def test_what_a_parent_shares_is_drawn_on_by_one_after_the_other(place: Place) -> None:
     """Two children whose own credit is used up: of what is shared, no unit is drawn twice."""
     stores = [place.open(), place.open()]
@@ -247,3 +300,27 @@ def test_numbers_are_drawn_when_the_rows_are_locked(postgres_place: Place) -> No
 
     at_once(first, second)
     assert [each.id > drawn[0] for each in contents(one)[5] if each.kind is Kind.HOLD] == [True]
+
+
+@pytest.mark.parametrize("wish", [Note(details="as it happened"), hold(2, 10, resource="gpu"), hold(2, 10, line=())])
+def test_the_numbers_of_the_office_s_book_rise_too(postgres_place: Place, wish: Request) -> None:
+    """They are drawn when the office is locked, which is the last lock; also where only judging shows that it is wanted."""
+    one, two = postgres_place.open(), postgres_place.open()
+    fill(one)
+    locked, drawn = threading.Event(), list[int]()
+
+    def first() -> list[Outcome]:
+        with one.transaction() as transaction:
+            transaction.load(Needs(office=True))
+            locked.set()
+            wait_until(lambda: _waiting(postgres_place), "the second server to wait for the office")
+            drawn.append(postgres_place.run("SELECT nextval('entry_id_seq')")[0][0])
+        return []
+
+    def second() -> list[Outcome]:
+        assert locked.wait(30)
+        return ask(two, hold(1, 10), wish)
+
+    at_once(first, second)
+    late = [each for each in contents(one)[5] if each.kind in (Kind.HOLD, Kind.REFUSAL, Kind.NOTE)]
+    assert [each.id > drawn[0] for each in late] == [True, True]

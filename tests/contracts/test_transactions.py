@@ -367,6 +367,20 @@ def test_only_what_is_needed_is_loaded(store: Store) -> None:
     assert sorted(_loaded(store, SetCap(allocation=1, uid=BOB, cap=None)).users) == [(1, BOB)]
 
 
+def test_the_end_of_a_run_needs_what_its_line_may_draw_on_only_where_it_has_no_hold(store: Store) -> None:
+    fill(store)
+    granted(store, project("optics", 101, parent=1), allocation(3, 50), Amend(allocation=1, project=1, resource="cpu", shared=True))
+    own, lent = hold(1, 10, project=3, line=(3, 1)), hold(2, 60, project=3, line=(3, 1))
+    assert [each.allocation for each in granted(store, own, lent)] == [3, 1]
+    ends = [late_charge(number, 5, line=(3, 1)) for number in (1, 2, 99)]
+    assert [sorted(_loaded(store, each).allocations) for each in ends] == [[3], [1], [1, 3]]
+    assert sorted(_loaded(store, ends[0], ends[2]).allocations) == [1, 3]
+    assert sorted(_loaded(store, ends[0], hold(3, 5, project=2)).allocations) == [2, 3]
+    granted(store, *ends)
+    assert [each.charged for each in contents(store)[2]] == [5, 0, 10]
+    assert sorted(_loaded(store, ends[2]).allocations) == [3], "now it is in the books"
+
+
 def _loaded(store: Store, *wishes: Request) -> WorkingSet:
     with store.transaction() as transaction:
         return transaction.load(needs_of([Asked(wish, START, 0) for wish in wishes]))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
 
-from fairbank.bank.allocation import Allocation
+from fairbank.bank.reach import ALL_OF_IT, Funds, Reach, want
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.wish import (
     Adjust,
@@ -33,45 +33,30 @@ from fairbank.bank.wish import (
     Withdraw,
 )
 from fairbank.cluster.job import Run
-from fairbank.values.time import LAST_INSTANT
-
-
-class Reach(msgspec.Struct, frozen=True):
-    """Which allocations of a fund: those whose period has an instant from `first` to `last`; unless `own`, only shared ones."""
-
-    first: int
-    last: int
-    own: bool
-
-    def __or__(self, other: Reach) -> Reach:
-        """What is in either, and perhaps more between the two: starts of one batch lie close together."""
-        return Reach(min(self.first, other.first), max(self.last, other.last), self.own or other.own)
-
-    def has(self, allocation: Allocation) -> bool:
-        return allocation.start <= self.last and self.first < allocation.end and (self.own or allocation.shared)
-
-
-ALL_OF_IT = Reach(0, LAST_INSTANT, own=True)
 
 
 class Needs(msgspec.Struct, kw_only=True):
     """What the store must load for a batch.
 
-    `allocations` by number, `funds` by project and resource with what is wanted of them, `runs` with their allocations (those that are
-    said to start are `starting`, those whose hold is to change `changing`), entries by the actor and key of a wish in `keys`, entries to be
+    `allocations` by number, `funds` with what is wanted of them, `late` likewise, but only if one of the runs that are `ending` is not
+    in the books, `runs` with their allocations (those that are said to start are `starting`, those whose hold is to change `changing`),
+    entries by the actor and key of a wish in `keys`, entries to be
     `undone` with those that undid them before, `caps` as (allocation, user), user sums for
     `owners` in whatever allocations they may draw on, `projects` and those that one of `creating` would collide with, `members` by
     project and user, `tokens` by number and by their `digests`.
     `entries`, `opens`, `creates`, `issues` count the fresh numbers wanted at most.
 
     What is loaded is locked, and whoever else needs it waits. So of a fund no more is wanted than a run could draw on: those who draw on
-    allocations of their own do not wait for each other over their parent's, nor over those of another year. Terms that another
+    allocations of their own do not wait for each other over what their parent does not share, nor over those of another year. A run that
+    ends needs the allocation that carries its hold, and others only where it has none. Terms that another
     server changes while we wait are seen on what is locked; what they make eligible meanwhile counts from the next batch on, as if
     they had been changed after it.
     """
 
     allocations: set[int] = msgspec.field(default_factory=set)
-    funds: dict[tuple[int, str], Reach] = msgspec.field(default_factory=dict)
+    funds: Funds = msgspec.field(default_factory=dict)
+    late: Funds = msgspec.field(default_factory=dict)
+    ending: set[Run] = msgspec.field(default_factory=set)
     runs: set[Run] = msgspec.field(default_factory=set)
     starting: set[Run] = msgspec.field(default_factory=set)
     changing: set[Run] = msgspec.field(default_factory=set)
@@ -90,10 +75,11 @@ class Needs(msgspec.Struct, kw_only=True):
     issues: int = 0
     office: bool = False
 
-    def reach(self, fund: tuple[int, str], wanted: Reach) -> None:
-        """Want this of a fund as well."""
-        known = self.funds.get(fund)
-        self.funds[fund] = wanted if known is None else known | wanted
+    def reaches(self, known: Set[Run]) -> Iterator[tuple[int, str, Reach]]:
+        """Project, resource, and what is wanted of their allocations, where of the `ending` runs these are in the books."""
+        for funds in (self.funds,) if self.ending <= known else (self.funds, self.late):
+            for (project, resource, _), reach in funds.items():
+                yield project, resource, reach
 
 
 def needs_of(batch: Sequence[Asked], *, office: bool = False) -> Needs:
@@ -124,26 +110,45 @@ _RESOLVED = (RunState.CHARGED, RunState.RELEASED)
 
 def _hold(needs: Needs, wish: Hold) -> None:
     needs.starting.add(wish.run)
-    _drawn_on(needs, wish)
-
-
-def _drawn_on(needs: Needs, wish: Hold | Charge | Release) -> None:
-    """The run, and what a run of this line could draw on: allocations of its own, and those that its parents share."""
     needs.runs.add(wish.run)
-    if wish.resource is None or wish.owner is None or wish.start is None:
-        return
-    for place, project in enumerate(wish.line):
-        fund = project, wish.resource
-        needs.reach(fund, Reach(wish.start, wish.start, own=place == 0))
-        needs.owners.setdefault(fund, set()).add(wish.owner)
+    _drawn_on(needs, needs.funds, wish.line, wish.resource, wish.owner, wish.start)
+    if not wish.line:
+        needs.office = True
+
+
+def _resolution(needs: Needs, wish: Charge | Release) -> None:
+    needs.runs.add(wish.run)
+    if wish.resource is not None and wish.owner is not None and wish.start is not None:
+        needs.ending.add(wish.run)
+        _drawn_on(needs, needs.late, wish.line, wish.resource, wish.owner, wish.start)
+    _of_nobody(needs, wish)
+
+
+def _drawn_on(needs: Needs, funds: Funds, line: tuple[int, ...], resource: str, owner: int, start: int) -> None:
+    """What a run of this line could draw on: allocations of its own, and those that its parents share."""
+    for place, project in enumerate(line):
+        want(funds, project, resource, Reach(start, start, own=place == 0))
+        needs.owners.setdefault((project, resource), set()).add(owner)
 
 
 def _adjust(needs: Needs, wish: Adjust) -> None:
     needs.changing.add(wish.run)
     needs.runs.add(wish.run)
+    _of_nobody(needs, wish)
 
 
-def _run_alone(needs: Needs, wish: Lapse | Refund | Unpriced) -> None:
+def _unpriced(needs: Needs, wish: Unpriced) -> None:
+    needs.runs.add(wish.run)
+    _of_nobody(needs, wish)
+
+
+def _of_nobody(needs: Needs, wish: Adjust | Charge | Release | Unpriced) -> None:
+    """What is refused because no project has the account is kept in the office's book."""
+    if wish.account is not None:
+        needs.office = True
+
+
+def _run_alone(needs: Needs, wish: Lapse | Refund) -> None:
     needs.runs.add(wish.run)
 
 
@@ -169,13 +174,13 @@ def _undone(needs: Needs, wish: Deposit | Withdraw | Transfer | Recharge | Amend
 
 def _open(needs: Needs, wish: Open) -> None:
     needs.projects.add(wish.project)
-    needs.reach((wish.project, wish.resource), ALL_OF_IT)
+    want(needs.funds, wish.project, wish.resource, ALL_OF_IT)
     needs.opens += 1
 
 
 def _amend(needs: Needs, wish: Amend) -> None:
     needs.allocations.add(wish.allocation)
-    needs.reach((wish.project, wish.resource), ALL_OF_IT)
+    want(needs.funds, wish.project, wish.resource, ALL_OF_IT)
     _undone(needs, wish)
 
 
@@ -189,6 +194,8 @@ def _set_cap(needs: Needs, wish: SetCap) -> None:
     _undone(needs, wish)
     if wish.project is not None:
         _roles(needs, wish.project, wish.uid, wish.by)
+    if wish.by is not None:
+        needs.office = True  # nobody's role changes while it is looked at
 
 
 def _create_project(needs: Needs, wish: CreateProject) -> None:
@@ -226,12 +233,12 @@ def _note(needs: Needs, wish: Note) -> None:
 
 _OF: Mapping[type, Callable[[Needs, Any], None]] = {
     Hold: _hold,
-    Charge: _drawn_on,
-    Release: _drawn_on,
+    Charge: _resolution,
+    Release: _resolution,
     Adjust: _adjust,
     Lapse: _run_alone,
     Refund: _run_alone,
-    Unpriced: _run_alone,
+    Unpriced: _unpriced,
     Recharge: _recharge,
     Deposit: _moved,
     Withdraw: _moved,

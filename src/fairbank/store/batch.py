@@ -26,7 +26,8 @@ Columns = list[Sequence[Any]]
 
 
 class SqlTransaction(ABC):
-    """A Transaction over one connection. What it reads after its locks cannot change before it commits.
+    """A Transaction over one connection. What it reads after its locks cannot change before it commits; a key or a run that others
+    enter meanwhile makes its write Contention.
 
     The statements of every hold and charge go straight to the driver: describing their results anew each time would cost
     more than the statements themselves.
@@ -36,6 +37,7 @@ class SqlTransaction(ABC):
         self._connection = connection
         self._driver: Any = connection.connection.driver_connection
         self._loaded: dict[int, Allocation] = {}
+        self._read_runs: list[RunRecord] | None = None  # none until the locks are taken
         self._office: Office | None = None
 
     @abstractmethod
@@ -55,11 +57,16 @@ class SqlTransaction(ABC):
         """Write sums, runs and entries: what every hold and charge changes."""
 
     def load(self, needs: Needs) -> WorkingSet:
-        """Lock the allocations, then the office, then read. Raises Contention."""
-        runs: list[RunRecord] = []
-        if needs.allocations or needs.funds or needs.runs:
-            allocations, runs = self._load(needs)
-            self._loaded = {each.id: each for each in allocations}
+        """Lock the allocations, then the office, then read. Raises Contention.
+
+        Allocations are locked the first time only: one that was opened since may have a lower number than those that are locked.
+        """
+        if self._read_runs is None:
+            self._read_runs = []
+            if needs.allocations or needs.funds or needs.runs:
+                allocations, self._read_runs = self._load(needs)
+                self._loaded = {each.id: each for each in allocations}
+        runs = self._read_runs
         if needs.office:
             self._office = Office(*self._find("office")[0])
         entry_ids, allocation_ids, project_ids, token_ids = self._fresh(needs)
@@ -158,11 +165,6 @@ class SqlTransaction(ABC):
 def columns(rows: Collection[Sequence[Any]], width: int) -> Columns:
     """`rows` turned into `width` columns, also when there are none."""
     return list(zip(*rows, strict=True)) if rows else [()] * width
-
-
-def funds_wanted(needs: Needs) -> Columns:
-    """Project, resource, and what of their allocations: first and last instant, and whether also those that are not shared."""
-    return columns([(*fund, reach.first, reach.last, reach.own) for fund, reach in needs.funds.items()], 5)
 
 
 def changed_sums(work: WorkingSet) -> list[tuple[Any, ...]]:

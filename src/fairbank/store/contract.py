@@ -157,8 +157,8 @@ class Transaction(Protocol):
     """One batch: load and lock what it needs, then write what judging it changed. Both, or nothing."""
 
     def load(self, needs: Needs) -> WorkingSet:
-        """The rows needed, locked: the allocations in the order of their numbers, then the office. May be asked again for more,
-        before anything is written; what was loaded the first time is then void."""
+        """The rows needed, locked: the allocations in the order of their numbers, then the office. May be asked again with the office,
+        before anything is written: the working set from before is then void, its locks are not."""
         ...
 
     def write(self, work: WorkingSet) -> None:

@@ -48,8 +48,8 @@ class Tables:
         """The rows that a batch needs."""
         runs = [self.runs[run] for run in needs.runs if run in self.runs]
         numbers = needs.allocations.union(each.allocation for each in runs)
-        for fund, reach in needs.funds.items():
-            numbers.update(number for number in self.funds.get(fund, ()) if reach.has(self.allocations[number]))
+        for project, resource, reach in needs.reaches({each.run for each in runs}):
+            numbers.update(number for number in self.funds.get((project, resource), ()) if reach.has(self.allocations[number]))
         allocations = [self.allocations[number] for number in sorted(numbers) if number in self.allocations]
         pairs = needs.caps | {(each.allocation, each.owner) for each in runs}
         for each in allocations:

@@ -15,7 +15,7 @@ from fairbank.bank.needs import Needs
 from fairbank.bank.run import RunRecord
 from fairbank.bank.working_set import WorkingSet
 from fairbank.store import schema
-from fairbank.store.batch import Columns, SqlTransaction, changed_runs, changed_sums, changed_users, columns, funds_wanted, new_runs
+from fairbank.store.batch import Columns, SqlTransaction, changed_runs, changed_sums, changed_users, columns, new_runs
 from fairbank.store.contract import Contention
 from fairbank.store.queries import queries
 from fairbank.store.rows import Row, allocation_of, entry_row, run_of
@@ -37,7 +37,7 @@ class PostgresTransaction(SqlTransaction):
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
         self._cursor = psycopg.RawCursor(self._driver)
-        self._numbers: list[int] = []  # for entries, rising; a batch that is judged again uses the same again
+        self._numbers: list[int] = []  # for entries, rising
         self._taken: dict[str, list[int]] = {}
 
     def _find(self, name: str, *wanted: Columns) -> Sequence[Row]:
@@ -46,9 +46,10 @@ class PostgresTransaction(SqlTransaction):
 
     def _load(self, needs: Needs) -> tuple[list[Allocation], list[RunRecord]]:
         wanted = columns(needs.runs, 4)
-        self._run("lock", ([list(needs.allocations)], funds_wanted(needs), wanted), self._missing(needs))
-        *rows, (*_, drawn) = self._cursor.fetchall()
-        self._numbers += drawn
+        ending = [run in needs.ending for run in needs.runs]
+        drawn_now = 0 if needs.office else needs.entries
+        self._run("lock", ([list(needs.allocations)], _funds_wanted(needs), wanted, [ending]), drawn_now)
+        *rows, (*_, self._numbers) = self._cursor.fetchall()
         allocations = [allocation_of(row[:-1]) for row in rows]
         locked = {each.id for each in allocations}
         runs = [run_of(row) for row in self._find("runs", wanted)] if needs.runs else []
@@ -58,18 +59,14 @@ class PostgresTransaction(SqlTransaction):
         return allocations, runs
 
     def _fresh(self, needs: Needs) -> tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]:
-        if missing := self._missing(needs):
-            self._numbers += [number for (number,) in self._cursor.execute(_SQL["entry_ids"], (missing,))]
+        if needs.office or len(self._numbers) < needs.entries:  # those drawn before the office was locked are lost: gaps are harmless
+            self._numbers = [number for (number,) in self._cursor.execute(_SQL["entry_ids"], (needs.entries,))]
         return (
             iter(self._numbers),
             self._one_by_one("allocation_id"),
             self._one_by_one("project_id"),
             self._one_by_one("token_id"),
         )
-
-    def _missing(self, needs: Needs) -> int:
-        """How many numbers for entries are still to be drawn. Those that are not used are lost: gaps are harmless."""
-        return max(0, needs.entries - len(self._numbers))
 
     def _one_by_one(self, name: str) -> Iterator[int]:
         """Numbers that are taken when they are used, so that what is refused leaves no gap among numbers that people type. A batch
@@ -106,6 +103,14 @@ class PostgresTransaction(SqlTransaction):
     def _run(self, name: str, tables: Iterable[Columns], *more: int) -> None:
         arrays = [_array(column) for table in tables for column in table]
         self._cursor.execute(_SQL[name], [*arrays, *map(str, more)], prepare=True, binary=True)
+
+
+def _funds_wanted(needs: Needs) -> Columns:
+    """Project, resource, and what of their allocations: first and last instant, whether also those that are not shared, and whether only
+    if a run that ends is not in the books.
+    """
+    found = ((late, *each) for late, funds in ((False, needs.funds), (True, needs.late)) for each in funds.items())
+    return columns([(project, resource, reach.first, reach.last, reach.own, late) for late, (project, resource, _), reach in found], 6)
 
 
 def _array(column: Sequence[Any]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import count
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -14,12 +15,13 @@ from fairbank.bank.needs import Needs
 from fairbank.bank.run import RunRecord
 from fairbank.bank.working_set import WorkingSet
 from fairbank.cluster.job import Run
-from fairbank.store.batch import Columns, SqlTransaction, changed_runs, changed_sums, changed_users, columns, funds_wanted, new_runs
+from fairbank.store.batch import Columns, SqlTransaction, changed_runs, changed_sums, changed_users, columns, new_runs
 from fairbank.store.queries import queries
 from fairbank.store.rows import Row, allocation_of, entry_row, run_of
 
 _SQL = queries("sqlite")
 
+_WHAT = attrgetter("first", "last", "own")
 _encode = msgspec.json.Encoder().encode
 
 
@@ -41,7 +43,8 @@ class SqliteTransaction(SqlTransaction):
         # Nothing can change between the two statements, so the runs may come first and say where they belong.
         runs = self._runs(needs.runs) if needs.runs else []
         numbers = needs.allocations.union(each.allocation for each in runs)
-        found = self._find("allocations", [list(numbers)], funds_wanted(needs))
+        funds = [(project, resource, *_WHAT(reach)) for project, resource, reach in needs.reaches({each.run for each in runs})]
+        found = self._rows("allocations", [(each,) for each in numbers], funds)
         return [allocation_of(row) for row in found], runs
 
     def _runs(self, wanted: set[Run]) -> list[RunRecord]:

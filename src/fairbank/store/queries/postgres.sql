@@ -2,23 +2,29 @@
 -- Columns come in the order of the tables (fairbank.store.schema).
 
 -- name: lock
--- The allocations named by number, what is wanted of the funds, and those that carry the runs: locked in the order of their numbers,
--- so that two servers never wait for each other in a circle. The last row has the numbers of the batch's entries, drawn when all
--- is locked: so the entries of one book have rising numbers, whichever server writes them.
-WITH locked AS MATERIALIZED (
+-- The allocations named by number, what is wanted of the funds (of some only if a run that ends is not in the books), and those that
+-- carry the runs: locked in the order of their numbers, so that two servers never wait for each other in a circle. The last row has
+-- the numbers of the batch's entries, drawn when all is locked: so the entries of one book have rising numbers, whichever server
+-- writes them. A batch that locks the office as well draws them after that instead: see entry_ids.
+WITH known AS MATERIALIZED (
+SELECT run.allocation, wanted.ending
+FROM unnest($8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::boolean[]) AS wanted (cluster, job_id, submitted, restart, ending)
+LEFT JOIN run USING (cluster, job_id, submitted, restart)
+),
+locked AS MATERIALIZED (
 SELECT id, project, resource, category, start_at, end_at, state, shared, credit_limit, deposited, charged, held, overrun, seq, link
 FROM allocation
 WHERE id = ANY (ARRAY(
     SELECT unnest($1::bigint[])
     UNION ALL
     SELECT allocation.id
-    FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::boolean[]) AS fund (project, resource, first, last, own)
+    FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::boolean[], $7::boolean[])
+         AS fund (project, resource, first, last, own, late)
     JOIN allocation USING (project, resource)
     WHERE allocation.start_at <= fund.last AND allocation.end_at > fund.first AND (fund.own OR allocation.shared)
+      AND (NOT fund.late OR EXISTS (SELECT FROM known WHERE known.ending AND known.allocation IS NULL))
     UNION ALL
-    SELECT run.allocation
-    FROM unnest($7::text[], $8::bigint[], $9::bigint[], $10::bigint[]) AS wanted (cluster, job_id, submitted, restart)
-    JOIN run USING (cluster, job_id, submitted, restart)
+    SELECT known.allocation FROM known WHERE known.allocation IS NOT NULL
 ))
 ORDER BY id
 FOR NO KEY UPDATE
@@ -26,7 +32,7 @@ FOR NO KEY UPDATE
 SELECT locked.*, NULL::bigint[] FROM locked
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       ARRAY(SELECT nextval('entry_id_seq') FROM generate_series(1, $11::int))
+       ARRAY(SELECT nextval('entry_id_seq') FROM generate_series(1, $13::int))
 
 -- name: office
 SELECT seq, link FROM office FOR NO KEY UPDATE
@@ -72,7 +78,7 @@ SELECT project, uid, role
 FROM unnest($1::bigint[], $2::bigint[]) AS wanted (project, uid) JOIN member USING (project, uid)
 
 -- name: entry_ids
--- For a batch that locks the office alone.
+-- For a batch that locks the office: drawn after that, the last of its locks.
 SELECT nextval('entry_id_seq') FROM generate_series(1, $1::int)
 
 -- name: allocation_id
