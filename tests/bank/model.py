@@ -36,11 +36,14 @@ class Model:
         self.caps: dict[tuple[int, int], int | None] = {}
         self.answers: dict[tuple[int, str], tuple[w.Asked, str, int]] = {}
         self.asked: list[w.Asked] = []
-        self.refunds: dict[int, tuple[Run, int]] = {}
-        """The entries of refunds, as whoever asks was told: they are named by their numbers."""
-        self.recharged: set[int] = set()
-        self.low: dict[int, int] = {}
-        """How far below nothing each allocation ever was."""
+        self.reverse: dict[int, w.Request] = {}
+        """What takes back each entry, by the number that whoever asks was told."""
+        self.words: dict[tuple[int, int | None], list[dict[str, Any]]] = {}
+        """All terms that each allocation ever had, and all caps of each user in it; `over` are the entries that may then be undone."""
+        self.swept: set[int] = set()
+        """Entries that only say that a time was over."""
+        self.refunded: dict[int, int] = {}
+        self.undone: set[int] = set()
         self.like: int | None = None
 
     # --- figures, each counted again ---
@@ -78,11 +81,59 @@ class Model:
             self.like = number
             return "again" if word == "ok" else word
         word = str(getattr(self, f"_{type(wish).__name__.lower()}")(wish, asked.at))
-        self.low = {where: max(self.low.get(where, 0), -self.left(where)) for where in self.allocations}
         usage = isinstance(wish, w.Charge | w.Release) and word != "ok"  # it happened: it may be said again until it counts
         if wish.key and word not in ("again", "NO_HOLD") and not usage:  # what came before its hold may be said again after it
             self.answers[asked.actor, wish.key] = (asked, word, len(self.asked) - 1)
         return word
+
+    def told(self, entry: int, amount: int) -> None:
+        """The number of the entry that the last question, granted just now, has made."""
+        wish = self.asked[-1].wish
+        match wish:
+            case w.Deposit():
+                self.reverse[entry] = w.Withdraw(allocation=wish.allocation, amount=wish.amount, undoes=entry)
+            case w.Withdraw():
+                self.reverse[entry] = w.Deposit(allocation=wish.allocation, amount=wish.amount, undoes=entry)
+            case w.Transfer():
+                self.reverse[entry] = w.Transfer(source=wish.target, target=wish.source, amount=wish.amount, undoes=entry)
+            case w.Refund():
+                self.reverse[entry], self.refunded[entry] = w.Recharge(run=wish.run, undoes=entry), amount
+            case w.Open():
+                if wish.deposit:
+                    self.reverse[entry] = w.Withdraw(allocation=len(self.allocations), amount=wish.deposit, undoes=entry)
+            case w.Amend() | w.Expire():
+                over = self.words[wish.allocation, None][-1]["over"]
+                if over and (isinstance(wish, w.Expire) or wish.undoes is None):  # it left what was before to be undone
+                    self.swept.add(entry)
+                over.insert(0, entry)
+                self.reverse[entry] = w.Amend(allocation=wish.allocation, project=0, resource="", undoes=entry)
+            case w.SetCap():
+                words = self.words[wish.allocation, wish.uid]
+                words[-1]["over"].insert(0, entry)
+                self.reverse[entry] = w.SetCap(allocation=wish.allocation, uid=wish.uid, cap=words[-2]["cap"], undoes=entry)
+
+    def _against_undoing(self, wish: Any) -> str:
+        """Each entry once, and by its reverse alone."""
+        if wish.undoes is None:
+            return ""
+        if wish.undoes in self.undone:
+            return "UNDONE"
+        due = self.reverse.get(wish.undoes)
+        facts = ("allocation", "source", "target", "amount", "run", "uid")
+        alike = type(due) is type(wish) and all(getattr(due, what, None) == getattr(wish, what, None) for what in facts)
+        return "" if alike else "NO_REVERSE"
+
+    def _say(self, about: tuple[int, int | None], undoes: int | None, word: dict[str, Any]) -> None:
+        """Something new about terms or a cap: nothing said before may be undone now, but for what it took us back to."""
+        if undoes is not None:
+            self.undone.add(undoes)
+        words = self.words[about]
+        words.append(word | {"over": [] if undoes is None else list(self._before(about, undoes)["over"])})
+
+    def _before(self, about: tuple[int, int | None], entry: int) -> dict[str, Any]:
+        """The words before those of an entry."""
+        words = self.words[about]
+        return words[next(place for place, each in enumerate(words) if each["over"][:1] == [entry]) - 1]
 
     @staticmethod
     def _is_the_same(before: w.Asked, now: w.Asked) -> bool:
@@ -201,7 +252,9 @@ class Model:
             return "WRONG_STATE" if run else "NO_HOLD"
         most = run["charged"] - run["back"]
         back = most if wish.amount is None else wish.amount
-        if not 0 < back <= most:
+        if not back:
+            return "NOTHING_BACK"
+        if back > most:
             return "TOO_MUCH_BACK"
         run["back"] += back
         return "ok"
@@ -210,24 +263,22 @@ class Model:
         run = self.runs.get(wish.run)
         if not run:
             return "NO_HOLD"
-        if wish.undoes in self.recharged:
-            return "UNDONE"
-        whose, back = self.refunds.get(wish.undoes, (None, 0))
-        if whose != wish.run:
-            return "NO_REVERSE"
-        if back > self.left(run["where"]) + self.low[run["where"]]:
-            return "OVERDRAWN"
+        if against := self._against_undoing(wish):
+            return against
+        back = self.refunded[wish.undoes]
+        if back > max(0, self.left(run["where"])) and self.enforce and self.write_off:
+            return "NOT_ENOUGH"  # of a charge some would be written off, and half a refund is not taken back
         run["back"] -= back
-        self.recharged.add(wish.undoes)
+        self.undone.add(wish.undoes)
         return "ok"
 
     # --- credit ---
 
     def _deposit(self, wish: w.Deposit, at: int) -> str:
-        return self._move((wish.allocation, wish.amount))
+        return self._move(wish, (wish.allocation, wish.amount))
 
     def _withdraw(self, wish: w.Withdraw, at: int) -> str:
-        return self._move((wish.allocation, -wish.amount))
+        return self._move(wish, (wish.allocation, -wish.amount))
 
     def _transfer(self, wish: w.Transfer, at: int) -> str:
         ends = [self.allocations.get(number) for number in (wish.source, wish.target)]
@@ -235,17 +286,22 @@ class Model:
             return "SAME_ALLOCATION"
         if all(ends) and len({each["resource"] for each in ends if each}) > 1:
             return "OTHER_RESOURCE"
+        if all(ends) and (against := self._against_undoing(wish)):
+            return against
         if all(ends) and any(each["state"] != "active" or each["end"] <= at for each in ends if each):
             return "WRONG_STATE"
-        return self._move((wish.source, -wish.amount), (wish.target, wish.amount))
+        return self._move(wish, (wish.source, -wish.amount), (wish.target, wish.amount))
 
-    def _move(self, *moves: tuple[int, int]) -> str:
+    def _move(self, wish: w.Deposit | w.Withdraw | w.Transfer, *moves: tuple[int, int]) -> str:
         """All of it or none."""
         if any(where not in self.allocations for where, _ in moves):
             return "UNKNOWN_ALLOCATION"
+        if against := self._against_undoing(wish):
+            return against
         if any(amount < 0 and self.free(where) + amount < 0 for where, amount in moves):
             return "NOT_ENOUGH"
         self.credit += moves
+        self.undone |= {wish.undoes or 0}
         return "ok"
 
     # --- terms ---
@@ -258,6 +314,7 @@ class Model:
         if not against:
             number = len(self.allocations) + 1
             self.allocations[number] = terms | {"state": "active", "shared": wish.shared, "limit": wish.credit_limit}
+            self.words[number, None] = [self.allocations[number] | {"over": [0]}]  # no entry has this number: none opens it again
             self.credit.append((number, wish.deposit))
         return against or "ok"
 
@@ -272,6 +329,10 @@ class Model:
         old = self.allocations.get(wish.allocation)
         if not old:
             return "UNKNOWN_ALLOCATION"
+        if against := self._against_undoing(wish):
+            return against
+        if wish.undoes is not None:
+            return self._put_back(wish, wish.undoes, old)
         given = {"start": wish.start, "end": wish.end, "shared": wish.shared, "limit": wish.credit_limit}
         new = old | {what: value for what, value in given.items() if value is not None}
         event = None if wish.event is None else wish.event.value
@@ -292,7 +353,32 @@ class Model:
             return "OVER"
         if over and event != "reopen" and new["end"] > at and (old["start"], old["end"]) != (new["start"], new["end"]):
             return "OVER"
-        self.allocations[wish.allocation] = new
+        self._now(wish.allocation, new, at)
+        return "ok"
+
+    def _now(self, number: int, new: dict[str, Any], at: int, undoes: int | None = None) -> None:
+        """New terms. Where these only say that the time is over, what was before may be undone all the same."""
+        old, self.allocations[number] = self.allocations[number], new
+        over = self.words[number, None][-1]["over"]
+        self._say((number, None), undoes, new)
+        if undoes is None and old["state"] != "ended" and new == old | {"state": "ended"} and at >= new["end"]:
+            self.words[number, None][-1]["over"] = list(over)
+
+    def _put_back(self, wish: w.Amend, undoes: int, old: dict[str, Any]) -> str:
+        about = (wish.allocation, None)
+        if undoes not in self.words[about][-1]["over"]:
+            return "CHANGED_SINCE"
+        if undoes in self.swept:
+            return "OVER"
+        new = {what: value for what, value in self._before(about, undoes).items() if what != "over"}
+        given = {"start": wish.start, "end": wish.end, "shared": wish.shared, "limit": wish.credit_limit, "event": wish.event}
+        if any(value not in (None, new.get(what)) for what, value in given.items()):
+            return "NO_REVERSE"
+        if against := self._bad_period(wish.allocation, new):
+            return against
+        if new["limit"] < old["limit"] and self.free(wish.allocation) + new["limit"] < 0:
+            return "LIMIT_IN_USE"
+        self._now(wish.allocation, new, 0, undoes)
         return "ok"
 
     def _expire(self, wish: w.Expire, at: int) -> str:
@@ -301,7 +387,7 @@ class Model:
             return "UNKNOWN_ALLOCATION"
         if old["state"] != "active" or at < old["end"]:
             return "WRONG_STATE" if old["state"] != "active" else "NOT_DUE"
-        old["state"] = "ended"
+        self._now(wish.allocation, old | {"state": "ended"}, at)
         return "ok"
 
     def _setcap(self, wish: w.SetCap, at: int) -> str:
@@ -309,7 +395,16 @@ class Model:
             return "UNKNOWN_ALLOCATION"
         if wish.by is not None and not self._may_cap(wish, wish.by):
             return "ROLE_ABOVE"
-        self.caps[wish.allocation, wish.uid] = wish.cap
+        about = (wish.allocation, wish.uid)
+        words = self.words.setdefault(about, [{"cap": None, "over": [0]}])
+        if against := self._against_undoing(wish):
+            return against
+        if wish.undoes is not None and wish.undoes not in words[-1]["over"]:
+            return "CHANGED_SINCE"
+        if wish.undoes is not None and wish.cap != self._before(about, wish.undoes)["cap"]:
+            return "NO_REVERSE"
+        self._say(about, wish.undoes, {"cap": wish.cap})
+        self.caps[about] = wish.cap
         return "ok"
 
     def _may_cap(self, wish: w.SetCap, by: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fairbank.bank.refusal import Refusal, remedies, sentence
 from fairbank.values.units import AMOUNT_MAX, SUM_MAX
 from tests.bank.story import tell
 
@@ -63,7 +64,7 @@ def test_a_refund_gives_back_at_most_the_charge() -> None:
         refund 1 36                     -> TOO_MUCH_BACK asked 36 left 35 short 1
         used alice physics/cpu 35
         refund 1 all                    -> ok left 100 amount 35
-        refund 1 all                    -> TOO_MUCH_BACK asked 0 left 0
+        refund 1 all                    -> NOTHING_BACK
         refund 1 1m                     -> TOO_MUCH_BACK left 0
         used alice physics/cpu 0
         charged physics/cpu 0
@@ -104,7 +105,7 @@ def test_a_refund_that_is_taken_back_is_charged_again() -> None:
         recharge 7 {before + 2}         -> NO_HOLD
         hold 2 bob physics/cpu 58
         freeze physics/cpu
-        recharge 1 {before + 2}         -> OVERDRAWN asked 5 left 2 short 3
+        recharge 1 {before + 2}         -> NOT_ENOUGH asked 5 left 2 short 3
         release 2
         recharge 1 {before + 2}         -> ok left 55 amount 5
         run 1 charged charged 45 refunded 0
@@ -123,6 +124,52 @@ def test_what_policy_let_run_below_zero_is_charged_again_too() -> None:
         recharge 1 5                    -> ok left -30
         """
     )
+
+
+def test_an_overrun_of_before_is_no_leave_to_run_below_zero_again() -> None:
+    told = tell(
+        PHYSICS
+        + """
+        policy record
+        charge 1 alice physics/cpu 130  -> ok left -30
+        refund 1 20                     -> ok left -10
+        deposit physics/cpu 25
+        policy write_off
+        recharge 1 5                    -> NOT_ENOUGH asked 20 left 15 short 5
+        """
+    )
+    assert isinstance(told.said, Refusal)
+    (help_,) = remedies(told.said)
+    assert "fairbank deposit 1 5 --reason" in help_
+
+
+def test_where_what_goes_beyond_the_credit_is_recorded_a_refund_is_always_taken_back() -> None:
+    for policy in ("record", "observe"):
+        tell(
+            PHYSICS
+            + f"""
+            policy {policy}
+            charge 1 alice physics/cpu 20
+            refund 1 all                    -> ok left 100
+            hold 2 bob physics/cpu 100
+            recharge 1 5                    -> ok left -20
+            used alice physics/cpu 20
+            charge 2 100                    -> ok left -20
+            """
+        )
+
+
+def test_nothing_is_recharged_that_cannot_be_counted() -> None:
+    most = f"alice physics/cpu {AMOUNT_MAX}m"
+    charges = "\n".join(f"charge {number} {most}" for number in range(2, 2 + SUM_MAX // AMOUNT_MAX))
+    tell(f"{PHYSICS}\n policy record\n charge 1 {most}\n refund 1 all\n {charges}\n recharge 1 5 -> TOO_LARGE")
+
+
+def test_a_refund_of_nothing_is_told_so() -> None:
+    for lines in ("charge 1 alice physics/cpu 0", "charge 1 alice physics/cpu 5\n refund 1 all"):
+        told = tell(PHYSICS + lines + "\n refund 1 all -> NOTHING_BACK")
+        assert isinstance(told.said, Refusal)
+        assert "nothing is left of what the run was charged: it was charged" in sentence(told.said)
 
 
 def test_a_refund_goes_to_the_allocation_that_was_charged_even_after_its_end() -> None:

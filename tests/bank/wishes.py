@@ -59,6 +59,7 @@ GRANTS: list[Request] = [
     SetCap(allocation=2, uid=1, cap=SuMinutes(30)),
 ]
 
+undone = st.sampled_from([*[None] * 30, *range(1, 41)])
 keys = st.sampled_from([*[None] * 30, *(f"k{number}" for number in range(6))])
 amounts = st.integers(1, 40).map(SuMinutes)
 costs = st.integers(0, 40).map(SuMinutes)
@@ -85,10 +86,11 @@ of_runs = st.one_of(
     st.builds(Recharge, key=keys, run=runs, undoes=st.integers(1, 40)),
 )
 of_credit = st.one_of(
-    st.builds(Deposit, key=keys, allocation=allocations, amount=amounts),
-    st.builds(Withdraw, key=keys, allocation=allocations, amount=amounts),
-    st.builds(Transfer, key=keys, source=allocations, target=allocations, amount=amounts),
+    st.builds(Deposit, key=keys, allocation=allocations, amount=amounts, undoes=undone),
+    st.builds(Withdraw, key=keys, allocation=allocations, amount=amounts, undoes=undone),
+    st.builds(Transfer, key=keys, source=allocations, target=allocations, amount=amounts, undoes=undone),
     st.builds(SetCap, key=keys, allocation=allocations, uid=uids, cap=st.none() | costs, project=projects, by=st.none() | uids),
+    st.builds(SetCap, allocation=allocations, uid=uids, cap=st.none() | costs, undoes=undone),
 )
 openings = st.builds(
     Open,
@@ -107,7 +109,7 @@ _amended: dict[str, Any] = {"key": keys, "allocation": allocations, "project": s
 of_terms = st.one_of(
     openings,
     st.builds(Amend, start=st.none() | instants, end=st.none() | instants, **_amended),
-    st.builds(Amend, shared=st.booleans(), **_amended),
+    st.builds(Amend, shared=st.booleans(), undoes=undone, **_amended),
     st.builds(Amend, credit_limit=costs, **_amended),
     st.builds(Amend, event=st.sampled_from([*AllocationEvent, AllocationEvent.FREEZE]), end=st.none() | instants, **_amended),
     st.builds(Expire, key=keys, allocation=allocations),

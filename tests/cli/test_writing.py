@@ -102,6 +102,7 @@ def terms(changing: Run) -> dict[str, object]:
     [
         ("set", FOLD, "--end", "2027-03-01", "--credit-limit", "50", "--shared"),
         ("set", FOLD, "--start", "2026-02-01"),
+        ("set", FOLD, "--end", "2026-11-01"),
         ("freeze", FOLD),
         ("end", FOLD),
     ],
@@ -115,11 +116,23 @@ def test_new_terms_are_taken_back(changing: Run, words: tuple[object, ...]) -> N
     assert f"entry {entry} was taken back by entry" in " ".join(told(changing("undo", entry, "--reason", "x"), 7).split())
 
 
+def test_a_frozen_allocation_that_was_ended_is_frozen_again(changing: Run) -> None:
+    frozen = entry_of(changing("alloc", "freeze", FOLD, "--reason", "x"))
+    before = terms(changing)
+    ended = entry_of(changing("alloc", "end", FOLD, "--reason", "x"))
+    assert "state frozen" in told(changing("undo", ended, "--reason", "a slip", "--dry-run"))
+    assert "state frozen" in told(changing("undo", ended, "--reason", "a slip"))
+    assert terms(changing) == before
+    told(changing("undo", frozen, "--reason", "a slip"))
+
+
 def test_what_was_changed_again_is_taken_back_in_its_order(changing: Run) -> None:
     before = terms(changing)
     first = entry_of(changing("alloc", "set", FOLD, "--credit-limit", "5", "--reason", "x"))
     second = entry_of(changing("alloc", "freeze", FOLD, "--reason", "x"))
-    assert f"undo that first: fairbank undo {second}" in " ".join(told(changing("undo", first, "--reason", "x"), 7).split())
+    no = " ".join(told(changing("undo", first, "--reason", "x"), 7).split())
+    assert f"entry {second} changed it after entry {first}" in no
+    assert "undo that first: fairbank undo ENTRY" in no
     assert "back to state active" in told(changing("undo", second, "--reason", "x"))
     told(changing("undo", first, "--reason", "x"))
     assert terms(changing) == before
@@ -129,7 +142,7 @@ def test_a_cap_is_taken_back(changing: Run) -> None:
     first = entry_of(changing("alloc", "cap", CPU, JORGE, "5k", "--idempotency-key", "cap-1"))
     assert entry_of(changing("alloc", "cap", CPU, JORGE, "5k", "--idempotency-key", "cap-1")) == first
     second = entry_of(changing("alloc", "cap", CPU, JORGE, "7k"))
-    assert f"fairbank undo {second}" in " ".join(told(changing("undo", first, "--reason", "x"), 7).split())
+    assert f"entry {second} changed it" in " ".join(told(changing("undo", first, "--reason", "x"), 7).split())
     assert "back to 5000 SU" in told(changing("undo", second, "--reason", "x"))
     assert "back to none" in told(changing("undo", first, "--reason", "x"))
     assert "5000" not in changing("alloc", "users", CPU).out

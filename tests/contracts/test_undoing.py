@@ -8,15 +8,19 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairbank.bank.allocation import NO_LINK, Allocation, AllocationEvent, AllocationState
+from fairbank.bank.audit import Fold
+from fairbank.bank.entry import link_of
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason, Refusal, sentence
-from fairbank.bank.wish import Amend, Asked, Deposit, Recharge, Refund, Request, SetCap, Transfer, Withdraw
+from fairbank.bank.wish import Amend, Asked, Deposit, Expire, Recharge, Refund, Request, SetCap, Transfer, Withdraw
 from fairbank.service.audit import Audit
 from fairbank.service.bank import Bank
 from fairbank.store.contract import Store
+from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
-from tests.contracts.centre import ALICE, BOB, START, allocation, ask, charge, contents, fill, granted, hold, job, project
+from tests.contracts.centre import ALICE, BOB, END, START, allocation, ask, charge, contents, fill, granted, hold, job, project
 from tests.contracts.places import Place
 
 TEN = SuMinutes(10)
@@ -109,7 +113,8 @@ def test_terms_are_put_back_while_they_stand(store: Store) -> None:
     for too_late in (first, 999_999, 1):
         (no,) = ask(store, restoring(too_late, credit_limit=SuMinutes(0)))
         assert isinstance(no, Refusal)
-        assert no.reason is (Reason.UNDONE if too_late == first else Reason.NO_REVERSE)
+        assert no.reason is (Reason.CHANGED_SINCE if too_late == first else Reason.NO_REVERSE)
+        assert (f"entry {second} changed it after entry {first}" in sentence(no)) == (too_late == first)
     granted(store, restoring(second, shared=False))
     (no,) = ask(store, restoring(second, shared=False))
     assert isinstance(no, Refusal)
@@ -133,6 +138,113 @@ def test_a_cap_is_put_back_while_it_stands(store: Store) -> None:
     granted(store, SetCap(allocation=1, uid=ALICE, cap=TEN, undoes=second))
     granted(store, SetCap(allocation=1, uid=ALICE, cap=None, undoes=first))
     assert findings_of(store) == []
+
+
+def reason_of(store: Store, wish: Request, at: int = START) -> Reason:
+    before = contents(store)
+    (no,) = ask(store, wish, at=at)
+    assert isinstance(no, Refusal)
+    assert contents(store) == before
+    return no.reason
+
+
+def row_of(store: Store) -> Allocation:
+    row: Allocation = next(each for each in contents(store)[2] if each.id == 1)
+    return row
+
+
+def capped(cap: int | None, undoes: int | None = None) -> SetCap:
+    return SetCap(allocation=1, uid=ALICE, cap=None if cap is None else SuMinutes(cap), undoes=undoes)
+
+
+def test_a_cap_that_was_taken_back_and_set_anew_is_not_taken_back_with_the_first(store: Store) -> None:
+    opened(store)
+    first = granted(store, capped(600))[0].entry
+    granted(store, capped(None, undoes=first))
+    second = granted(store, capped(600))[0].entry
+    assert reason_of(store, capped(None, undoes=first)) is Reason.UNDONE
+    redone = granted(store, capped(None, undoes=second))[0].entry
+    granted(store, capped(600, undoes=redone))
+    assert reason_of(store, capped(None, undoes=second)) is Reason.UNDONE
+    assert findings_of(store) == []
+
+
+def test_terms_that_changed_nothing_are_taken_back_once_too(store: Store) -> None:
+    opened(store)
+    number = amended(store, shared=False)
+    assert isinstance(ask(store, restoring(number), restoring(number))[1], Refusal)
+    assert reason_of(store, restoring(number)) is Reason.UNDONE
+    assert findings_of(store) == []
+
+
+def test_the_same_terms_said_anew_stand_against_it(store: Store) -> None:
+    opened(store)
+    first = amended(store, credit_limit=TEN)
+    second = amended(store, credit_limit=SuMinutes(20))
+    third = amended(store, credit_limit=TEN)
+    assert reason_of(store, restoring(first)) is Reason.CHANGED_SINCE
+    granted(store, restoring(third), restoring(second), restoring(first))
+    assert row_of(store).credit_limit == 0
+    assert findings_of(store) == []
+
+
+def test_nothing_is_put_back_but_what_was_before(store: Store) -> None:
+    opened(store)
+    cap = granted(store, capped(600))[0].entry
+    terms = amended(store, credit_limit=TEN, shared=True)
+    assert reason_of(store, capped(9_999, undoes=cap)) is Reason.NO_REVERSE
+    assert reason_of(store, capped(0, undoes=cap)) is Reason.NO_REVERSE
+    assert reason_of(store, restoring(terms, credit_limit=SuMinutes(99))) is Reason.NO_REVERSE
+    assert reason_of(store, restoring(terms, end=Instant(END - 1))) is Reason.NO_REVERSE
+    assert reason_of(store, restoring(terms, event=AllocationEvent.FREEZE)) is Reason.NO_REVERSE
+    granted(store, capped(None, undoes=cap), restoring(terms))
+    row = row_of(store)
+    assert (row.credit_limit, row.shared, row.state) == (0, False, AllocationState.ACTIVE)
+
+
+@pytest.mark.parametrize("swept", [False, True])
+@pytest.mark.parametrize("frozen", [False, True])
+def test_an_end_that_was_put_into_the_past_by_mistake_is_taken_back_whole(store: Store, swept: bool, frozen: bool) -> None:
+    opened(store)
+    if frozen:
+        amended(store, event=AllocationEvent.FREEZE)
+    later = START + 100
+    (slip,) = granted(store, Amend(allocation=1, project=1, resource="cpu", end=Instant(START + 50)), at=later)
+    if swept:
+        granted(store, Expire(allocation=1), at=later)
+    assert isinstance(ask(store, hold(1, 10, start=later), at=later)[0], Refusal)
+    granted(store, restoring(slip.entry), at=later)
+    row = row_of(store)
+    assert (row.end, row.state) == (END, AllocationState.FROZEN if frozen else AllocationState.ACTIVE)
+    assert isinstance(ask(store, hold(1, 10, start=later), at=later)[0], Refusal) == frozen
+    assert reason_of(store, restoring(slip.entry), at=later) is Reason.UNDONE
+    assert findings_of(store) == []
+
+
+def test_what_the_clock_did_is_not_taken_back(store: Store) -> None:
+    opened(store)
+    limited = amended(store, credit_limit=TEN)
+    (swept,) = granted(store, Expire(allocation=1), at=END)
+    assert reason_of(store, restoring(swept.entry), at=END) is Reason.OVER
+    granted(store, restoring(limited), at=END)
+    (again,) = granted(store, Expire(allocation=1), at=END)
+    assert reason_of(store, restoring(again.entry), at=END) is Reason.OVER
+    assert row_of(store).credit_limit == 0
+    assert findings_of(store) == []
+
+
+def test_what_was_undone_before_is_found_by_the_audit(store: Store) -> None:
+    """As no bank would write it, but somebody who can write into the books and chain them anew."""
+    opened(store)
+    number = granted(store, Deposit(allocation=1, amount=TEN))[0].entry
+    granted(store, Withdraw(allocation=1, amount=TEN, undoes=number), Withdraw(allocation=1, amount=TEN))
+    lines = [each for each in contents(store)[5] if each.book == 1]
+    fold, before = Fold(1), NO_LINK
+    for line in (*lines[:-1], msgspec.structs.replace(lines[-1], details=lines[-2].details)):
+        fold.add(msgspec.structs.replace(line, link=link_of(line, before)))
+        before = link_of(line, before)
+    (found,) = fold.findings
+    assert f"it takes back entry {number}, which" in found.what
 
 
 def findings_of(store: Store) -> list[object]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Select, make_url
 
+from fairbank.bank.entry import LOOKED_THROUGH
 from fairbank.bank.query import Page, RefusalQuery, Sight
 from fairbank.store import schema, selecting
 from fairbank.store.postgres import PostgresStore
@@ -18,7 +19,7 @@ from fairbank.values.time import Instant
 from tests.contracts.places import Place
 
 POSTGRES, SQLITE = queries("postgres"), queries("sqlite")
-LOOK_UPS = ["lock", "runs", "known", "told", "undoing", "users", "members", "projects"]
+LOOK_UPS = ["lock", "runs", "known", "told", "undoing", "words", "users", "members", "projects"]
 
 
 def test_statements_have_names_and_no_comments() -> None:
@@ -34,6 +35,7 @@ def test_statements_have_names_and_no_comments() -> None:
         ("known", "journal"),
         ("told", "journal"),
         ("undoing", "journal"),
+        ("words", "journal"),
         ("users", "user_sum"),
     ],
 )
@@ -48,6 +50,21 @@ def test_whole_rows_are_written_in_the_order_of_the_schema(name: str, table: str
     columns = ", ".join(schema.metadata.tables[table].columns.keys())
     for statement in (POSTGRES["write"], SQLITE[name]):
         assert f"INSERT INTO {table} ({columns})" in " ".join(statement.split())
+
+
+@pytest.mark.parametrize("name", ["undoing", "words"])
+def test_what_is_looked_through_to_undo_an_entry_is_said_alike_everywhere(file_place: Place, name: str) -> None:
+    """SQLite takes the index only where the words are the same; a kind left out of one would be undone for ever."""
+    kinds = f"kind IN ({', '.join(repr(kind.value) for kind in LOOKED_THROUGH)})"
+    assert f"journal.{kinds}" in SQLITE[name]
+    assert f"journal.{kinds}" in POSTGRES[name]
+    store = SqliteStore(path_of(make_url(file_place.url)))
+    with store._writing() as connection:
+        (made,) = connection.exec_driver_sql("SELECT sql FROM sqlite_master WHERE name = 'journal_undoing'").scalars()
+        plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {SQLITE[name]}", ("[]",))]
+    store.close()
+    assert kinds in made
+    assert [line for line in plan if "USING INDEX journal_undoing" in line]
 
 
 @pytest.mark.parametrize("name", [*LOOK_UPS, "write"])

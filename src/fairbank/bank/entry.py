@@ -6,6 +6,7 @@ members, tokens, acting as another user, refusals that met no allocation.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -83,13 +84,30 @@ def facts_of(entry: Entry) -> dict[str, Any]:
     return msgspec.json.decode(entry.details, type=dict[str, Any]) if entry.details else {}
 
 
-UNDOING = (Kind.DEPOSIT, Kind.WITHDRAW, Kind.TRANSFER_IN, Kind.RECHARGE)
-"""Kinds whose entries may take another back. They stand in the book of that one, and `undoes` ends their details."""
+UNDOING: Mapping[Kind, Kind] = {
+    Kind.DEPOSIT: Kind.WITHDRAW,
+    Kind.WITHDRAW: Kind.DEPOSIT,
+    Kind.TRANSFER_IN: Kind.TRANSFER_OUT,
+    Kind.RECHARGE: Kind.REFUND,
+    Kind.TERMS: Kind.TERMS,
+    Kind.CAP: Kind.CAP,
+}
+"""Kinds whose entries may take another back, and of which kind that is. They stand in its book, and `undoes` ends their details."""
+
+LOOKED_THROUGH = (*UNDOING, Kind.OPEN)
+"""Kinds of which entries are looked for when one is taken back: what undid it, and what terms and caps there were before and after it."""
 
 
 def undone_by(entry: Entry) -> int | None:
     """The number of the entry that this one takes back."""
     return facts_of(entry).get("undoes") if entry.kind in UNDOING else None
+
+
+def about_the_same(entry: Entry, other: Entry) -> bool:
+    """Whether both said what the terms of one allocation are, or what the cap of one user is in it."""
+    terms = (Kind.OPEN, Kind.TERMS)
+    caps = entry.kind is other.kind is Kind.CAP and entry.owner == other.owner
+    return entry.book == other.book and (caps or (entry.kind in terms and other.kind in terms))
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -48,13 +48,19 @@ _WHY: Mapping[Reason, str] = {
     Reason.RUN_TAKEN: "The start of this very run (cluster, job, submission, restart) was reported before with other figures.",
     Reason.RUN_RESOLVED: "A run is charged or released once. This one was, and the report that came now says something else.",
     Reason.KEY_TAKEN: "A key stands for one wish of one user: the same wish gets its first answer again, another is a conflict.",
-    Reason.NOT_ENOUGH: "Only what is neither used nor held can be taken out or moved on, and a credit limit is no credit of one's own.",
+    Reason.NOT_ENOUGH: "Only what is neither used nor held can be taken out or moved on, and a credit limit is no credit of one's own. "
+    "A refund is taken back only if what it gave is still unused, unless the bank records what goes beyond the credit.",
     Reason.LIMIT_IN_USE: "The allocation was drawn below zero, as its credit limit allowed. It cannot fall below what is drawn on it.",
-    Reason.UNDONE: "An entry is taken back once, by one other entry. Both are in the statement. The later can be taken back in its turn.",
-    Reason.NO_REVERSE: "What undoes an entry is its exact opposite in the same book: the same amount the other way.",
+    Reason.UNDONE: "An entry is taken back once, by one other entry. Both are in the statement. The later can be taken back in its turn, "
+    "but for the new charge of a refund that was taken back: the run is refunded anew.",
+    Reason.CHANGED_SINCE: "Terms and caps are put back as they were before an entry. What later entries said would be lost with it: "
+    "so those are taken back first, the last one before the others.",
+    Reason.NO_REVERSE: "What undoes an entry stands in the same book. A deposit, withdrawal or transfer is taken back by the same amount "
+    "the other way, a refund by charging its run that much again, new terms and a cap by those before them.",
     Reason.SAME_ALLOCATION: "A transfer names one allocation as the giver and as the taker.",
     Reason.NOT_DUE: "The bank does this by itself when the time has come, and not before.",
     Reason.TOO_MUCH_BACK: "A refund gives back what a run was charged, all or a part, less what was given back before.",
+    Reason.NOTHING_BACK: "A run that was charged nothing, or was given back all of it already, has nothing more to give back.",
     Reason.OTHER_RESOURCE: "Units of two resources are not worth the same, so credit of one never becomes credit of the other.",
     Reason.OVERLAP: "At any time there is one allocation of a project and resource at most, so that it is always clear which one pays.",
     Reason.WRONG_STATE: "Allocations and runs go from state to state by fixed tables, and this step is not in them.",

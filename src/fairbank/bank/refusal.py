@@ -29,10 +29,12 @@ class Reason(Enum):
     NOT_ENOUGH = "there is not so much unused credit to take out"
     LIMIT_IN_USE = "more is drawn on the credit limit already"
     UNDONE = "this entry was taken back already"
+    CHANGED_SINCE = "what this entry said was changed since"
     NO_REVERSE = "this is not the reverse of the entry that it is to take back"
     SAME_ALLOCATION = "credit cannot move from an allocation to itself"
     NOT_DUE = "its time has not come"
     TOO_MUCH_BACK = "that is more than the run was charged"
+    NOTHING_BACK = "nothing is left of what the run was charged"
     OTHER_RESOURCE = "credit moves only between allocations of one resource"
     OVERLAP = "the project has an allocation of this resource that overlaps in time"
     WRONG_STATE = "its state does not allow this"
@@ -55,6 +57,7 @@ _STATUS = {
     Reason.FROZEN: _PAYMENT,
     Reason.NOT_ENOUGH: _PAYMENT,
     Reason.TOO_MUCH_BACK: _PAYMENT,
+    Reason.NOTHING_BACK: _PAYMENT,
     Reason.UNKNOWN_ALLOCATION: _MISSING,
     Reason.UNKNOWN_PROJECT: _MISSING,
     Reason.UNKNOWN_TOKEN: _MISSING,
@@ -145,9 +148,16 @@ def remedies(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> tuple[s
         "project": no.project or "ACCOUNT",
         "show": "fairbank jobs -a -l" if no.allocation is None else f"fairbank alloc show {no.allocation}",
     }
-    return (*advice, (_ADVICE[no.reason] if no.account is None else _UNKNOWN_ACCOUNT).format(**said))
+    return (*advice, _advice(no).format(**said))
 
 
+def _advice(no: Refusal) -> str:
+    if no.account is not None:
+        return _UNKNOWN_ACCOUNT
+    return _WHOLE if no.reason is Reason.NOT_ENOUGH and no.run is not None else _ADVICE[no.reason]
+
+
+_WHOLE = "a refund is taken back whole; first deposit what is missing: fairbank deposit {no.allocation} {more} --reason '...'"
 _UNKNOWN_ACCOUNT = "the right account, or have its project entered, by staff: fairbank project create GROUP -A {no.account}"
 
 # What helps against each, with the words to type.
@@ -165,10 +175,12 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.NOT_ENOUGH: "take out at most {most}",
     Reason.LIMIT_IN_USE: "first deposit what is drawn on the limit: fairbank deposit {no.allocation} AMOUNT --reason '...'",
     Reason.UNDONE: "look at both: fairbank statement {no.allocation}",
+    Reason.CHANGED_SINCE: "undo that first: fairbank undo ENTRY --reason '...'",
     Reason.NO_REVERSE: "let fairbank undo make the reverse; the numbers of the entries: fairbank statement {no.allocation}",
     Reason.SAME_ALLOCATION: "name another allocation to move credit to",
     Reason.NOT_DUE: "wait until it is due",
     Reason.TOO_MUCH_BACK: "refund at most {most}",
+    Reason.NOTHING_BACK: "look at what it cost: fairbank jobs",
     Reason.OTHER_RESOURCE: "name two allocations of one resource: fairbank alloc list",
     Reason.OVERLAP: "end or move allocation {no.allocation}, or choose another period",
     Reason.WRONG_STATE: "look at its state: {show}",

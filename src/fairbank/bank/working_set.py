@@ -6,11 +6,12 @@ The store fills it under its locks, the ledger judges against it in memory, the 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 
 import msgspec
 
 from fairbank.bank.allocation import NO_LINK, Allocation
-from fairbank.bank.entry import OFFICE, Entry, Kind, link_of, undone_by
+from fairbank.bank.entry import OFFICE, Entry, Kind, about_the_same, link_of, undone_by
 from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.run import RunRecord, UserSums
 from fairbank.bank.token import Token
@@ -22,6 +23,7 @@ NOBODY = UserSums()
 
 _TERMS = Kind.TERMS  # looked up once: `_add` is called for each entry
 _replace = msgspec.structs.replace
+_SEQ = attrgetter("seq")
 
 
 class Office(msgspec.Struct, frozen=True):
@@ -66,6 +68,7 @@ class WorkingSet(Changes):
         known: Iterable[Entry] = (),
         told: Iterable[Entry] = (),
         undoing: Iterable[Entry] = (),
+        words: Iterable[Entry] = (),
         projects: Iterable[Project] = (),
         members: Iterable[Member] = (),
         tokens: Iterable[Token] = (),
@@ -82,6 +85,7 @@ class WorkingSet(Changes):
         self.known = {(each.actor, each.key): each for each in known if each.key is not None}
         self.told = {each.id: each for each in told}
         self.undoing = {undone_by(each): each for each in undoing}
+        self._words = {each.id: each for each in words}
         self.projects = {each.id: each for each in projects}
         self.members = {(each.project, each.uid): each for each in members}
         self.tokens = {each.id: each for each in tokens}
@@ -114,6 +118,11 @@ class WorkingSet(Changes):
         if found is None:
             raise Corrupt(f"entry {number}, which the row of a run names, is missing", remedy="fairbank audit verify")
         return found
+
+    def words_like(self, entry: Entry) -> list[Entry]:
+        """All that was ever said of the terms, or of the cap, that `entry` is about, in its order; loaded where that is to be undone."""
+        said = (*self._words.values(), *self.entries)
+        return sorted((each for each in said if about_the_same(each, entry)), key=_SEQ)
 
     def sums_of(self, allocation: int, uid: int) -> UserSums:
         """What a user drew, and the cap; nothing and none for somebody who never drew."""
@@ -183,6 +192,11 @@ class WorkingSet(Changes):
             self.touched.add(entry.book)
             if entry.kind is _TERMS:
                 self.amended.append(after)
+        return entry
+
+    def undo(self, undone: int, entry: Entry) -> Entry:
+        """Note that `entry`, posted just now, takes the entry `undone` back: it is done once, also within a batch."""
+        self.undoing[undone] = entry
         return entry
 
     def next_entry_id(self) -> int:

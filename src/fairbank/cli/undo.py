@@ -9,7 +9,7 @@ from fairbank.cli.options import add_writing, number
 from fairbank.cli.people import user_name
 from fairbank.cli.posting import Posting, entry, moved, post, tell
 from fairbank.cli.terms import shown_terms
-from fairbank.values.trouble import Conflict, Malformed, Unknown
+from fairbank.values.trouble import Malformed, Unknown
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -99,37 +99,21 @@ def _refund(desk: Desk, done: Row, row: Row, comment: str) -> Posting:
     return Posting("POST", f"/job/{done['run']}/recharge", {"comment": comment, **undoes}, told, question)
 
 
-EVENTS = {("active", "frozen"): "thaw", ("frozen", "active"): "freeze", ("active", "ended"): "reopen", ("ended", "active"): "end"}
-"""What brings an allocation back, by the state before the entry and the state after it."""
-
-
 def _terms(desk: Desk, done: Row, row: Row, comment: str) -> Posting:
     before = _before(desk, done, "terms")
     if before is None:
         raise Unknown(f"the terms before entry {done['id']} are not to be seen", field="ENTRY", remedy="fairbank audit verify")
-    back = _changes(done, before)
-    states = before["details"]["state"], done["details"]["state"]
-    if states[0] != states[1] and states not in EVENTS:
-        steps = f"fairbank alloc reopen {row['id']}, then fairbank alloc freeze {row['id']}, each with --reason '...'"
-        raise Malformed(f"no one step leads from {states[1]} back to {states[0]}", field="ENTRY", remedy=steps)
-    if states in EVENTS:
-        back["event"] = EVENTS[states]
-    told = [entry("terms", comment, {**shown_terms(desk, back), "undoes": done["id"]}, allocation=row)]
-    body = {**{key: str(value) if key in ("start", "end") else value for key, value in back.items()}, "undoes": done["id"]}
-    shown = shown_terms(desk, {**{key: value for key, value in back.items() if key != "event"}, **_state(back, states[0])})
+    shown = shown_terms(desk, _changes(done, before))
+    told = [entry("terms", comment, {**shown, "undoes": done["id"]}, allocation=row)]
     said = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in shown.items()) or "what it was already"
     question = f"undo of entry {done['id']}, new terms of {_name(row)}: back to {said}. Go on?"
-    return Posting("PATCH", f"/alloc/{row['id']}", {**body, "comment": comment}, told, question)
-
-
-def _state(back: Mapping[str, Any], before: str) -> dict[str, str]:
-    return {"state": before} if "event" in back else {}
+    return Posting("PATCH", f"/alloc/{row['id']}", {"undoes": done["id"], "comment": comment}, told, question)
 
 
 def _changes(done: Row, before: Row) -> dict[str, Any]:
     """The terms that the entry changed, as they were."""
-    was, made = _facts(before), _facts(done)
-    return {key: was[key] for key in ("start", "end", "shared", "credit_limit") if was[key] != made[key]}
+    was, made = ({**each["details"], "credit_limit": each["credit_limit"]} for each in (before, done))
+    return {key: was[key] for key in ("start", "end", "shared", "credit_limit", "state") if was[key] != made[key]}
 
 
 def _cap(desk: Desk, done: Row, row: Row, comment: str) -> Posting:
@@ -144,22 +128,9 @@ def _cap(desk: Desk, done: Row, row: Row, comment: str) -> Posting:
 
 
 def _before(desk: Desk, done: Row, about: str, **whose: object) -> Row | None:
-    """The entry of its kind before this one. Raises Conflict when what this one said stands no more."""
-    query: dict[str, object] = {"allocation": done["allocation"], "about": about, "limit": 1, **whose}
-    (last,) = desk.get("/entry", query)["data"]
-    if (last["details"] or {}).get("undoes") == done["id"]:
-        raise Conflict(f"entry {done['id']} was taken back by entry {last['id']}", field="ENTRY", remedy=f"{_SEE} {done['allocation']}")
-    if _facts(last) != _facts(done):
-        remedy = f"undo that first: fairbank undo {last['id']} --reason '...'"
-        raise Conflict(f"entry {last['id']} changed it after entry {done['id']}", field="ENTRY", remedy=remedy)
-    return next(iter(desk.get("/entry", {**query, "after": done["id"]})["data"]), None)
-
-
-_SEE = "look at both: fairbank statement"
-
-
-def _facts(row: Row) -> dict[str, Any]:
-    return {**row["details"], "undoes": None, "credit_limit": row["credit_limit"] if row["kind"] != "cap" else None}
+    """The entry before this one that said the same of its kind: what the bank puts back, if no later one stands against it."""
+    query: dict[str, object] = {"allocation": done["allocation"], "about": about, "limit": 1, "after": done["id"], **whose}
+    return next(iter(desk.get("/entry", query)["data"]), None)
 
 
 HOW: Mapping[str, Callable[[Desk, Row, Row, str], Posting]] = {

@@ -28,7 +28,7 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to change of an allocation; None leaves a term as it is. `undoes` is the entry that the change takes back, if it does."""
+    """What is to change of an allocation; None leaves a term as it is. `undoes`, alone, is the entry that the change takes back."""
 
     start: Instant | None = None
     end: Instant | None = None

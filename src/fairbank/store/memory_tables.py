@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import count
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.entry import Entry, undone_by
+from fairbank.bank.entry import Entry, about_the_same, undone_by
 from fairbank.bank.needs import Needs, told_by
 from fairbank.bank.project import Member, Project
 from fairbank.bank.run import RunRecord, UserSums
@@ -61,6 +61,7 @@ class Tables:
             known=(self.keys[key] for key in needs.keys if key in self.keys),
             told=(self.entries[number] for number in told_by(needs, runs) if number in self.entries),
             undoing=self._undoing(needs),
+            words=self._words(needs),
             projects=self._projects(needs),
             members=(self.members[pair] for pair in needs.members if pair in self.members),
             tokens=self._tokens(needs),
@@ -108,6 +109,11 @@ class Tables:
     def _undoing(self, needs: Needs) -> Iterable[Entry]:
         books = {self.entries[number].book for number in needs.undone if number in self.entries}
         return (each for book in sorted(books) for each in self.books[book] if undone_by(each) in needs.undone)
+
+    def _words(self, needs: Needs) -> list[Entry]:
+        undone = [self.entries[number] for number in sorted(needs.reworded) if number in self.entries]
+        found = {each.id: each for about in undone for each in self.books[about.book] if about_the_same(each, about)}
+        return list(found.values())
 
     def _projects(self, needs: Needs) -> list[Project]:
         gnames = {each.gname for each in needs.creating}

@@ -21,11 +21,13 @@ from sqlalchemy import (
     text,
 )
 
+from fairbank.bank.entry import LOOKED_THROUGH
+
 REVISIONS = ("0001",)
 """What the migrations call themselves, in their order."""
 
-# The entries among which one is looked for that takes another back (`bank.entry.UNDOING`).
-_UNDOING = text("kind IN ('deposit', 'withdraw', 'transfer-in', 'recharge')")
+# The statements that look these through say the same words (store/queries): SQLite finds the index by them.
+_UNDOING = text(f"kind IN ({', '.join(repr(kind.value) for kind in LOOKED_THROUGH)})")
 
 metadata = MetaData()
 

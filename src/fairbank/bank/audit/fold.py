@@ -12,12 +12,14 @@ from fairbank.bank.audit.effects import NONE, OF_CREDIT, OF_RUNS, Effect
 from fairbank.bank.audit.finding import Finding, Findings, Head
 from fairbank.bank.audit.office import OfficeRows
 from fairbank.bank.audit.runs import after, may_follow, new_run
-from fairbank.bank.entry import OFFICE, Entry, Kind
+from fairbank.bank.entry import OFFICE, UNDOING, Entry, Kind, undone_by
 from fairbank.bank.run import RunRecord, UserSums
 from fairbank.values.units import SuMinutes
 
 _facts = msgspec.json.Decoder(dict[str, Any]).decode
 _TERMS = (Kind.OPEN, Kind.TERMS)
+_UNDOABLE = frozenset(UNDOING.values())
+_UNDOING_OR_UNDONE = _UNDOABLE.union(UNDOING)
 _NOBODY = UserSums()
 
 
@@ -34,6 +36,7 @@ class Fold:
         self._chain = Chain(self._findings, head)
         self._sums = (0, 0, 0)
         self._limit = self._overrun = 0
+        self._undoable: dict[int, Kind] = {}
 
     @property
     def findings(self) -> list[Finding]:
@@ -59,6 +62,8 @@ class Fold:
                 self._apply(entry)
             else:
                 closed = self._settle(entry, effect)
+            if entry.kind in _UNDOING_OR_UNDONE:
+                self._take_back(entry)
         except (KeyError, TypeError, ValueError) as bad:  # ValueError is also what unreadable JSON raises
             self._findings.add(f"its details cannot be read: {bad!r}", entry)
         self._check_sums(entry, effect or OF_CREDIT.get(entry.kind, NONE), closed)
@@ -112,6 +117,14 @@ class Fold:
         charged, held = sums.charged + effect.charges * entry.amount, sums.held + effect.holds * entry.amount - closed
         self.users[owner] = UserSums(SuMinutes(charged), SuMinutes(held), sums.cap)
         return closed
+
+    def _take_back(self, entry: Entry) -> None:
+        """What an entry takes back stands before it in the book, is of the kind for that, and was not taken back before."""
+        undone = undone_by(entry)
+        if undone is not None and self._undoable.pop(undone, None) is not UNDOING[entry.kind]:
+            self._findings.add(f"it takes back entry {undone}, which is not there to be taken back, or was before", entry)
+        if entry.kind in _UNDOABLE:
+            self._undoable[entry.id] = entry.kind
 
     def _cap(self, entry: Entry) -> None:
         facts = _facts(entry.details or "{}")

@@ -6,14 +6,15 @@ import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.entry import Kind
+from fairbank.bank.ledger.drawing import moved
 from fairbank.bank.ledger.outcome import Outcome, done
 from fairbank.bank.ledger.undoing import post_undoing, refund_to_undo, refuse_undoing
-from fairbank.bank.policy import fits
+from fairbank.bank.policy import Policy, fits
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunState, UserSums
 from fairbank.bank.wish import Asked, Deposit, Recharge, Refund, Transfer, Withdraw
 from fairbank.bank.working_set import WorkingSet
-from fairbank.values.units import SuMinutes
+from fairbank.values.units import SuMinutes, show_su
 
 _replace = msgspec.structs.replace
 
@@ -81,7 +82,10 @@ def refund(work: WorkingSet, asked: Asked, wish: Refund) -> Outcome:
         return Refusal(reason=Reason.WRONG_STATE, run=str(wish.run), about=about)
     left = known.charged - known.refunded
     amount = left if wish.amount is None else wish.amount
-    if amount > left or amount == 0:
+    if amount == 0:
+        about = f"it was charged {show_su(known.charged)} SU, and {show_su(known.refunded)} SU of that were given back"
+        return Refusal(reason=Reason.NOTHING_BACK, run=str(wish.run), allocation=known.allocation, about=about)
+    if amount > left:
         return Refusal(reason=Reason.TOO_MUCH_BACK, asked=amount, available=left, run=str(wish.run), allocation=known.allocation)
     allocation = work.allocations[known.allocation]
     work.put_run(_replace(known, refunded=SuMinutes(known.refunded + amount)))
@@ -91,11 +95,11 @@ def refund(work: WorkingSet, asked: Asked, wish: Refund) -> Outcome:
     return done(work.post(asked, Kind.REFUND, amount, after, run=known.id, owner=known.owner), after)
 
 
-def recharge(work: WorkingSet, asked: Asked, wish: Recharge) -> Outcome:
+def recharge(work: WorkingSet, asked: Asked, wish: Recharge, policy: Policy) -> Outcome:
     """Take a refund back, whole: its run is charged that much again, in the same allocation, for the same user.
 
-    As with any charge of what was used, neither a user's cap nor a freeze stands against it; but what the refund gave back must still be
-    there: the bank lets nobody's other jobs pay for a slip. An overrun that policy let happen before may happen again.
+    As with any charge of what was used, neither a user's cap nor a freeze stands against it, and where policy records what goes beyond
+    the credit, this may. Where policy would write that off, what the refund gave back must still be there: half of it is not taken back.
     """
     known = work.runs.get(wish.run)
     if known is None:
@@ -104,17 +108,17 @@ def recharge(work: WorkingSet, asked: Asked, wish: Recharge) -> Outcome:
     entry = refund_to_undo(work, wish, known, allocation)
     if isinstance(entry, Refusal):
         return entry
-    amount, room = entry.amount, allocation.available + allocation.overrun
-    if amount > room:
-        return Refusal(reason=Reason.OVERDRAWN, asked=amount, available=max(0, room), allocation=allocation.id, project=allocation.project)
+    amount = entry.amount
+    split = policy.split(amount, allocation.available)
+    if split.written_off:
+        return _replace(_too_little(allocation, amount), available=max(0, allocation.available), run=str(wish.run))
+    if not fits(allocation.charged + amount):
+        return Refusal(reason=Reason.TOO_LARGE, run=str(wish.run), asked=amount, allocation=allocation.id)
     work.put_run(_replace(known, refunded=SuMinutes(known.refunded - amount)))
-    sums = work.sums_of(allocation.id, known.owner)
-    work.put_user(allocation.id, known.owner, UserSums(SuMinutes(sums.charged + amount), sums.held, sums.cap))
-    after = _replace(allocation, charged=allocation.charged + amount)
+    after = moved(work, allocation, known.owner, charged=amount, below=split.overrun > 0)
     details = f'{{"undoes":{wish.undoes}}}'
     back = work.post(asked, Kind.RECHARGE, amount, after, run=known.id, owner=known.owner, details=details)
-    work.undoing[wish.undoes] = back
-    return done(back, after)
+    return done(work.undo(wish.undoes, back), after)
 
 
 def _deposited(allocation: Allocation, amount: int) -> Allocation | Refusal:

@@ -23,12 +23,12 @@ _BY_POLICY: Mapping[type, Callable[[WorkingSet, wishes.Asked, Any, Policy], Outc
     wishes.Adjust: runs.adjust,
     wishes.Charge: runs.charge,
     wishes.Release: runs.release,
+    wishes.Recharge: credit.recharge,
 }
 _EVERYWHERE: Mapping[type, Callable[[WorkingSet, wishes.Asked, Any], Outcome]] = {
     wishes.Unpriced: runs.unpriced,
     wishes.Lapse: runs.lapse,
     wishes.Refund: credit.refund,
-    wishes.Recharge: credit.recharge,
     wishes.Deposit: credit.deposit,
     wishes.Withdraw: credit.withdraw,
     wishes.Transfer: credit.transfer,

@@ -5,16 +5,18 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.bank.allocation import NEXT, Allocation, AllocationEvent, AllocationState, overlapping
-from fairbank.bank.entry import Entry, Kind, facts_of
+from fairbank.bank.entry import Kind, facts_of
 from fairbank.bank.ledger.office import above
 from fairbank.bank.ledger.outcome import Outcome, done
-from fairbank.bank.ledger.undoing import refuse_restoring
+from fairbank.bank.ledger.undoing import no_reverse, words_before
 from fairbank.bank.policy import fits
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import UserSums
 from fairbank.bank.wish import Amend, Asked, Expire, Open, SetCap
 from fairbank.bank.working_set import WorkingSet
 from fairbank.values.time import Instant, iso
+from fairbank.values.trouble import Corrupt
+from fairbank.values.units import SuMinutes, show_su
 
 _ACTIVE, _FROZEN, _ENDED = AllocationState.ACTIVE, AllocationState.FROZEN, AllocationState.ENDED
 _replace = msgspec.structs.replace
@@ -78,8 +80,8 @@ def amend(work: WorkingSet, asked: Asked, wish: Amend) -> Outcome:
     old = work.allocations.get(wish.allocation)
     if old is None or (old.project, old.resource) != (wish.project, wish.resource):
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
-    if (no := refuse_restoring(work, wish, old, lambda entry: _made_by(entry, old))) is not None:
-        return no
+    if wish.undoes is not None:
+        return _put_back(work, asked, wish, wish.undoes, old)
     before = _state_before(old, wish.event, asked.at)
     state = before if wish.event is None else NEXT.get((before, wish.event))
     if state is None:
@@ -103,7 +105,7 @@ def amend(work: WorkingSet, asked: Asked, wish: Amend) -> Outcome:
     no = _over(old, new, wish.event, asked.at)
     if no is not None:
         return no
-    return done(work.post(asked, Kind.TERMS, 0, new, details=terms_of(new, undoes=wish.undoes)), new)
+    return done(work.post(asked, Kind.TERMS, 0, new, details=terms_of(new)), new)
 
 
 def _state_before(old: Allocation, event: AllocationEvent | None, now: int) -> AllocationState:
@@ -123,11 +125,35 @@ def _over(old: Allocation, new: Allocation, event: AllocationEvent | None, now: 
     return Refusal(reason=Reason.OVER, allocation=old.id, project=old.project, resource=old.resource, about=about)
 
 
-def _made_by(entry: Entry, allocation: Allocation) -> bool:
-    """Whether the terms are still those that the entry told."""
-    facts = facts_of(entry)
-    facts.pop("undoes", None)
-    return bool(facts == facts_of_terms(allocation) and entry.credit_limit == allocation.credit_limit)
+def _put_back(work: WorkingSet, asked: Asked, wish: Amend, undoes: int, old: Allocation) -> Outcome:
+    """Take back what entry `undoes` said, whole: all terms, the state among them, are those of the words before it."""
+    before = words_before(work, wish, undoes, old)
+    if isinstance(before, Refusal):
+        return before
+    if before is None:
+        raise Corrupt(f"no entry opens allocation {old.id}", remedy="fairbank audit verify")
+    facts = facts_of(before)
+    new = _replace(
+        old,
+        state=AllocationState(facts["state"]),
+        start=Instant(facts["start"]),
+        end=Instant(facts["end"]),
+        shared=facts["shared"],
+        credit_limit=SuMinutes(before.credit_limit),
+    )
+    if not _asks_for(wish, new):
+        limit = f"credit limit {show_su(new.credit_limit)} SU"
+        due = f"{_period(new)}, {limit}, {'shared' if new.shared else 'not shared'}: send none of these, nor an event, with undoes"
+        return no_reverse(undoes, old, due)
+    if (no := _objection(work, old, new)) is not None:
+        return no
+    return done(work.undo(undoes, work.post(asked, Kind.TERMS, 0, new, details=terms_of(new, undoes=undoes))), new)
+
+
+def _asks_for(wish: Amend, new: Allocation) -> bool:
+    """Whether the wish names no other terms than these."""
+    named = ((wish.start, new.start), (wish.end, new.end), (wish.shared, new.shared), (wish.credit_limit, new.credit_limit))
+    return wish.event is None and all(asked in (None, due) for asked, due in named)
 
 
 def expire(work: WorkingSet, asked: Asked, wish: Expire) -> Outcome:
@@ -175,12 +201,14 @@ def set_cap(work: WorkingSet, asked: Asked, wish: SetCap) -> Outcome:
     if wish.by is not None and (wish.project != allocation.project or not above(work, allocation.project, wish.by, wish.uid)):
         return Refusal(reason=Reason.ROLE_ABOVE, project=allocation.project)
     sums = work.sums_of(allocation.id, wish.uid)
-    if (no := refuse_restoring(work, wish, allocation, lambda entry: _capped_by(entry, wish.uid, sums))) is not None:
-        return no
+    if wish.undoes is not None:
+        before = words_before(work, wish, wish.undoes, allocation)
+        if isinstance(before, Refusal):
+            return before
+        due = None if before is None else facts_of(before).get("cap")
+        if wish.cap != due:
+            return no_reverse(wish.undoes, allocation, "no cap" if due is None else f"a cap of {show_su(due)} SU")
     work.put_user(allocation.id, wish.uid, UserSums(sums.charged, sums.held, wish.cap))
     details = _encode({"cap": wish.cap} | ({} if wish.undoes is None else {"undoes": wish.undoes})).decode()
-    return done(work.post(asked, Kind.CAP, wish.cap or 0, allocation, owner=wish.uid, details=details), allocation)
-
-
-def _capped_by(entry: Entry, uid: int, sums: UserSums) -> bool:
-    return entry.owner == uid and facts_of(entry).get("cap") == sums.cap
+    entry = work.post(asked, Kind.CAP, wish.cap or 0, allocation, owner=wish.uid, details=details)
+    return done(entry if wish.undoes is None else work.undo(wish.undoes, entry), allocation)

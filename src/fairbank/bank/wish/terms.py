@@ -25,7 +25,7 @@ class Amend(Wish, frozen=True, kw_only=True, tag="amend"):
     """Change the terms of an allocation; None leaves a term as it is. The event END also ends the period now.
 
     `project` and `resource` are the allocation's own: they never change, and tell which others it must not overlap. `undoes` is the
-    entry whose terms these are to replace, if it takes one back: only while the terms are still as that one made them.
+    entry of new terms that this takes back, if it takes one back: all terms are then those before it, so none is named here.
     """
 
     allocation: int
@@ -49,7 +49,7 @@ class SetCap(Wish, frozen=True, kw_only=True, tag="cap"):
     """Let user `uid` draw at most `cap` in all from an allocation; None lifts the cap.
 
     `by` is the user whose own role in `project`, the allocation's, decides whom they may cap, as it is when the wish is judged; None is
-    staff, who may cap anybody. `undoes` is the entry whose cap this replaces, if it takes one back: only while that cap still stands.
+    staff, who may cap anybody. `undoes` is the entry of a cap that this takes back, if it takes one back: `cap` is then the one before it.
     """
 
     allocation: int

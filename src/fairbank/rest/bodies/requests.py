@@ -74,8 +74,8 @@ class NewAllocation(Body, frozen=True, kw_only=True):
 
 
 class NewTerms(Body, frozen=True, kw_only=True):
-    """What is to change about an allocation; what is left out stays. `undoes`: the entry whose terms this takes back, which must still
-    stand."""
+    """What is to change about an allocation; what is left out stays. `undoes`, alone: the entry whose terms this takes back, if none
+    came after it; all is then as it was before."""
 
     start: When | None = None
     end: When | None = None
@@ -87,7 +87,8 @@ class NewTerms(Body, frozen=True, kw_only=True):
 
 
 class NewCap(Body, frozen=True, kw_only=True):
-    """How much a user may draw in all; null lifts the cap. `undoes`: the entry whose cap this takes back, which must still stand."""
+    """How much a user may draw in all; null lifts the cap. `undoes`: the entry whose cap this takes back, if none came after it; `cap` is
+    then the one before it."""
 
     cap: Limit | None
     undoes: Id | None = None

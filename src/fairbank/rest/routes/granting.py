@@ -82,8 +82,8 @@ def amend_allocation(request: Asking, allocation: Number, data: JSONBody[NewTerm
         event=None if data.event is None else AllocationEvent(data.event),
         undoes=data.undoes,
     )
-    if terms == Terms(undoes=data.undoes):
-        raise Malformed("nothing is to change", remedy="send start, end, credit_limit, shared or event")
+    if terms == Terms():
+        raise Malformed("nothing is to change", remedy="send start, end, credit_limit, shared, event or undoes")
     _check_period(terms.start, terms.end)
     done = done_of(request.house.allocations.amend(request.asker, allocation, terms, ids.reason(data.comment), checked_key(key)))
     return _changed(request, done)
