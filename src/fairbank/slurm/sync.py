@@ -117,13 +117,13 @@ def user_of(uid: int) -> str | None:
         return None
 
 
-def replace_file(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str | bytes, *, field: str = "policy") -> None:
     """Put a whole new file in place of the old one, safe against a crash at any moment; owner and rights stay. Raises Forbidden."""
     try:
         before = path.stat() if path.exists() else None
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8") as file:
+        with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
             try:
-                file.write(text)
+                file.write(text.encode() if isinstance(text, str) else text)
                 file.flush()
                 os.fchmod(file.fileno(), before.st_mode & 0o777 if before else 0o644)
                 if before and (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
@@ -140,5 +140,5 @@ def replace_file(path: Path, text: str) -> None:
             os.close(folder)
     except OSError as bad:
         raise Forbidden(
-            f"cannot write {path}: {bad.strerror}", field="policy", remedy="make its folder, or run this as its owner; the old file stays"
+            f"cannot write {path}: {bad.strerror}", field=field, remedy="make its folder, or run this as its owner; the old file stays"
         ) from bad

@@ -97,6 +97,8 @@ class BookedAllocation(msgspec.Struct, frozen=True, kw_only=True):
     end: int
     state: str
     shared: bool
+    deposited: int = 0
+    charged: int = 0
     held: int
     available: int
 
@@ -110,6 +112,8 @@ def booked_allocation(row: Row) -> BookedAllocation:
         end=parse_instant(row["end"]),
         state=row["state"],
         shared=row["shared"],
+        deposited=row["deposited"],
+        charged=row["charged"],
         held=row["held"],
         available=row["available"],
     )

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "table.h"
+
+#include <endian.h>
+#include <string.h>
+
+#define VERSION 1
+#define VALUE_MAX 2147483645	/* Slurm's */
+
+static const char magic[8] = "FBSITEF\n";
+
+typedef struct {		/* little-endian, as is a row */
+	char magic[8];
+	uint32_t version, sum;
+	uint64_t written;	/* from here on it is summed */
+	uint32_t stale, partitions, entries, nothing;
+} head_t;
+
+struct table_row {
+	char name[72];		/* an account, or a partition */
+	char resource[40];
+	uint32_t value, nothing;
+};
+
+_Static_assert(sizeof(head_t) == 40 && sizeof(table_row_t) == 120, "the form of the file");
+
+/* CRC-32, bit by bit: a table is summed when it changes, and by a thread that has time. */
+static uint32_t sum_of(const unsigned char *bytes, size_t length)
+{
+	uint32_t sum = UINT32_MAX;
+
+	for (size_t i = 0; i < length; i++) {
+		sum ^= bytes[i];
+		for (int bit = 0; bit < 8; bit++)
+			sum = sum >> 1 ^ (sum & 1 ? 0xedb88320 : 0);
+	}
+	return ~sum;
+}
+
+static int32_t value_of(const table_row_t *row)
+{
+	return (int32_t) le32toh(row->value);
+}
+
+/* Visible ASCII, at least one, then only zeros, at least one. */
+static bool is_name(const char *text, size_t size)
+{
+	size_t length = 0;
+
+	while (length < size && text[length] > 0x20 && text[length] < 0x7f)
+		length++;
+	if (!length || length == size)
+		return false;
+	for (; length < size; length++) {
+		if (text[length])
+			return false;
+	}
+	return true;
+}
+
+static bool is_row(const table_row_t *row)
+{
+	int32_t value = value_of(row);
+
+	return is_name(row->name, sizeof(row->name)) && is_name(row->resource, sizeof(row->resource)) && !row->nothing
+		&& value <= VALUE_MAX && value >= -VALUE_MAX;
+}
+
+static int compare(const table_row_t *row, const char *name, const char *resource)
+{
+	int found = strcmp(row->name, name);
+
+	return found || !resource ? found : strcmp(row->resource, resource);
+}
+
+static const char *check_rows(const table_row_t *rows, uint32_t count, bool by_name)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (!is_row(&rows[i]))
+			return "one of its rows is wrong";
+		if (i && compare(&rows[i - 1], rows[i].name, by_name ? NULL : rows[i].resource) >= 0)
+			return "its rows are not in order";
+	}
+	return NULL;
+}
+
+extern const char *table_check(const void *bytes, size_t length, table_t *table)
+{
+	const head_t *head = bytes;
+	const char *wrong;
+
+	if (length < sizeof(*head) || memcmp(head->magic, magic, sizeof(magic)))
+		return "it is no table of site factors";
+	if (le32toh(head->version) != VERSION)
+		return "its version is not known to this plug-in";
+	table->partitions = le32toh(head->partitions);
+	table->entries = le32toh(head->entries);
+	if (length > TABLE_MAX || sizeof(*head) + ((uint64_t) table->partitions + table->entries) * sizeof(table_row_t) != length)
+		return "its length is not what its head says";
+	if (sum_of((const unsigned char *) &head->written, length - offsetof(head_t, written)) != le32toh(head->sum))
+		return "its checksum is wrong";
+	table->written = (int64_t) le64toh(head->written);
+	table->stale = le32toh(head->stale);
+	table->rows = (const table_row_t *) (head + 1);
+	if (head->nothing || table->stale > INT32_MAX || table->written < 0)
+		return "its head is wrong";
+	if ((wrong = check_rows(table->rows, table->partitions, true)))
+		return wrong;
+	return check_rows(table->rows + table->partitions, table->entries, false);
+}
+
+extern bool table_is_fresh(const table_t *table, int64_t now)
+{
+	int64_t age = now > table->written ? now - table->written : table->written - now;
+
+	return age <= table->stale;
+}
+
+static const table_row_t *find(const table_row_t *rows, uint32_t count, const char *name, const char *resource)
+{
+	uint32_t low = 0, high = count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		int found = compare(&rows[middle], name, resource);
+
+		if (!found)
+			return &rows[middle];
+		if (found < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
+extern int32_t table_value(const table_t *table, const char *account, const char *partition)
+{
+	const table_row_t *place = find(table->rows, table->partitions, partition, NULL);
+	const table_row_t *row = place ? find(table->rows + table->partitions, table->entries, account, place->resource) : NULL;
+
+	return row ? value_of(row) : 0;
+}
