@@ -24,16 +24,24 @@ class Centre:
         self._client = Client(parse_address(self.address))
         self._gid = 5_000
 
-    def project(self, account: str, credit: int) -> int:
+    def project(self, account: str, credit: int, *, end: str = "2040-01-01") -> int:
         """A project with an allocation of so many SU-minutes on cpu. The allocation's number."""
         self._gid += 1
         self._client.post("/project", {"gname": account, "gid": self._gid})
-        return self.allocation_of(account, "cpu", credit)
+        return self.allocation_of(account, "cpu", credit, end=end)
 
-    def allocation_of(self, account: str, resource: str, credit: int) -> int:
+    def allocation_of(self, account: str, resource: str, credit: int, *, end: str = "2040-01-01") -> int:
         """One more allocation of a project. Its number."""
-        wanted = {"account": account, "resource": resource, "category": "test", "start": "2020-01-01", "end": "2040-01-01"}
+        wanted = {"account": account, "resource": resource, "category": "test", "start": "2020-01-01", "end": end}
         return int(self._client.post("/alloc", {**wanted, "amount": credit, "comment": "test"})["data"]["id"])
+
+    def withdraw(self, number: int, amount: int) -> None:
+        self._client.post(f"/alloc/{number}/withdraw", {"amount": amount, "comment": "test"})
+
+    def partitions(self) -> dict[str, str]:
+        """What each partition of the only cluster bills."""
+        (found,) = self._client.get("/cluster")["data"]
+        return {each["name"]: each["resource"] for each in found["partitions"]}
 
     def allocation(self, number: int) -> dict[str, Any]:
         found: dict[str, Any] = self._client.get(f"/alloc/{number}")["data"]

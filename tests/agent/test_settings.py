@@ -43,6 +43,8 @@ def test_the_example_of_the_documentation_is_read() -> None:
         ('[terms]\nsilence = "ajar"', "terms.silence", "docs/reference/agent.md"),
         ("[terms]\npatience = 0", "terms.patience", "docs/reference/agent.md"),
         ('[terms]\nrefusal = "shout"', "terms.refusal", "docs/reference/agent.md"),
+        ('[site_factor]\npath = "table"', "site_factor.path", "docs/reference/agent.md"),
+        ("[site_factor]\nrefresh = 600", "site_factor.stale", "more than site_factor.refresh"),
         ("[partitions.gpu]\nsilense = 1", "partitions[...].silense", "there are: patience, silence,"),
         ("[partitions]\ngpu = 1", "partitions[...]", "docs/reference/agent.md"),
         ("terms = 1", "terms", "docs/reference/agent.md"),

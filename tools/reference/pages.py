@@ -92,6 +92,7 @@ def agent_page() -> str:
         ("[outbox]", agent.OutboxSettings),
         ("[senders]", Senders),
         ("[control]", agent.ControlSettings),
+        ("[site_factor]", agent.SiteFactorSettings),
         ("[terms] and [partitions.NAME]", Terms),
     )
     lines += _tables(tables, level=3)

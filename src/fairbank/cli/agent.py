@@ -66,6 +66,12 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for kind, what in (("hold", "holds"), ("adjust", "limits"), ("complete", "ends")):
         yield what, _counted(status["told"][kind])
     yield "runs", f"{status['runs']} known"
+    if table := status.get("site_factor"):
+        written = "not written yet" if table["written"] is None else f"{table['values']} values, written {iso(table['written'])}"
+        yield "factors", written
+        if table["trouble"]:
+            yield "", f"not written again: {table['trouble']}"
+            yield "", f"try: {table['remedy']}"
 
 
 def _counted(counts: Mapping[str, int]) -> str:

@@ -44,13 +44,15 @@ class Bank:
             remedy = "ask as a superuser of the bank, over its socket or with a token of theirs"
             raise Forbidden("you do not see everybody's runs and projects", field="server", remedy=remedy)
 
-    def cluster(self, name: str) -> Cluster:
-        """The prices of a cluster. Raises Unknown, with those there are."""
+    def cluster(self, name: str | None) -> Cluster:
+        """The prices of a cluster; None: of the only one. Raises Unknown, with those there are."""
         rows = self._client.get("/cluster")["data"]
         for row in rows:
-            if row["name"] == name:
+            if row["name"] == name or (name is None and len(rows) == 1):
                 return booked_cluster(row)
         there = ", ".join(row["name"] for row in rows) or "none"
+        if name is None:
+            raise Unknown("the bank has not just one cluster", field="cluster", remedy=f"name one; the bank's settings know: {there}")
         remedy = f"the bank's settings know: {there}; fairbank slurm import --dry-run prints the lines for {name}"
         raise Unknown(f"the bank has no cluster {name!r}", field="cluster", remedy=remedy)
 
@@ -68,6 +70,10 @@ class Bank:
                 run = Run.parse(row["run"])
                 found[run.job_id, run.submitted] = parse_instant(row["at"])
         return found
+
+    def projects_alone(self) -> list[BookedProject]:
+        """All projects without their members, which takes a request for each thousand and not for each."""
+        return [booked_project(row, ()) for row in self._rows("/project")]
 
     def projects(self, progress: Progress = silent) -> list[BookedProject]:
         """All projects with their members."""

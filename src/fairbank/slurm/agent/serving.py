@@ -25,6 +25,7 @@ from fairbank.slurm.agent.outbox import Outbox
 from fairbank.slurm.agent.sending import send
 from fairbank.slurm.agent.settings import AgentSettings
 from fairbank.slurm.agent.settling import answered, failed
+from fairbank.slurm.agent.site_factor import TableWriter
 from fairbank.slurm.records import Answer, Greeting, Told
 from fairbank.values.trouble import Trouble
 
@@ -51,6 +52,7 @@ class Agent:
             _log.info("%d reports of an agent before this one go to the bank", len(left.seqs))
         self.metrics = Metrics(self.core)
         self._doors: set[Door] = set()
+        self._table = TableWriter(settings) if settings.site_factor.path else None
         self._disk = Disk(outbox, self.core, self._do, self.pump_soon)
         self._wires = ThreadPoolExecutor(settings.senders.maximum, "sender")
         self._pumping = self._full = False
@@ -73,6 +75,8 @@ class Agent:
             ready([settings.plugin.socket, settings.control.socket])
             _log.info("ready: slurmctld is heard at %s, the bank asked at %s", settings.plugin.socket, self._client.address)
             self._tick()
+            if self._table is not None:
+                self._do(self._table.run())
             await self._over.wait()
 
     def stop(self) -> None:
@@ -114,6 +118,8 @@ class Agent:
         for door in list(self._doors):
             door.hang_up()
         self._wires.shutdown(wait=False, cancel_futures=True)
+        if self._table is not None:
+            self._table.close()
         self._disk.close()
 
     # ------------------------------------------------------------------ the plug-in
@@ -206,7 +212,8 @@ class Agent:
 
     def status(self) -> dict[str, object]:
         plugins = [{"slurm": each.greeting.slurm, "cluster": each.greeting.cluster} for each in self._doors if each.greeting]
-        return {"plugins": plugins, **status(self.core, time.monotonic(), self._ahead)}
+        table = None if self._table is None else self._table.status()
+        return {"plugins": plugins, **status(self.core, time.monotonic(), self._ahead), "site_factor": table}
 
     def _metrics(self) -> bytes:
         return self.metrics.page(time.monotonic())

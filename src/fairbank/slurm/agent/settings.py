@@ -80,6 +80,27 @@ class ControlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     port: Port | None = None
 
 
+class SiteFactorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table from which Slurm's site_factor/fairbank adds credit left and closeness of expiry to the priority of jobs. It is written
+    only if a `path` is set.
+
+    `cluster`: as the bank calls it; only needed where it knows several. `refresh`: seconds between two tables. `stale`: seconds after
+    which an old one counts no more. `weight`: what full credit that ends this instant adds to a priority. `token_file`: of one who sees
+    all projects and allocations; otherwise the agent signs in as for the rest.
+    """
+
+    path: Absolute | None = None
+    cluster: str | None = None
+    refresh: Seconds = 15.0
+    stale: Annotated[int, msgspec.Meta(ge=1, le=86_400)] = 600
+    weight: Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)] = 1_000
+    token_file: Absolute | None = None
+
+    def signer(self, usual: BankSettings) -> Signer:
+        """Raises Unknown, Forbidden, Malformed when the token cannot be had."""
+        return TokenSigner(read_token(self.token_file)) if self.token_file else usual.signer()
+
+
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of it. `terms` are those of every partition; a table under `partitions` changes some of them for one. `log`: JSON lines or short
     ones; "auto" is JSON, but on a terminal short lines, and only warnings."""
@@ -89,6 +110,7 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     outbox: OutboxSettings = OutboxSettings()
     senders: Senders = Senders()
     control: ControlSettings = ControlSettings()
+    site_factor: SiteFactorSettings = SiteFactorSettings()
     terms: Terms = Terms()
     partitions: dict[str, Terms] = {}
     log: Literal["auto", "json", "short"] = "auto"
@@ -136,6 +158,10 @@ def agent_settings(text: bytes) -> AgentSettings:
     parse_address(settings.bank.server, field="bank.server")
     if settings.senders.minimum > settings.senders.maximum:
         raise Malformed("senders.minimum is more than senders.maximum", field="senders.minimum", remedy="at most senders.maximum")
+    if settings.site_factor.stale <= settings.site_factor.refresh:
+        raise Malformed(
+            "site_factor.stale is over before the next table", field="site_factor.stale", remedy="more than site_factor.refresh"
+        )
     return settings
 
 
@@ -157,6 +183,7 @@ _KEYS: dict[str, type[msgspec.Struct]] = {
     "outbox": OutboxSettings,
     "senders": Senders,
     "control": ControlSettings,
+    "site_factor": SiteFactorSettings,
     "terms": Terms,
     "partitions[...]": Terms,
 }
