@@ -32,7 +32,7 @@ def build(checkout: Path, into: Path) -> Path:
 
 
 def install(plugin: Path, cluster: Cluster) -> None:
-    target = cluster.place.plugins / NAME
+    target = cluster.place.plugins / plugin.name
     shutil.copy(plugin, target)
     target.chmod(0o755)
 

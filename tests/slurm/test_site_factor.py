@@ -1,0 +1,187 @@
+"""Real jobs get the bank's priorities: the SITE column of `sprio -l`, the plug-in, the real agent, a real bank."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairbank.rest.client import Client, parse_address
+from fairbank.values.time import parse_instant
+from tests.agent.running import RunningAgent
+from tests.slurm.conftest import Tell
+from tests.slurm.desk import build, install, settings, socket_of
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.people import TEAMS
+from tests.support.server import made
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(400)]
+
+WEIGHT = 100_000
+CALC_SECONDS = 60  # the lab's PriorityCalcPeriod
+LATE_SECONDS = 5  # a new table, the look at it, and sprio itself
+STALE = 4
+CREDIT = 10_000
+ENDS = {
+    ("wg_astro", "cpu"): "2030-01-01",
+    ("wg_bio", "cpu"): "2035-01-01",
+    ("wg_bio", "gpu"): "2028-01-01",
+    ("wg_chem", "gpu"): "2040-01-01",
+}
+LAB = """
+[clusters.lab.partitions.cpu]
+resource = "cpu"
+[clusters.lab.partitions.gpu]
+resource = "gpu"
+"""
+
+
+class Office:
+    """The cluster with both plug-ins, the agent and the bank."""
+
+    def __init__(self, slurm: Cluster, agent: RunningAgent, client: Client, table: Path) -> None:
+        self.slurm, self.agent, self.table = slurm, agent, table
+        self._client = client
+
+    def found(self) -> None:
+        for team in TEAMS:
+            self._client.post("/project", {"gname": team.name, "gid": team.gid})
+        for (account, resource), end in ENDS.items():
+            wanted = {"account": account, "resource": resource, "category": "test", "start": "2020-01-01", "end": end}
+            self._client.post("/alloc", {**wanted, "amount": CREDIT, "comment": "test"})
+
+    def allocations(self) -> dict[tuple[str, str], dict[str, Any]]:
+        return {(each["account"], each["resource"]): each for each in self._client.get("/alloc")["data"]}
+
+    def value(self, account: str, resource: str) -> float:
+        """What the books say now, by the formulae and not by our code."""
+        now, found = time.time(), self.allocations()
+        if (account, resource) not in found:
+            return 0
+        one = found[account, resource]
+        longest = max(parse_instant(each["end"]) - now for each in found.values())
+        credit = 1 - (one["charged"] + one["held"]) / one["deposited"]
+        return float(WEIGHT * credit * (1 - (parse_instant(one["end"]) - now) / longest))
+
+    def site(self) -> dict[int, int]:
+        """The SITE column of each pending job."""
+        header, *rows = (line.split() for line in self.slurm.root("sprio", "-l").splitlines())
+        return {int(row[header.index("JOBID")]): int(row[header.index("SITE")]) for row in rows}
+
+    def told(self, what: str) -> int:
+        """How often slurmctld has written so into its log."""
+        return (self.slurm.place.logs / "slurmctld.log").read_text().count(what)
+
+    def agrees(self, jobs: dict[int, tuple[str, str]]) -> bool:
+        """Whether the column says of each job what the books say of its account and resource."""
+        seen = self.site()
+        return all(job in seen and abs(seen[job] - self.value(*whose)) <= 1 for job, whose in jobs.items())
+
+
+@pytest.fixture(scope="module")
+def office(cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    prep = build(checkout, tmp_path_factory.mktemp("plugins"))
+    install(prep, cluster)
+    install(prep.with_name("site_factor_fairbank.so"), cluster)
+    table = cluster.place.folder / "site_factor"
+    ours = {"PrioritySiteFactorPlugin": "site_factor/fairbank", "PrioritySiteFactorParameters": f"fairbank_table={table},fairbank_look=1"}
+    lines = f'[site_factor]\npath = "{table}"\ncluster = "lab"\nrefresh = 0.5\nstale = {STALE}\nweight = {WEIGHT}\n'
+    with made() as bank:
+        bank.config.write_text(bank.config.read_text() + LAB)
+        bank.start()
+        agent = RunningAgent(f"unix:{bank.socket}", tables=lines, socket=socket_of(cluster), slurm_user='"slurm"')
+        try:
+            office = Office(cluster, agent.start(), Client(parse_address(f"unix:{bank.socket}")), table)
+            office.found()
+            with cluster.configured({**settings(cluster), **ours}):
+                yield office
+        finally:
+            print(agent.said())
+            agent.close()
+
+
+@pytest.fixture
+def crowded(office: Office) -> Iterator[dict[int, tuple[str, str]]]:
+    """Jobs that wait for a node that others have for themselves: of which account and resource each is."""
+    slurm = office.slurm
+    slurm.calm()
+    node, gpu_node = slurm.machine[0].nodes[0], slurm.machine[1].nodes[0]
+    cpu = ("--partition=cpu", f"--nodelist={node}")
+    gpu = ("--partition=gpu", f"--nodelist={gpu_node}")
+    alone = ("--exclusive", "--time=10")
+    for user, options in (("alice", cpu), ("carol", gpu)):
+        slurm.wait_for(slurm.submit(user, *options, *alone, script="sleep 600"), "RUNNING")
+    yield {
+        slurm.submit("alice", *cpu): ("wg_astro", "cpu"),
+        slurm.submit("bob", *cpu): ("wg_bio", "cpu"),
+        slurm.submit("carol", *gpu): ("wg_bio", "gpu"),
+        slurm.submit("dave", *cpu): ("wg_chem", "cpu"),
+    }
+    if not office.agent.running:
+        office.agent.start()
+    slurm.calm()
+
+
+def test_sprio_shows_the_banks_value_and_follows_it(office: Office, crowded: dict[int, tuple[str, str]], tell: Tell) -> None:
+    slurm = office.slurm
+    begun = time.monotonic()
+    wait_until(lambda: office.agrees(crowded), "sprio to agree with the bank", seconds=CALC_SECONDS + LATE_SECONDS)
+    tell(f"site factors agree {time.monotonic() - begun:.1f} s after four submissions")
+    values = list(office.site().values())
+    assert len(set(values)) == 4, values
+    assert 0 in values  # of wg_chem, which has no credit there
+
+    before = office.value("wg_astro", "cpu")
+    other = slurm.submit(
+        "alice", "--partition=cpu", f"--nodelist={slurm.machine[0].nodes[1]}", "--exclusive", "--time=100", script="sleep 600"
+    )
+    slurm.wait_for(other, "RUNNING")
+    begun = time.monotonic()
+    wait_until(lambda: office.value("wg_astro", "cpu") < before * 0.8, "the bank to hold credit")
+    wait_until(lambda: office.agrees(crowded), "sprio to follow the bank", seconds=CALC_SECONDS + LATE_SECONDS)
+    tell(f"a change of credit is in sprio after {time.monotonic() - begun:.1f} s, PriorityCalcPeriod being {CALC_SECONDS} s")
+
+
+def test_a_job_has_its_value_as_soon_as_it_is_submitted(office: Office, crowded: dict[int, tuple[str, str]]) -> None:
+    held = office.value("wg_astro", "cpu")
+    written = office.table.stat().st_mtime_ns
+    wait_until(lambda: office.agent.status()["site_factor"]["written"] * 10**9 > written, "a table of the credit that is held now")
+    assert held > 0
+
+    def agrees_at_once() -> bool:
+        job = office.slurm.submit("alice", f"--nodelist={office.slurm.machine[0].nodes[0]}")
+        return office.agrees({job: ("wg_astro", "cpu")})
+
+    wait_until(agrees_at_once, "the plug-in to have looked at the file", seconds=LATE_SECONDS)
+
+
+def test_a_stale_table_is_neutral_and_told_once(office: Office, crowded: dict[int, tuple[str, str]]) -> None:
+    wait_until(lambda: any(office.site().values()), "values", seconds=CALC_SECONDS + LATE_SECONDS)
+    told = office.told("it is stale")
+    office.agent.kill()
+    wait_until(lambda: office.told("it is stale") > told, "slurmctld to tell that the table is stale", seconds=STALE + 10)
+    wait_until(lambda: not any(office.site().values()), "all values to be neutral", seconds=CALC_SECONDS + LATE_SECONDS)
+    assert office.told("it is stale") == told + 1
+    office.agent.start()
+    wait_until(lambda: office.agrees(crowded), "the values to be back", seconds=CALC_SECONDS + LATE_SECONDS)
+
+
+def test_settings_change_at_a_reconfiguration(office: Office) -> None:
+    slurm, conf = office.slurm, office.slurm.place.slurm_conf
+    before, in_use = conf.read_text(), f"{office.table}: site factors are in use"
+    begun = office.told(in_use)
+    try:
+        conf.write_text(before.replace("fairbank_table=", "fairbank_table=/nowhere"))
+        slurm.root("scontrol", "reconfigure")
+        wait_until(lambda: office.told(f"/nowhere{office.table}: No such file"), "the plug-in to look elsewhere")
+        conf.write_text(before.replace("fairbank_table=", "fairbank_tabel="))
+        slurm.root("scontrol", "reconfigure")
+        wait_until(lambda: office.told("fairbank_tabel="), "the mistake to be told")
+    finally:
+        conf.write_text(before)
+        slurm.root("scontrol", "reconfigure")
+    wait_until(lambda: office.told(in_use) > begun, "the table to be in use again")
