@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -75,3 +76,16 @@ def test_a_token_that_is_none_is_told(networked: tuple[Centre, str]) -> None:
         plugin.say(asks(30))
         wait_until(lambda: plugin.hear() and agent.status()["failures"].get("unauthenticated"), "the bank to know nobody")
         assert agent.status()["outbox"]["letters"] == 1
+
+
+def test_the_table_of_site_factors_wants_a_token_that_reads(networked: tuple[Centre, str], tmp_path: Path) -> None:
+    centre, address = networked
+    signed = f'token_file = "{token(centre, "agent:local,agent:y")}"'
+    table = f'[site_factor]\npath = "{tmp_path}/table"\nrefresh = 0.1\n'
+    with agent_at(address, bank_lines=signed, tables=table) as agent:
+        wait_until(lambda: agent.status()["site_factor"]["trouble"], "the bank to say no")
+        assert "lacks the scope read" in agent.status()["site_factor"]["trouble"]
+        assert "not written again: this token lacks the scope read" in agent.command("agent", "status").stdout
+    with agent_at(address, bank_lines=signed, tables=f'{table}token_file = "{token(centre, "read,agent:z")}"\n') as agent:
+        wait_until((tmp_path / "table").exists, "a table")
+        assert agent.status()["site_factor"]["trouble"] is None

@@ -71,6 +71,15 @@ def test_nothing_is_written_unless_a_path_is_set(centre: Centre, agent: RunningA
     assert "factors" not in agent.command("agent", "status").stdout
 
 
+def test_what_is_no_bank_is_told(agent: RunningAgent, tmp_path: Path) -> None:
+    text = f'[bank]\nserver = "unix:{agent.control}"\n' + settings(tmp_path / "table")
+    writer = TableWriter(agent_settings(text.encode()))
+    writer.write()
+    assert writer.status()["trouble"]
+    assert not (tmp_path / "table").exists()
+    writer.close()
+
+
 @pytest.mark.parametrize(
     ("lines", "folder", "said"),
     [

@@ -74,6 +74,7 @@ def agent_page() -> str:
         "",
         "`fairbank agent` runs on the host of slurmctld, beside the PrEp plug-in. It answers whether a job may start, and keeps all that",
         "the bank has not heard yet in its outbox. Why it is so is in [decision 0013](../decisions/0013-the-agents-outbox.md).",
+        "It may also keep the [table of site factors](../decisions/0016-site-factor-table.md) up to date, which ranks jobs by credit.",
         "",
         "## Settings",
         "",
@@ -112,6 +113,10 @@ token_file = "/etc/fairbank/agent.token"   # fairbank token create darwin --scop
 
 [control]
 port = 9341                   # for Prometheus, on 127.0.0.1
+
+[site_factor]
+path = "/run/fairbank/site_factor"         # what Slurm's site_factor/fairbank reads
+token_file = "/etc/fairbank/reader.token"  # fairbank token create reader --scopes read, of an administrator
 
 [terms]
 silence = "closed"            # while the bank is away, jobs wait
