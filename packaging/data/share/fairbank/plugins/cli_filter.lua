@@ -1,0 +1,1 @@
+../../../../../plugins/cli_filter.lua

@@ -1,0 +1,1 @@
+../../../../../../plugins/fairbank/policy_file.lua

@@ -1,0 +1,183 @@
+"""What is handed to a site: the package with the plug-ins' Lua and the units in it, the units themselves, the image's recipe."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fairbank.cli.main import COMMANDS
+from fairbank.slurm.agent.settings import AgentSettings
+from fairbank.slurm.site import POLICY_FILE
+
+UNITS = ("fairbank.service", "fairbank-agent.service", "fairbank-reconcile.service", "fairbank-sync.service")
+TIMERS = ("fairbank-reconcile.timer", "fairbank-sync.timer")
+INSTALLED = "/opt/fairbank/bin/fairbank"
+EXPOSURE_MAX = 1.6
+UV, FAIRBANK = (str(Path(sys.executable).with_name(name)) for name in ("uv", "fairbank"))
+
+
+def unit(checkout: Path, name: str) -> configparser.SectionProxy:
+    read = configparser.RawConfigParser(strict=False, delimiters=("=",), comment_prefixes=("#",))
+    read.optionxform = str  # type: ignore[method-assign,assignment]
+    read.read_string((checkout / "packaging" / "systemd" / name).read_text())
+    return read["Service" if name.endswith(".service") else "Timer"]
+
+
+# --- what is in the package ---
+
+
+def test_lua_files_and_units_are_in_the_package(checkout: Path) -> None:
+    """As links, since the package can only take what is below its folder: a new file needs a new one."""
+    share = checkout / "packaging" / "data" / "share" / "fairbank"
+    wanted = {f"plugins/{file.relative_to(checkout / 'plugins')}": file for file in (checkout / "plugins").rglob("*.lua")}
+    wanted |= {f"systemd/{file.name}": file for file in (checkout / "packaging" / "systemd").iterdir()}
+    assert {str(link.relative_to(share)): link.resolve() for link in share.rglob("*") if not link.is_dir()} == wanted
+
+
+@pytest.fixture(scope="module")
+def installed(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package, installed as the guide says, without a network: where the guide says pip, uv does it from its cache."""
+    folder = tmp_path_factory.mktemp("site")
+    build = ["build", "--wheel", "--offline", "--no-build-isolation", "--quiet", "--out-dir", str(folder), str(checkout)]
+    subprocess.run([UV, *build], check=True, capture_output=True, text=True)
+    guide = (checkout / "docs" / "howto" / "install-next-to-slurm.md").read_text()
+    block = re.search(r"^# python3 -m venv .*?(?=^```)", guide, re.MULTILINE | re.DOTALL)
+    assert block is not None
+    for line in block[0].splitlines():
+        words = line.removeprefix("# ").replace("/opt/", f"{folder}/opt/").replace("/usr/local/bin", f"{folder}/bin").split()
+        (folder / "bin").mkdir(exist_ok=True)
+        if words[0] == "python3":
+            words[0] = sys.executable
+        elif words[0].endswith("/pip"):
+            words = [UV, "pip", "install", "--offline", "--quiet", "--python", words[0].removesuffix("pip") + "python", *words[2:]]
+            words = [str(folder / word) if word.endswith(".whl") else word for word in words]
+        done = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
+        if "network was disabled" in done.stderr:
+            pytest.skip("uv's cache does not have the libraries of requirements.lock any more")
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.slow
+def test_the_package_as_the_guide_installs_it(installed: Path) -> None:
+    environment = {"PATH": f"{installed}/bin:{os.defpath}", "HOME": str(installed)}
+
+    def said(*words: str) -> str:
+        return subprocess.run(words, env=environment, capture_output=True, text=True, check=True, cwd=installed).stdout
+
+    assert said("fairbank", "-V").startswith("fairbank ")
+    assert "fairbank.toml" in said("fairbank", "init", str(installed / "etc"))
+    checks = json.loads(
+        subprocess.run(
+            ["fairbank", "doctor", "--json", "--config", str(installed / "etc" / "fairbank.toml")],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout
+    )["data"]
+    assert any(each["ok"] and each["what"].startswith("the store opens") for each in checks)
+    for role in (("agent", "run", "--help"), ("slurm", "sync", "--help"), ("reconcile", "--help")):
+        assert "Examples:" in said("fairbank", *role)
+    share = installed / "opt" / "fairbank" / "share" / "fairbank"
+    assert (share / "plugins" / "fairbank" / "rules.lua").is_file()
+    assert not (share / "plugins" / "job_submit.lua").is_symlink()
+    assert {file.name for file in (share / "systemd").iterdir()} == {*UNITS, *TIMERS}
+
+
+# --- systemd ---
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_runs_a_command_that_there_is(checkout: Path, name: str) -> None:
+    program, command, *_ = unit(checkout, name)["ExecStart"].split()
+    assert program == INSTALLED
+    assert command in {entry.name for entry in COMMANDS}
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_who_asks_stays_known(checkout: Path, name: str) -> None:
+    """In a user namespace SO_PEERCRED and MUNGE would tell of nobody."""
+    assert "PrivateUsers" not in unit(checkout, name)
+
+
+def test_the_folders_of_the_units_are_those_of_the_settings(checkout: Path) -> None:
+    agent, settings = unit(checkout, "fairbank-agent.service"), AgentSettings()
+    for path in (settings.plugin.socket, settings.control.socket):
+        assert Path(path).parent == Path("/run", agent["RuntimeDirectory"])
+    assert Path(settings.outbox.path).parent == Path("/var/lib", agent["StateDirectory"])
+    assert Path(POLICY_FILE).parent == Path(unit(checkout, "fairbank-sync.service")["ReadWritePaths"])
+
+
+def test_each_timer_has_its_service(checkout: Path) -> None:
+    assert all(name.replace(".timer", ".service") in UNITS for name in TIMERS)
+    assert sorted([*UNITS, *TIMERS]) == sorted(file.name for file in (checkout / "packaging" / "systemd").iterdir())
+    assert unit(checkout, "fairbank-reconcile.timer")["Persistent"] == "yes"
+
+
+@pytest.fixture(scope="session")
+def analyze() -> Callable[..., subprocess.CompletedProcess[str]]:
+    program = shutil.which("systemd-analyze")
+    if program is None:
+        pytest.skip("there is no systemd-analyze here")
+    return lambda *words: subprocess.run([program, *words], capture_output=True, text=True, check=False)
+
+
+def test_systemd_understands_the_units(checkout: Path, tmp_path: Path, analyze: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    """With our own program in the place of the installed one, which it looks for."""
+    for file in (checkout / "packaging" / "systemd").iterdir():
+        (tmp_path / file.name).write_text(file.read_text().replace(INSTALLED, FAIRBANK))
+    done = analyze("verify", "--man=no", *(str(tmp_path / name) for name in (*UNITS, *TIMERS)))
+    ours = [line for line in done.stderr.splitlines() if "fairbank" in line]
+    assert (done.returncode, ours) == (0, [])
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_may_do_little(checkout: Path, name: str, analyze: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    done = analyze("security", "--offline=yes", "--no-pager", str(checkout / "packaging" / "systemd" / name))
+    found = re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
+    assert found is not None, done.stderr
+    assert float(found[1]) <= EXPOSURE_MAX
+
+
+# --- the image ---
+
+
+def test_the_images_recipe_names_what_there_is(checkout: Path) -> None:
+    """Read, not built: there is no container engine where the tests run."""
+    text = (checkout / "packaging" / "container" / "Containerfile").read_text().replace("\\\n", " ")
+    steps = [line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#")]
+    assert {word for word, _ in steps} <= {"FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "EXPOSE", "STOPSIGNAL", "CMD"}
+    copied = [source for word, rest in steps if word == "COPY" and "--from" not in rest for source in rest.split()[:-1]]
+    assert [source for source in copied if not (checkout / source).exists()] == []
+    links = (checkout / "packaging" / "data").rglob("*")
+    outside = {str(link.resolve().relative_to(checkout)) for link in links if link.is_symlink()}
+    assert [path for path in outside if not any(path == source or path.startswith(f"{source}/") for source in copied)] == []
+    for _, script in (step for step in steps if step[0] == "RUN"):
+        assert subprocess.run(["sh", "-n", "-c", script], check=False).returncode == 0
+    assert dict(steps)["USER"] == "fairbank"  # the last of each kind
+    assert json.loads(dict(steps)["CMD"]) == ["fairbank", "serve"]
+
+
+def test_the_compose_file_starts_the_bank_after_its_database(checkout: Path) -> None:
+    yaml = pytest.importorskip("yaml")
+    services = yaml.safe_load((checkout / "packaging" / "container" / "compose.yaml").read_text())["services"]
+    bank, database = services["bank"], services["db"]
+    assert bank["depends_on"]["db"]["condition"] == "service_healthy"
+    assert "healthcheck" in database
+    assert (checkout / "packaging" / "container" / bank["build"]["context"] / bank["build"]["dockerfile"]).is_file()
+    assert re.fullmatch(r"docker\.io/library/postgres:\d+", database["image"])
+    assert all(port.startswith("127.0.0.1:") for port in bank["ports"])
+    assert bank["cap_drop"] == ["ALL"]
+    assert not [
+        name for service in (bank, database) for name, said in service["environment"].items() if "PASSWORD" in name and "${" not in said
+    ]
