@@ -6,15 +6,18 @@ import configparser
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from fairbank.cli.main import COMMANDS
+from fairbank.cli.command import Command, Noun
+from fairbank.cli.main import find
 from fairbank.slurm.agent.settings import AgentSettings
 from fairbank.slurm.site import POLICY_FILE
 
@@ -94,14 +97,36 @@ def test_the_package_as_the_guide_installs_it(installed: Path) -> None:
     assert {file.name for file in (share / "systemd").iterdir()} == {*UNITS, *TIMERS}
 
 
+def understand(name: str, *words: str) -> None:
+    """Read a command's words as it would itself. Raises Malformed."""
+    command: Command | Noun = import_module(f"fairbank.cli.{find(name).module}").COMMAND
+    prog, rest = f"fairbank {name}", list(words)
+    if isinstance(command, Noun):
+        prog, command, rest = command.choose(prog, rest)
+    if rest:  # a bare name stands for the command itself
+        command.parser(prog).read(rest)
+
+
+COMMAND_LINE = re.compile(r"^ *[#$] (?:sudo -u \S+ )?fairbank (.+)$|`fairbank ([^`]+)`", re.MULTILINE)
+
+
+def test_the_guides_commands_are_understood(checkout: Path) -> None:
+    """Each is read by its own parser, with its options; nothing is carried out."""
+    guide = (checkout / "docs" / "howto" / "install-next-to-slurm.md").read_text()
+    lines = {typed or quoted for typed, quoted in COMMAND_LINE.findall(guide)}
+    assert len(lines) > 15
+    for line in sorted(lines):
+        understand(*shlex.split(line))
+
+
 # --- systemd ---
 
 
 @pytest.mark.parametrize("name", UNITS)
 def test_a_unit_runs_a_command_that_there_is(checkout: Path, name: str) -> None:
-    program, command, *_ = unit(checkout, name)["ExecStart"].split()
+    program, *words = unit(checkout, name)["ExecStart"].split()
     assert program == INSTALLED
-    assert command in {entry.name for entry in COMMANDS}
+    understand(*words)
 
 
 @pytest.mark.parametrize("name", UNITS)

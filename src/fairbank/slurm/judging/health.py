@@ -83,7 +83,9 @@ def signing(config: Config) -> Check:
 def prices(machine: Machine, known: Cluster) -> Iterator[Check]:
     """Whether the bank prices as Slurm bills: how TRES add up, the weights, the QOS."""
     differences = price_differences(machine, known)
-    remedy = f"fairbank slurm import --dry-run --settings /tmp/{machine.cluster}.toml writes the lines as Slurm has them; restart the bank"
+    remedy = (
+        f"fairbank slurm import --dry-run --settings {machine.cluster}.toml prints the bank's settings as Slurm has them; restart the bank"
+    )
     for each in differences:
         yield Check(each, False, remedy)
     if not differences:
