@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from fairbank.bank.allocation import AllocationEvent
 from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
@@ -18,6 +20,7 @@ from fairbank.bank.wish import (
     Lapse,
     Note,
     Open,
+    Recharge,
     Refund,
     Release,
     Request,
@@ -40,9 +43,14 @@ def write_sample(url: str) -> None:
     """Fill the store, wish by wish, a few minutes apart; those with the comment "no" are refused."""
     with store_at(url) as store:
         bank = Bank(store, Policy())
+        refunds: list[int] = []
         for number, wish in enumerate(wishes()):
+            if isinstance(wish, Recharge):
+                wish = msgspec.structs.replace(wish, undoes=refunds[0])  # numbers have gaps on PostgreSQL
             (outcome,) = bank.ask([Asked(wish, Instant(BEGIN + 400 * number), 0, 1001 if number % 7 == 3 else None)])
             assert isinstance(outcome, Done) != (wish.comment == "no"), outcome
+            if isinstance(wish, Refund) and isinstance(outcome, Done):
+                refunds.append(outcome.entry)
 
 
 def wishes() -> list[Request]:
@@ -74,6 +82,8 @@ def wishes() -> list[Request]:
         Release(run=_run(3), ended=Instant(BEGIN + HOUR), outcome="NODE_FAIL", elapsed_seconds=60),
         Refund(run=_run(2), amount=SuMinutes(100), comment="a bad node"),
         Lapse(run=_run(4)),
+        Refund(run=_run(2), amount=SuMinutes(50), comment="another one"),
+        Recharge(run=_run(2), undoes=0, comment="it was not the node"),
         _hold(9, 10**6, "no"),
         Deposit(allocation=77, amount=SuMinutes(1), key="nowhere", comment="no"),
         _late(8),

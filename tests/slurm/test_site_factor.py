@@ -95,7 +95,8 @@ def office(cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFa
         bank.start()
         agent = RunningAgent(f"unix:{bank.socket}", tables=lines, socket=socket_of(cluster), slurm_user='"slurm"')
         try:
-            office = Office(cluster, agent.start(), Client(parse_address(f"unix:{bank.socket}")), table)
+            agent.start()
+            office = Office(cluster, agent, Client(parse_address(f"unix:{bank.socket}")), table)
             office.found()
             with cluster.configured({**settings(cluster), **ours}):
                 yield office
