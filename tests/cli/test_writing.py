@@ -213,6 +213,19 @@ def test_what_is_over_is_shown_so_and_opened_again_with_a_new_end(changing: Run)
     assert "active" in told(changing("alloc", "reopen", number, "--end", "2089-06-01", "--reason", "x"))
 
 
+def test_what_was_frozen_when_it_ended_is_shown_as_ended_and_thawed_for_what_is_told_late(changing: Run) -> None:
+    told(changing("project", "create", "lab19", "--gid", 50_019))
+    of_it = ("-A", "lab19", "-r", "cpu", "--start", "2026-01-01", "--end", "2089-01-01", "--reason", "x")
+    number = json.loads(told(changing("alloc", "create", *of_it, "--json")))["data"]["id"]
+    told(changing("alloc", "freeze", number, "--reason", "x"))
+    ended = changing("alloc", "end", number, "--reason", "x")
+    assert ", ended, " in told(ended)
+    no = " ".join(told(changing("undo", entry_of(ended), "--reason", "x"), 7).split())
+    assert f"fairbank alloc reopen {number} --end" in no
+    assert ", ended, " in told(changing("alloc", "thaw", number, "--reason", "x"))
+    assert ", active, " in told(changing("alloc", "reopen", number, "--end", "2089-01-01", "--reason", "x"))
+
+
 def test_a_no_says_which_name_or_state_it_was(changing: Run) -> None:
     told(changing("project", "create", "lab9", "--gid", 50_009))
     taken = told(changing("project", "create", "lab9b", "--gid", 50_009), 7)
