@@ -161,13 +161,13 @@ def test_a_deadlock_is_contention(place: Place) -> None:
     url = make_url(place.url)
     with psycopg.connect(host=str(url.query["host"]), port=5432, user=url.username, dbname=url.database) as administrator:
         administrator.execute("SET deadlock_timeout = '1h'")
-        administrator.execute("SELECT 1 FROM allocation WHERE id = 2 FOR UPDATE")
+        administrator.execute("SELECT 1 FROM office FOR UPDATE")
         with pytest.raises(Contention, match="deadlock"), store.transaction() as transaction:
             transaction.load(Needs(allocations={1}))
             crossing = threading.Thread(target=administrator.execute, args=["SELECT 1 FROM allocation WHERE id = 1 FOR UPDATE"])
             crossing.start()
             wait_until(lambda: place.run("SELECT 1 FROM pg_locks WHERE NOT granted"), "the administrator to wait")
-            transaction.load(Needs(allocations={2}))
+            transaction.load(Needs(allocations={1}, office=True))
         crossing.join()
     granted(store, hold(1, 5))
 

@@ -40,7 +40,8 @@ def test_statements_have_names_and_no_comments() -> None:
     ],
 )
 def test_whole_rows_come_in_the_order_of_the_schema(name: str, table: str) -> None:
-    for found in (POSTGRES[name], SQLITE["allocations" if name == "lock" else name]):
+    for statement in (POSTGRES[name], SQLITE["allocations" if name == "lock" else name]):
+        found = statement.partition("locked AS MATERIALIZED")[2] or statement
         listed = found[found.index("SELECT") + len("SELECT") : found.index("FROM")].replace(f"{table}.", "")
         assert [column.strip() for column in listed.split(",")] == schema.metadata.tables[table].columns.keys()
 
