@@ -82,7 +82,7 @@ def test_a_server_killed_in_the_middle_of_a_batch_has_lost_it_whole(server: Post
         work = transaction.load(Needs(allocations={1}, entries=2))
         server.kill()
         transaction.write(work)
-        transaction.load(Needs(allocations={1}))
+        transaction.load(Needs(allocations={1}, office=True))
     server.start()
     assert contents(store) == before
     granted(store, hold(1, 5))
@@ -227,7 +227,7 @@ def test_a_transaction_that_idles_too_long_is_cut_off(place: Place, impatient: P
     with pytest.raises(Unreachable), impatient.transaction() as transaction:
         transaction.load(Needs(allocations={1}))
         wait_until(lambda: not place.run(_IDLE), "the server to lose patience")
-        transaction.load(Needs(allocations={1}))
+        transaction.load(Needs(allocations={1}, office=True))
     granted(impatient, hold(1, 5))
 
 
