@@ -355,7 +355,7 @@ def test_a_charge_is_refunded(world: World) -> None:
     assert world.ask("POST", path, SUPERUSER, json=WHY).json()["data"]["amount"] == 20_000
     row = data(world, f"/job/{world.own['job']}")
     assert (row["charged"], row["refunded"]) == (30_000, 30_000)
-    assert world.ask("POST", path, SUPERUSER, json=WHY).json()["refusal"]["reason"] == "TOO_MUCH_BACK"
+    assert world.ask("POST", path, SUPERUSER, json=WHY).json()["refusal"]["reason"] == "NOTHING_BACK"
 
 
 def test_a_refused_job_is_found_with_what_would_have_helped(world: World) -> None:
