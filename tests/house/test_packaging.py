@@ -42,7 +42,8 @@ def test_lua_files_and_units_are_in_the_package(checkout: Path) -> None:
     """As links, since the package can only take what is below its folder: a new file needs a new one."""
     share = checkout / "packaging" / "data" / "share" / "fairbank"
     wanted = {f"plugins/{file.relative_to(checkout / 'plugins')}": file for file in (checkout / "plugins").rglob("*.lua")}
-    wanted |= {f"systemd/{file.name}": file for file in (checkout / "packaging" / "systemd").iterdir()}
+    for folder in ("slurm", "systemd"):
+        wanted |= {f"{folder}/{file.name}": file for file in (checkout / "packaging" / folder).iterdir()}
     assert {str(link.relative_to(share)): link.resolve() for link in share.rglob("*") if not link.is_dir()} == wanted
 
 

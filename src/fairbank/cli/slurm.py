@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentTypeError
 from shlex import join
 from typing import TYPE_CHECKING, Any
@@ -151,6 +152,18 @@ def _sync(desk: Desk, options: Namespace) -> int:
     return 0
 
 
+def _add_prolog(parser: Parser) -> None:
+    about = "when the bank cannot be asked: let the job run, or refuse it (usual: closed)"
+    parser.add_argument("--silence", choices=("open", "closed"), default="closed", help=about)
+
+
+def _prolog(desk: Desk, options: Namespace) -> int:
+    refused = _beside(desk).prolog(os.environ, open_=options.silence == "open")
+    if refused is not None:
+        desk.note(f"refused: {plain(refused)}")
+    return 0
+
+
 def _tell_files(desk: Desk, synced: Synced, *, dry_run: bool) -> None:
     for path in synced.files:
         verb, projects = "would write" if dry_run else "written", counted(synced.projects, "project")
@@ -171,6 +184,17 @@ COMMAND = Noun(
             ),
             _add_import,
             _import,
+            reads=False,
+        ),
+        "prolog": Command(
+            "ask the bank as PrologSlurmctld, where the plug-in cannot be built",
+            (
+                "fairbank slurm prolog                          in the script that PrologSlurmctld names",
+                "fairbank slurm prolog --silence open           jobs run while the bank is away",
+                "fairbank slurm prolog --server http://bank:8080",
+            ),
+            _add_prolog,
+            _prolog,
             reads=False,
         ),
         "sync": Command(

@@ -13,6 +13,7 @@ from fairbank.slurm.commands import Slurm
 from fairbank.slurm.importer import Imported, Importer
 from fairbank.slurm.judging.covering import Cover
 from fairbank.slurm.judging.shadow import Shadow, World, watch
+from fairbank.slurm.prolog import Prolog
 from fairbank.slurm.reconciler import Reconciled, Reconciler, read_jobs
 from fairbank.slurm.site import read_site
 from fairbank.slurm.sync import Sync, Synced, replace_file
@@ -22,7 +23,7 @@ class Beside:
     """The Slurm that PATH finds and the bank that the client asks. `cluster` is what the Slurm must be called; None: whatever it is."""
 
     def __init__(self, client: Client, cluster: str | None, *, now: Callable[[], float] = time.time) -> None:
-        self._bank, self._slurm, self._cluster, self._now = Bank(client), Slurm(), cluster, now
+        self._client, self._bank, self._slurm, self._cluster, self._now = client, Bank(client), Slurm(), cluster, now
 
     def reconcile(
         self, since: int, until: int, *, grace_seconds: int, fix: bool, again: bool, progress: Progress | None = None
@@ -60,6 +61,10 @@ class Beside:
         """Bring Slurm's accounts and associations into line with the bank."""
         asked = partial(self._sync().accounts, cluster=self._cluster, progress=progress or silent)
         return asked(fence=fence, remove=remove, dry_run=dry_run)
+
+    def prolog(self, environ: Mapping[str, str], *, open_: bool) -> str | None:
+        """Ask the bank for the job that Slurm's environment names. None when it runs; else what its owner is told."""
+        return Prolog(self._slurm, self._client, open_=open_).ask(environ)
 
     def _importer(self, gids: Mapping[str, int]) -> Importer:
         self._bank.demand_sight()

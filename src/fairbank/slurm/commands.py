@@ -5,6 +5,7 @@ They run in UTC and without their users' settings of formats, so that what they 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import re
@@ -14,8 +15,9 @@ from functools import cache, cached_property
 
 import msgspec
 
-from fairbank.slurm.answers import json_2311, sacct, sacctmgr, scontrol, squeue, sshare
+from fairbank.slurm.answers import json_2311, sacct, sacctmgr, scontrol, squeue, sshare, starting
 from fairbank.slurm.answers.separated import DELIMITER
+from fairbank.slurm.answers.starting import Starting
 from fairbank.slurm.answers.values import Answer, Association, Job, Node, Place, Qos, Queued
 from fairbank.slurm.answers.version import COMPLETE_JSON, Version, read_version
 from fairbank.slurm.judging.accounts import Usage
@@ -97,6 +99,25 @@ class Slurm:
         if self.version >= COMPLETE_JSON and (told := self._json(*asked)) is not None:
             return json_2311.read_queue(told)
         return squeue.read_queue(self._text(*asked, "--noheader", f"--format={squeue.FORMAT}"))
+
+    def starting(self, name: str) -> Starting:
+        """A job (`7`, or `5_2` of an array) whose prolog runs. Raises Malformed when slurmctld does not know it."""
+        command = ("squeue", "--noheader", "--states=all", f"--jobs={name}", f"--Format={starting.FORMAT}")
+        return starting.read_starting(self._text(*command))
+
+    def send_back(self, name: str) -> None:
+        """A script that is just starting goes back into the queue and is held. Raises Unreachable where it must not be requeued."""
+        self._said("scontrol", "requeuehold", name)
+
+    def end(self, name: str, text: str) -> None:
+        """End a job that is just starting, and tell whoever waits for it."""
+        with contextlib.suppress(Unreachable):  # nobody may wait any more
+            self._said("scontrol", "notify", name, text)
+        self._said("scancel", name)
+
+    def comment(self, name: str, text: str) -> None:
+        """Set the job's AdminComment."""
+        self._said("scontrol", "update", f"jobid={name}", f"admincomment={text}")
 
     # --- how it is set up ---
 

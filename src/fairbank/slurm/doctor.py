@@ -72,7 +72,8 @@ class Doctor:
 
     def _of_the_agent(self) -> Iterator[Check]:
         checks: list[Check] = []
-        agent = self._asked(checks, "the agent answers", self._agent)
+        by_script = health.asks_by_script(self._slurm.config)
+        agent = None if by_script else self._asked(checks, "the agent answers", self._agent)
         yield from checks
         yield from health.plugins(self._slurm.config, agent)
         if agent is not None:

@@ -125,14 +125,14 @@ def limits(places: Sequence[Place]) -> Iterator[Check]:
 def plugins(config: Config, agent: Beside | None) -> Iterator[Check]:
     """What Slurm was told to load, and whether it fits the agent."""
     steps = _listed(config, "PrEpPlugins")
-    scripts = config.get("PrologSlurmctld", "")
     if "prep/fairbank" in steps:
         yield Check("slurmctld loads prep/fairbank", True)
         yield from _parameters(config, agent)
+    elif asks_by_script(config):
+        yield Check(f"slurmctld asks the bank by a script, without a plug-in: {config['PrologSlurmctld']}", True)
     else:
         yield Check(
-            f"slurmctld does not ask before a job starts: PrEpPlugins={','.join(steps) or '(none)'}"
-            + (f", PrologSlurmctld={scripts}" if scripts else ""),
+            f"slurmctld does not ask before a job starts: PrEpPlugins={','.join(steps) or '(none)'}",
             False,
             f"PrEpPlugins=prep/fairbank,prep/script in slurm.conf and restart slurmctld ({_GUIDE}); leave it so while you only look on",
         )
@@ -190,6 +190,11 @@ def policies(policy: Policy, now: int) -> Iterator[Check]:
     yield Check(f"{policy.path} is of {iso(policy.written)}{old}", fresh, again)
     if not policy.readable:
         yield Check(f"slurmctld's user may not read {policy.path}", False, f"chmod a+r {policy.path}, or write it as SlurmUser")
+
+
+def asks_by_script(config: Config) -> bool:
+    """Whether our PrologSlurmctld stands in for the plug-in; then no agent is needed."""
+    return "prep/fairbank" not in _listed(config, "PrEpPlugins") and config.get("PrologSlurmctld", "").endswith("/prolog_slurmctld")
 
 
 def slurm_uid(config: Config) -> int | None:

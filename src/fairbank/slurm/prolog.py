@@ -1,0 +1,136 @@
+"""Asking the bank from PrologSlurmctld, where Slurm loads no plug-in of ours: one job, one question, and what Slurm is told of the answer.
+
+Ends are not told from here: reconciling charges them from accounting. Its limits are in docs/howto/install-next-to-slurm.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from fairbank.rest.bodies.answers import ReportAnswer
+from fairbank.rest.client import Client
+from fairbank.slurm.answers.starting import Starting
+from fairbank.slurm.commands import Slurm
+from fairbank.slurm.frames import shortened
+from fairbank.values import ids
+from fairbank.values.trouble import Malformed, Trouble, Unreachable
+
+MARK = "Fairbank: "
+"""What our admin comments begin with."""
+
+_HELD_ALREADY = frozenset({"RUN_TAKEN", "RUN_RESOLVED"})
+_GRANTED = (200, 201)
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """What Slurm says to a PrologSlurmctld in its environment, all of it its own words. `name` is what its commands know the job by: the
+    number alone would mean the whole array for one of its tasks."""
+
+    cluster: str
+    name: str
+    job_id: int
+    restart: int
+    uid: int
+    account: str
+    partition: str
+
+
+def call_of(environ: Mapping[str, str]) -> Call:
+    """Raises Malformed, naming the variable, when this is no PrologSlurmctld."""
+
+    def whole(name: str, usual: str | None = None) -> int:
+        said = environ.get(name, usual)
+        if said is None or not (said.isascii() and said.isdigit()):
+            raise Malformed("it is not a whole number", field=name, remedy="name this command in slurm.conf: PrologSlurmctld")
+        return int(said)
+
+    array = "SLURM_ARRAY_JOB_ID"
+    return Call(
+        name=f"{whole(array)}_{whole('SLURM_ARRAY_TASK_ID')}" if array in environ else f"{whole('SLURM_JOB_ID')}",
+        cluster=ids.name(environ.get("SLURM_CLUSTER_NAME", ""), field="SLURM_CLUSTER_NAME"),
+        job_id=whole("SLURM_JOB_ID"),
+        restart=whole("SLURM_JOB_RESTART_COUNT", "0"),
+        uid=whole("SLURM_JOB_UID"),
+        account=environ.get("SLURM_JOB_ACCOUNT", ""),
+        partition=environ.get("SLURM_JOB_PARTITION", ""),
+    )
+
+
+def hold(call: Call, job: Starting) -> dict[str, Any]:
+    """What the bank is asked. Raises Malformed for a job without a finite limit."""
+    if job.limit_seconds is None:
+        raise Malformed("this job has no time limit, so nobody knows what it may cost", field="TimeLimit", remedy="-t HH:MM:SS")
+    return {
+        "do": "hold",
+        "cluster": call.cluster,
+        "job_id": call.job_id,
+        "submitted": job.submitted,
+        "restart": call.restart,
+        "owner_uid": call.uid,
+        "account": call.account,
+        "partition": call.partition,
+        **({"qos": job.qos} if job.qos else {}),
+        "start": job.start,
+        "time_limit": job.limit_seconds,
+        "tres": job.tres,
+    }
+
+
+def said(answer: ReportAnswer) -> str | None:
+    """None lets the job run; else why it may not, for people. Raises Unreachable where the answer says nothing of the job."""
+    refusal = answer.refusal
+    if answer.status in _GRANTED or (refusal is not None and refusal.reason in _HELD_ALREADY):
+        return None
+    if answer.status in (401, 403):
+        remedy = answer.remedy or "agents = [UID OF SlurmUser] in the bank's settings"
+        raise Unreachable(f"we may not report runs: {answer.detail}", field="server", remedy=remedy)
+    remedies = list(refusal.remedies) if refusal else [answer.remedy] if answer.remedy else []
+    text = (answer.detail or "the bank refuses this").removesuffix(".")
+    return f"{text}. Try {'; or '.join(remedies)}" if remedies else text
+
+
+class Prolog:
+    """One question. `open_`: what becomes of a job when the bank cannot be asked: it runs, or it is refused."""
+
+    def __init__(self, slurm: Slurm, client: Client, *, open_: bool) -> None:
+        self._slurm, self._client, self._open = slurm, client, open_
+
+    def ask(self, environ: Mapping[str, str]) -> str | None:
+        """None when the job runs; else what its owner is told. A refused job is held in the queue, or ended where somebody waits for it.
+
+        Raises what Slurm's commands raise: a prolog that fails is tried again by Slurm, every two minutes.
+        """
+        call = call_of(environ)
+        job = self._slurm.starting(call.name)
+        try:
+            why = said(self._answer(hold(call, job)))
+        except Malformed as bad:
+            why = f"{bad.message}. Try {bad.remedy}"
+        except Trouble:
+            if self._open:
+                return None
+            why = "the allocation bank cannot be asked just now; release the job, or try again later"
+        if why is not None:
+            why = shortened(f"{call.account or 'no account'}: {why}")
+            self._refuse(call.name, f"{MARK}{why}", batch=job.batch)
+        return why
+
+    def _refuse(self, name: str, text: str, *, batch: bool) -> None:
+        self._slurm.comment(name, text)
+        try:
+            if batch:
+                return self._slurm.send_back(name)
+        except Unreachable:
+            pass  # --no-requeue: it cannot wait
+        return self._slurm.end(name, text)
+
+    def _answer(self, body: Mapping[str, Any]) -> ReportAnswer:
+        rows = self._client.post("/job/bulk", {"reports": [dict(body)]}).get("data")
+        try:
+            (answer,) = msgspec.convert(rows, list[ReportAnswer])
+        except (msgspec.ValidationError, ValueError) as bad:
+            raise Unreachable(f"what answers is not a bank: {bad}", field="server", remedy="name the bank's address") from bad
+        return answer

@@ -1,0 +1,80 @@
+"""Asking the bank from PrologSlurmctld: what Slurm says of the job, what the bank says to that, and what becomes of it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from fairbank.rest.bodies.answers import Refused, ReportAnswer
+from fairbank.slurm.answers.starting import FORMAT, Starting, read_starting
+from fairbank.slurm.prolog import Call, call_of, hold, said
+from fairbank.values.trouble import Malformed, Unreachable
+
+ENVIRONMENT = {
+    "SLURM_CLUSTER_NAME": "lab",
+    "SLURM_JOB_ID": "7",
+    "SLURM_JOB_UID": "60601",
+    "SLURM_JOB_ACCOUNT": "wg_astro",
+    "SLURM_JOB_PARTITION": "cpu",
+    "SLURM_JOB_RESTART_COUNT": "1",
+    "SLURM_JOB_NAME": "x\nSLURM_JOB_ACCOUNT=rich",
+}
+CALL = Call(cluster="lab", name="7", job_id=7, restart=1, uid=60_601, account="wg_astro", partition="cpu")
+JOB = Starting(submitted=1_795_278_540, start=1_795_278_542, limit_seconds=600, batch=True, qos="normal", tres="cpu=2,mem=2000M,node=1")
+
+
+def told(limit: str = "10:00", batch: str = "1") -> str:
+    """A line as squeue prints it."""
+    cells = ("2026-11-21T16:29:00", "2026-11-21T16:29:02", limit, batch, "normal", "cpu=2,mem=2000M,node=1,billing=2")
+    widths = [int(column.partition(":")[2]) for column in FORMAT.split(",")]
+    return "".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("limit", "seconds"), [("5:00", 300), ("59:59", 3_599), ("10:00:00", 36_000), ("1-00:30:00", 88_200), ("UNLIMITED", None)]
+)
+def test_a_job_at_its_start(limit: str, seconds: int | None) -> None:
+    found = read_starting(told(limit))
+    assert found.limit_seconds == seconds
+    assert (found.tres, found.qos, found.batch) == ("cpu=2,mem=2000M,node=1", "normal", True)
+    assert found.start - found.submitted == 2
+    assert read_starting(told(batch="0")).batch is False
+
+
+@pytest.mark.parametrize("text", ["", told() * 2, told("soon"), "slurm_load_jobs error: Invalid job id specified\n"])
+def test_an_answer_that_is_no_job(text: str) -> None:
+    with pytest.raises(Malformed):
+        read_starting(text)
+
+
+def test_slurm_says_who_and_where_in_its_environment() -> None:
+    assert call_of(ENVIRONMENT) == CALL
+    assert call_of({**ENVIRONMENT, "SLURM_JOB_RESTART_COUNT": "0"}).restart == 0
+    task = {"SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "3"}  # Slurm gives the last task the number of the array
+    assert call_of({**ENVIRONMENT, **task}).name == "7_3"
+    with pytest.raises(Malformed) as wrong:
+        call_of({**ENVIRONMENT, "SLURM_JOB_UID": "root"})
+    assert wrong.value.field == "SLURM_JOB_UID"
+
+
+def test_what_the_bank_is_asked() -> None:
+    body = hold(CALL, JOB)
+    assert (body["submitted"], body["restart"], body["time_limit"], body["tres"]) == (1_795_278_540, 1, 600, "cpu=2,mem=2000M,node=1")
+    with pytest.raises(Malformed, match="no time limit"):
+        hold(CALL, Starting(submitted=1, start=1, limit_seconds=None, batch=True, qos=None, tres="cpu=1"))
+
+
+def refused(reason: str) -> ReportAnswer:
+    figures = {"asked": 60, "available": 30, "shortfall": 30}
+    nobody = dict.fromkeys(("allocation", "project", "resource", "owner", "run", "entry"))
+    why = msgspec.convert({"reason": reason, "remedies": ["-t 0:30"], **figures, **nobody}, Refused)
+    return ReportAnswer(status=402, detail="there is too little left", refusal=why)
+
+
+def test_what_the_answer_means() -> None:
+    assert said(ReportAnswer(status=201)) is None
+    assert said(refused("OVERDRAWN")) == "there is too little left. Try -t 0:30"
+    assert said(refused("RUN_TAKEN")) is None  # a prolog that comes again: Slurm was restarted
+    assert said(ReportAnswer(status=400, detail="no partition x", remedy="there are: cpu")) == "no partition x. Try there are: cpu"
+    with pytest.raises(Unreachable, match="we may not report runs"):
+        said(ReportAnswer(status=403, detail="not for you"))

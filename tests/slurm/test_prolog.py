@@ -1,0 +1,139 @@
+"""Without the plug-in: PrologSlurmctld asks the bank, Slurm is told of the answer, and reconciling charges what ran."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import fairbank
+from fairbank.rest.client import Client, parse_address
+from tests.slurm.conftest import Tell
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.test_with_bank import LAB, RICH, SU
+from tests.support.server import FairbankServer, made
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
+
+
+PYTHON = "/usr/bin/python3"
+"""Debian's, which every user may run; the checkout's own may be in somebody's home."""
+
+
+class Bank:
+    """A bank with a project of dave's that has little, and one of alice's that has much; and the script that asks it."""
+
+    def __init__(self, server: FairbankServer, cluster: Cluster) -> None:
+        self.server = server
+        self.client = Client(parse_address(f"unix:{server.socket}"))
+        self.script = cluster.place.folder / "prolog_slurmctld"
+        for number, (account, credit) in enumerate((("wg_astro", RICH), ("wg_chem", 1 * SU)), 60_900):
+            self.client.post("/project", {"gname": account, "gid": number})
+            wanted = {"account": account, "resource": "cpu", "category": "test", "start": "2020-01-01", "end": "2040-01-01"}
+            self.client.post("/alloc", {**wanted, "amount": credit, "comment": "test"})
+        self.write(cluster)
+
+    def write(self, cluster: Cluster) -> None:
+        """What packaging/slurm has, for this cluster and this bank."""
+        packed = (Path(__file__).parents[2] / "packaging" / "slurm" / "prolog_slurmctld").read_text()
+        assert "/opt/fairbank/bin/fairbank slurm prolog" in packed
+        lib = cluster.place.folder / "lib"  # SlurmUser may not be let into the checkout
+        for package in (fairbank, msgspec):
+            shutil.copytree(Path(package.__file__ or "").parent, lib / package.__name__, dirs_exist_ok=True)
+        names = {
+            "SLURM_CONF": str(cluster.place.slurm_conf),
+            "FAIRBANK_SERVER": f"unix:{self.server.socket}",
+            "PYTHONPATH": str(lib),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        exports = "".join(f"export {name}='{value}'\n" for name, value in names.items())
+        log = cluster.place.logs / "prolog"
+        log.touch()
+        log.chmod(0o666)
+        self.script.write_text(
+            packed.replace("export PATH\n", f"export PATH\n{exports}exec >>{log} 2>&1\n").replace(
+                "/opt/fairbank/bin/fairbank", f"{PYTHON} -m fairbank.compose"
+            )
+        )
+        self.script.chmod(0o755)
+
+    def runs(self, job: int) -> list[str]:
+        return [each["state"] for each in self.client.get("/job", {"limit": 1000})["data"] if each["job_id"] == job]
+
+
+@pytest.fixture
+def bank(slurm: Cluster) -> Iterator[Bank]:
+    said = subprocess.run([PYTHON, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True, check=True).stdout
+    if said.split() != [str(part) for part in sys.version_info[:2]]:
+        pytest.skip(f"msgspec of this environment is not for {PYTHON}")
+    with made() as server:
+        slurm_user = int(slurm.root("scontrol", "show", "config").partition("SlurmUser")[2].partition("(")[2].partition(")")[0])
+        settings = server.config.read_text().partition("[clusters.local]")[0]
+        server.config.write_text(f"{settings}[clusters.lab]\nagents = [{slurm_user}]\n{LAB}")
+        server.folder.chmod(0o755)
+        server.start()
+        bank = Bank(server, slurm)
+        try:
+            with slurm.configured({"PrologSlurmctld": str(bank.script)}):
+                yield bank
+        finally:
+            print((slurm.place.logs / "prolog").read_text())
+
+
+def comment(slurm: Cluster, job: int | str) -> str:
+    return slurm.root("scontrol", "show", "job", str(job)).partition("AdminComment=")[2].partition("\n")[0]
+
+
+def test_holds_and_refusals_without_a_plugin(slurm: Cluster, bank: Bank, tell: Tell) -> None:
+    paid = slurm.submit("alice", "-c2", "--time=10", script="sleep 2")
+    slurm.wait_for(paid, "COMPLETED")
+    assert bank.runs(paid) == ["held"]  # its end is for reconciling to tell
+
+    poor = slurm.submit("dave", "-c4", "--time=60")
+    wait_until(lambda: "requeued in held state" in slurm.root("squeue", f"--jobs={poor}", "--format=%r"), "the job to be held")
+    assert comment(slurm, poor).startswith("Fairbank: wg_chem: there is too little left: asked 4 SU, available 1 SU, short by 3 SU. Try ")
+    assert bank.runs(poor) == []
+
+    array = slurm.submit("dave", "-c4", "--time=60", "--array=1-2")
+    wait_until(
+        lambda: slurm.root("squeue", "--noheader", "--array", f"--jobs={array}", "--format=%r").count("held state") == 2,
+        "both tasks to be held",
+    )
+
+    once = slurm.submit("dave", "-c4", "--time=60", "--no-requeue")
+    slurm.wait_for(once, "CANCELLED")
+    assert comment(slurm, once).startswith("Fairbank: wg_chem: there is too little left")
+
+    for command in ("srun", "salloc"):
+        ran = slurm.run("dave", command, "-c4", "--time=60", "true")
+        assert ran.code == 1
+        assert f"{command}: Fairbank: wg_chem: there is too little left" in ran.err
+        tell(f"$ {command} -c4 --time=60 true   (no plug-in)\n" + "".join(f"      {line}\n" for line in ran.err.splitlines()))
+
+
+def test_what_it_costs_at_a_terminal(slurm: Cluster, bank: Bank, tell: Tell) -> None:
+    def once() -> float:
+        begun = time.monotonic()
+        slurm.run("alice", "srun", "--time=5", "true").done()
+        return time.monotonic() - begun
+
+    times = sorted(once() for _ in range(5))
+    tell(f"srun true with PrologSlurmctld asking: median {times[2] * 1000:.0f} ms")
+
+
+def test_while_the_bank_is_away_a_script_waits(slurm: Cluster, bank: Bank) -> None:
+    bank.server.stop()
+    job = slurm.submit("alice", "-c2", "--time=10")
+    wait_until(lambda: "cannot be asked" in comment(slurm, job), "the job to be held")
+    bank.server.start()
+    slurm.root("scontrol", "release", str(job))
+    slurm.root("scontrol", "update", f"jobid={job}", "starttime=now")
+    slurm.wait_for(job, "COMPLETED", seconds=60)
+    assert bank.runs(job) == ["held"]
