@@ -11,7 +11,7 @@ import msgspec
 from fairbank.bank.charge import longest_paid
 from fairbank.bank.entry import Entry
 from fairbank.values.time import show_duration
-from fairbank.values.units import MINUTES_IN_SU, show_su, type_su
+from fairbank.values.units import MINUTES_IN_SU, show_short, show_su, type_su
 
 
 class Reason(Enum):
@@ -121,7 +121,7 @@ def sentence(no: Refusal) -> str:
     said = no.reason.value
     if no.reason in (Reason.OVERDRAWN, Reason.CAPPED, Reason.NOT_ENOUGH):
         available = show_su(no.available, down=True)
-        said += f": asked {show_su(no.asked)} SU, available {available} SU, short by {show_su(no.shortfall)} SU"
+        said += f": asked {show_su(no.asked)} SU, available {available} SU, short by {show_short(no.asked, no.available)} SU"
     elif no.reason is Reason.TOO_MUCH_BACK:
         said += f": asked {show_su(no.asked)} SU, left of its charge {show_su(no.available)} SU"
     elif no.about:

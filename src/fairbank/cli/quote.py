@@ -148,7 +148,7 @@ def _tell(desk: Desk, request: Row, card: Row, job: Described, unread: list[str]
 
 def _verdict(card: Row, look: Look, unread: list[str]) -> str:
     if not card["fits"]:
-        return f"does not fit: short by {look.su(card['amount'] - card['available'])} SU"
+        return f"does not fit: short by {look.lacking(card['amount'], card['available'])} SU"
     return "enough for what is priced" if unread else "fits"
 
 

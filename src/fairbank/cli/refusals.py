@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.choosing import check_accounts, rows_of_each
 from fairbank.cli.output import Listing, caption, show
 from fairbank.cli.people import user_name
-from fairbank.report.columns import Column, Look, Row, left, moment, su, text
+from fairbank.report.columns import Amount, Column, Look, Row, left, moment, su, text
 from fairbank.values.trouble import Malformed
 
 if TYPE_CHECKING:
@@ -18,6 +18,10 @@ def _reason(row: Row, look: Look) -> str:
     return str(row["reason"]).lower().replace("_", " ")
 
 
+def _short(row: Row, look: Look) -> str:
+    return look.lacking(row["asked"], row["available"])
+
+
 COLUMNS = (
     Column("TIME", moment("at")),
     Column("JOBID", text("job_id"), right=True),
@@ -25,7 +29,7 @@ COLUMNS = (
     Column("RESOURCE", text("resource"), drop=2),
     Column("ASKED", su("asked"), right=True),
     Column("AVAILABLE", left("available"), right=True, drop=1),
-    Column("SHORT", su("shortfall"), right=True),
+    Column("SHORT", Amount(_short), right=True),
     Column("REASON", _reason, drop=3),
     Column("USER", text("user"), extra=True),
     Column("ALLOC", text("allocation"), right=True, extra=True),

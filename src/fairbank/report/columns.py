@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from fairbank.report.cells import plain
 from fairbank.values.time import parse_instant, show_duration
-from fairbank.values.units import show_su
+from fairbank.values.units import show_short, show_su
 
 Row = Mapping[str, Any]
 """One object of an answer of the bank."""
@@ -35,6 +35,10 @@ class Look(NamedTuple):
     def left(self, minutes: int) -> str:
         """An amount that may still be drawn: never shown as more than it is."""
         return show_su(minutes, units=self.units, separators=self.separators, decimals=self.decimals, down=True)
+
+    def lacking(self, asked: int, available: int) -> str:
+        """What is missing: the amount that was asked less what is left, as they are shown."""
+        return show_short(asked, available, units=self.units, separators=self.separators, decimals=self.decimals)
 
     def day(self, instant: int) -> str:
         return datetime.fromtimestamp(instant, self.zone).strftime("%Y-%m-%d")

@@ -69,9 +69,28 @@ def show_su(minutes: int, *, units: str = "h", separators: bool = False, decimal
     >>> show_su(25, down=True), show_su(-25, down=True), show_su(3600, decimals=2), show_su(90, decimals=0)
     ('0.41', '-0.42', '60.00', '2')
     """
+    return _written(_shown(minutes, units, decimals, down=down), decimals, separators=separators)
+
+
+def show_short(asked: int, available: int, *, units: str = "h", separators: bool = False, decimals: int | None = None) -> str:
+    """How much `available` lacks of `asked`, so that people can check it: the one as shown to the nearest, less the other rounded down.
+
+    >>> show_su(46_080), show_su(37_789, down=True), show_short(46_080, 37_789)
+    ('768', '629.81', '138.19')
+    """
+    lacking = _shown(asked, units, decimals, down=False) - _shown(available, units, decimals, down=True)
+    return _written(max(0, lacking), decimals, separators=separators)
+
+
+def _shown(minutes: int, units: str, decimals: int | None, *, down: bool) -> int:
+    """An amount in the last of its decimals."""
+    parts: int = minutes * 10 ** (2 if decimals is None else decimals)
+    worth = WORTH[units]
+    return parts // worth if down else (2 * abs(parts) + worth) // (2 * worth) * (1 if minutes >= 0 else -1)
+
+
+def _written(shown: int, decimals: int | None, *, separators: bool) -> str:
     places = 2 if decimals is None else decimals
-    parts, worth = minutes * 10**places, WORTH[units]
-    shown = parts // worth if down else (2 * abs(parts) + worth) // (2 * worth) * (1 if minutes >= 0 else -1)
     whole, rest = divmod(abs(shown), 10**places)
     text = f"{'-' if shown < 0 else ''}{whole:{',' if separators else ''}}"
     return f"{text}.{rest:0{places}}" if places and (rest or decimals) else text
