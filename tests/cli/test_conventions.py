@@ -42,7 +42,7 @@ WRITING = {
     "alloc cap",
 }  # fmt: skip
 ON_THE_HOST = {"init", "serve", "audit heads", "backup create", "backup verify", "restore", "replay", "demo"}
-BESIDE_SLURM = {"reconcile", "shadow", "slurm import", "slurm sync"}
+BESIDE_SLURM = {"reconcile", "shadow", "slurm import", "slurm prolog", "slurm sync"}
 AGENTS = {"agent run", "agent status"}
 """They find the bank, or the agent, by the agent's own settings."""
 SHELLS = {"completion bash", "completion zsh", "completion fish", "completion names"}
@@ -88,7 +88,7 @@ def test_what_writes_takes_care(name: str) -> None:
     assert (reason is not None and reason.required) == (name not in NEEDS_NO_REASON)
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name not in SHELLS | ON_THE_HOST | AGENTS | {"audit verify", "doctor"}])
+@pytest.mark.parametrize("name", [name for name in ALL if name not in SHELLS | ON_THE_HOST | AGENTS | {"audit verify"}])
 def test_whatever_asks_the_bank_may_be_told_which(name: str) -> None:
     assert {"--server", "--as"} <= options_of(ALL[name])
 
