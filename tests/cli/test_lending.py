@@ -16,6 +16,7 @@ from tests.cli.served import Bank
 
 START, END = "2026-11-20T00:00:00Z", "2026-11-20T02:00:00Z"
 OF_CHILD, OF_PARENT = 950_001, 950_002
+OUTSIDER = 61_010
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -83,3 +84,13 @@ def test_jobs_and_usage_of_a_child_are_its_own_whoever_paid(here: Run) -> None:
     assert jobs("--alloc", 4, "--as", STRANGER) == [child]
     for uid in (STRANGER, 0):
         assert [row["charged"] for row in json.loads(here("usage", "-A", "chem_sub", "--json", "--as", uid).out)["data"]] == [4_000]
+
+
+def test_the_parents_people_find_a_child_by_its_name_as_far_as_they_paid(here: Run) -> None:
+    assert [row["job_id"] for row in json.loads(here("jobs", "-a", "-A", "chem_sub", "--json", "--as", AYLA).out)["data"]] == [OF_CHILD]
+    assert [row["charged"] for row in json.loads(here("usage", "-A", "chem_sub", "--json", "--as", AYLA).out)["data"]] == [4_000]
+    for words in (("jobs", "-a", "--failed"), ("jobs", "-a", "--refused"), ("usage", "-S", "2026-11-21")):  # nothing of that kind
+        assert here(*words, "-A", "chem_sub", "--as", AYLA).code == 0, words
+    for command in ("jobs -a", "jobs -a --refused", "usage"):  # nothing of theirs
+        said, unknown = (here(*command.split(), "-A", account, "--as", OUTSIDER) for account in ("chem_sub", "chem_sux"))
+        assert (said.code, said.err.replace("chem_sub", "chem_sux")) == (3, unknown.err), command

@@ -413,6 +413,36 @@ def test_a_hold_that_may_not_grow_is_refused_in_the_name_of_the_project_it_ran_f
     assert [each["id"] for each in world.ask("GET", "/failure?account=kid", STRANGER).json()["data"]] == [no["entry"]]
 
 
+def test_a_childs_name_finds_what_the_parents_people_see_of_it_and_no_more(world: World) -> None:
+    """What the parent's credit paid; not what the child ran on its own. To others the name is as one that nobody has."""
+    _lend(world)
+    kid = world.ask("GET", "/project?account=kid", SUPERUSER).json()["data"][0]["id"]
+    terms = {"category": "research", "start": str(NOW), "end": str(NOW + 86_400), "amount": 60_000, "comment": "its own"}
+    assert world.ask("POST", "/alloc", SUPERUSER, json={"project": kid, "resource": "own", **terms}).status_code == 201
+    for job, resource in ((77, {}), (78, {"resource": "own", "amount": 60})):
+        held = report(job, account="kid", owner_uid=UNKNOWN, **resource)
+        assert world.ask("POST", "/job", AGENT, json=held).status_code == 201
+    assert world.ask("POST", "/job", AGENT, json=report(79, account="kid", owner_uid=UNKNOWN, amount=10**9)).status_code == 402
+    paths = {path: f"{path}?account=" for path in ("/job", "/predebit", "/activity", "/entry", "/failure")}
+
+    def jobs(path: str, name: str, uid: int) -> set[int]:
+        return {row["job_id"] for row in world.ask("GET", paths[path] + name, uid).json()["data"]}
+
+    for path in paths:
+        paid, own = ({79}, set[int]()) if path == "/failure" else ({77}, {78})
+        assert jobs(path, "kid", PI) == paid, path
+        assert jobs(path, "kid", SUPERUSER) - {None} == paid | own, path
+        assert jobs(path, "kid", OTHER_PI) == jobs(path, "nosuch", OTHER_PI) == set(), path
+    for job, resource in ((77, {}), (78, {"resource": "own", "amount": 60})):
+        ended = {**report(job, account="kid", owner_uid=UNKNOWN, do="complete", state="COMPLETED", elapsed=3_600), **resource}
+        assert world.ask("POST", "/job", AGENT, json={**ended, "end": NOW + 3_600}).status_code == 201
+    used = {uid: [row["runs"] for row in world.ask("GET", "/usage?account=kid", uid).json()["data"]] for uid in (PI, SUPERUSER, OTHER_PI)}
+    assert used == {PI: [1], SUPERUSER: [2], OTHER_PI: []}
+    for path in ("/project", "/alloc", "/balance", "/debit"):
+        assert world.ask("GET", f"{path}?account=kid", PI).json()["data"] == [], path
+        assert world.ask("GET", f"{path}?account=kid", OTHER_PI).json()["data"] == [], path
+
+
 def _lend(world: World) -> None:
     """Project kid, whose PI is the stranger, draws on what chem shares."""
     world.ask("POST", "/project", SUPERUSER, json={"gname": "kid", "gid": 4_000, "account": "kid", "parent": world.own["project"]})

@@ -61,10 +61,11 @@ def group_query(group: str | None) -> dict[str, object]:
     return {"gname": group}
 
 
-def check_accounts(desk: Desk, accounts: Sequence[str] | None) -> None:
-    """When a list came back empty: whether there are such projects at all. Raises Unknown."""
+def check_accounts(desk: Desk, accounts: Sequence[str] | None, *, of_jobs: bool = False) -> None:
+    """When a list came back empty: whether there are such projects at all; of a list `of_jobs`, also those of which the user sees other
+    jobs than what was asked for, such as a child's that the credit of the user's project paid. Raises Unknown."""
     for account in accounts or ():
-        if desk.get("/project", {"account": account})["data"]:
+        if any(desk.get(path, {"account": account, "limit": 1})["data"] for path in ("/project", *(_OF_JOBS if of_jobs else ()))):
             continue
         mine = [str(row["account"]) for row in desk.rows("/project")]
         raise Unknown(
@@ -74,6 +75,7 @@ def check_accounts(desk: Desk, accounts: Sequence[str] | None) -> None:
         )
 
 
+_OF_JOBS = ("/job", "/failure")
 ASKED_MAX = 200
 
 

@@ -109,7 +109,7 @@ def _show(desk: Desk) -> int:
         keep=failed if options.failed else None,
     )
     if not rows:
-        check_accounts(desk, options.account)
+        check_accounts(desk, options.account, of_jobs=True)
     empty = "There is no such job that you may see." if owners is None else "There is no such job of yours; -a shows all that you may see."
     show(desk, Listing("fairbank.job/1", COLUMNS, rows, caption(desk), empty=empty))
     return 0

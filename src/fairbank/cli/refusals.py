@@ -58,7 +58,7 @@ def show_refusals(desk: Desk, owners: list[int] | None) -> int:
     }
     rows = refusals(desk, query, options.limit)
     if not rows:
-        check_accounts(desk, options.account)
+        check_accounts(desk, options.account, of_jobs=True)
     notes = advice(desk, rows[0]) if rows and options.form is None else ()
     show(desk, Listing("fairbank.failure/1", COLUMNS, rows, caption(desk), notes=notes, empty="No job was refused."))
     return 0

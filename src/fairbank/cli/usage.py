@@ -70,7 +70,7 @@ def _show(desk: Desk, options: Namespace) -> int:
     }
     rows = usage(desk, query)
     if not rows:
-        check_accounts(desk, options.account)
+        check_accounts(desk, options.account, of_jobs=True)
     told = _told(desk, rows, options.by)
     show(
         desk,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 from litestar.di import NamedDependency, Provide
 from litestar.params import FromQuery, HeaderParameter, PathParameter, QueryParameter
 
-from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery, Sight
+from fairbank.bank.query import ALL, PAGE_MAX, Page, ProjectQuery, Sight
 from fairbank.rest.asking import Asking
 from fairbank.values import ids
 from fairbank.values.time import Instant, iso, parse_instant
@@ -86,11 +86,25 @@ def projects(
     request: Asking, project: OneId = None, gid: OneUid = None, gname: OneName = None, account: OneName = None
 ) -> frozenset[int] | None:
     """The projects that are named and may be seen; None when none is named. What fits nothing selects nothing."""
+    return _named(request, request.asker.sight, project, gid, gname, account)
+
+
+def run_for(
+    request: Asking, project: OneId = None, gid: OneUid = None, gname: OneName = None, account: OneName = None
+) -> frozenset[int] | None:
+    """The projects that are named, for lists of which the asker sees rows of foreign projects, too: a child's, on its parent's credit.
+
+    Only for queries that carry the asker's sight themselves: a project of which the asker sees no row is then as one that is not there.
+    """
+    return _named(request, ALL, project, gid, gname, account)
+
+
+def _named(
+    request: Asking, sight: Sight, project: int | None, gid: int | None, gname: str | None, account: str | None
+) -> frozenset[int] | None:
     if project is None and gid is None and gname is None and account is None:
         return None
-    query = ProjectQuery(
-        sight=request.asker.sight, ids=None if project is None else frozenset({project}), gid=gid, gname=gname, account=account
-    )
+    query = ProjectQuery(sight=sight, ids=None if project is None else frozenset({project}), gid=gid, gname=gname, account=account)
     return frozenset(each.id for each in request.house.projects.find(query, Page(1)))
 
 
@@ -144,5 +158,6 @@ PAGE = Provide(page, sync_to_thread=False)
 RECENT = Provide(recent, sync_to_thread=False)
 PERIOD = Provide(period, sync_to_thread=False)
 PROJECTS = Provide(projects, sync_to_thread=True)
+RUN_FOR = Provide(run_for, sync_to_thread=True)
 TERMS = Provide(terms, sync_to_thread=False)
-JOBS = {"page": RECENT, "period": PERIOD, "projects": PROJECTS, "terms": TERMS, "chosen": Provide(job_filters, sync_to_thread=False)}
+JOBS = {"page": RECENT, "period": PERIOD, "projects": RUN_FOR, "terms": TERMS, "chosen": Provide(job_filters, sync_to_thread=False)}

@@ -11,7 +11,7 @@ from fairbank.bank.run import RunState
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import ActivityRow, CreditRow, DebitRow, Listing, PredebitRow
 from fairbank.rest.lookup import runs_by_id
-from fairbank.rest.params import PAGE, PERIOD, PROJECTS, RECENT, OneId, OnePage, OnePeriod, Projects
+from fairbank.rest.params import PAGE, PERIOD, PROJECTS, RECENT, RUN_FOR, OneId, OnePage, OnePeriod, Projects
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import debit_row, listing, next_after, predebit_row
 from fairbank.values.time import iso
@@ -26,7 +26,7 @@ def entries(request: Asking, projects: Projects, period: OnePeriod, allocation: 
 
 
 Entries = NamedDependency[EntryQuery]
-_FILTERS = {"page": RECENT, "projects": PROJECTS, "period": PERIOD, "chosen": Provide(entries, sync_to_thread=False)}
+_FILTERS = {"page": RECENT, "projects": RUN_FOR, "period": PERIOD, "chosen": Provide(entries, sync_to_thread=False)}
 
 
 @reads("/activity", dependencies=_FILTERS)

@@ -14,7 +14,7 @@ from fairbank.bank.query import EntryQuery
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import BookEntryRow, Listing, StatementAnswer, StatementPage, Sums
 from fairbank.rest.lookup import runs_by_id
-from fairbank.rest.params import PAGE, PERIOD, PROJECTS, RECENT, Number, OneId, OnePage, OnePeriod, OneUid, Projects
+from fairbank.rest.params import PAGE, PERIOD, RECENT, RUN_FOR, Number, OneId, OnePage, OnePeriod, OneUid, Projects
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import allocation_row, entry_row, listing, next_after, sums
 from fairbank.values.time import LAST_INSTANT, Instant, iso
@@ -47,7 +47,7 @@ _ANYTHING = frozenset().union(*_ABOUT.values())
 About = FromQuery[Literal["units", "terms", "caps"] | None]
 
 
-@reads("/entry", dependencies={"page": RECENT, "projects": PROJECTS, "period": PERIOD})
+@reads("/entry", dependencies={"page": RECENT, "projects": RUN_FOR, "period": PERIOD})
 def list_entries(
     request: Asking,
     page: OnePage,

@@ -11,7 +11,7 @@ from litestar.params import FromQuery, QueryParameter
 from fairbank.bank.query import GroupPage, UsageBy, UsageQuery
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import Listing, UsageRow
-from fairbank.rest.params import PERIOD, PROJECTS, Limit, OneId, OneName, OnePeriod, OneUid, Projects
+from fairbank.rest.params import PERIOD, RUN_FOR, Limit, OneId, OneName, OnePeriod, OneUid, Projects
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import listing, usage_row
 from fairbank.values.trouble import Malformed
@@ -28,7 +28,7 @@ _GROUPS = {
 }
 
 
-@reads("/usage", dependencies={"period": PERIOD, "projects": PROJECTS})
+@reads("/usage", dependencies={"period": PERIOD, "projects": RUN_FOR})
 def show_usage(
     request: Asking,
     period: OnePeriod,
