@@ -66,6 +66,18 @@ def test_a_bulk_that_arrives_twice_gets_the_same_answers(world: World) -> None:
     assert [{**each["granted"], "again": False} for each in answers[1]] == [each["granted"] for each in answers[0]]
 
 
+def test_a_start_that_comes_again_after_the_end_has_its_first_answer_under_a_key_alone(world: World) -> None:
+    """As docs/reference/repeating.md begins."""
+    keyed = {**report(43), "key": "start"}
+    (_, first), (_, under_key) = send(world, START), send(world, keyed)
+    assert send(world, START) == (200, {**first, "again": True})
+    for job in (42, 43):
+        assert send(world, {**END, "job_id": job})[0] == 201
+    status, problem = send(world, START)
+    assert (status, problem["refusal"]["reason"]) == (409, "RUN_RESOLVED")
+    assert send(world, keyed) == (200, {**under_key, "again": True})
+
+
 def _only(body: dict[str, Any]) -> dict[str, Any]:
     return {name: body[name] for name in ("do", "time_limit", "end", "elapsed", "state") if name in body}
 
