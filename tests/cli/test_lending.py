@@ -94,3 +94,10 @@ def test_the_parents_people_find_a_child_by_its_name_as_far_as_they_paid(here: R
     for command in ("jobs -a", "jobs -a --refused", "usage"):  # nothing of theirs
         said, unknown = (here(*command.split(), "-A", account, "--as", OUTSIDER) for account in ("chem_sub", "chem_sux"))
         assert (said.code, said.err.replace("chem_sub", "chem_sux")) == (3, unknown.err), command
+
+
+def test_a_child_asking_for_its_parents_statement_is_told_whose_it_is(here: Run) -> None:
+    said = here("statement", 4, "--as", STRANGER)
+    assert (said.code, "allocation 4 is your parent project's" in said.err) == (4, True)
+    assert here(*shlex.split(said.err.partition("see what yours used of it: fairbank ")[2]), "--as", STRANGER).code == 0
+    assert here("statement", 4, "--as", OUTSIDER).code == 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 
@@ -314,6 +316,40 @@ def test_terms_change_and_the_allocation_lives_on(changing: Run) -> None:
     told(changing("alloc", "set", CPU, "--credit-limit", 0, "--not-shared", "--end", "2027-07-01", "--reason", "back"))
     assert changing("alloc", "thaw", CPU, "--reason", "twice").code == 7
     assert changing("alloc", "set", CPU, "--reason", "nothing").code == 2
+
+
+def test_a_statement_names_the_credit_limit_where_it_proves_its_figures(changing: Run) -> None:
+    def heading_and_proof() -> tuple[str, str]:
+        said = changing("statement", CPU)
+        return " ".join(said.out.partition("\n\n")[0].split()), said.err.splitlines()[-1]
+
+    granted = heading_and_proof()[0].partition(" granted ")[2]
+    assert heading_and_proof()[1].endswith(f"= granted {granted}")
+    told(changing("alloc", "set", CPU, "--credit-limit", 5, "--reason", "bridging"))
+    heading, proof = heading_and_proof()
+    assert heading.endswith(f"granted {granted} credit limit 5")
+    assert proof.startswith("ok  used")
+    assert proof.endswith(f"= granted {granted} + limit 5")
+    told(changing("alloc", "set", CPU, "--credit-limit", 0, "--reason", "back"))
+
+
+def test_a_statement_says_which_terms_became_what(changing: Run) -> None:
+    def newest(*words: object) -> tuple[str, dict[str, object]]:
+        number = entry_of(changing("alloc", *words, "--reason", "why"))
+        rows = csv.DictReader(io.StringIO(changing("statement", CPU, "--csv").out))
+        entry = json.loads(changing("statement", CPU, "--json").out)["data"][-1]
+        assert entry["id"] == number
+        return next(row["REASON"] for row in rows if row["ENTRY"] == str(number)), entry["changed"]
+
+    assert newest("freeze", CPU) == ("state frozen; why", {"state": "frozen"})
+    assert newest("thaw", CPU) == ("state active; why", {"state": "active"})
+    assert newest("set", CPU, "--credit-limit", 5) == ("credit limit 5; why", {"credit_limit": 300})
+    said, changed = newest("set", CPU, "--credit-limit", 0, "--shared", "--end", "2027-08-01T00:00Z")
+    assert changed == {"credit_limit": 0, "shared": True, "end": "2027-08-01T00:00:00Z"}
+    assert said == "end 2027-07-31T20:00:00-04:00, shared, credit limit 0; why"
+    told(changing("undo", json.loads(changing("statement", CPU, "--json").out)["data"][-1]["id"], "--reason", "back"))
+    assert "not shared, credit limit 5; undo of entry" in changing("statement", CPU, "--csv").out
+    assert newest("set", CPU, "--credit-limit", 0)[1] == {"credit_limit": 0}
 
 
 def test_an_allocation_is_extended_and_closed(changing: Run) -> None:

@@ -375,8 +375,15 @@ def test_a_child_sees_what_its_parent_shares_but_not_who_drew_it(world: World) -
         for uid in (STRANGER, SUPERUSER) if "=" in path else (STRANGER,):
             assert [row["id"] for row in world.ask("GET", path, uid).json()["data"]] == [world.own["allocation"]], (path, uid)
     assert world.ask("GET", shared, STRANGER).status_code == 200
-    for path in (f"{shared}/statement", f"{shared}/user", f"/alloc/{world.own['later']}", f"/job/{world.own['job']}"):
+    for path in (f"/alloc/{world.own['later']}", f"/alloc/{world.own['later']}/statement", f"/job/{world.own['job']}"):
         assert world.ask("GET", path, STRANGER).status_code == 404, path
+    instead = f"see what yours used of it: fairbank usage --alloc {world.own['allocation']}"
+    for path in (f"{shared}/statement", f"{shared}/user"):
+        no = world.ask("GET", path, STRANGER)
+        assert (no.status_code, no.json()["remedy"]) == (403, instead)
+        assert world.ask("GET", path, OTHER_PI).status_code == 404, path
+    deposit = {"amount": 60, "comment": "mine"}
+    assert [world.ask("POST", f"{shared}/deposit", uid, json=deposit).status_code for uid in (STRANGER, OTHER_PI)] == [403, 404]
     assert world.ask("GET", "/balance?account=chem", STRANGER).json()["data"] == []
 
 

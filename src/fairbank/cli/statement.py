@@ -35,13 +35,27 @@ def _amount(row: Row, look: Look) -> str:
 
 
 def _reason(row: Row, look: Look) -> str:
-    said = [row["comment"]] if row.get("comment") else []
+    said = [_changed(row["changed"], look)] if row.get("changed") is not None else []
+    said += [row["comment"]] if row.get("comment") else []
     if row.get("kind") in _SAYS_NO and row["details"]:
         said += [": ".join(filter(None, (row["details"]["reason"], row["details"].get("about"))))]
     if row.get("returned"):
         back = "back" if look.short else "returned"
         said.append(f"{look.su(row['returned'])} of {look.su(row['returned'] + row['amount'])} {back}")
     return "; ".join(said)
+
+
+def _changed(terms: Mapping[str, Any], look: Look) -> str:
+    """Which terms an entry changed, and to what: `state frozen`, `credit limit 5`."""
+    return ", ".join(_term(name, value, look) for name, value in terms.items()) or "nothing changed"
+
+
+def _term(name: str, value: Any, look: Look) -> str:
+    if name == "shared":
+        return "shared" if value else "not shared"
+    if name in ("start", "end"):
+        value = look.moment(instant_of(value))
+    return f"{name.replace('_', ' ')} {look.su(value) if name == 'credit_limit' else value}"
 
 
 COLUMNS = (
@@ -134,13 +148,14 @@ def _told(desk: Desk, page: Row) -> list[Row]:
 
 def _proof(desk: Desk, sums: Row) -> str:
     """That the figures add up, for everybody to see."""
-    parts = (sums["charged"], sums["held"], sums["available"], sums["deposited"] + sums["credit_limit"])
+    parts = (sums["charged"], sums["held"], sums["available"], sums["deposited"], sums["credit_limit"])
     rounded = any(each * 100 % WORTH[desk.look.units] for each in parts)  # rounded figures would not add up
     look = desk.look._replace(units="m") if rounded else desk.look
-    used, held, available, granted = (look.su(each) for each in parts)
-    mark = "ok" if sum(parts[:3]) == parts[3] else "!! does not add up:"
+    used, held, available, granted, limit = (look.su(each) for each in parts)
+    mark = "ok" if sum(parts[:3]) == sum(parts[3:]) else "!! does not add up:"
+    lent = f" + limit {limit}" if parts[4] else ""
     unit = f" {UNITS['m']}" if rounded else ""
-    return f"{mark}  used {used} + held {held} + available {available} = granted {granted}{unit}"
+    return f"{mark}  used {used} + held {held} + available {available} = granted {granted}{lent}{unit}"
 
 
 def _caption(desk: Desk, row: Row) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationEvent
+from fairbank.bank.changes import OF_TERMS, changes
 from fairbank.bank.entry import Entry
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.query import AllocationQuery, Debit, EntryQuery, Page, UserRow
@@ -13,18 +17,20 @@ from fairbank.service.askers import Asker
 from fairbank.service.counter import Counter
 from fairbank.service.directory import Directory
 from fairbank.service.rights import Do, demand
-from fairbank.store.contract import Store
+from fairbank.store.contract import Reader, Store
 from fairbank.values.time import Clock, Instant
-from fairbank.values.trouble import Unknown
+from fairbank.values.trouble import Forbidden, Unknown
 from fairbank.values.units import SuMinutes
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """A page of one allocation's journal: the last entry before the page (None at the book's beginning), then the page."""
+    """A page of one allocation's journal: the last entry before the page (None at the book's beginning), then the page, and what its
+    entries changed of the terms, by their numbers."""
 
     allocation: Allocation
     opening: Entry | None
     entries: list[Entry]
+    changes: Mapping[int, dict[str, Any]]
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,14 +75,23 @@ class Allocations:
         return found[0]
 
     def get(self, asker: Asker, number: int) -> Allocation:
-        """Raises Unknown."""
+        """An allocation of the asker's projects. Raises Unknown, and Forbidden for one that they only draw on."""
         found = self.find(AllocationQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
         if not found:
-            raise Unknown(f"there is no allocation {number}", field="allocation", remedy="list yours with: fairbank alloc list")
+            raise self._not_theirs(asker, number)
         return found[0]
 
+    def _not_theirs(self, asker: Asker, number: int) -> Forbidden:
+        """Raises Unknown where they do not draw on it either."""
+        self.look(asker, number)
+        return Forbidden(
+            f"allocation {number} is your parent project's: you may draw on it, but the rest is for its own people",
+            field="allocation",
+            remedy=f"see what yours used of it: fairbank usage --alloc {number}",
+        )
+
     def users(self, asker: Asker, number: int, page: Page) -> list[UserRow]:
-        """What each user drew, and the caps, by uid; `page.after` is one. Raises Unknown."""
+        """What each user drew, and the caps, by uid; `page.after` is one. Raises Unknown, Forbidden."""
         allocation = self.get(asker, number)
         with self._store.reading() as reader:
             return reader.drawn(allocation.id, page)
@@ -88,18 +103,18 @@ class Allocations:
             return found, reader.debits(frozenset(each.id for each in found)) if found else []
 
     def statement(self, asker: Asker, number: int, since: Instant, until: Instant, page: Page) -> Statement:
-        """One page of the allocation's journal in its own order; `page.after` is a seq. Raises Unknown."""
+        """One page of the allocation's journal in its own order; `page.after` is a seq. Raises Unknown, Forbidden."""
         with self._store.reading() as reader:
             found = reader.allocations(AllocationQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
-            if not found:
-                raise Unknown(f"there is no allocation {number}", field="allocation", remedy="list yours with: fairbank alloc list")
-            entries = reader.statement(number, since, until, page)
-            opening = None
-            if entries and entries[0].seq > 1:
-                opening = next(iter(reader.statement(number, Instant(0), until, Page(1, after=entries[0].seq - 2))), None)
-            elif not entries:
-                opening = reader.before(number, until)
-        return Statement(found[0], opening, entries)
+            if found:
+                entries = reader.statement(number, since, until, page)
+                opening = None
+                if entries and entries[0].seq > 1:
+                    opening = next(iter(reader.statement(number, Instant(0), until, Page(1, after=entries[0].seq - 2))), None)
+                elif not entries:
+                    opening = reader.before(number, until)
+                return Statement(found[0], opening, entries, changes(_terms_before(reader, entries), entries))
+        raise self._not_theirs(asker, number)
 
     def activity(self, query: EntryQuery, page: Page) -> list[Entry]:
         """Journal entries across allocations, as far as `query.sight` sees them."""
@@ -148,3 +163,11 @@ class Allocations:
 
     def _ask(self, asker: Asker, wish: Request) -> Outcome:
         return self._counter.ask([Asked(wish, self._clock.now(), asker.actor, asker.acting_as)])[0]
+
+
+def _terms_before(reader: Reader, entries: Sequence[Entry]) -> Entry | None:
+    """The entry that said what the terms were before the first of these that says so; None where none of them does, or none did."""
+    first = next((each for each in entries if each.kind in OF_TERMS), None)
+    if first is None or first.seq == 1:
+        return None
+    return next(iter(reader.entries(EntryQuery(book=first.book, kinds=OF_TERMS), Page(1, after=first.id, newest_first=True))), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from litestar.params import FromQuery
 from msgspec import structs
@@ -12,7 +12,7 @@ from fairbank.bank.audit.effects import OF_CREDIT, OF_RUNS
 from fairbank.bank.entry import Kind
 from fairbank.bank.query import EntryQuery
 from fairbank.rest.asking import Asking
-from fairbank.rest.bodies.answers import BookEntryRow, Listing, StatementAnswer, StatementPage, Sums
+from fairbank.rest.bodies.answers import BookEntryRow, Listing, StatementAnswer, StatementPage, StatementRow, Sums
 from fairbank.rest.lookup import runs_by_id
 from fairbank.rest.params import PAGE, PERIOD, RECENT, RUN_FOR, Number, OneId, OnePage, OnePeriod, OneUid, Projects
 from fairbank.rest.verbs import reads
@@ -31,11 +31,19 @@ def show_statement(request: Asking, allocation: Number, page: OnePage, period: O
     told = StatementPage(
         allocation=allocation_row(found.allocation, house.directory.by_id(found.allocation.project), house.clock.now()),
         opening=opening,
-        entries=[entry_row(each, runs.get(each.run)) for each in found.entries],
+        entries=[
+            StatementRow(**structs.asdict(entry_row(each, runs.get(each.run))), changed=_told(found.changes.get(each.id)))
+            for each in found.entries
+        ],
         closing=sums(found.entries[-1]) if found.entries else opening,
     )
     cursor = next_after(page, [each.seq for each in found.entries])
     return StatementAnswer(schema="fairbank.statement/1", as_of=iso(house.clock.now()), data=told, next=cursor)
+
+
+def _told(changed: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Terms as the row of an allocation has them."""
+    return changed and {name: iso(value) if name in ("start", "end") else value for name, value in changed.items()}
 
 
 _ABOUT: Mapping[str, frozenset[Kind]] = {

@@ -11,7 +11,7 @@ from fairbank.rest.bodies.answers.job import FailureRow, JobRow, ReportAnswer, S
 from fairbank.rest.bodies.answers.project import MemberRow, ProjectCard, ProjectRow
 from fairbank.rest.bodies.answers.quote import QuoteCard, QuoteLine
 from fairbank.rest.bodies.answers.server import Health, Myself, RoleIn, RoleWord
-from fairbank.rest.bodies.answers.statement import BookEntryRow, EntryRow, StatementAnswer, StatementPage, Sums
+from fairbank.rest.bodies.answers.statement import BookEntryRow, EntryRow, StatementAnswer, StatementPage, StatementRow, Sums
 from fairbank.rest.bodies.answers.token import TokenCard, TokenRow
 from fairbank.rest.bodies.answers.usage import UsageRow
 
@@ -50,6 +50,7 @@ __all__ = [
     "Single",
     "StatementAnswer",
     "StatementPage",
+    "StatementRow",
     "Status",
     "Sums",
     "TokenCard",

@@ -35,6 +35,13 @@ class EntryRow(Sums, frozen=True, kw_only=True):
     details: dict[str, Any] | None
 
 
+class StatementRow(EntryRow, frozen=True, kw_only=True):
+    """An entry with the terms that it changed and what they became, by their names in the row of an allocation; null where it is about
+    something else."""
+
+    changed: dict[str, Any] | None
+
+
 class BookEntryRow(EntryRow, frozen=True, kw_only=True):
     """An entry with the allocation whose book it stands in."""
 
@@ -44,7 +51,7 @@ class BookEntryRow(EntryRow, frozen=True, kw_only=True):
 class StatementPage(Struct, frozen=True, kw_only=True):
     allocation: AllocationRow
     opening: Sums
-    entries: list[EntryRow]
+    entries: list[StatementRow]
     closing: Sums
 
 
