@@ -173,6 +173,16 @@ def test_a_database_that_does_not_exist_is_unreachable(postgres18: PostgresServe
             attempt(postgres18.url("nowhere"))
 
 
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_database_that_is_not_utf_8_is_refused_before_anything_is_written(postgres18: PostgresServer, encoding: str) -> None:
+    with postgres18.fresh_database("template0", encoding) as name:
+        for attempt in (migrate, open_store):
+            with pytest.raises(Conflict, match=f"the database's encoding is {encoding}") as told:
+                attempt(postgres18.url(name))
+            assert told.value.field == "store.url"
+            assert told.value.remedy == "create the database with ENCODING 'UTF8' (createdb -E UTF8 -T template0 NAME)"
+
+
 def test_a_server_that_does_not_exist_is_unreachable(tmp_path: Path) -> None:
     for attempt in (migrate, open_store):
         with pytest.raises(Unreachable):

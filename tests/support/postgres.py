@@ -83,11 +83,15 @@ class PostgresServer(Daemon):
         return self._installation.environment
 
     @contextmanager
-    def fresh_database(self, template: str = "template1") -> Iterator[str]:
-        """The name of a new database, dropped afterwards even when the test has left the server dead or sessions open."""
+    def fresh_database(self, template: str = "template1", encoding: str = "UTF8") -> Iterator[str]:
+        """The name of a new database, dropped afterwards even when the test has left the server dead or sessions open.
+
+        Another encoding than UTF8 needs template0.
+        """
         name = f"test_{next(self._numbers)}"
         self.start()
-        self._administer(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template)))
+        making = sql.SQL("CREATE DATABASE {} TEMPLATE {} ENCODING {} LC_COLLATE 'C' LC_CTYPE 'C'")
+        self._administer(making.format(sql.Identifier(name), sql.Identifier(template), sql.Literal(encoding)))
         try:
             yield name
         finally:

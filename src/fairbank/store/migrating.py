@@ -26,7 +26,8 @@ _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(7283746)"
 def migrate(url: str, *, journal: str = "wal") -> bool:
     """Make the books at `url`, or bring them up to date; False when there was nothing to do.
 
-    Raises Malformed, Unknown when a folder is missing, Conflict when this Fairbank does not know the schema of the books, Unreachable.
+    Raises Malformed, Unknown when a folder is missing, Conflict when this Fairbank does not know the schema of the books or the
+    database is not UTF-8, Unreachable.
     """
     where = read_url(url)
     if where.drivername == MEMORY:

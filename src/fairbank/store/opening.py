@@ -19,7 +19,7 @@ def open_store(url: str, *, journal: str = "wal") -> Store:
     """The store at `memory:`, `sqlite:///path` or `postgresql://...`; `journal` is SQLite's: wal or truncate.
 
     Raises Malformed for a URL or journal that cannot be, Unknown when there are no books yet, Conflict when they have
-    another schema, Forbidden when the file is another user's, Unreachable when the database does not answer.
+    another schema or the database is not UTF-8, Forbidden when the file is another user's, Unreachable when the database does not answer.
     """
     where = read_url(url)
     if where.drivername == MEMORY:

@@ -13,9 +13,11 @@ from fairbank.store.queries import queries
 from fairbank.store.sql_store import SqlStore, begun, once
 from fairbank.store.troubles import as_troubles
 from fairbank.values.time import Instant
+from fairbank.values.trouble import Conflict
 
 _SQL = queries("postgres")
 PATIENCE_SECONDS = 30
+_ENCODING = "UTF8"
 
 # How a connection is made, unless the URL says otherwise: a server that vanished is noticed.
 _CONNECTING = {"connect_timeout": "10", "application_name": "fairbank", "keepalives_idle": "30", "tcp_user_timeout": "30000"}
@@ -64,7 +66,7 @@ class PostgresStore(SqlStore):
 
 
 def migrating_engine(url: URL) -> Engine:
-    """For statements that may take as long as they need."""
+    """For statements that may take as long as they need. Its connections raise Conflict for a database that is not UTF-8."""
     return _engine(url, {"lock_timeout": f"{PATIENCE_SECONDS}s"}, 1, PATIENCE_SECONDS)
 
 
@@ -79,9 +81,25 @@ def _engine(url: URL, settings: dict[str, str], size: int, patience_seconds: flo
     durable = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
     configure = "SELECT " + ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
 
+    @event.listens_for(engine, "connect", insert=True)  # before the dialect's own first look, which expects text that can be read
+    def _demand_utf8(connection: psycopg.Connection[Any], _record: object) -> None:
+        encoding = connection.info.parameter_status("server_encoding") or _ENCODING
+        if encoding != _ENCODING:
+            connection.close()
+            raise _other_encoding(encoding)
+
     @event.listens_for(engine, "connect")
     def _configure(connection: psycopg.Connection[Any], _record: object) -> None:
         connection.execute(configure)
         connection.execute(durable)
 
     return engine
+
+
+def _other_encoding(encoding: str) -> Conflict:
+    """In LATIN1 most names and comments cannot be written, and text of SQL_ASCII cannot be read back as text."""
+    return Conflict(
+        f"the database's encoding is {encoding}, and the books are kept in {_ENCODING}",
+        field="store.url",
+        remedy=f"create the database with ENCODING '{_ENCODING}' (createdb -E {_ENCODING} -T template0 NAME)",
+    )
