@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,24 @@ def test_what_cannot_be_read_is_told_in_words(fairbank: Run, tmp_path: Path) -> 
         said = fairbank(*words, house=Works())
         assert (said.code, said.err.splitlines()[0]) == (3, "fairbank: cannot read nofile: No such file or directory")
         assert "  try: name a file " in said.err
+
+
+def test_a_backup_that_is_damaged_is_something_that_a_check_found(fairbank: Run, tmp_path: Path) -> None:
+    config, whole, bad = tmp_path / "fairbank.toml", tmp_path / "a.fbk", tmp_path / "b.fbk"
+    assert fairbank("init", tmp_path, house=Works()).code == 0
+    assert fairbank("backup", "create", whole, "--config", config, house=Works()).code == 0
+    packed, rows = whole.read_bytes(), gzip.decompress(whole.read_bytes()).splitlines(keepends=True)
+    damages = {
+        packed[:-20]: "is damaged",
+        packed[:40] + b"\0\0\0\0" + packed[44:]: "is damaged",
+        gzip.compress(b"".join(rows[:-1])): "is not whole",
+        gzip.compress(rows[0] + b'["nosuch", {}]\n'): "there is no table",
+        gzip.compress(rows[0] + b"[\n"): "line 2",
+    }
+    for content, told in damages.items():
+        bad.write_bytes(content)
+        for words in (["backup", "verify", bad], ["restore", "--check", bad], ["restore", bad, "--config", config]):
+            said = fairbank(*words, house=Works())
+            assert (said.code, told in said.err, "try: use another backup" in said.err) == (8, True, True)
+    bad.write_bytes(gzip.compress(b'{"format": "another"}\n'))
+    assert fairbank("backup", "verify", bad, house=Works()).code == 2

@@ -26,7 +26,7 @@ EXIT_CODES: Mapping[int, str] = {
     5: "too little left, or --threshold not met",
     6: "the bank does not answer: safe to repeat",
     7: "conflict: there with other content, or its state does not allow it",
-    8: "a check ran and found something (audit verify, doctor)",
+    8: "a check ran and found something (audit verify, backup verify, doctor)",
     130: "interrupted",
 }
 TOPICS = ("reasons", "exit-codes", "environment")

@@ -31,7 +31,7 @@ from fairbank.bank.working_set import Office
 from fairbank.service.restored_tokens import RestoredTokens
 from fairbank.store.contract import Filling, Reader, Store
 from fairbank.values.time import Clock, iso
-from fairbank.values.trouble import Conflict, Forbidden, Malformed, Trouble, Unknown
+from fairbank.values.trouble import Conflict, Corrupt, Forbidden, Malformed, Trouble, Unknown
 
 FORMAT = "fairbank.backup/1"
 _ROWS_AT_ONCE = 5_000
@@ -125,7 +125,7 @@ class Backups:
     def restore(self, path: Path, *, replace: bool = False, progress: Progress | None = None) -> int:
         """Fill the store from a backup in one transaction; a file that is not whole changes nothing.
 
-        Raises Conflict when the store is not empty and `replace` is false, Malformed, Unknown.
+        Raises Conflict when the store is not empty and `replace` is false, Corrupt, Malformed, Unknown.
         """
         of = check(path)
         rows = 0
@@ -176,12 +176,13 @@ def _keep_name(folder: Path) -> None:
 
 
 def check(path: Path, progress: Progress | None = None) -> int:
-    """Read a backup to its end without restoring it. Returns the number of rows; raises Malformed, Unknown."""
+    """Read a backup to its end without restoring it. Returns the number of rows; raises Corrupt for one that is damaged,
+    Malformed for another kind of file, Unknown."""
     return sum(1 for _ in _lines(path, progress))
 
 
 def _lines(path: Path, progress: Progress | None = None) -> Iterator[tuple[str, msgspec.Raw]]:
-    """The rows of a backup with their tables. Raises Malformed at its end when it is not whole."""
+    """The rows of a backup with their tables. Raises Corrupt, at its end when it is not whole."""
     with _opened(path) as stream:
         _check_form(stream, path)
         if progress is None:
@@ -201,7 +202,7 @@ def _opened(path: Path) -> Iterator[gzip.GzipFile]:
         with gzip.open(path, "rb") as stream:
             yield stream
     except (EOFError, zlib.error, gzip.BadGzipFile) as bad:
-        raise Malformed(f"{path} is damaged: {bad}", field="file", remedy="use another backup") from bad
+        raise Corrupt(f"{path} is damaged: {bad}", field="file", remedy="use another backup") from bad
     except OSError as error:
         remedy = "name a file made by: fairbank backup create"
         raise Unknown(f"cannot read {path}: {error.strerror}", field="file", remedy=remedy) from error
@@ -224,9 +225,9 @@ def _rows(stream: gzip.GzipFile, path: Path) -> Iterator[tuple[str, msgspec.Raw]
         digest.update(line)
         name, row = _decode(line, tuple[str, msgspec.Raw], count + 2)
         if name not in _TABLE:
-            raise Malformed(f"line {count + 2}: there is no table {name[:40]!r}", field="file", remedy="use another backup")
+            raise Corrupt(f"line {count + 2}: there is no table {name[:40]!r}", field="file", remedy="use another backup")
         yield name, row
-    raise Malformed(f"{path} is not whole: its count or checksum is missing or wrong", field="file", remedy="use another backup")
+    raise Corrupt(f"{path} is not whole: its count or checksum is missing or wrong", field="file", remedy="use another backup")
 
 
 T = TypeVar("T")
@@ -236,11 +237,11 @@ def _decode(line: bytes, kind: type[T], number: int) -> T:
     try:
         return msgspec.json.decode(line, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as bad:
-        raise Malformed(f"line {number}: {bad}", field="file", remedy="use another backup") from bad
+        raise Corrupt(f"line {number}: {bad}", field="file", remedy="use another backup") from bad
 
 
 def _row(line: tuple[str, msgspec.Raw], kind: Any) -> Any:
     try:
         return msgspec.json.decode(line[1], type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as bad:
-        raise Malformed(f"a row of {line[0]} cannot be read: {bad}", field="file", remedy="use another backup") from bad
+        raise Corrupt(f"a row of {line[0]} cannot be read: {bad}", field="file", remedy="use another backup") from bad
