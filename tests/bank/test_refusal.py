@@ -54,7 +54,7 @@ def refused(line: str) -> Refusal:
         (
             "hold 1 bob physics/cpu 12 billing 3/2 seconds 28800",
             "the user's cap in this allocation is reached: asked 12 SU, available 10 SU, short by 2 SU.",
-            ("a shorter time limit: -t 06:40:00", "a higher cap, by the PI: fairbank alloc cap 1 1002 AMOUNT"),
+            ("a shorter time limit: -t 06:40:00", "a higher cap, by the PI, a coordinator or staff: fairbank alloc cap 1 1002 AMOUNT"),
             402,
             5,
         ),
@@ -289,3 +289,15 @@ def test_what_is_left_to_take_is_advised_to_the_minute(line: str, advice: str) -
     told.hear(line)
     assert isinstance(told.said, Refusal)
     assert remedies(told.said) == (advice,)
+
+
+def test_where_nothing_is_left_to_take_out_it_is_told_what_holds_it() -> None:
+    told = tell(WORLD + "withdraw physics/cpu:next 1")
+    told.hear("withdraw physics/cpu:next 1m")
+    assert isinstance(told.said, Refusal)
+    assert remedies(told.said) == ("nothing can be taken out now; see what is used and held: fairbank alloc show 2",)
+
+
+def test_a_report_of_no_known_cluster_is_not_helped_by_a_project() -> None:
+    no = Refusal(reason=Reason.UNPRICED, account="nosuch", about="there is no cluster 'mars'")
+    assert remedies(no) == ("have the cluster and the partition entered in the settings, by staff, then send the report again",)

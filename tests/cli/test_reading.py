@@ -134,7 +134,7 @@ def test_refusals_come_with_what_would_help(fairbank: Run) -> None:
     assert "overdrawn" in said.out
     assert "-A bio_fold (11690 SU available)" in " ".join(said.err.split())
     assert fairbank("jobs", "--refused", "-j", 812_350, "-a").out.count("812350") == 1
-    assert "No job was refused" in fairbank("jobs", "--refused", "--as", DANA).err
+    assert "No such job of yours was refused; -a shows all" in fairbank("jobs", "--refused", "--as", DANA).err
 
 
 def test_a_statement_is_found_by_project_and_resource(fairbank: Run) -> None:
@@ -272,6 +272,27 @@ def test_a_quote_says_what_it_misses(fairbank: Run, words: list[str], named: str
     said = fairbank("quote", "-A", "chem_qmc", *words)
     assert said.code == 2
     assert named in said.err
+
+
+@pytest.mark.parametrize(
+    ("content", "why"), [(b"", "it is empty"), (b"\n  \n", "it is empty"), (b"\x7fELF\2\1\0\0", "it is a binary file")]
+)
+def test_what_is_no_batch_script_is_not_read_as_one(
+    fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, why: str
+) -> None:
+    script = tmp_path / "job.sh"
+    script.write_bytes(content)
+    for name in (script, "-"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), "utf-8"))
+        said = fairbank("quote", name, "-A", "chem_qmc", "-p", "idle-std", "-t", "60")
+        assert (said.code, f"is not a batch script: {why}" in " ".join(said.err.split())) == (2, True)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe"), "utf-8"))
+    assert "is not a batch script" in " ".join(fairbank("quote", "-").err.split())
+
+
+def test_a_price_is_of_one_partition(fairbank: Run) -> None:
+    said = fairbank("quote", "-A", "chem_qmc", "-p", "idle-std,gpu-v100", "-t", "60")
+    assert (said.code, "one partition only" in said.err, "name one of them: -p idle-std\n" in said.err) == (2, True, True)
 
 
 def test_the_banks_only_cluster_need_not_be_named(fairbank: Run, surroundings: pytest.MonkeyPatch) -> None:

@@ -158,7 +158,9 @@ def test_not_everything_is_undone(changing: Run) -> None:
     assert "fairbank refund" in told(changing("undo", charge, "--reason", "x"), 2)
     for kind, instead in (("hold", "with its job"), ("open", f"fairbank alloc end {CPU}")):
         number = next(row["id"] for row in rows if row["kind"] == kind)
-        assert instead in " ".join(told(changing("undo", number, "--reason", "x"), 2).split())
+        said = " ".join(told(changing("undo", number, "--reason", "x"), 2).split())
+        assert instead in said
+        assert f"entry {number} is of the kind {kind}, which is not undone" in said
     assert "there is no entry 999999" in told(changing("undo", 999_999, "--reason", "x"), 3)
     assert changing("undo", moved, "--reason", "x", "--as", MINH).code in (3, 4)
     told(changing("undo", moved, "--reason", "back"))
@@ -305,7 +307,10 @@ def test_a_job_is_refunded_by_its_number(changing: Run) -> None:
     assert "refund at most 600" in more.err
     assert "kept as" not in more.err  # it is no job that was refused, and in no list
     assert "701002" not in changing("jobs", "--refused", "-a").out
-    assert changing("refund", 1, "--reason", "x").code == 3
+    assert "there is no job 1 that you may see" in told(changing("refund", 1, "--reason", "x"), 3)
+    assert "job 812330 still runs" in told(changing("refund", 812_330, "--reason", "x"), 7)
+    told(changing("refund", 700_001, "--reason", "x"))
+    assert "no charge of a job 700001 is left" in told(changing("refund", 700_001, "--reason", "x"), 3)
 
 
 def test_terms_change_and_the_allocation_lives_on(changing: Run) -> None:

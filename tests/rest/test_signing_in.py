@@ -116,7 +116,7 @@ def test_an_agents_scope_does_not_go_along_when_acting_as_another(world: World) 
         ({"scopes": []}, 400, "scopes"),
         ({"scopes": ["agent:"]}, 400, "scopes"),
         ({"scopes": ["agent:al pha"]}, 400, "scopes"),
-        ({"scopes": ["agent:alpha"]}, 403, None),
+        ({"scopes": ["agent:alpha"]}, 403, "scopes"),
         ({"uid": MEMBER}, 403, None),
         ({"label": ""}, 400, "label"),
         ({"label": "a\nb"}, 400, "label"),

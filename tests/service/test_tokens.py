@@ -133,3 +133,9 @@ def test_a_token_never_has_more_rights_than_its_maker(uid: int, having: frozense
     if uid != SUPERUSER:
         assert token.uid == uid
         assert not any(each.startswith("agent:") for each in token.scopes)
+
+
+def test_the_scope_is_what_is_refused_where_the_token_would_be_ones_own(office: Office) -> None:
+    with pytest.raises(Forbidden, match="the scope 'agent:alpha'") as no:
+        office.tokens.create(somebody(SOMEBODY), label="x", scopes=["agent:alpha"], days=1)
+    assert no.value.field == "scopes"

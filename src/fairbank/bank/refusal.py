@@ -152,18 +152,21 @@ def remedies(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> tuple[s
 
 
 def _advice(no: Refusal) -> str:
-    if no.account is not None:
+    if no.account is not None and no.reason is not Reason.UNPRICED:  # a report of no known cluster is not helped by a project
         return _UNKNOWN_ACCOUNT
-    return _WHOLE if no.reason is Reason.NOT_ENOUGH and no.run is not None else _ADVICE[no.reason]
+    if no.reason is Reason.NOT_ENOUGH and no.run is not None:
+        return _WHOLE
+    return _NOTHING_LEFT if no.reason is Reason.NOT_ENOUGH and no.available <= 0 else _ADVICE[no.reason]
 
 
 _WHOLE = "a refund is taken back whole; first deposit what is missing: fairbank deposit {no.allocation} {more} --reason '...'"
+_NOTHING_LEFT = "nothing can be taken out now; see what is used and held: fairbank alloc show {no.allocation}"
 _UNKNOWN_ACCOUNT = "the right account, or have its project entered, by staff: fairbank project create GROUP -A {no.account}"
 
 # What helps against each, with the words to type.
 _ADVICE: Mapping[Reason, str] = {
     Reason.OVERDRAWN: "more credit, by staff: fairbank deposit {no.allocation} {more} --reason '...'",
-    Reason.CAPPED: "a higher cap, by the PI: fairbank alloc cap {no.allocation} {no.owner} AMOUNT",
+    Reason.CAPPED: "a higher cap, by the PI, a coordinator or staff: fairbank alloc cap {no.allocation} {no.owner} AMOUNT",
     Reason.NO_ALLOCATION: "an allocation, by staff: "
     "fairbank alloc create --project {project} --resource {no.resource} --start ... --end ... --reason '...'",
     Reason.FROZEN: "have it thawed, by staff: fairbank alloc thaw {no.allocation} --reason '...'",

@@ -37,7 +37,7 @@ def _run(desk: Desk, options: Namespace) -> int:
 
 
 COMMAND = Command(
-    "set how much a user may draw; for the PI and staff",
+    "set how much a user may draw; for PI, coordinators, staff",
     (
         "fairbank alloc cap 1042 ayla 5000",
         "fairbank alloc cap 1042 1234 none",

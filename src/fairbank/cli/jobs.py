@@ -9,8 +9,8 @@ from fairbank.cli.command import Command
 from fairbank.cli.options import add_accounts, add_clusters, add_limit, add_period, add_users, counts, listed, number
 from fairbank.cli.output import Listing, caption, show, shown_columns, watched
 from fairbank.cli.people import uid_of, user_name
+from fairbank.cli.refusals import ALL, show_refusals
 from fairbank.cli.refusals import COLUMNS as REFUSED
-from fairbank.cli.refusals import show_refusals
 from fairbank.report.columns import Column, Look, Row, duration, instant_of, moment, su, text
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _show(desk: Desk) -> int:
     )
     if not rows:
         check_accounts(desk, options.account, of_jobs=True)
-    empty = "There is no such job that you may see." if owners is None else "There is no such job of yours; -a shows all that you may see."
+    empty = "There is no such job that you may see." if owners is None else f"There is no such job of yours; {ALL}."
     show(desk, Listing("fairbank.job/1", COLUMNS, rows, caption(desk), empty=empty))
     return 0
 

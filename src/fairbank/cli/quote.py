@@ -55,7 +55,7 @@ def run(desk: Desk, options: Namespace) -> int:
     request = {
         "account": _account(desk, options),
         "cluster": _cluster(desk, options),
-        "partition": _needed(options.partition, "--partition", "-p PARTITION"),
+        "partition": _one_partition(_needed(options.partition, "--partition", "-p PARTITION")),
         "tres": options.tres or job.tres,
         "time_limit": _limit(_needed(options.time, "--time", "-t 12:00:00")),
         "qos": options.qos,
@@ -88,12 +88,23 @@ def _take_in_script(options: Namespace) -> list[str]:
 
 def _script(path: str) -> list[str]:
     try:
-        if path == "-":
-            return sys.stdin.read(SCRIPT_MAX).splitlines()
-        with open(path, "rb") as file:
-            return file.read(SCRIPT_MAX).decode("utf-8", "replace").splitlines()
+        text = _text(path)
     except OSError as error:
         raise Unknown(f"cannot read {path}: {error.strerror}", field="JOBFILE", remedy="name a batch script") from error
+    if not text.strip() or "\0" in text:
+        why = "a binary file" if text.strip() else "empty"
+        raise Malformed(f"{plain(path)} is not a batch script: it is {why}", field="JOBFILE", remedy="name a text file that begins with #!")
+    return text.splitlines()
+
+
+def _text(path: str) -> str:
+    if path != "-":
+        with open(path, "rb") as file:
+            return file.read(SCRIPT_MAX).decode("utf-8", "replace")
+    try:
+        return sys.stdin.read(SCRIPT_MAX)
+    except UnicodeDecodeError:
+        return "\0"  # no text either
 
 
 def _limit(said: str) -> int:
@@ -109,6 +120,14 @@ def _needed(said: str | None, field: str, example: str) -> str:
     if said:
         return said
     raise Malformed(f"a price needs {field.lstrip('-')}", field=field, remedy=f"add {example}, or a script with such a line")
+
+
+def _one_partition(said: str) -> str:
+    """Raises Malformed for a list, as sbatch takes it: where such a job will run, and at which price, nobody knows yet."""
+    if "," in said:
+        first = said.strip(",").partition(",")[0]
+        raise Malformed("a price is of one partition only", field="--partition", remedy=f"name one of them: -p {plain(first)}")
+    return said
 
 
 def _account(desk: Desk, options: Namespace) -> str:

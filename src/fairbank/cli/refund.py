@@ -8,7 +8,7 @@ from fairbank.cli.command import Command
 from fairbank.cli.options import add_clusters, add_writing, number
 from fairbank.cli.posting import Posting, entry, moved, post, tell
 from fairbank.report.cells import plain
-from fairbank.values.trouble import Malformed, Unknown
+from fairbank.values.trouble import Conflict, Malformed, Unknown
 from fairbank.values.units import parse_su
 
 if TYPE_CHECKING:
@@ -50,8 +50,19 @@ def run(desk: Desk, options: Namespace) -> int:
 
 
 def _the_run(desk: Desk, job_id: int, cluster: str | None) -> Row:
-    """The one run of this job that was charged. Raises Unknown, or Malformed when there are several."""
-    runs = [run for run in desk.rows("/job", {"job_id": job_id, "cluster": cluster}) if run["charged"] > run["refunded"]]
+    """The one run of this job that was charged. Raises Unknown, Conflict while it runs, or Malformed when there are
+    several."""
+    found = desk.rows("/job", {"job_id": job_id, "cluster": cluster})
+    if not found:
+        where = "" if cluster is None else f" of cluster {plain(cluster)}"
+        raise Unknown(f"there is no job {job_id}{where} that you may see", field="JOBID", remedy="list them with: fairbank jobs -a")
+    runs = [run for run in found if run["charged"] > run["refunded"]]
+    if not runs and any(run["state"] == "held" for run in found):
+        raise Conflict(
+            f"job {job_id} still runs, so nothing was charged yet",
+            field="JOBID",
+            remedy="wait until it has ended; what it does not use comes back",
+        )
     if not runs:
         raise Unknown(f"no charge of a job {job_id} is left to refund", field="JOBID", remedy=f"look at it: fairbank jobs -j {job_id} -l")
     if len(runs) > 1:

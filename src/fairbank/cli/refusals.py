@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from fairbank.cli.desk import Desk
 
 
+ALL = "-a shows all that you may see"
+
+
 def _reason(row: Row, look: Look) -> str:
     return str(row["reason"]).lower().replace("_", " ")
 
@@ -60,7 +63,8 @@ def show_refusals(desk: Desk, owners: list[int] | None) -> int:
     if not rows:
         check_accounts(desk, options.account, of_jobs=True)
     notes = advice(desk, rows[0]) if rows and options.form is None else ()
-    show(desk, Listing("fairbank.failure/1", COLUMNS, rows, caption(desk), notes=notes, empty="No job was refused."))
+    empty = "No such job was refused, of those that you may see." if owners is None else f"No such job of yours was refused; {ALL}."
+    show(desk, Listing("fairbank.failure/1", COLUMNS, rows, caption(desk), notes=notes, empty=empty))
     return 0
 
 

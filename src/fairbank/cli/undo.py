@@ -43,7 +43,11 @@ def run(desk: Desk, options: Namespace) -> int:
     comment = f"undo of entry {options.entry}: {options.reason}"
     if done["kind"] not in HOW:
         said = {"job": done["job_id"] or "JOBID", "amount": f"{done['amount']}m", "allocation": row["id"]}
-        raise Malformed(f"entry {done['id']} is a {done['kind']}", field="ENTRY", remedy=INSTEAD[done["kind"]].format(**said))
+        raise Malformed(
+            f"entry {done['id']} is of the kind {done['kind']}, which is not undone",
+            field="ENTRY",
+            remedy=INSTEAD[done["kind"]].format(**said),
+        )
     posting = HOW[done["kind"]](desk, done, row, comment)
     answer = post(desk, posting)
     what = posting.question.removesuffix(". Go on?")

@@ -16,7 +16,7 @@ from fairbank.bank.token import Token
 from fairbank.bank.wish import Asked, IssueToken, RevokeToken
 from fairbank.service.askers import FULL, Asker
 from fairbank.service.counter import Counter
-from fairbank.service.rights import Do, demand
+from fairbank.service.rights import Do, demand, may
 from fairbank.store.contract import Store
 from fairbank.values import ids
 from fairbank.values.time import DAY, LAST_INSTANT, Clock, Instant, iso
@@ -122,12 +122,18 @@ def _checked_scopes(asker: Asker, scopes: Iterable[str]) -> tuple[str, ...]:
     for scope in wanted:
         if scope.startswith(AGENT):
             ids.name(scope.removeprefix(AGENT), field="scopes")
-            demand(asker, Do.MANAGE_TOKENS)
+            _demand_agents(asker, scope)
         elif scope not in FULL:
             raise Malformed(f"{scope[:64]!r} is not a scope", field="scopes", remedy=_SCOPES)
         elif scope not in asker.scopes:
             raise Forbidden(f"you signed in without the scope {scope!r}", field="scopes", remedy=_AS_YOURSELF)
     return wanted
+
+
+def _demand_agents(asker: Asker, scope: str) -> None:
+    """Raises Forbidden, for the scope: an agent's is given by superusers only, themselves included."""
+    if not may(asker, Do.MANAGE_TOKENS):
+        raise Forbidden(f"you may not make tokens with the scope {scope!r}", field="scopes", remedy="ask a superuser, or leave it out")
 
 
 def _demand_write(asker: Asker) -> None:

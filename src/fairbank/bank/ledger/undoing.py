@@ -129,5 +129,5 @@ def _reverses(wish: Deposit | Withdraw | Transfer, kind: Kind, allocation: Alloc
 
 def _about(entry: Entry) -> str:
     words = entry.kind in (Kind.OPEN, Kind.TERMS, Kind.CAP)
-    what = "says terms or a cap" if words else f"is a {entry.kind.value} of {entry.amount} SU-minutes"
+    what = "says terms or a cap" if words else f"is of the kind {entry.kind.value}, over {entry.amount} SU-minutes,"
     return f"entry {entry.id} {what} in the book of allocation {entry.book}"
