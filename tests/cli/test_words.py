@@ -30,6 +30,7 @@ LONG = {"replay", "demo"}  # these would run for seconds
         (["balance", "surplus"], "'surplus' is no argument of fairbank balance"),
         (["balance", "--units", "q"], "invalid choice: 'q'"),
         (["jobs", "--running", "--refused"], "not allowed with"),
+        (["replay", "x.swf", "--days", "0"], "at least 1 day"),
         (["jobs", "--limit", "many"], "not a whole number from 0 on"),
         (["balance", "--watch", "1"], "not more often"),
         (["alloc", "show"], "ALLOC"),

@@ -11,6 +11,7 @@ from fairbank.bank.policy import Overrun, Policy
 from fairbank.service.bank import Bank
 from fairbank.service.replay import Plan, Replayed, open_trace, replay
 from fairbank.store.memory import MemoryStore
+from fairbank.values.trouble import Malformed
 
 # Of 60 minutes that the one job uses, 54 are granted and, for its limit is shorter, 30 held.
 ONE_JOB = """\
@@ -36,3 +37,16 @@ def test_every_invariant_of_the_policy_holds(tmp_path: Path, overrun: Overrun, a
     assert ([each.available for each in done.balances], done.written_off) == ([available], off)
     assert (done.checks[0].what, done.checks[0].figures) == (said, f"the least available is {available} SU-minutes")
     assert [each.what for each in done.checks if not each.held] == []
+
+
+@pytest.mark.parametrize("minutes", [60, 59], ids=["the same", "with other figures"])
+@pytest.mark.parametrize("between", [0, 600], ids=["next to it", "in another batch"])
+@pytest.mark.parametrize("limit", [1_800, 720_000], ids=["paid", "refused"])
+def test_a_job_that_stands_twice_is_told_with_both_lines(tmp_path: Path, minutes: int, between: int, limit: int) -> None:
+    trace, job = tmp_path / "twice.swf", f"1 0 {{}} {{}} 1 -1 -1 1 {limit} -1 1 12 7 1 1 1 -1 -1\n"
+    others = [f"{number} {job[2:].format(0, 60)}" for number in range(2, 2 + between)]
+    trace.write_text("".join(["; UnixStartTime: 843466800\n", job.format(0, 3600), *others, job.format(0, minutes * 60)]))
+    with pytest.raises(Malformed) as told:
+        replay(Bank(MemoryStore(), Policy()), partial(open_trace, trace), Plan(cluster="trace"))
+    assert told.value.message == f"line {3 + between}: job 1 stands in line 2 already"
+    assert told.value.field == "FILE"

@@ -39,7 +39,7 @@ def add(parser: Parser) -> None:
     parser.add_argument("--store", metavar="URL", default="memory:", help="memory: (usual), sqlite:///FILE, postgresql://HOST/DATABASE")
     parser.add_argument("--grant", metavar="PERCENT", type=count, default=90, help="of what each project really used (usual: 90)")
     parser.add_argument("--periods", metavar="N", type=_periods, default=1, help="allocations one after the other (usual: 1)")
-    parser.add_argument("--days", metavar="N", type=count, help="how long they are together (usual: as the trace)")
+    parser.add_argument("--days", metavar="N", type=_days, help="how long they are together (usual: as the trace)")
     parser.add_argument("--by", choices=("group", "user"), help="who is a project (usual: groups where the trace names any)")
     parser.add_argument("--record-overruns", action="store_true", help="charge usage beyond the credit too, instead of writing it off")
     add_progress(parser)
@@ -49,6 +49,13 @@ def _periods(text: str) -> int:
     number = count(text)
     if not 1 <= number <= PERIODS_MAX:
         raise ArgumentTypeError(f"{number} is not from 1 to {PERIODS_MAX}")
+    return number
+
+
+def _days(text: str) -> int:
+    number = count(text)
+    if number < 1:
+        raise ArgumentTypeError("a period has at least 1 day")
     return number
 
 

@@ -30,6 +30,17 @@ class Trace(NamedTuple):
     jobs: Iterator[SwfJob]
 
 
+class Jobs(Iterator[SwfJob]):
+    """The jobs of a stream; `line` is the number of the line of the last one that was asked for."""
+
+    def __init__(self, numbered: Iterator[tuple[int, SwfJob]]) -> None:
+        self._numbered, self.line = numbered, 0
+
+    def __next__(self) -> SwfJob:
+        self.line, job = next(self._numbered)
+        return job
+
+
 class ByteStream(Protocol):
     """All that is asked of a stream: a file, a gzip file, bytes in memory."""
 
@@ -58,7 +69,7 @@ def read(stream: ByteStream) -> Trace:
             yield number, line
 
     header = parse_header(comments())
-    return Trace(header, _jobs(chain(first, numbered), header.unix_start_time or 0))
+    return Trace(header, Jobs(_jobs(chain(first, numbered), header.unix_start_time or 0)))
 
 
 def lines(stream: ByteStream, limit: int = LINE_LIMIT) -> Iterator[tuple[int, bytes]]:
@@ -95,14 +106,14 @@ def write(header: Header, jobs: Iterable[SwfJob]) -> Iterator[str]:
         yield " ".join(map(str, job)) + "\n"
 
 
-def _jobs(numbered: Iterator[tuple[int, bytes]], unix_start_time: int) -> Iterator[SwfJob]:
+def _jobs(numbered: Iterator[tuple[int, bytes]], unix_start_time: int) -> Iterator[tuple[int, SwfJob]]:
     before = 0
     for number, line in numbered:
         if not _is_remark(line):
             job = parse_job(line, number)
             judge(job, number, before, unix_start_time)
             before = job.submit_time
-            yield job
+            yield number, job
 
 
 def _is_remark(line: bytes) -> bool:

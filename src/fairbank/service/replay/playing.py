@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from fractions import Fraction
+from itertools import islice
 
 from fairbank.bank.charge import cost
 from fairbank.bank.ledger import Done, Outcome
+from fairbank.bank.refusal import Reason
 from fairbank.bank.wish import Asked, Charge, Hold, Release
 from fairbank.cluster.job import Run
 from fairbank.service.bank import Bank
@@ -16,13 +18,14 @@ from fairbank.service.replay.plan import OpenTrace, Plan, Progress
 from fairbank.service.replay.result import Played, Replayed, result
 from fairbank.simulator.header import Header
 from fairbank.simulator.job_line import SwfJob
-from fairbank.simulator.replay import Demand, Moment, demand_of, moments, outcome_of, payer_of, resource_of
-from fairbank.simulator.swf import Trace
+from fairbank.simulator.replay import Demand, Moment, billable_until, demand_of, moments, outcome_of, payer_of, resource_of
+from fairbank.simulator.swf import Jobs, Trace
 from fairbank.values.time import LAST_INSTANT, Instant
 from fairbank.values.trouble import Malformed, Trouble
 from fairbank.values.units import SuMinutes
 
 _BATCH = 500
+_THERE_ALREADY = (Reason.RUN_TAKEN, Reason.RUN_RESOLVED)
 
 
 def replay(bank: Bank, open_trace: OpenTrace, plan: Plan, progress: Progress | None = None) -> Replayed:
@@ -39,9 +42,31 @@ def replay(bank: Bank, open_trace: OpenTrace, plan: Plan, progress: Progress | N
     payers = grant(bank, demand, plan)
     player = _Player(bank, demand, plan, payers.projects, progress)
     begun = time.perf_counter()
-    with open_trace() as trace:
-        player.play(trace)
+    try:
+        with open_trace() as trace:
+            player.play(trace)
+    except _Twice as twice:
+        raise _told_twice(twice.job, open_trace) from twice
     return result(bank.store, bank.policy, demand, payers.accounts, player.played, time.perf_counter() - begun, progress)
+
+
+class _Twice(Exception):
+    """A run is there already when its start is played."""
+
+    def __init__(self, job: SwfJob) -> None:
+        super().__init__(job.number)
+        self.job = job
+
+
+def _told_twice(job: SwfJob, open_trace: OpenTrace) -> Malformed:
+    """The trace is read once more for the lines: to keep all numbers while it is played would need room for each job."""
+    with open_trace() as trace:
+        jobs = trace.jobs
+        same = (each for each in jobs if billable_until(each) is not None and each[:2] == job[:2])
+        lines = [jobs.line if isinstance(jobs, Jobs) else 0 for _ in islice(same, 2)]
+    return Malformed(
+        f"line {lines[-1]}: job {job.number} stands in line {lines[0]} already", field="FILE", remedy="keep one line for each job"
+    )
 
 
 class _Player:
@@ -105,13 +130,14 @@ class _Player:
 
     def _note_hold(self, moment: Moment, wish: Hold, outcome: Outcome) -> None:
         played = self.played
+        there = outcome.again if isinstance(outcome, Done) else outcome.reason in _THERE_ALREADY
+        if there or wish.run in self._refused:
+            raise _Twice(moment.job)
         if not isinstance(outcome, Done):
             name = outcome.reason.name
             played.refusals[name] = played.refusals.get(name, 0) + 1
             self._refused.add(wish.run)
             return
-        if outcome.again:
-            raise Malformed(f"job {moment.number} stands twice in the trace", remedy="keep one line for each job")
         played.holds += 1
         self._holding[wish.run] = outcome.amount
         self._held += outcome.amount
