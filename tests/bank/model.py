@@ -137,8 +137,8 @@ class Model:
 
     @staticmethod
     def _is_the_same(before: w.Asked, now: w.Asked) -> bool:
-        """One report is one however it was priced; a wish without a report, which an older bank may have kept, is itself."""
-        return now.said == before.said if before.said is not None else now.wish == before.wish
+        """One report is one however it was priced; a wish without a report is itself."""
+        return now.said == before.said and (now.said is not None or now.wish == before.wish)
 
     def _repeats(self, number: int) -> bool:
         """Whether the last question reports what the question of this number reported."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.entry import Entry, about_the_same, undone_by
+from fairbank.bank.entry import Entry, tells_of, undone_by
 from fairbank.bank.ledger import Outcome, judge
 from fairbank.bank.needs import Needs, needs_of, told_by
 from fairbank.bank.policy import Policy
@@ -54,7 +54,6 @@ class Shelf:
             drawn |= {(each.id, uid) for uid in needs.owners.get((each.project, each.resource), ())}
         taken = {(what, getattr(each, what)) for each in needs.creating for what in ("gname", "gid", "account")}
         told = told_by(needs, runs)
-        reworded = [entry for entry in self.journal if entry.id in needs.reworded]
         entries, opened, created, issued = len(self.journal) + 1, len(rows.allocations) + 1, len(rows.projects) + 1, len(rows.tokens) + 1
         return WorkingSet(
             allocations=allocations,
@@ -63,7 +62,7 @@ class Shelf:
             known=[entry for entry in self.journal if (entry.actor, entry.key) in needs.keys],
             told=[entry for entry in self.journal if entry.id in told],
             undoing=[entry for entry in self.journal if undone_by(entry) in needs.undone],
-            words=[entry for entry in self.journal if any(about_the_same(entry, each) for each in reworded)],
+            words=[entry for entry in self.journal if tells_of(entry) in needs.reworded],
             projects=[
                 each
                 for each in rows.projects.values()

@@ -122,8 +122,8 @@ def test_a_frozen_allocation_that_was_ended_is_frozen_again(changing: Run) -> No
     frozen = entry_of(changing("alloc", "freeze", FOLD, "--reason", "x"))
     before = terms(changing)
     ended = entry_of(changing("alloc", "end", FOLD, "--reason", "x"))
-    assert "state frozen" in told(changing("undo", ended, "--reason", "a slip", "--dry-run"))
-    assert "state frozen" in told(changing("undo", ended, "--reason", "a slip"))
+    assert "end 2027-01-15" in told(changing("undo", ended, "--reason", "a slip", "--dry-run"))  # the freeze outlived the end
+    assert "back to end 2027-01-15" in told(changing("undo", ended, "--reason", "a slip"))
     assert terms(changing) == before
     told(changing("undo", frozen, "--reason", "a slip"))
 
@@ -222,10 +222,7 @@ def test_what_was_frozen_when_it_ended_is_shown_as_ended_and_thawed_for_what_is_
     of_it = ("-A", "lab19", "-r", "cpu", "--start", "2026-01-01", "--end", "2089-01-01", "--reason", "x")
     number = json.loads(told(changing("alloc", "create", *of_it, "--json")))["data"]["id"]
     told(changing("alloc", "freeze", number, "--reason", "x"))
-    ended = changing("alloc", "end", number, "--reason", "x")
-    assert ", ended, " in told(ended)
-    no = " ".join(told(changing("undo", entry_of(ended), "--reason", "x"), 7).split())
-    assert f"fairbank alloc reopen {number} --end" in no
+    assert ", ended, " in told(changing("alloc", "end", number, "--reason", "x"))
     assert ", ended, " in told(changing("alloc", "thaw", number, "--reason", "x"))
     assert ", active, " in told(changing("alloc", "reopen", number, "--end", "2089-01-01", "--reason", "x"))
 

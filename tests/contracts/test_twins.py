@@ -53,7 +53,12 @@ def emptied(store: Store) -> Store:
         return store
 
 
-arriving = wishes.arriving(st.one_of(wishes.of_runs, wishes.of_anything))
+def _names_no_entry(asked: Asked) -> bool:
+    """Entries have other numbers in each store; test_undoing asks each of its own."""
+    return getattr(asked.wish, "undoes", None) is None
+
+
+arriving = wishes.arriving(st.one_of(wishes.of_runs, wishes.of_anything)).filter(_names_no_entry)
 batches = st.lists(st.lists(arriving, min_size=1, max_size=6), min_size=1, max_size=6)
 
 

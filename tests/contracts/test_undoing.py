@@ -211,7 +211,7 @@ def test_an_end_that_was_put_into_the_past_by_mistake_is_taken_back_whole(store:
     later = START + 100
     (slip,) = granted(store, Amend(allocation=1, project=1, resource="cpu", end=Instant(START + 50)), at=later)
     if swept:
-        granted(store, Expire(allocation=1), at=later)
+        assert isinstance(ask(store, Expire(allocation=1), at=later)[0], Refusal) == frozen  # a freeze outlives the end
     assert isinstance(ask(store, hold(1, 10, start=later), at=later)[0], Refusal)
     granted(store, restoring(slip.entry), at=later)
     row = row_of(store)

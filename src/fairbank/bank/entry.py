@@ -103,11 +103,15 @@ def undone_by(entry: Entry) -> int | None:
     return facts_of(entry).get("undoes") if entry.kind in UNDOING else None
 
 
-def about_the_same(entry: Entry, other: Entry) -> bool:
-    """Whether both said what the terms of one allocation are, or what the cap of one user is in it."""
-    terms = (Kind.OPEN, Kind.TERMS)
-    caps = entry.kind is other.kind is Kind.CAP and entry.owner == other.owner
-    return entry.book == other.book and (caps or (entry.kind in terms and other.kind in terms))
+TERMS = -1
+"""In place of a user: the terms of an allocation rather than somebody's cap in it."""
+
+
+def tells_of(entry: Entry) -> tuple[int, int] | None:
+    """What an entry says anew: the terms of an allocation, as (allocation, TERMS), or a cap, as (allocation, user)."""
+    if entry.kind in (Kind.OPEN, Kind.TERMS):
+        return entry.book, TERMS
+    return (entry.book, entry.owner) if entry.kind is Kind.CAP and entry.owner is not None else None
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from fairbank.bank.entry import TERMS
 from fairbank.bank.reach import ALL_OF_IT, Funds, Reach, want
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.wish import (
@@ -40,10 +41,10 @@ class Needs(msgspec.Struct, kw_only=True):
 
     `allocations` by number, `funds` with what is wanted of them, `late` likewise, but only if one of the runs that are `ending` is not
     in the books, `runs` with their allocations (those that are said to start are `starting`, those whose hold is to change `changing`),
-    entries by the actor and key of a wish in `keys`, entries to be `undone` with those that undid them before, and of those of terms and
-    caps (`reworded`) all that was ever said of the same, `caps` as (allocation, user), user sums for `owners` in whatever allocations
-    they may draw on, `projects` and those that one of `creating` would collide with, `members` by project and user, `tokens` by number
-    and by their `digests`.
+    entries by the actor and key of a wish in `keys`, entries to be `undone` with those that undid them before, all that was ever said
+    of the terms and caps in `reworded`, `caps` as (allocation, user), user sums for `owners` in whatever allocations they may draw on,
+    `projects` and those that one of `creating` would collide with, `members` by project and user, `tokens` by number and by their
+    `digests`.
     `entries`, `opens`, `creates`, `issues` count the fresh numbers wanted at most.
 
     What is loaded is locked, and whoever else needs it waits. So of a fund no more is wanted than a run could draw on: those who draw on
@@ -62,7 +63,7 @@ class Needs(msgspec.Struct, kw_only=True):
     changing: set[Run] = msgspec.field(default_factory=set)
     keys: set[tuple[int, str]] = msgspec.field(default_factory=set)
     undone: set[int] = msgspec.field(default_factory=set)
-    reworded: set[int] = msgspec.field(default_factory=set)
+    reworded: set[tuple[int, int]] = msgspec.field(default_factory=set)
     owners: dict[tuple[int, str], set[int]] = msgspec.field(default_factory=dict)
     caps: set[tuple[int, int]] = msgspec.field(default_factory=set)
     projects: set[int] = msgspec.field(default_factory=set)
@@ -172,7 +173,7 @@ def _undone(needs: Needs, wish: Deposit | Withdraw | Transfer | Recharge | Amend
     if wish.undoes is not None:
         needs.undone.add(wish.undoes)
         if isinstance(wish, Amend | SetCap):
-            needs.reworded.add(wish.undoes)
+            needs.reworded.add((wish.allocation, wish.uid if isinstance(wish, SetCap) else TERMS))
 
 
 def _open(needs: Needs, wish: Open) -> None:

@@ -11,7 +11,7 @@ from operator import attrgetter
 import msgspec
 
 from fairbank.bank.allocation import NO_LINK, Allocation
-from fairbank.bank.entry import OFFICE, Entry, Kind, about_the_same, link_of, undone_by
+from fairbank.bank.entry import OFFICE, Entry, Kind, link_of, tells_of, undone_by
 from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.run import RunRecord, UserSums
 from fairbank.bank.token import Token
@@ -122,7 +122,7 @@ class WorkingSet(Changes):
     def words_like(self, entry: Entry) -> list[Entry]:
         """All that was ever said of the terms, or of the cap, that `entry` is about, in its order; loaded where that is to be undone."""
         said = (*self._words.values(), *self.entries)
-        return sorted((each for each in said if about_the_same(each, entry)), key=_SEQ)
+        return sorted((each for each in said if tells_of(each) == tells_of(entry)), key=_SEQ)
 
     def sums_of(self, allocation: int, uid: int) -> UserSums:
         """What a user drew, and the cap; nothing and none for somebody who never drew."""

@@ -77,7 +77,7 @@ class SqlTransaction(ABC):
             known=map(entry_of, self._find("known", columns(needs.keys, 2))) if needs.keys else (),
             told=map(entry_of, self._find("told", [list(told)])) if (told := told_by(needs, runs)) else (),
             undoing=map(entry_of, self._find("undoing", [list(needs.undone)])) if needs.undone else (),
-            words=map(entry_of, self._find("words", [list(needs.reworded)])) if needs.reworded else (),
+            words=map(entry_of, self._find("words", columns(needs.reworded, 2))) if needs.reworded else (),
             projects=self._projects(needs),
             members=map(member_of, self._find("members", columns(needs.members, 2))) if needs.members else (),
             tokens=self._tokens(needs),

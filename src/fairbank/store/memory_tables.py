@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import count
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.entry import Entry, about_the_same, undone_by
+from fairbank.bank.entry import Entry, tells_of, undone_by
 from fairbank.bank.needs import Needs, told_by
 from fairbank.bank.project import Member, Project
 from fairbank.bank.run import RunRecord, UserSums
@@ -111,9 +111,8 @@ class Tables:
         return (each for book in sorted(books) for each in self.books[book] if undone_by(each) in needs.undone)
 
     def _words(self, needs: Needs) -> list[Entry]:
-        undone = [self.entries[number] for number in sorted(needs.reworded) if number in self.entries]
-        found = {each.id: each for about in undone for each in self.books[about.book] if about_the_same(each, about)}
-        return list(found.values())
+        books = sorted({book for book, _ in needs.reworded if book in self.books})
+        return [each for book in books for each in self.books[book] if tells_of(each) in needs.reworded]
 
     def _projects(self, needs: Needs) -> list[Project]:
         gnames = {each.gname for each in needs.creating}
