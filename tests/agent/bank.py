@@ -7,7 +7,7 @@ import msgspec
 from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
 from fairbank.bank.query import AllocationQuery, Page, RefusalQuery, RunQuery, Sight
-from fairbank.bank.refusal import Refusal
+from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Asked, CreateProject, Open
 from fairbank.cluster.partition import Cluster, Partition
@@ -63,9 +63,10 @@ class InProcessBank:
     def runs(self) -> list[RunRecord]:
         return self._services.runs.find(RunQuery(sight=Sight(everything=True)), Page(1_000))
 
-    def refusals(self) -> int:
-        with self._services.store.reading() as reader:
-            return len(reader.refusals(RefusalQuery(sight=Sight(everything=True)), Page(1_000)))
+    def refusals(self) -> list[Reason]:
+        """Why jobs were refused. A limit that came before its hold is only kept, and stopped nothing."""
+        found = self._services.runs.refusals(RefusalQuery(sight=Sight(everything=True)), Page(1_000))
+        return [no.reason for _, no in found if no.reason is not Reason.NO_HOLD]
 
     def sums(self) -> tuple[int, int]:
         """What is charged and what is held."""

@@ -145,7 +145,7 @@ def test_any_order_repetition_or_loss_ends_in_the_same_books(
         event(f"{len(lives.begun)} of {JOBS} began")
         charged = sum(2 * job for job in lives.begun.values())
         assert world.bank.sums() == (charged, 0)
-        assert world.bank.refusals() == 0
+        assert world.bank.refusals() == []
         assert world.bank.is_sound()
 
 
