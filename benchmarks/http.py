@@ -48,6 +48,16 @@ SHORT = Scale(2, 1.0)
 
 def measure(*, short: bool, say: Say) -> list[Table]:
     scale = SHORT if short else LONG
+    with contestants(scale.seconds) as (server, clients):
+        tables = [_table("Over HTTP on PostgreSQL", "", _rounds(clients, scale.rounds, say))]
+        slow_down(server, SLOWER_MS)
+        say(f"the same, each flush {SLOWER_MS} ms slower")
+        return [*tables, _table("Over HTTP on PostgreSQL, on a slower disk", SLOWER, _rounds(clients, scale.rounds, say))]
+
+
+@contextmanager
+def contestants(seconds: float) -> Iterator[tuple[PostgresServer, Mapping[str, Client]]]:
+    """Both banks on one PostgreSQL, and the clients whose rounds last so many seconds."""
     with ExitStack() as stack:
         server, _ = stack.enter_context(postgres_server())
         ours, theirs = (stack.enter_context(server.fresh_database()) for _ in range(2))
@@ -56,14 +66,11 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         bank = str(stack.enter_context(banking(server.url(ours))).socket)
         hadm = stack.enter_context(hadm_way(server.conninfo(theirs)))
         clients = {
-            SINGLE: Client(bank, CONNECTIONS, scale.seconds, first_job=1),
-            BULK: Client(bank, BULK_CONNECTIONS, scale.seconds, first_job=1_000_000_000, bulk=BULK_SIZE),
-            HADM: Client(hadm, CONNECTIONS, scale.seconds, first_job=1),
+            SINGLE: Client(bank, CONNECTIONS, seconds, first_job=1),
+            BULK: Client(bank, BULK_CONNECTIONS, seconds, first_job=1_000_000_000, bulk=BULK_SIZE),
+            HADM: Client(hadm, CONNECTIONS, seconds, first_job=1),
         }
-        tables = [_table("Over HTTP on PostgreSQL", "", _rounds(clients, scale.rounds, say))]
-        slow_down(server, SLOWER_MS)
-        say(f"the same, each flush {SLOWER_MS} ms slower")
-        return [*tables, _table("Over HTTP on PostgreSQL, on a slower disk", SLOWER, _rounds(clients, scale.rounds, say))]
+        yield server, clients
 
 
 def slow_down(server: PostgresServer, milliseconds: int) -> None:
@@ -78,6 +85,7 @@ class Client:
     """One kind of client, whose rounds never meet a job twice."""
 
     def __init__(self, at: str, connections: int, seconds: float, *, first_job: int, bulk: int = 0) -> None:
+        self.at = at
         self._order = Order(at, connections, seconds, first_job, ALLOCATIONS, bulk)
 
     def round(self) -> Round:

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from pathlib import Path
 
-import msgspec
-
-from benchmarks.books import books, postgres_server
-from benchmarks.http import ALLOCATIONS, BULK, BULK_CONNECTIONS, BULK_SIZE, CONNECTIONS, HADM, SINGLE, Client, hadm_way
+from benchmarks.http import LONG, SHORT, Client, contestants
 from benchmarks.measure import Figure, Say, Table
 from fairbank.rest.peers import peer_at
-from tests.support.server import banking
 
 LOOP, THREADS, DATABASE, CLIENTS = "event loop", "other threads of the server", "PostgreSQL", "clients"
 
@@ -32,43 +27,24 @@ loop by hand does over as many allocations (above: batches of 1,000, with COPY),
 """
 
 
-class Scale(msgspec.Struct, frozen=True):
-    rounds: int
-    seconds: float
-
-
-LONG = Scale(7, 3.0)
-SHORT = Scale(2, 1.0)
-
 Spent = dict[str, float]
 """Seconds by where they were spent."""
 
 
 def measure(*, short: bool, say: Say) -> list[Table]:
     scale = SHORT if short else LONG
-    with ExitStack() as stack:
-        server, _ = stack.enter_context(postgres_server())
-        ours, theirs = (stack.enter_context(server.fresh_database()) for _ in range(2))
-        with books(server.url(ours), ALLOCATIONS):
-            pass
-        bank = str(stack.enter_context(banking(server.url(ours))).socket)
-        hadm = stack.enter_context(hadm_way(server.conninfo(theirs)))
-        clients = {
-            SINGLE: (bank, Client(bank, CONNECTIONS, scale.seconds, first_job=1)),
-            BULK: (bank, Client(bank, BULK_CONNECTIONS, scale.seconds, first_job=1_000_000_000, bulk=BULK_SIZE)),
-            HADM: (hadm, Client(hadm, CONNECTIONS, scale.seconds, first_job=1)),
-        }
+    with contestants(scale.seconds) as (server, clients):
         seen: dict[str, list[Spent]] = {name: [] for name in clients}
         for number in range(scale.rounds):
-            for name, (path, client) in clients.items():
+            for name, client in clients.items():
                 say(f"{name}, round {number + 1} of {scale.rounds}")
-                seen[name].append(_round(path, server.pid, client))
+                seen[name].append(_round(server.pid, client))
     return [Table("Where the time of an operation over HTTP goes", ABOUT, tuple(_figures(seen)), ())]
 
 
-def _round(path: str, postmaster: int, client: Client) -> Spent:
+def _round(postmaster: int, client: Client) -> Spent:
     """Of each operation of one round, its warming up included."""
-    server = _listener(path)
+    server = _listener(client.at)
     before = _spent(server, postmaster)
     came = client.round()
     after = _spent(server, postmaster)

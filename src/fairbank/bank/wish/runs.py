@@ -44,54 +44,37 @@ class Adjust(Wish, frozen=True, kw_only=True, tag="adjust"):
     owner: int | None = None
 
 
-class Charge(Wish, frozen=True, kw_only=True, tag="charge"):
-    """A run ended and cost `amount`. The fields from `line` on, as in Hold, are used only when its hold never arrived."""
+class Ending(Wish, frozen=True, kw_only=True):
+    """A run ended. The fields from `line` on, as in Hold, are used only when its hold never arrived."""
 
     run: Run
+    ended: Instant
+    outcome: str
+    elapsed_seconds: int
+    line: tuple[int, ...] = ()
+    account: str | None = None
+    resource: str | None = None
+    owner: int | None = None
+    start: Instant | None = None
+    partition: str = ""
+
+
+class Charge(Ending, frozen=True, kw_only=True, tag="charge"):
+    """It cost `amount`."""
+
     amount: SuMinutes
-    ended: Instant
-    outcome: str
-    elapsed_seconds: int
-    line: tuple[int, ...] = ()
-    account: str | None = None
-    resource: str | None = None
-    owner: int | None = None
-    start: Instant | None = None
-    partition: str = ""
 
 
-class Release(Wish, frozen=True, kw_only=True, tag="release"):
-    """A run ended and costs nothing: a node failed, or it never ran. Fields from `line` on as in Charge."""
+class Release(Ending, frozen=True, kw_only=True, tag="release"):
+    """It costs nothing: a node failed, or it never ran."""
 
-    run: Run
-    ended: Instant
-    outcome: str
     elapsed_seconds: int = 0
-    line: tuple[int, ...] = ()
-    account: str | None = None
-    resource: str | None = None
-    owner: int | None = None
-    start: Instant | None = None
-    partition: str = ""
 
 
-class Unpriced(Wish, frozen=True, kw_only=True, tag="unpriced"):
-    """A run ended, and the bank cannot tell what it cost: `why`. It is refused and kept, to count when it is said again.
+class Unpriced(Ending, frozen=True, kw_only=True, tag="unpriced"):
+    """The bank cannot tell what it cost: `why`. It is refused and kept, to count when it is said again."""
 
-    Fields as in Charge.
-    """
-
-    run: Run
     why: str
-    ended: Instant
-    outcome: str
-    elapsed_seconds: int
-    line: tuple[int, ...] = ()
-    account: str | None = None
-    resource: str | None = None
-    owner: int | None = None
-    start: Instant | None = None
-    partition: str = ""
 
 
 class Lapse(Wish, frozen=True, kw_only=True, tag="lapse"):
