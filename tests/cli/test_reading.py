@@ -214,7 +214,7 @@ def test_usage_of_several_is_their_sum(fairbank: Run) -> None:
     [
         (["jobs", "-j", "1,,2"], "words with commas between them"),
         (["jobs", "-j", "1,x"], "whole number from 0 on"),
-        (["balance", "-A", "chem_qmc,nosuch"], ""),
+        (["balance", "-A", "chem_qmc,nosuch"], "no project with the account 'nosuch'"),
         (["balance", "-A", "nosuch,chem"], "no project with the account 'nosuch'"),
         (["jobs", "-j", ",".join(map(str, range(300)))], "too many"),
     ],
@@ -223,6 +223,26 @@ def test_lists_that_are_none(fairbank: Run, words: list[str], said: str) -> None
     told = fairbank(*words)
     assert (told.code == 0) == (said == "")
     assert said in " ".join(told.err.split())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["balance", "--threshold", "100"], ["usage", "-S", "2026-01-01"], ["alloc", "list"], ["jobs"], ["jobs", "--refused"]],
+    ids=" ".join,
+)
+def test_every_name_of_a_list_is_one_that_the_bank_knows(fairbank: Run, command: list[str]) -> None:
+    assert fairbank(*command, "-A", "chem_qmc,bio_fold").code in (0, 5)
+    told = fairbank(*command, "-A", "chem_qmc,nosuch")
+    assert (told.code, told.out) == (3, "")
+    assert "no project with the account 'nosuch'" in " ".join(told.err.split())
+    if "jobs" in command:
+        return
+    assert fairbank(*command, "-r", "cpu,gpu").code in (0, 5)
+    for resources in ("bogus", "cpu,bogus"):
+        told = fairbank(*command, "-r", resources)
+        assert (told.code, told.out) == (3, "")
+        assert "there is no resource 'bogus'" in " ".join(told.err.split())
+        assert "one of cpu, gpu" in told.err
 
 
 @pytest.mark.parametrize("spelling", ["-M", "--clusters", "--cluster"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli import cap, terms
-from fairbank.cli.choosing import check_accounts, group_query, spread
+from fairbank.cli.choosing import check_listed, group_query, spread
 from fairbank.cli.command import Command, Noun
 from fairbank.cli.options import add_accounts, number, printable
 from fairbank.cli.output import Listing, caption, show, shown_columns, watched
@@ -69,8 +69,7 @@ def _show_list(desk: Desk, options: Namespace) -> int:
         **group_query(options.group),
     }
     rows = [row for one in spread(query) for row in desk.rows("/alloc", one)]
-    if not rows:
-        check_accounts(desk, options.account)
+    check_listed(desk, rows)
     rows.sort(key=lambda row: (row["account"], row["resource"], row["start"]))
     show(desk, Listing("fairbank.allocation/1", COLUMNS, rows, caption(desk), empty="There is no such allocation that you may see."))
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.choosing import check_accounts, spread
+from fairbank.cli.choosing import check_listed, spread
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_accounts
 from fairbank.cli.output import Listing, caption, show, shown_columns, wants, watched
@@ -70,8 +70,7 @@ def run(desk: Desk, options: Namespace) -> int:
 def _show(desk: Desk, wanted: int | None) -> int:
     options = desk.options
     rows = balances(desk, {"account": options.account, "resource": options.resource, "all": options.all or None})
-    if not rows:
-        check_accounts(desk, options.account)
+    check_listed(desk, rows)
     if rows and wants(desk, COLUMNS, "MINE"):
         rows = _with_mine(desk, rows)
     short = [row for row in rows if wanted is not None and row["available"] < wanted]

@@ -9,7 +9,7 @@ from fairbank.report.cells import plain
 from fairbank.values.trouble import Malformed, Unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from fairbank.cli.desk import Desk, Row
 
@@ -61,11 +61,18 @@ def group_query(group: str | None) -> dict[str, object]:
     return {"gname": group}
 
 
-def check_accounts(desk: Desk, accounts: Sequence[str] | None, *, of_jobs: bool = False) -> None:
-    """When a list came back empty: whether there are such projects at all; of a list `of_jobs`, also those of which the user sees other
+def check_listed(desk: Desk, rows: Sequence[Mapping[str, object]], *, of_jobs: bool = False) -> None:
+    """Whether there is what -A and -r list at all, as far as no row tells of it. Raises Unknown."""
+    check_accounts(desk, desk.options.account, {row["account"] for row in rows}, of_jobs=of_jobs)
+    check_resources(desk, vars(desk.options).get("resource"), {row["resource"] for row in rows if "resource" in row})
+
+
+def check_accounts(desk: Desk, accounts: Sequence[str] | None, heard: Collection[object] = (), *, of_jobs: bool = False) -> None:
+    """Of the projects that no answer tells of: whether there are such at all; of a list `of_jobs`, also those of which the user sees other
     jobs than what was asked for, such as a child's that the credit of the user's project paid. Raises Unknown."""
+    paths = ("/project", *(_OF_JOBS if of_jobs else ()))
     for account in accounts or ():
-        if any(desk.get(path, {"account": account, "limit": 1})["data"] for path in ("/project", *(_OF_JOBS if of_jobs else ()))):
+        if account in heard or any(desk.get(path, {"account": account, "limit": 1})["data"] for path in paths):
             continue
         mine = [str(row["account"]) for row in desk.rows("/project")]
         raise Unknown(
@@ -76,6 +83,24 @@ def check_accounts(desk: Desk, accounts: Sequence[str] | None, *, of_jobs: bool 
 
 
 _OF_JOBS = ("/job", "/failure")
+
+
+def check_resources(desk: Desk, resources: Sequence[str] | None, heard: Collection[object] = ()) -> None:
+    """The same of resources: whether a partition bills them, or there ever was credit for them. Raises Unknown."""
+    silent = [each for each in resources or () if each not in heard]
+    if not silent:
+        return
+    known = {str(part["resource"]) for cluster in desk.get("/cluster")["data"] for part in cluster["partitions"]}
+    known |= {str(row["resource"]) for row in desk.rows("/alloc")}
+    for resource in silent:
+        if resource not in known:
+            raise Unknown(
+                f"there is no resource {plain(resource[:64])!r} that you may see{did_you_mean(resource, sorted(known))}",
+                field="--resource",
+                remedy=f"one of {plain(', '.join(sorted(known)[:8]))}" if known else "list them with: fairbank alloc list",
+            )
+
+
 ASKED_MAX = 200
 
 

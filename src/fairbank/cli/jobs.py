@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.choosing import check_accounts, rows_of_each
+from fairbank.cli.choosing import check_listed, rows_of_each
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_accounts, add_clusters, add_limit, add_period, add_users, counts, listed, number
 from fairbank.cli.output import Listing, caption, show, shown_columns, watched
@@ -108,8 +108,7 @@ def _show(desk: Desk) -> int:
         options.limit,
         keep=failed if options.failed else None,
     )
-    if not rows:
-        check_accounts(desk, options.account, of_jobs=True)
+    check_listed(desk, rows, of_jobs=True)
     empty = "There is no such job that you may see." if owners is None else f"There is no such job of yours; {ALL}."
     show(desk, Listing("fairbank.job/1", COLUMNS, rows, caption(desk), empty=empty))
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.choosing import check_accounts, rows_of_each
+from fairbank.cli.choosing import check_listed, rows_of_each
 from fairbank.cli.output import Listing, caption, show
 from fairbank.cli.people import user_name
 from fairbank.report.columns import Amount, Column, Look, Row, left, moment, su, text
@@ -60,8 +60,7 @@ def show_refusals(desk: Desk, owners: list[int] | None) -> int:
         **desk.period(),
     }
     rows = refusals(desk, query, options.limit)
-    if not rows:
-        check_accounts(desk, options.account, of_jobs=True)
+    check_listed(desk, rows, of_jobs=True)
     notes = advice(desk, rows[0]) if rows and options.form is None else ()
     empty = "No such job was refused, of those that you may see." if owners is None else f"No such job of yours was refused; {ALL}."
     show(desk, Listing("fairbank.failure/1", COLUMNS, rows, caption(desk), notes=notes, empty=empty))

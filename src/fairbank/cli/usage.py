@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairbank.cli.choosing import check_accounts, spread
+from fairbank.cli.choosing import check_accounts, check_resources, spread
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_accounts, add_period, add_users, number
 from fairbank.cli.output import Listing, caption, show, shown_columns, watched
@@ -68,9 +68,10 @@ def _show(desk: Desk, options: Namespace) -> int:
         "owner_uid": owners_of(desk, options),
         **desk.period("now-30days"),
     }
-    rows = usage(desk, query)
-    if not rows:
-        check_accounts(desk, options.account, of_jobs=True)
+    heard: set[object] = set()
+    rows = usage(desk, query, heard)
+    check_accounts(desk, options.account, heard, of_jobs=True)
+    check_resources(desk, options.resource, heard)
     told = _told(desk, rows, options.by)
     show(
         desk,
@@ -93,11 +94,14 @@ def owners_of(desk: Desk, options: Namespace) -> list[int] | None:
     return [desk.me()] if options.me else None
 
 
-def usage(desk: Desk, query: Mapping[str, object]) -> list[Row]:
-    """The groups with their sums over all that is listed: no run is of two projects, resources or users."""
+def usage(desk: Desk, query: Mapping[str, object], heard: set[object] | None = None) -> list[Row]:
+    """The groups with their sums over all that is listed: no run is of two projects, resources or users. Adds to `heard` the projects
+    and resources that there was something of."""
     groups: dict[object, dict[str, Any]] = {}
     for one in spread(query):
         for row in desk.rows("/usage", one):
+            if heard is not None:
+                heard |= {one.get("account"), one.get("resource")}
             known = groups.setdefault(row["group"], {"group": row["group"], **dict.fromkeys(_SUMS, 0)})
             known |= {key: known[key] + row[key] for key in _SUMS}
     return list(groups.values())
