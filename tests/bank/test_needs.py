@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.ledger import judge
+from fairbank.bank.ledger import Done, judge
 from fairbank.bank.needs import _OF, Needs, needs_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.reach import ALL_OF_IT, Reach
@@ -202,3 +202,15 @@ def test_a_token_needs_those_of_its_secret_and_its_number() -> None:
     issue = IssueToken(digest=b"d", uid=7, label="laptop", scopes=("read",), expires=Instant(9))
     needs = needs_of(asked(issue, RevokeToken(token=4)))
     assert (needs.digests, needs.tokens, needs.issues, needs.office) == ({b"d"}, {4}, 1, True)
+
+
+def test_terms_that_a_batch_changes_and_takes_back_are_those_before_it() -> None:
+    """What was said before must be there, though the entry to be undone is not, when the batch is loaded."""
+    shelf = Shelf()
+    for wishes in (PROJECTS, GRANTS):
+        shelf.ask(asked(*wishes), Policy())
+    old, number = shelf.rows.allocations[1], len(shelf.journal) + 1
+    amend = Amend(allocation=1, project=old.project, resource=old.resource, credit_limit=SuMinutes(old.credit_limit + 5))
+    back = Amend(allocation=1, project=old.project, resource=old.resource, undoes=number)
+    assert [type(each) for each in shelf.ask(asked(amend, back), Policy())] == [Done, Done]
+    assert shelf.rows.allocations[1].credit_limit == old.credit_limit

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fairbank.bank.entry import Entry, Kind, facts_of
-
-OF_TERMS = frozenset({Kind.OPEN, Kind.TERMS})
-"""Kinds of entries that say what the terms are."""
+from fairbank.bank.entry import OF_TERMS, Entry, Kind, facts_of
 
 
 def changes(before: Entry | None, entries: Iterable[Entry]) -> Mapping[int, dict[str, Any]]:

@@ -103,13 +103,16 @@ def undone_by(entry: Entry) -> int | None:
     return facts_of(entry).get("undoes") if entry.kind in UNDOING else None
 
 
+OF_TERMS = frozenset({Kind.OPEN, Kind.TERMS})
+"""Kinds of entries that say what the terms of an allocation are."""
+
 TERMS = -1
 """In place of a user: the terms of an allocation rather than somebody's cap in it."""
 
 
 def tells_of(entry: Entry) -> tuple[int, int] | None:
     """What an entry says anew: the terms of an allocation, as (allocation, TERMS), or a cap, as (allocation, user)."""
-    if entry.kind in (Kind.OPEN, Kind.TERMS):
+    if entry.kind in OF_TERMS:
         return entry.book, TERMS
     return (entry.book, entry.owner) if entry.kind is Kind.CAP and entry.owner is not None else None
 

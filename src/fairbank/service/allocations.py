@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationEvent
-from fairbank.bank.changes import OF_TERMS, changes
-from fairbank.bank.entry import Entry
+from fairbank.bank.changes import changes
+from fairbank.bank.entry import OF_TERMS, Entry
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.query import AllocationQuery, Debit, EntryQuery, Page, UserRow
 from fairbank.bank.wish import Amend, Asked, Deposit, Open, Request, SetCap, Transfer, Withdraw
