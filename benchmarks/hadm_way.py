@@ -26,9 +26,9 @@ import uvicorn
 from litestar import Litestar, Request, Response, post
 from litestar.exceptions import NotAuthorizedException, PermissionDeniedException
 
-from fairbank.rest.peers import peer_of
-from fairbank.rest.protocol import serving
-from fairbank.rest.unix_socket import bind_unix
+from fairbank.rest.server.protocol import serving
+from fairbank.rest.server.unix_socket import bind_unix
+from fairbank.rest.sign_in.peers import peer_of
 
 CONNECTIONS = 8  # the best of 2, 4, 8, 16 and 32 here
 SUPERUSERS = frozenset({os.getuid()})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.http import LONG, SHORT, Client, contestants
 from benchmarks.measure import Figure, Say, Table
-from fairbank.rest.peers import peer_at
+from fairbank.rest.sign_in.peers import peer_at
 
 LOOP, THREADS, DATABASE, CLIENTS = "event loop", "other threads of the server", "PostgreSQL", "clients"
 

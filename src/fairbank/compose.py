@@ -62,7 +62,7 @@ class Works:
         from pathlib import Path
         from urllib.parse import quote
 
-        from fairbank.rest.keyfile import read_secret
+        from fairbank.rest.sign_in.keyfile import read_secret
         from fairbank.service.settings import example, read_settings
         from fairbank.store.migrating import migrate
 
@@ -93,11 +93,11 @@ class Works:
         from pathlib import Path
 
         from fairbank.rest.house import furnish
-        from fairbank.rest.keyfile import read_secret
-        from fairbank.rest.log import log_to
-        from fairbank.rest.munge import LIBRARY, Munge
-        from fairbank.rest.peers import groups_of
-        from fairbank.rest.serving import serve
+        from fairbank.rest.server.log import log_to
+        from fairbank.rest.server.serving import serve
+        from fairbank.rest.sign_in.keyfile import read_secret
+        from fairbank.rest.sign_in.munge import LIBRARY, Munge
+        from fairbank.rest.sign_in.peers import groups_of
         from fairbank.service.clock import SystemClock
         from fairbank.service.services import services
 
@@ -130,7 +130,7 @@ class Works:
         """Run the agent until it is told to stop."""
         import uvloop
 
-        from fairbank.rest.log import log_to
+        from fairbank.rest.server.log import log_to
         from fairbank.service.settings import Log
         from fairbank.slurm.agent.serving import Agent
         from fairbank.slurm.agent.settings import read_agent_settings, settings_file
@@ -210,8 +210,8 @@ class Works:
         from pathlib import Path
 
         from fairbank.rest.client import Client, parse_address
-        from fairbank.rest.keyfile import read_secret
-        from fairbank.rest.open_files import demand_enough
+        from fairbank.rest.server.open_files import demand_enough
+        from fairbank.rest.sign_in.keyfile import read_secret
         from fairbank.service.clock import SystemClock
         from fairbank.service.doctor import attempt, examine
 
@@ -226,7 +226,7 @@ class Works:
 
     def doctor_beside_slurm(self, client: Client, cluster: str | None, *, agent: str | None, site: str | None) -> list[SlurmCheck]:
         """Look at everything that may be wrong between the Slurm of this host and the bank that `client` asks."""
-        from fairbank.rest.munge import LIBRARY, Munge
+        from fairbank.rest.sign_in.munge import LIBRARY, Munge
         from fairbank.slurm.agent.settings import read_agent_settings, settings_file
         from fairbank.slurm.commands import Slurm
         from fairbank.slurm.doctor import Doctor

@@ -18,8 +18,8 @@ from fairbank.bank.wish import Asked, Charge, CreateProject, Deposit, Hold, Open
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.rest.house import House, furnish
-from fairbank.rest.munge import Munge
-from fairbank.rest.serving import serve
+from fairbank.rest.server.serving import serve
+from fairbank.rest.sign_in.munge import Munge
 from fairbank.service.askers import Staff, asker_of
 from fairbank.service.clock import SystemClock
 from fairbank.service.services import services

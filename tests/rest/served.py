@@ -20,9 +20,9 @@ import httpx
 
 from fairbank.bank.policy import Policy
 from fairbank.rest.house import furnish
-from fairbank.rest.log import log_to
-from fairbank.rest.munge import LIBRARY, Munge
-from fairbank.rest.serving import serve
+from fairbank.rest.server.log import log_to
+from fairbank.rest.server.serving import serve
+from fairbank.rest.sign_in.munge import LIBRARY, Munge
 from fairbank.service.askers import Staff
 from fairbank.service.services import services
 from fairbank.store.opening import open_store

@@ -14,7 +14,6 @@ from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 
 from fairbank.rest.asking import Asking
-from fairbank.rest.auth import Doorkeeper
 from fairbank.rest.desk import Desk
 from fairbank.rest.house import House
 from fairbank.rest.lane import Laned
@@ -37,6 +36,7 @@ from fairbank.rest.routes import (
     token,
     usage,
 )
+from fairbank.rest.sign_in.doorkeeper import Doorkeeper
 from fairbank.rest.workers import THREADS, Workers
 
 ROUTES: tuple[HTTPRouteHandler, ...] = tuple(

@@ -2,16 +2,16 @@
 
 house = furnish(services(store, ...))    service/services.py makes the services
 create_app(house)                        rest/app.py: the routes
-serve(house, unix=..., port=...)         rest/serving.py: the routes on sockets, until SIGTERM
+serve(house, unix=..., port=...)         rest/server/serving.py: the routes on sockets, until SIGTERM
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairbank.rest.credentials import MungeDoor
 from fairbank.rest.metrics import Metrics
-from fairbank.rest.munge import Munge
+from fairbank.rest.sign_in.credentials import MungeDoor
+from fairbank.rest.sign_in.munge import Munge
 from fairbank.service.services import Services
 
 

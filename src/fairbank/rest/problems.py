@@ -15,8 +15,8 @@ from litestar.types import ExceptionHandlersMap
 from msgspec import ValidationError
 
 from fairbank.bank.refusal import Alternative, Refusal, remedies, sentence
-from fairbank.rest.authorization import CHALLENGE
 from fairbank.rest.bodies.answers import Problem, Refused
+from fairbank.rest.sign_in.authorization import CHALLENGE
 from fairbank.values.trouble import Busy, Malformed, Trouble, Unauthenticated
 
 PROBLEM_JSON = "application/problem+json"

@@ -7,7 +7,7 @@ from fairbank.values.time import Clock, Instant
 
 
 class Nonces:
-    """What the MUNGE door asks (rest.credentials.NonceTable)."""
+    """What the MUNGE door asks (rest.sign_in.credentials.NonceTable)."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock

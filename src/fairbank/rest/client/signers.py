@@ -30,8 +30,8 @@ class MungeSigner(Signer):
         self._audience, self._socket, self._library = audience, socket, library
 
     def authorization(self, method: str, target: str, body: bytes, acting_as: str | None, key: str | None) -> str:
-        from fairbank.rest.credentials import Asked, sign  # noqa: PLC0415  only who signs with MUNGE pays for ctypes and hashlib
-        from fairbank.rest.munge import LIBRARY, Munge  # noqa: PLC0415
+        from fairbank.rest.sign_in.credentials import Asked, sign  # noqa: PLC0415  only who signs with MUNGE pays for ctypes and hashlib
+        from fairbank.rest.sign_in.munge import LIBRARY, Munge  # noqa: PLC0415
 
         munge = Munge(socket=self._socket, library=self._library or LIBRARY)
         try:

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
-from fairbank.rest.peers import Peer, peer_at
+from fairbank.rest.sign_in.peers import Peer, peer_at
 from fairbank.slurm.frames import bodies, encode, question
 from fairbank.slurm.records import VERSION, Answer, Greeting, Told, Welcome
 from fairbank.values.trouble import Malformed

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from fairbank.rest.client import Client, parse_address
-from fairbank.rest.unix_socket import bind_unix
+from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.slurm.agent.control import HEAD_MAX, answering, as_json
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.disk import Disk

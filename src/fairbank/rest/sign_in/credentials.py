@@ -19,7 +19,7 @@ import os
 import re
 from typing import NamedTuple, Protocol
 
-from fairbank.rest.munge import SAME_TIME, SIGN_ANEW, Decoded, Munge
+from fairbank.rest.sign_in.munge import SAME_TIME, SIGN_ANEW, Decoded, Munge
 from fairbank.values.time import Clock, Instant
 from fairbank.values.trouble import Malformed, Unauthenticated
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairbank.rest.log import log_to
+from fairbank.rest.server.log import log_to
 from fairbank.service.settings import Log
 
 

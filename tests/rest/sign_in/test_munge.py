@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from fairbank.rest.munge import CREDENTIAL_MAX, PAYLOAD_MAX, Munge, _cannot_decode
+from fairbank.rest.sign_in.munge import CREDENTIAL_MAX, PAYLOAD_MAX, Munge, _cannot_decode
 from fairbank.values.trouble import Malformed, Unauthenticated, Unreachable
 from tests.support.account import Account
 from tests.support.munge import Munged, MungeTools
@@ -181,7 +181,7 @@ def test_importing_is_cheap_and_loads_nothing() -> None:
     """The everyday command comes through here."""
     heavy = "{'asyncio', 'dataclasses', 'inspect', 'litestar', 'logging', 'msgspec', 'pathlib', 'ssl', 'subprocess', 'uvicorn'}"
     program = (
-        "import sys; bare = set(sys.modules); import fairbank.rest.credentials\n"
+        "import sys; bare = set(sys.modules); import fairbank.rest.sign_in.credentials\n"
         f"print(sorted({heavy} & (set(sys.modules) - bare)), 'libmunge' in open('/proc/self/maps').read())"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from fairbank.rest.credentials import Asked, sign
-from fairbank.rest.munge import Munge
+from fairbank.rest.sign_in.credentials import Asked, sign
+from fairbank.rest.sign_in.munge import Munge
 from fairbank.store.migrating import migrate
 from tests.rest.served import Served, served
 from tests.support.account import Account

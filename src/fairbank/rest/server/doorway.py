@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Hashable
 
-from fairbank.rest.shares import Shares
+from fairbank.rest.server.shares import Shares
 
 SAY_AGAIN_SECONDS = 60.0
 

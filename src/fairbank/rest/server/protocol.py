@@ -9,12 +9,12 @@ import msgspec
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from fairbank.rest.arriving import neighbourhood
 from fairbank.rest.bodies.answers import Problem
-from fairbank.rest.doorway import Doorway
-from fairbank.rest.joined import Joined
-from fairbank.rest.peers import EXTENSION, Peer, peer_at
 from fairbank.rest.problems import PROBLEM_JSON
+from fairbank.rest.server.arriving import neighbourhood
+from fairbank.rest.server.doorway import Doorway
+from fairbank.rest.server.joined import Joined
+from fairbank.rest.sign_in.peers import EXTENSION, Peer, peer_at
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIApplication

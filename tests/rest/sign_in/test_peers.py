@@ -1,6 +1,6 @@
 """The kernel says who asks over the Unix socket; nothing that a client sends can; and nobody holds the server up.
 
-Run as a program (`python -m tests.rest.test_peers`), this file is the server that is asked: see `serve`.
+Run as a program (`python -m tests.rest.sign_in.test_peers`), this file is the server that is asked: see `serve`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from typing import Any
 import pytest
 from uvicorn.server import Server, ServerState
 
-from fairbank.rest.peers import Peer, groups_of, peer_of
-from fairbank.rest.protocol import HEAD_MAX, PeerProtocol, Serving, serving
-from fairbank.rest.unix_socket import bind_unix
+from fairbank.rest.server.protocol import HEAD_MAX, PeerProtocol, Serving, serving
+from fairbank.rest.server.unix_socket import bind_unix
+from fairbank.rest.sign_in.peers import Peer, groups_of, peer_of
 from fairbank.values.trouble import Conflict, Forbidden, Malformed
 from tests.support.account import Account
 from tests.support.keeper import Kept, Order

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from fairbank.rest.overdue import Overdue
+from fairbank.rest.server.overdue import Overdue
 
 PATIENCE = 60.0
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from fairbank.bank.entry import Kind
-from fairbank.rest.authorization import CHALLENGE
-from fairbank.rest.peers import groups_of
+from fairbank.rest.sign_in.authorization import CHALLENGE
+from fairbank.rest.sign_in.peers import groups_of
 from fairbank.store.contract import Reader
 from fairbank.store.memory import MemoryStore
 from fairbank.store.migrating import migrate

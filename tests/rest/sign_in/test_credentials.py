@@ -1,6 +1,6 @@
 """A credential is good for one request, once, on whichever server; a token for what it says, until it expires.
 
-Run as a program (`python -m tests.rest.test_credentials`), this file is one server of a bank: see `serve`.
+Run as a program (`python -m tests.rest.sign_in.test_credentials`), this file is one server of a bank: see `serve`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from uvicorn.server import Server
 
-from fairbank.rest import credentials
-from fairbank.rest.authorization import BEARER, authorization, read_munge, read_token, scheme_of
-from fairbank.rest.credentials import Asked, MungeDoor, check, new_nonce, sign, statement
-from fairbank.rest.keyfile import read_secret
-from fairbank.rest.munge import CREDENTIAL_MAX, Decoded, Munge
-from fairbank.rest.protocol import serving
-from fairbank.rest.unix_socket import bind_unix
+from fairbank.rest.server.protocol import serving
+from fairbank.rest.server.unix_socket import bind_unix
+from fairbank.rest.sign_in import credentials
+from fairbank.rest.sign_in.authorization import BEARER, authorization, read_munge, read_token, scheme_of
+from fairbank.rest.sign_in.credentials import Asked, MungeDoor, check, new_nonce, sign, statement
+from fairbank.rest.sign_in.keyfile import read_secret
+from fairbank.rest.sign_in.munge import CREDENTIAL_MAX, Decoded, Munge
 from fairbank.service.tokens import new_secret
 from fairbank.values.time import Clock, Instant, StoppedClock
 from fairbank.values.trouble import Corrupt, Forbidden, Malformed, Trouble, Unauthenticated, Unknown

@@ -14,13 +14,13 @@ from typing import Any, cast
 
 import pytest
 
-from fairbank.rest.arriving import whose
 from fairbank.rest.asking import BODY_MAX
-from fairbank.rest.credentials import Asked, sign
-from fairbank.rest.front import BODIES_MAX, CROWD_MAX, PATIENCE_SECONDS
-from fairbank.rest.munge import CREDENTIAL_MAX, Munge
-from fairbank.rest.protocol import PER_PEER_MAX
 from fairbank.rest.routes import job
+from fairbank.rest.server.arriving import whose
+from fairbank.rest.server.front import BODIES_MAX, CROWD_MAX, PATIENCE_SECONDS
+from fairbank.rest.server.protocol import PER_PEER_MAX
+from fairbank.rest.sign_in.credentials import Asked, sign
+from fairbank.rest.sign_in.munge import CREDENTIAL_MAX, Munge
 from fairbank.rest.workers import THREADS
 from fairbank.store.contract import Reader
 from fairbank.store.memory import MemoryStore

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, MutableMappi
 from typing import Any
 
 from fairbank.rest.asking import BODY_MAX
-from fairbank.rest.peers import peer_of
-from fairbank.rest.shares import Shares
+from fairbank.rest.server.shares import Shares
+from fairbank.rest.sign_in.peers import peer_of
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

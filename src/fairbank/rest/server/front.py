@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from fairbank.rest.arriving import Arrival, Message, Receive, announced, whose
 from fairbank.rest.asking import SENT
 from fairbank.rest.bodies.answers import Problem
 from fairbank.rest.metrics import Metrics
-from fairbank.rest.overdue import Overdue
-from fairbank.rest.peers import peer_of
 from fairbank.rest.problems import PROBLEM_JSON, headers_of, problem_of_trouble
-from fairbank.rest.shares import Shares
+from fairbank.rest.server.arriving import Arrival, Message, Receive, announced, whose
+from fairbank.rest.server.overdue import Overdue
+from fairbank.rest.server.shares import Shares
+from fairbank.rest.sign_in.peers import peer_of
 from fairbank.values.trouble import Trouble
 
 Scope = Message

@@ -1,6 +1,6 @@
 """The header `Authorization`: one for all ways to sign in, so that no request carries two identities.
 
-Authorization: Munge MUNGE:AwQFAA...:     a credential for this very request (`rest.credentials`)
+Authorization: Munge MUNGE:AwQFAA...:     a credential for this very request (`credentials`)
 Authorization: Bearer fbk_Zk3v...         a token, good until it expires or is taken back (`service.tokens`)
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from fairbank.rest.credentials import MUNGE
+from fairbank.rest.sign_in.credentials import MUNGE
 from fairbank.values.ids import BEARER_MARK
 from fairbank.values.trouble import Unauthenticated
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.rest.joined import Joined
+from fairbank.rest.server.joined import Joined
 from tests.rest.served import Served, served
 
 HEAD = b"HTTP/1.1 200 OK\r\n\r\n"

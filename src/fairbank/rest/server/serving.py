@@ -16,11 +16,11 @@ import uvicorn
 import uvloop
 
 from fairbank.rest.app import create_app
-from fairbank.rest.front import Front
 from fairbank.rest.house import House
-from fairbank.rest.open_files import ENOUGH, connections_max, raised
-from fairbank.rest.protocol import serving
-from fairbank.rest.unix_socket import bind_unix
+from fairbank.rest.server.front import Front
+from fairbank.rest.server.open_files import ENOUGH, connections_max, raised
+from fairbank.rest.server.protocol import serving
+from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.values.trouble import Conflict, Malformed, Trouble
 
 PORT_MAX = 65_535

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple, cast
 from litestar.concurrency import sync_to_thread
 
 from fairbank.bank.wish import Asked, Note
-from fairbank.rest import credentials
 from fairbank.rest.asking import SENT, Asking
-from fairbank.rest.authorization import BEARER, authorization, read_munge, read_token, scheme_of
 from fairbank.rest.house import House
-from fairbank.rest.munge import Decoded
-from fairbank.rest.peers import peer_of
+from fairbank.rest.sign_in import credentials
+from fairbank.rest.sign_in.authorization import BEARER, authorization, read_munge, read_token, scheme_of
+from fairbank.rest.sign_in.munge import Decoded
+from fairbank.rest.sign_in.peers import peer_of
 from fairbank.rest.workers import Workers
 from fairbank.service.askers import FULL, Asker, asker_of
 from fairbank.service.tokens import AGENT

@@ -17,12 +17,12 @@ from litestar.testing import TestClient
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Note
-from fairbank.rest.arriving import neighbourhood
 from fairbank.rest.desk import Desk
-from fairbank.rest.front import Front
-from fairbank.rest.log import JsonLines
 from fairbank.rest.metrics import Metrics
-from fairbank.rest.peers import EXTENSION, Peer
+from fairbank.rest.server.arriving import neighbourhood
+from fairbank.rest.server.front import Front
+from fairbank.rest.server.log import JsonLines
+from fairbank.rest.sign_in.peers import EXTENSION, Peer
 from fairbank.service.bank import Bank
 from fairbank.service.counter import Counter
 from fairbank.store.contract import Reader, Transaction

@@ -19,8 +19,8 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.query import Page, RunQuery
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.house import furnish
-from fairbank.rest.open_files import ENOUGH, connections_max, demand_enough
-from fairbank.rest.serving import serve
+from fairbank.rest.server.open_files import ENOUGH, connections_max, demand_enough
+from fairbank.rest.server.serving import serve
 from fairbank.service.askers import Staff
 from fairbank.service.services import services
 from fairbank.store.memory import MemoryStore
