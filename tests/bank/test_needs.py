@@ -9,7 +9,8 @@ import pytest
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.ledger import Done, judge
-from fairbank.bank.needs import _OF, Needs, needs_of
+from fairbank.bank.needs import Needs, needs_of
+from fairbank.bank.needs.wishes import _OF
 from fairbank.bank.policy import Policy
 from fairbank.bank.reach import ALL_OF_IT, Reach
 from fairbank.bank.refusal import Reason, Refusal

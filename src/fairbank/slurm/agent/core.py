@@ -6,7 +6,6 @@ No I/O and no clock here: `now` is seconds of a clock that only goes forward. Sh
 
 from __future__ import annotations
 
-import heapq
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -17,21 +16,12 @@ from fairbank.slurm.agent.faring import SETTLED_SECONDS, Faring
 from fairbank.slurm.agent.letters import Kind, Known, Letter, Receipt, State, Words, facts, report
 from fairbank.slurm.agent.memory import Changes, Memory
 from fairbank.slurm.agent.pool import Senders, resized
+from fairbank.slurm.agent.questions import Open, Questions
 from fairbank.slurm.agent.queue import Queue
 from fairbank.slurm.agent.silence import Credit, Terms, deadline, unanswered
 from fairbank.slurm.records import Answer, Noted, PrologAsked, Told, Verdict
 
 _log = logging.getLogger(__name__)
-
-
-class Open(msgspec.Struct, eq=False):
-    """A question that is not answered yet. `letter` is None where it is on disk, from an agent before this one."""
-
-    asked: PrologAsked
-    heard: float
-    deadline: float
-    receipts: tuple[Receipt, ...]
-    letter: Letter | None
 
 
 class Core:
@@ -40,7 +30,7 @@ class Core:
     def __init__(self, terms_of: Callable[[str], Terms], senders: Senders, *, life: str, now: float) -> None:
         self.terms_of, self.limits, self._life = terms_of, senders, life
         self.memory, self.queue, self.credit, self.bank = Memory(), Queue(), Credit(), Faring(now)
-        self.questions: dict[str, Open] = {}
+        self.questions = Questions()
         self.sayings: list[tuple[Receipt, Answer]] = []
         self.waits: list[float] = []
         """Seconds that questions have waited, since somebody last took them."""
@@ -48,7 +38,6 @@ class Core:
         self.senders, self.busy = senders.minimum, 0
         self.disk_trouble: str | None = None
         self._seq = 0
-        self._deadlines: list[tuple[float, str]] = []
         self.unsafe: dict[str, Letter] = {}  # ends whose receipts wait
         self._leaving: set[int] = set()  # no room in memory; they wait for the disk
         self._idle_since = now
@@ -67,15 +56,15 @@ class Core:
     def open(self, told: PrologAsked, run: str, receipt: Receipt, now: float, letter: Letter | None) -> None:
         """A question that waits for the bank's answer to this letter."""
         due = deadline(now, self.terms_of(told.partition), self.bank.down_since)
-        self.questions[run] = Open(told, now, due, (receipt,), letter)
+        question = Open(told, now, due, (receipt,), letter)
         if due <= now:
-            self._decide(run, self.questions.pop(run), now)
+            self._decide(run, question, now)
         else:
-            heapq.heappush(self._deadlines, (due, run))
+            self.questions.keep(run, question)
 
     def let_go(self, run: str) -> None:
         """Slurm has gone on without an answer: whatever is said now is only for the question to be over."""
-        if (question := self.questions.pop(run, None)) is not None:
+        if (question := self.questions.take(run)) is not None:
             for each in question.receipts:
                 self.say(each, None)
             if question.letter is not None:
@@ -124,11 +113,8 @@ class Core:
 
     def tick(self, now: float) -> None:
         """Decide without the bank what has waited long enough."""
-        while self._deadlines and self._deadlines[0][0] <= now:
-            due, run = heapq.heappop(self._deadlines)
-            question = self.questions.get(run)
-            if question is not None and question.deadline == due:
-                self._decide(run, self.questions.pop(run), now)
+        for run, question in self.questions.overdue(now):
+            self._decide(run, question, now)
         if self.busy:
             self._idle_since = now
         self.senders = resized(self.senders, self.limits, waited=0.0, idle=now - self._idle_since)
@@ -140,12 +126,9 @@ class Core:
             return
         said = facts(question.letter)
         if self.credit.is_fresh(said, now) and self.credit.take(said, times):
-            del self.questions[run]
+            self.questions.take(run)
             self.memory.put(run, State.LET, question.asked.limit_seconds)
             self.answer(question, None, now, "ahead")
-
-    def next_deadline(self) -> float | None:
-        return self._deadlines[0][0] if self._deadlines else None
 
     def _decide(self, run: str, question: Open, now: float) -> None:
         asked, letter = question.asked, question.letter

@@ -194,7 +194,10 @@ class Agent:
         now = time.monotonic()
         self.core.tick(now)
         self._pump()
-        due = [now + TICK_SECONDS, *(each for each in (self.core.next_deadline(), self.core.bank.retry_at) if each and each > now)]
+        due = [
+            now + TICK_SECONDS,
+            *(each for each in (self.core.questions.next_deadline(), self.core.bank.retry_at) if each and each > now),
+        ]
         asyncio.get_running_loop().call_later(max(0.005, min(due) - now), self._tick)
 
     # ------------------------------------------------------------------ the bank

@@ -83,14 +83,14 @@ def _held(core: Core, letter: Letter, known: Known | None, judgement: Judgement,
         _log.warning("%s is to start, but is charged or released already: %s", letter.run, judgement.text)
     if known is not None and known.state in (State.ASKED, State.LET, State.UNHELD):
         core.memory.put(letter.run, State.HELD, known.limit)
-    if (question := core.questions.pop(letter.run, None)) is not None:
+    if (question := core.questions.take(letter.run)) is not None:
         core.answer(question, None, now, "granted")
 
 
 def _refused(core: Core, letter: Letter, known: Known, judgement: Judgement, now: float) -> None:
     said = facts(letter)
     terms = core.terms_of(said["partition"])
-    question = core.questions.pop(letter.run, None)
+    question = core.questions.take(letter.run)
     if judgement.came is Came.UNBILLABLE and terms.unbillable == "run":
         _log.warning("%s is let run uncharged: %s", letter.run, judgement.text)
         core.memory.put(letter.run, State.UNHELD, known.limit)
