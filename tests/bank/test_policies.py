@@ -1,0 +1,114 @@
+"""What the site decides: who pays for usage beyond the credit, what is free, and a bank that only observes."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.bank.policy import Policy
+from tests.bank.story import PHYSICS, tell
+
+
+def test_usage_beyond_what_is_left_is_written_off() -> None:
+    tell(
+        PHYSICS
+        + """
+        hold 1 alice physics/cpu 60
+        hold 2 bob physics/cpu 40
+        charge 1 70             -> ok left 0 amount 60 off 10
+        charge 2 40             -> ok left 0 off 0
+        """
+    )
+
+
+def test_usage_beyond_what_is_left_is_recorded() -> None:
+    told = tell(
+        PHYSICS
+        + """
+        policy record
+        hold 1 alice physics/cpu 60
+        hold 2 bob physics/cpu 40
+        charge 1 70             -> ok left -10 amount 70 off 0
+        hold 3 bob physics/cpu 1        -> OVERDRAWN asked 1 left -10 short 11
+        charge 2 30             -> ok left 0
+        charge 4 alice physics/cpu 5    -> ok left -5
+        deposit physics/cpu 5   -> ok left 0
+        """
+    )
+    assert told.allocation("physics/cpu").overrun == 10 * 60
+
+
+def test_an_observing_bank_refuses_no_job() -> None:
+    told = tell(
+        PHYSICS
+        + """
+        policy observe
+        hold 1 alice physics/cpu 160    -> ok left -60
+        freeze physics/cpu
+        hold 2 bob physics/cpu 1        -> ok left -61
+        adjust 2 11                     -> ok left -71
+        charge 1 170                    -> ok left -81 off 0
+        hold 3 bob physics/gpu 1        -> ok left 0 amount 0          # nothing to hold on
+        release 2                       -> ok left -70
+        policy enforce
+        thaw physics/cpu
+        hold 4 bob physics/cpu 1m       -> OVERDRAWN
+        charge 5 bob physics/cpu 1      -> ok left -70 amount 0 off 1
+        """
+    )
+    assert told.allocation("physics/cpu").overrun == 81 * 60
+
+
+@pytest.mark.parametrize("outcome", ["NODE_FAIL", "BOOT_FAIL"])
+def test_what_is_free_is_policy(outcome: str) -> None:
+    assert outcome in Policy().free_states
+    assert "FAILED" not in Policy().free_states
+
+
+def test_an_observing_bank_records_what_it_would_have_refused() -> None:
+    tell(
+        PHYSICS
+        + """
+        policy observe
+        hold 2 alice physics/cpu 1
+        freeze physics/cpu
+        hold 1 alice physics/cpu 1              -> ok
+        kept physics/cpu 1
+        adjust 2 2                              -> ok
+        kept physics/cpu 2
+        run 1 held held 1
+        run 2 held held 2
+        """
+    )
+
+
+def test_a_job_without_an_allocation_is_let_through_and_its_cost_is_kept_while_the_bank_observes() -> None:
+    tell(
+        PHYSICS
+        + """
+        policy observe
+        hold 1 alice physics/gpu 1 key h        -> ok left 0 amount 0
+        kept office 1
+        hold 1 alice physics/gpu 1 key h        -> again amount 0
+        hold 1 alice physics/gpu 2 key h        -> KEY_TAKEN
+        kept office 1
+        adjust 1 alice physics/gpu 2 key a      -> ok amount 0          # noted: the job runs on
+        kept office 2
+        charge 1 alice physics/gpu 1            -> NO_ALLOCATION asked 1
+        kept office 3
+        open physics/gpu 0..1000 with 10
+        policy enforce
+        hold 1 alice physics/gpu 1 key h        -> again amount 0      # the first answer stands
+        charge 1 alice physics/gpu 1            -> ok left 9
+        """
+    )
+
+
+def test_a_job_of_an_account_that_nobody_has_is_let_through_while_the_bank_observes() -> None:
+    tell(
+        """
+        hold 1 alice nosuch/cpu 1               -> UNKNOWN_PROJECT asked 1
+        policy observe
+        hold 2 alice nosuch/cpu 1               -> ok amount 0
+        kept office 2
+        """
+    )
