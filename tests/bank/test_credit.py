@@ -1,15 +1,9 @@
-"""Credit: deposits, withdrawals, transfers, refunds, credit limits, caps, and what parents share."""
+"""Credit: deposits, withdrawals, transfers, credit limits, caps, and no sum beyond what the bank can count."""
 
 from __future__ import annotations
 
-from fairbank.bank.refusal import Refusal, remedies, sentence
 from fairbank.values.units import AMOUNT_MAX, SUM_MAX
-from tests.bank.story import tell
-
-PHYSICS = """
-    project physics
-    open physics/cpu 0..1000 with 100
-"""
+from tests.bank.story import PHYSICS, tell
 
 
 def test_credit_comes_and_goes() -> None:
@@ -51,144 +45,6 @@ def test_a_transfer_is_two_entries_or_none() -> None:
     )
     out, into = told.work.entries[-2:]
     assert (out.kind.value, out.details, into.kind.value, into.details) == ("transfer-out", '{"to":2}', "transfer-in", '{"from":1}')
-
-
-def test_a_refund_gives_back_at_most_the_charge() -> None:
-    tell(
-        PHYSICS
-        + """
-        hold 1 alice physics/cpu 60
-        refund 1 10                     -> WRONG_STATE          # still running
-        charge 1 45
-        refund 1 10                     -> ok left 65 amount 10
-        refund 1 36                     -> TOO_MUCH_BACK asked 36 left 35 short 1
-        used alice physics/cpu 35
-        refund 1 all                    -> ok left 100 amount 35
-        refund 1 all                    -> NOTHING_BACK
-        refund 1 1m                     -> TOO_MUCH_BACK left 0
-        used alice physics/cpu 0
-        charged physics/cpu 0
-        run 1 charged charged 45 refunded 45
-        hold 2 alice physics/cpu 5
-        release 2
-        refund 2 all                    -> WRONG_STATE
-        refund 3 all                    -> NO_HOLD
-        """
-    )
-
-
-def test_a_refund_that_is_taken_back_is_charged_again() -> None:
-    told = tell(
-        PHYSICS
-        + """
-        cap alice physics/cpu 50
-        hold 1 alice physics/cpu 45
-        charge 1 45
-        """
-    )
-    before = len(told.work.entries)
-    told = tell(
-        PHYSICS
-        + f"""
-        cap alice physics/cpu 50
-        hold 1 alice physics/cpu 45
-        charge 1 45
-        refund 1 10                     -> ok left 65 amount 10
-        refund 1 5                      -> ok left 70 amount 5
-        recharge 1 {before + 1}         -> ok left 60 amount 10
-        recharge 1 {before + 1}         -> UNDONE
-        used alice physics/cpu 40
-        charged physics/cpu 40
-        run 1 charged charged 45 refunded 5
-        recharge 1 {before}             -> NO_REVERSE       # a charge
-        recharge 1 99                   -> NO_REVERSE
-        recharge 7 {before + 2}         -> NO_HOLD
-        hold 2 bob physics/cpu 58
-        freeze physics/cpu
-        recharge 1 {before + 2}         -> NOT_ENOUGH asked 5 left 2 short 3
-        release 2
-        recharge 1 {before + 2}         -> ok left 55 amount 5
-        run 1 charged charged 45 refunded 0
-        """
-    )
-    assert told.work.entries[-1].details == f'{{"undoes":{before + 2}}}'
-
-
-def test_what_policy_let_run_below_zero_is_charged_again_too() -> None:
-    tell(
-        PHYSICS
-        + """
-        policy record
-        charge 1 alice physics/cpu 130  -> ok left -30
-        refund 1 all                    -> ok left 100
-        recharge 1 5                    -> ok left -30
-        """
-    )
-
-
-def test_an_overrun_of_before_is_no_leave_to_run_below_zero_again() -> None:
-    told = tell(
-        PHYSICS
-        + """
-        policy record
-        charge 1 alice physics/cpu 130  -> ok left -30
-        refund 1 20                     -> ok left -10
-        deposit physics/cpu 25
-        policy write_off
-        recharge 1 5                    -> NOT_ENOUGH asked 20 left 15 short 5
-        """
-    )
-    assert isinstance(told.said, Refusal)
-    (help_,) = remedies(told.said)
-    assert "fairbank deposit 1 5 --reason" in help_
-
-
-def test_where_what_goes_beyond_the_credit_is_recorded_a_refund_is_always_taken_back() -> None:
-    for policy in ("record", "observe"):
-        tell(
-            PHYSICS
-            + f"""
-            policy {policy}
-            charge 1 alice physics/cpu 20
-            refund 1 all                    -> ok left 100
-            hold 2 bob physics/cpu 100
-            recharge 1 5                    -> ok left -20
-            used alice physics/cpu 20
-            charge 2 100                    -> ok left -20
-            """
-        )
-
-
-def test_nothing_is_recharged_that_cannot_be_counted() -> None:
-    most = f"alice physics/cpu {AMOUNT_MAX}m"
-    charges = "\n".join(f"charge {number} {most}" for number in range(2, 2 + SUM_MAX // AMOUNT_MAX))
-    tell(f"{PHYSICS}\n policy record\n charge 1 {most}\n refund 1 all\n {charges}\n recharge 1 5 -> TOO_LARGE")
-
-
-def test_a_refund_of_nothing_is_told_so() -> None:
-    for lines in ("charge 1 alice physics/cpu 0", "charge 1 alice physics/cpu 5\n refund 1 all"):
-        told = tell(PHYSICS + lines + "\n refund 1 all -> NOTHING_BACK")
-        assert isinstance(told.said, Refusal)
-        assert "nothing is left of what the run was charged: it was charged" in sentence(told.said)
-
-
-def test_a_refund_goes_to_the_allocation_that_was_charged_even_after_its_end() -> None:
-    tell(
-        """
-        project physics
-        open physics/cpu 0..100 with 50
-        open physics/cpu:next 100..200 with 50
-        hold 1 alice physics/cpu 20
-        charge 1 20
-        now 150
-        expire physics/cpu
-        refund 1 all                    -> ok left 50 from physics/cpu
-        """
-    )
-
-
-def test_what_was_written_off_is_not_refunded() -> None:
-    tell(PHYSICS + "charge 1 alice physics/cpu 130 -> ok amount 100 off 30\n refund 1 101 -> TOO_MUCH_BACK left 100")
 
 
 # --- credit limits ---
@@ -267,61 +123,6 @@ def test_a_cap_below_what_is_drawn_only_stops_new_holds() -> None:
 
 def test_an_empty_allocation_is_told_before_a_cap() -> None:
     tell(PHYSICS + "cap alice physics/cpu 1\n hold 1 alice physics/cpu 101 -> OVERDRAWN left 100")
-
-
-# --- parents ---
-
-FAMILY = """
-    project college
-    project physics under college
-    project optics under physics
-    open college/cpu 0..1000 with 100 shared yes
-    open physics/cpu 0..1000 with 50
-    open optics/cpu 0..1000 with 10
-"""
-
-
-def test_children_draw_on_their_own_first_then_on_what_parents_share() -> None:
-    tell(
-        FAMILY
-        + """
-        hold 1 alice optics/cpu 8       -> ok from optics/cpu
-        hold 2 alice optics/cpu 8       -> ok from college/cpu         # physics does not share
-        hold 3 alice optics/cpu 2       -> ok from optics/cpu left 0
-        amend physics/cpu shared yes
-        hold 4 alice optics/cpu 8       -> ok from physics/cpu         # the nearest parent first
-        hold 5 alice optics/cpu 93      -> OVERDRAWN asked 93 left 0 from optics/cpu
-        hold 6 bob college/cpu 8        -> ok from college/cpu
-        charge 2 5                      -> ok from college/cpu left 87
-        charge 8 bob optics/cpu 60      -> ok from college/cpu left 27 # late, and to the first that can carry it all
-        charge 9 bob optics/cpu 95      -> ok from optics/cpu left 0 off 95
-        amend college/cpu shared no
-        adjust 4 20                     -> ok from physics/cpu
-        hold 7 alice optics/cpu 45      -> OVERDRAWN
-        """
-    )
-
-
-def test_a_hold_is_never_split_over_two_allocations() -> None:
-    tell(FAMILY + "amend physics/cpu shared yes\n hold 1 alice optics/cpu 120 -> OVERDRAWN left 10 short 110 from optics/cpu")
-
-
-def test_a_project_without_credit_of_its_own_draws_on_its_parents() -> None:
-    tell(
-        """
-        project college
-        project physics under college
-        open college/cpu 0..1000 with 100 shared yes
-        cap alice college/cpu 10
-        hold 1 alice physics/cpu 11     -> CAPPED left 10 from college/cpu
-        hold 1 bob physics/cpu 11       -> ok from college/cpu
-        charge 2 bob physics/cpu 20     -> ok from college/cpu
-        """
-    )
-
-
-def test_parents_do_not_draw_on_their_children() -> None:
-    tell(FAMILY + "amend optics/cpu shared yes\n hold 1 alice physics/cpu 60 -> ok from college/cpu\n left optics/cpu 10")
 
 
 # --- what the bank can count ---
