@@ -45,11 +45,6 @@ POLICIES: dict[str, dict[str, Any]] = {
     "late": {"late_charges": True},
     "no_late": {"late_charges": False},
 }
-# How many stories begin.
-PHYSICS = """
-    project physics
-    open physics/cpu 0..1000 with 100
-"""
 LOOKS = {"left": "available", "held": "held", "charged": "charged", "limit": "credit_limit", "deposited": "deposited"}
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fairbank.values.units import AMOUNT_MAX, SUM_MAX
-from tests.bank.story import PHYSICS, tell
+from tests.bank.beginnings import PHYSICS
+from tests.bank.story import tell
 
 
 def test_credit_comes_and_goes() -> None:

@@ -10,17 +10,8 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, Note, digest
 from fairbank.values.time import Instant
+from tests.bank.beginnings import COLLEGE
 from tests.bank.story import nothing_yet, tell
-
-PHYSICS = """
-    project college
-    project physics under college
-    open physics/cpu 0..1000 with 100
-    open college/cpu 0..1000 with 50 limit 10
-    hold 9 bob physics/cpu 10 until 500
-    hold 8 bob physics/cpu 10 until 500
-    charge 8 10
-"""
 
 # Every wish there is, each one granted.
 GRANTED = [
@@ -49,7 +40,7 @@ GRANTED = [
 
 @pytest.mark.parametrize("line", GRANTED)
 def test_the_same_wish_again_gets_the_same_answer_and_is_counted_once(line: str) -> None:
-    told = tell(f"{PHYSICS}\n {line} key k")
+    told = tell(f"{COLLEGE}\n {line} key k")
     first, entries = told.said, list(told.work.entries)
     told.now = Instant(7)
     told.play("deposit college/cpu 1")  # whatever happened since
@@ -62,7 +53,7 @@ def test_the_same_wish_again_gets_the_same_answer_and_is_counted_once(line: str)
 
 @pytest.mark.parametrize("line", GRANTED)
 def test_another_wish_under_the_key_is_a_conflict(line: str) -> None:
-    told = tell(f"{PHYSICS}\n {line} key k")
+    told = tell(f"{COLLEGE}\n {line} key k")
     entries = list(told.work.entries)
     told.play("deposit physics/cpu 51 key k -> KEY_TAKEN")
     told.play(f"{line} key k note otherwise -> KEY_TAKEN")
@@ -71,44 +62,9 @@ def test_another_wish_under_the_key_is_a_conflict(line: str) -> None:
     assert (told.said.http, told.said.exit) == (409, 7)
 
 
-def test_usage_that_nobody_could_pay_counts_under_its_key_when_somebody_can() -> None:
-    tell(
-        PHYSICS
-        + """
-        charge 1 alice physics/gpu 1 key k      -> NO_ALLOCATION
-        open physics/gpu 0..1000 with 100
-        charge 1 alice physics/gpu 1 key k
-        charge 1 alice physics/gpu 1 key k      -> again
-        left physics/gpu 99
-        """
-    )
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("hold 1 alice physics/cpu 120", "OVERDRAWN"),
-        ("hold 1 alice physics/gpu 1", "NO_ALLOCATION"),
-        ("hold 1 carol physics/cpu 6 billing 3 seconds 7200", "CAPPED"),
-        ("hold 1 alice college/cpu 6", "FROZEN"),
-        ("adjust 9 120", "OVERDRAWN"),
-    ],
-)
-def test_a_refused_job_gets_the_same_refusal(line: str, reason: str) -> None:
-    told = tell(f"{PHYSICS}\n cap carol physics/cpu 5\n freeze college/cpu\n {line} key k -> {reason}")
-    first = told.said
-    told.play("deposit physics/cpu 1000")
-    told.play("cap carol physics/cpu none")
-    told.play("thaw college/cpu")
-    told.play("open physics/gpu 0..1000 with 100")
-    told.play(f"{line} key k -> {reason}")
-    assert told.said == first
-    told.play(f"{line} key other")  # who asks anew is judged anew
-
-
 def test_a_key_is_remembered_beyond_the_life_of_its_run() -> None:
     tell(
-        PHYSICS
+        COLLEGE
         + """
         hold 1 alice physics/cpu 60 key h       -> ok left 20
         adjust 1 70 key a                       -> ok left 10
@@ -125,11 +81,11 @@ def test_a_key_is_remembered_beyond_the_life_of_its_run() -> None:
 
 
 def test_without_a_key_credit_moves_each_time() -> None:
-    tell(PHYSICS + "deposit physics/cpu 1 -> ok left 81\n deposit physics/cpu 1 -> ok left 82")
+    tell(COLLEGE + "deposit physics/cpu 1 -> ok left 81\n deposit physics/cpu 1 -> ok left 82")
 
 
 def test_a_fingerprint_tells_wishes_apart() -> None:
-    told = tell(PHYSICS)
+    told = tell(COLLEGE)
 
     def fingerprint(line: str) -> bytes:
         return digest(Asked(told.cast.wish(line, Instant(0)), Instant(0), 0))
@@ -148,58 +104,9 @@ def test_a_note_is_kept_once() -> None:
     assert [entry.details for entry in work.entries] == ['{"note":"acted as alice"}']
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("withdraw physics/cpu 120", "NOT_ENOUGH"),
-        ("transfer 120 physics/cpu => college/cpu", "NOT_ENOUGH"),
-        ("transfer 1 physics/cpu => physics/cpu", "SAME_ALLOCATION"),
-        ("deposit chemistry/cpu 1", "UNKNOWN_ALLOCATION"),
-        ("refund 8 11", "TOO_MUCH_BACK"),
-        ("refund 9 all", "WRONG_STATE"),
-        ("open physics/cpu:next 500..1500", "OVERLAP"),
-        ("open chemistry/cpu 0..1000", "UNKNOWN_PROJECT"),
-        ("amend physics/cpu period 9..9", "BAD_PERIOD"),
-        ("thaw physics/cpu", "WRONG_STATE"),
-        ("expire physics/cpu", "NOT_DUE"),
-        ("project physics", "EXISTS"),
-        ("member chemistry bob pi", "UNKNOWN_PROJECT"),
-        ("hold 9 carol physics/cpu 10", "RUN_TAKEN"),
-    ],
-)
-def test_whatever_else_is_refused_is_kept_for_its_key_only(line: str, reason: str) -> None:
-    told = tell(f"{PHYSICS}\n amend college/cpu limit 0")
-    before = len(told.work.entries)
-    told.play(f"{line} -> {reason}")
-    assert len(told.work.entries) == before
-    told.play(f"{line} key k -> {reason}")
-    first = told.said
-    assert [entry.kind.value for entry in told.work.entries[before:]] == ["declined"]
-    told.play("deposit physics/cpu 1000")
-    told.play(f"{line} key k -> {reason}")
-    assert told.said == first
-    told.play("deposit physics/cpu 7 key k -> KEY_TAKEN")
-
-
-def test_what_only_came_before_its_hold_leaves_its_key_free() -> None:
-    tell(
-        PHYSICS
-        + """
-        policy no_late
-        adjust 1 70 key a                       -> NO_HOLD
-        charge 1 alice physics/cpu 50 key c     -> NO_HOLD
-        refund 1 all key r                      -> NO_HOLD
-        hold 1 alice physics/cpu 60 key h
-        adjust 1 70 key a                       -> ok
-        charge 1 alice physics/cpu 50 key c     -> ok
-        refund 1 all key r                      -> ok
-        """
-    )
-
-
 def test_a_wish_found_granted_already_leaves_no_entry_and_no_key() -> None:
     tell(
-        PHYSICS
+        COLLEGE
         + """
         hold 1 alice physics/cpu 20 key a
         hold 1 alice physics/cpu 20 key b       -> again
@@ -208,24 +115,9 @@ def test_a_wish_found_granted_already_leaves_no_entry_and_no_key() -> None:
     )
 
 
-def test_a_key_refused_in_an_observing_bank_is_answered_with_what_was_granted() -> None:
-    tell(
-        PHYSICS
-        + """
-        policy observe
-        hold 1 alice physics/cpu 120 key h      -> ok left -40
-        adjust 1 130 key a                      -> ok left -50
-        kept physics/cpu 2
-        hold 1 alice physics/cpu 120 key h      -> again left -40
-        adjust 1 130 key a                      -> again left -50
-        kept physics/cpu 2
-        """
-    )
-
-
 def test_a_key_is_its_actors_own() -> None:
     tell(
-        PHYSICS
+        COLLEGE
         + """
         deposit physics/cpu 1 key k                 -> ok left 81
         deposit physics/cpu 2 key k by alice        -> ok left 83
@@ -240,7 +132,7 @@ def test_a_key_is_its_actors_own() -> None:
 
 
 def test_who_acts_as_somebody_else_uses_keys_of_their_own() -> None:
-    told = tell(PHYSICS)
+    told = tell(COLLEGE)
     wish = told.cast.wish("deposit physics/cpu 1 key k", Instant(0))
     asked = [Asked(wish, Instant(0), actor, acting_as) for actor, acting_as in ((7, 1001), (1001, None), (7, 1001), (7, 1002), (7, None))]
     first, of_the_user, again, as_another, as_oneself = (judge(told.work, each, Policy()) for each in asked)
@@ -252,7 +144,7 @@ def test_who_acts_as_somebody_else_uses_keys_of_their_own() -> None:
 
 def test_a_keyed_report_is_the_same_wish_whatever_it_costs_by_now() -> None:
     tell(
-        PHYSICS
+        COLLEGE
         + """
         hold 1 alice physics/cpu 60 until 500 key h report start        -> ok left 20
         hold 1 alice physics/cpu 40 until 600 key h report start        -> again left 20 amount 60
@@ -263,16 +155,5 @@ def test_a_keyed_report_is_the_same_wish_whatever_it_costs_by_now() -> None:
         adjust 1 50 until 600 key a report change                       -> again left 10
         charge 1 50 key c report end                                    -> ok left 30
         release 1 key c report end                                      -> again left 30 amount 50   # its state costs nothing now
-        """
-    )
-
-
-def test_a_refused_report_keeps_its_refusal_whatever_it_costs_by_now() -> None:
-    tell(
-        PHYSICS
-        + """
-        hold 1 alice physics/cpu 120 key h report start     -> OVERDRAWN asked 120 left 80
-        hold 1 alice physics/cpu 60 key h report start      -> OVERDRAWN asked 120 left 80
-        hold 1 alice physics/cpu 60 key i report start      -> ok
         """
     )

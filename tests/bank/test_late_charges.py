@@ -7,7 +7,8 @@ import msgspec
 from fairbank.bank.ledger import judge
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked
-from tests.bank.story import PHYSICS, tell
+from tests.bank.beginnings import PHYSICS
+from tests.bank.story import tell
 
 # --- deadlines ---
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fairbank.bank.policy import Policy
-from tests.bank.story import PHYSICS, tell
+from tests.bank.beginnings import PHYSICS
+from tests.bank.story import tell
 
 
 def test_usage_beyond_what_is_left_is_written_off() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fairbank.bank.refusal import Refusal, remedies, sentence
 from fairbank.values.units import AMOUNT_MAX, SUM_MAX
-from tests.bank.story import PHYSICS, tell
+from tests.bank.beginnings import PHYSICS
+from tests.bank.story import tell
 
 
 def test_a_refund_gives_back_at_most_the_charge() -> None:

@@ -1,41 +1,16 @@
-"""How the bank says no: golden sentences with their figures, and remedies that can be typed as they stand."""
+"""How the bank says no: golden sentences with their figures, and remedies."""
 
 from __future__ import annotations
 
-import re
-from fractions import Fraction
-
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
-from fairbank.bank.charge import cost
-from fairbank.bank.refusal import Alternative, Reason, Refusal, longest_that_fits, remedies, sentence
-from fairbank.values.time import parse_duration
-from fairbank.values.units import AMOUNT_MAX, parse_su
+from fairbank.bank.refusal import Alternative, Reason, Refusal, remedies, sentence
+from tests.bank.beginnings import UNWILLING
 from tests.bank.story import tell
-
-WORLD = """
-    project physics
-    project optics
-    open physics/cpu 0..1000 with 100
-    open physics/cpu:next 1000..2000
-    open optics/cpu 0..1000 with 2
-    open optics/gpu 0..1000 limit 10
-    hold 6 carol optics/gpu 5
-    cap bob physics/cpu 10
-    hold 9 carol physics/cpu 10
-    charge 9 5
-    deposit physics/cpu:next 1 key k
-    freeze optics/cpu
-    member physics alice pi
-    member physics bob coordinator
-    token laptop alice
-"""
 
 
 def refused(line: str) -> Refusal:
-    told = tell(WORLD + "policy no_late")
+    told = tell(UNWILLING + "policy no_late")
     told.hear(line)
     assert isinstance(told.said, Refusal)
     return told.said
@@ -176,10 +151,6 @@ def test_a_no_that_is_about_no_credit_has_no_figures_of_credit(line: str) -> Non
     assert sentence(no).endswith((": it was charged 5 SU.", ": it holds 5 SU."))
 
 
-def test_every_reason_has_its_remedy() -> None:
-    assert [reason for reason in Reason if not remedies(Refusal(reason=reason, allocation=1, resource="cpu"))] == []
-
-
 def test_what_an_overdrawn_refusal_knows() -> None:
     no = refused("hold 1@7 alice physics/cpu 160 billing 4 seconds 144000")
     assert no.entry is not None
@@ -243,61 +214,3 @@ def test_an_overdrawn_allocation_is_shown_as_such() -> None:
 )
 def test_the_figures_of_a_refusal_add_up_as_they_are_shown(reason: Reason, asked: int, available: int, figures: str) -> None:
     assert figures in sentence(Refusal(reason=reason, asked=asked, available=available))
-
-
-# --- a shorter time limit ---
-
-prices = st.fractions(Fraction(1, 1_000), 1_000)
-
-
-@given(prices, st.integers(1, 10**7), st.integers(1, 10**6))
-def test_the_time_limit_advised_is_the_longest_that_fits(price: Fraction, available: int, limit_minutes: int) -> None:
-    asked = cost(price, Fraction(1), limit_minutes * 60)
-    assume(asked > available)
-    no = Refusal(reason=Reason.OVERDRAWN, asked=asked, available=available, billing=str(price), limit_seconds=limit_minutes * 60)
-    seconds = longest_that_fits(no)
-    assert cost(price, Fraction(1), seconds) <= available < cost(price, Fraction(1), seconds + 60)
-    advised = [advice for advice in remedies(no) if "-t " in advice]
-    assert len(advised) == (seconds > 0)
-    assert all(parse_duration(advice.rpartition("-t ")[2]) == seconds for advice in advised)
-
-
-@pytest.mark.parametrize(("billing", "available"), [(None, 60), ("0", 60), ("4", 0), ("4", -60), ("", 60), ("1", 60), ("4", 3)])
-def test_no_time_limit_is_advised_where_none_helps(billing: str | None, available: int) -> None:
-    no = Refusal(reason=Reason.OVERDRAWN, asked=100, available=available, billing=billing, limit_seconds=3_600)
-    assert longest_that_fits(no) == (3_600 if billing == "1" else 0)  # what costs less than was asked needs another remedy
-    assert not any("-t " in advice for advice in remedies(no))
-
-
-# --- what is advised can be typed ---
-
-
-@given(st.integers(1, AMOUNT_MAX - 60), st.integers(0, AMOUNT_MAX))
-def test_the_deposit_advised_can_be_typed_and_is_enough(asked: int, available: int) -> None:
-    no = Refusal(reason=Reason.OVERDRAWN, asked=asked, available=available, allocation=1)
-    assume(no.shortfall)
-    advised = re.search(r"deposit 1 (\S+) ", remedies(no)[-1])
-    assert advised is not None
-    assert no.shortfall <= parse_su(advised[1]) < no.shortfall + 60
-
-
-@pytest.mark.parametrize(
-    ("line", "advice"), [("refund 7 26m", "refund at most 25m"), ("withdraw physics/cpu:next 2", "take out at most 80m")]
-)
-def test_what_is_left_to_take_is_advised_to_the_minute(line: str, advice: str) -> None:
-    told = tell(WORLD + "charge 7 alice physics/cpu 25m\n deposit physics/cpu:next 20m")
-    told.hear(line)
-    assert isinstance(told.said, Refusal)
-    assert remedies(told.said) == (advice,)
-
-
-def test_where_nothing_is_left_to_take_out_it_is_told_what_holds_it() -> None:
-    told = tell(WORLD + "withdraw physics/cpu:next 1")
-    told.hear("withdraw physics/cpu:next 1m")
-    assert isinstance(told.said, Refusal)
-    assert remedies(told.said) == ("nothing can be taken out now; see what is used and held: fairbank alloc show 2",)
-
-
-def test_a_report_of_no_known_cluster_is_not_helped_by_a_project() -> None:
-    no = Refusal(reason=Reason.UNPRICED, account="nosuch", about="there is no cluster 'mars'")
-    assert remedies(no) == ("have the cluster and the partition entered in the settings, by staff, then send the report again",)

@@ -7,7 +7,8 @@ import pytest
 from fairbank.bank.entry import OFFICE, Kind
 from fairbank.bank.refusal import Reason, refusal_of, sentence
 from fairbank.bank.run import NEXT, RunEvent, RunState
-from tests.bank.story import PHYSICS, tell
+from tests.bank.beginnings import PHYSICS
+from tests.bank.story import tell
 
 
 def test_a_job_starts_and_ends_and_the_rest_returns() -> None:

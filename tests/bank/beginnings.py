@@ -1,0 +1,81 @@
+"""How stories begin that are told in several files."""
+
+from __future__ import annotations
+
+# One project and what it may draw on.
+PHYSICS = """
+    project physics
+    open physics/cpu 0..1000 with 100
+"""
+
+# It has a parent with little credit, and two runs: one that is under way, one that was charged.
+COLLEGE = """
+    project college
+    project physics under college
+    open physics/cpu 0..1000 with 100
+    open college/cpu 0..1000 with 50 limit 10
+    hold 9 bob physics/cpu 10 until 500
+    hold 8 bob physics/cpu 10 until 500
+    charge 8 10
+"""
+
+# A bank with something to say no about at every turn.
+UNWILLING = """
+    project physics
+    project optics
+    open physics/cpu 0..1000 with 100
+    open physics/cpu:next 1000..2000
+    open optics/cpu 0..1000 with 2
+    open optics/gpu 0..1000 limit 10
+    hold 6 carol optics/gpu 5
+    cap bob physics/cpu 10
+    hold 9 carol physics/cpu 10
+    charge 9 5
+    deposit physics/cpu:next 1 key k
+    freeze optics/cpu
+    member physics alice pi
+    member physics bob coordinator
+    token laptop alice
+"""
+
+# One of each: of what staff do, of what runs do, and of what is refused.
+EVERYTHING = """
+    project college
+    project physics under college
+    member physics alice pi
+    member physics bob member
+    member physics bob none
+    token laptop alice
+    token phone bob until 900 scope agent:darwin,write
+    revoke laptop
+    open college/cpu 0..1000 with 20 shared yes
+    open physics/cpu 0..500 with 100 limit 10 note annual-grant
+    open physics/cpu:next 500..1000
+    cap bob physics/cpu 30
+    cap carol physics/cpu none
+    deposit physics/cpu 50 key d
+    withdraw physics/cpu 5
+    transfer 5 physics/cpu => physics/cpu:next
+    hold 1 alice physics/cpu 60 until 400
+    adjust 1 70 until 300
+    hold 2 bob physics/cpu 20
+    hold 3 bob physics/cpu 25                   -> CAPPED
+    hold 4 alice physics/gpu 1                  -> NO_ALLOCATION
+    charge 2 15
+    refund 2 5
+    recharge 2 26
+    refund 2 5
+    release 5 alice physics/cpu
+    charge 6 carol physics/cpu 10
+    hold 7 alice physics/cpu 5
+    release 7
+    now 300
+    lapse 1
+    charge 1 200                                -> ok off 70
+    hold 8 alice college/cpu 20
+    freeze physics/cpu:next
+    withdraw physics/cpu:next 99 key w          -> NOT_ENOUGH
+    amend physics/cpu period 0..450
+    policy record
+    charge 9 alice physics/cpu 3                -> ok left -3
+"""

@@ -1,0 +1,88 @@
+"""The audit finds what was forged by somebody who can chain entries too: it does not follow, or the head betrays it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairbank.bank.audit import Fold, Head
+from fairbank.bank.entry import Entry, Kind, link_of
+from tests.bank.checks import books_of
+from tests.bank.story import Teller
+
+
+def rewritten(lines: list[Entry], **change: object) -> list[Entry]:
+    """The book as somebody would forge it who can chain entries too."""
+    before, forged = bytes(32), []
+    for entry in lines:
+        unlinked = msgspec.structs.replace(entry, **change)
+        forged.append(msgspec.structs.replace(unlinked, link=link_of(unlinked, before)))
+        before = forged[-1].link
+    return forged
+
+
+def test_a_forged_entry_with_fitting_links_behind_it_does_not_follow_from_those_before(told: Teller) -> None:
+    lines = books_of(told.work.entries)[told.cast.allocations["physics/cpu"]]
+    nowhere = Head(lines[0].book, 0, bytes(32))
+    forgeries: list[tuple[Kind, dict[str, Any], str]] = [
+        (Kind.DEPOSIT, {"amount": 7}, "do not follow"),
+        (Kind.HOLD, {"amount": 7}, "do not follow"),
+        (Kind.CHARGE, {"amount": 7}, "do not follow"),
+        (Kind.LAPSE, {"held": 7}, "do not follow"),
+        (Kind.REFUND, {"charged": 0}, "do not follow"),
+        (Kind.CHARGE, {"owner": 4_321}, "never opened in this book for this user"),
+        (Kind.REFUND, {"run": 4_321}, "never opened in this book for this user"),
+        (Kind.REFUND, {"run": None}, "names no run"),
+        (Kind.DEPOSIT, {"credit_limit": 7}, "without a word"),
+        (Kind.DEPOSIT, {"overrun": 7}, "drawn beyond"),
+    ]
+    for kind, change, what in forgeries:
+        place = next(place for place, entry in enumerate(lines) if entry.kind is kind)
+        forged = [*lines[:place], msgspec.structs.replace(lines[place], **change), *lines[place + 1 :]]
+        assert any(what in each for each in heard(rewritten(forged), nowhere)), (kind, change)
+
+
+def heard(lines: list[Entry], head: Head) -> list[str]:
+    fold = Fold(head.book, head)
+    for entry in lines:
+        fold.add(entry)
+    fold.finish()
+    return [each.what for each in fold.findings]
+
+
+def test_a_head_written_down_betrays_a_book_rewritten_from_the_start(told: Teller) -> None:
+    lines = books_of(told.work.entries)[told.cast.allocations["physics/cpu"]]
+    head = Head(lines[0].book, lines[-3].seq, lines[-3].link)
+    assert heard(lines, head) == []
+    forged = rewritten(lines, actor=4_321)
+    assert heard(forged, Head(head.book, 0, bytes(32))) == []
+    assert heard(forged, head) == ["the head that was written down is another: the book was rewritten"]
+    assert heard(lines[:-3], head) == [f"it ends at entry number {head.seq - 1}; {head.seq} was written down: entries are missing"]
+
+
+@pytest.mark.parametrize("kind", [Kind.CHARGE, Kind.LAPSE, Kind.ADJUST, Kind.RELEASE])
+def test_a_second_resolution_of_a_run_is_found(told: Teller, kind: Kind) -> None:
+    lines = books_of(told.work.entries)[told.cast.allocations["physics/cpu"]]
+    charge = next(entry for entry in lines if entry.kind is Kind.CHARGE)
+    last = lines[-1]
+    amount = 7 if kind is Kind.CHARGE else 0
+    details = charge.details if kind in (Kind.CHARGE, Kind.RELEASE) else '{"until":1}'
+    sums = {"deposited": last.deposited, "charged": last.charged + amount, "held": last.held, "overrun": last.overrun + amount}
+    again = msgspec.structs.replace(charge, id=9_999, seq=last.seq + 1, kind=kind, amount=amount, key=None, details=details, **sums)
+    assert heard(rewritten([*lines, again]), Head(last.book, 0, bytes(32)))
+
+
+@pytest.mark.parametrize("made_to_say", [{"revoked": None}, {"revoked": 5}, {"revoked": 5, "expires": 9_999}, {"revoked": 5, "uid": 7}])
+@pytest.mark.parametrize("of", ["laptop", "phone"])
+def test_an_entry_that_makes_another_token_of_one_that_is_there(told: Teller, of: str, made_to_say: dict[str, Any]) -> None:
+    """It is chained as it should be, and yet no entry of the bank's: only a token in use is revoked, and nothing else happens to it."""
+    office = books_of(told.work.entries)[0]
+    first = next(entry for entry in office if entry.kind is Kind.TOKEN and f'"{of}"' in (entry.details or ""))
+    facts = msgspec.json.decode(first.details or "") | made_to_say
+    again = msgspec.structs.replace(first, id=9_999, seq=len(office) + 1, details=msgspec.json.encode(facts).decode())
+    found = heard(rewritten([*office, again]), Head(0, 0, bytes(32)))
+    good = of == "phone" and made_to_say == {"revoked": 5}
+    assert [each for each in found if "this cannot follow" in each] == ([] if good else found)
+    assert bool(found) is not good
