@@ -18,7 +18,7 @@ from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
 from tests.bank import wishes
 from tests.bank.checks import check_books
-from tests.bank.model import Model
+from tests.bank.model.model import Model
 from tests.bank.shelf import Shelf
 
 

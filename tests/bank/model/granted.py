@@ -1,0 +1,67 @@
+"""What was granted, in plain dicts; every figure is counted again from all of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairbank.bank import wish as w
+from fairbank.cluster.job import Run
+
+
+class Granted:
+    """What was granted, and what was asked. Questions are numbered from 0 as they come."""
+
+    def __init__(self, *, enforce: bool, write_off: bool, late: bool) -> None:
+        self.enforce, self.write_off, self.late = enforce, write_off, late
+        self.projects: dict[int, dict[str, Any]] = {}
+        self.members: dict[tuple[int, int], str] = {}
+        self.tokens: dict[int, dict[str, Any]] = {}
+        self.allocations: dict[int, dict[str, Any]] = {}
+        self.credit: list[tuple[int, int]] = []
+        self.runs: dict[Run, dict[str, Any]] = {}
+        self.caps: dict[tuple[int, int], int | None] = {}
+        self.answers: dict[tuple[int, str], tuple[w.Asked, str, int]] = {}
+        self.asked: list[w.Asked] = []
+        self.reverse: dict[int, w.Request] = {}
+        """What takes back each entry, by the number that whoever asks was told."""
+        self.words: dict[tuple[int, int | None], list[dict[str, Any]]] = {}
+        """All terms that each allocation ever had, and all caps of each user in it; `over` are the entries that may then be undone."""
+        self.swept: set[int] = set()
+        """Entries that only say that a time was over."""
+        self.refunded: dict[int, int] = {}
+        self.undone: set[int] = set()
+        self.like: int | None = None
+
+    def deposited(self, where: int) -> int:
+        return sum(amount for number, amount in self.credit if number == where)
+
+    def held(self, where: int, uid: int | None = None) -> int:
+        return sum(run["held"] for run in self.runs.values() if run["where"] == where and uid in (None, run["owner"]))
+
+    def charged(self, where: int, uid: int | None = None) -> int:
+        return sum(run["charged"] - run["back"] for run in self.runs.values() if run["where"] == where and uid in (None, run["owner"]))
+
+    def paid(self) -> list[Run]:
+        """The runs that were charged something."""
+        return [number for number, run in self.runs.items() if run["charged"]]
+
+    def free(self, where: int) -> int:
+        """What may leave the allocation again."""
+        return self.deposited(where) - self.charged(where) - self.held(where)
+
+    def left(self, where: int) -> int:
+        return self.free(where) + int(self.allocations[where]["limit"])
+
+    @staticmethod
+    def _is_the_same(before: w.Asked, now: w.Asked) -> bool:
+        """One report is one however it was priced; a wish without a report is itself."""
+        return now.said == before.said and (now.said is not None or now.wish == before.wish)
+
+    def _repeats(self, number: int) -> bool:
+        """Whether the last question reports what the question of this number reported."""
+        said = self.asked[-1].said
+        return said is not None and said == self.asked[number].said
+
+    def _again(self, number: int) -> str:
+        self.like = number
+        return "again"

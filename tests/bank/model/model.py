@@ -1,0 +1,35 @@
+"""The bank told in the slowest way, from the words of its specification: what was granted is kept in plain dicts and
+every figure is counted again from all of it. The product is compared with this after each step; nothing is shared but
+the wishes themselves, with who asks and what was said.
+"""
+
+from __future__ import annotations
+
+from fairbank.bank import wish as w
+from tests.bank.model.credit import Credit
+from tests.bank.model.office import Office
+from tests.bank.model.runs import Runs
+from tests.bank.model.terms import Terms
+
+
+class Model(Runs, Credit, Terms, Office):
+    """What was granted, and the words of the answers: `ok`, `again`, or the name of a reason to refuse.
+
+    Questions are numbered from 0 as they come; `like` is the question that was answered before as the last one is now.
+    """
+
+    def ask(self, asked: w.Asked) -> str:
+        """The word of the answer to a wish."""
+        wish, self.like = asked.wish, None
+        self.asked.append(asked)
+        if (asked.actor, str(wish.key)) in self.answers:
+            before, word, number = self.answers[asked.actor, str(wish.key)]
+            if not self._is_the_same(before, asked):
+                return "KEY_TAKEN"
+            self.like = number
+            return "again" if word == "ok" else word
+        word = str(getattr(self, f"_{type(wish).__name__.lower()}")(wish, asked.at))
+        usage = isinstance(wish, w.Charge | w.Release) and word != "ok"  # it happened: it may be said again until it counts
+        if wish.key and word not in ("again", "NO_HOLD") and not usage:  # what came before its hold may be said again after it
+            self.answers[asked.actor, wish.key] = (asked, word, len(self.asked) - 1)
+        return word

@@ -1,0 +1,54 @@
+"""Projects, members and tokens, as the model has them."""
+
+from __future__ import annotations
+
+from fairbank.bank import wish as w
+from tests.bank.model.granted import Granted
+
+
+class Office(Granted):
+    """The wishes of the office, each answered by a word."""
+
+    def _createproject(self, wish: w.CreateProject, at: int) -> str:
+        facts = {"gname": wish.gname, "gid": wish.gid, "account": wish.account, "parent": wish.parent}
+        if facts in self.projects.values():
+            return "again"
+        if any(each[what] == facts[what] for each in self.projects.values() for what in ("gname", "gid", "account")):
+            return "EXISTS"
+        if wish.parent is not None and wish.parent not in self.projects:
+            return "UNKNOWN_PROJECT"
+        self.projects[len(self.projects) + 1] = facts
+        return "ok"
+
+    def _setmember(self, wish: w.SetMember, at: int) -> str:
+        if wish.project not in self.projects:
+            return "UNKNOWN_PROJECT"
+        if wish.by is not None:
+            below = ("pi", "coordinator", "member")
+            mine = below.index(self.members.get((wish.project, wish.by), "member"))
+            touched = {self.members.get((wish.project, wish.uid)), wish.role and wish.role.value} - {None}
+            if mine == below.index("member") or any(below.index(role) <= mine for role in touched if role):
+                return "ROLE_ABOVE"
+        self.members.pop((wish.project, wish.uid), None)
+        if wish.role is not None:
+            self.members[wish.project, wish.uid] = wish.role.value
+        return "ok"
+
+    def _issuetoken(self, wish: w.IssueToken, at: int) -> str:
+        facts = {"uid": wish.uid, "label": wish.label, "scopes": wish.scopes, "expires": wish.expires}
+        for token in self.tokens.values():
+            if token["digest"] == wish.digest:
+                return "again" if all(token[what] == value for what, value in facts.items()) else "TOKEN_TAKEN"
+        self.tokens[len(self.tokens) + 1] = facts | {"digest": wish.digest, "created": at, "revoked": None}
+        return "ok"
+
+    def _revoketoken(self, wish: w.RevokeToken, at: int) -> str:
+        token = self.tokens.get(wish.token)
+        mine = token is not None and (wish.uid is None or wish.uid == token["uid"])
+        if token is None or not mine or token["revoked"] is not None or at >= token["expires"]:
+            return "UNKNOWN_TOKEN"
+        token["revoked"] = at
+        return "ok"
+
+    def _note(self, wish: w.Note, at: int) -> str:
+        return "ok"

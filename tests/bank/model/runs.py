@@ -1,0 +1,133 @@
+"""Runs, as the model has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairbank.bank import wish as w
+from tests.bank.model.undoing import Undoing
+
+
+class Runs(Undoing):
+    """The wishes of runs, each answered by a word."""
+
+    def _hold(self, wish: w.Hold, at: int) -> str:
+        known = self.runs.get(wish.run)
+        if known:
+            if known["state"] != "held":
+                return "RUN_RESOLVED"
+            first = self.asked[known["opened"]].wish
+            facts = [(each.owner, each.start, each.partition, each.line[0], each.resource) for each in (wish, first)]
+            same = facts[0] == facts[1] and wish.amount in (first.amount, known["held"])
+            return self._again(known["opened"]) if same or self._repeats(known["opened"]) else "RUN_TAKEN"
+        offers = self._offers(wish)
+        willing = [where for where in offers if not self._against(where, wish.owner, wish.amount)]
+        if not offers:
+            return "NO_ALLOCATION" if self.enforce else "ok"  # let through, nothing is held
+        if not willing and self.enforce:
+            return self._against(offers[0], wish.owner, wish.amount)
+        self.runs[wish.run] = self._run((willing or offers)[0], wish.owner) | {"held": wish.amount, "until": wish.until}
+        return "ok"
+
+    def _offers(self, wish: Any) -> list[int]:
+        """The run's own project first, then what its parents share."""
+        return [
+            number
+            for place, project in enumerate(wish.line)
+            for number, each in self.allocations.items()
+            if (each["project"], each["resource"]) == (project, wish.resource)
+            and each["start"] <= wish.start < each["end"]
+            and not (each["state"] == "ended" and each["end"] - each["start"] == 1)  # ended before it began
+            and (place == 0 or each["shared"])
+        ]
+
+    def _against(self, where: int, uid: int, more: int) -> str:
+        if self.allocations[where]["state"] == "frozen":
+            return "FROZEN"
+        if more > self.left(where):
+            return "OVERDRAWN"
+        cap = self.caps.get((where, uid))
+        return "CAPPED" if cap is not None and self.held(where, uid) + self.charged(where, uid) + more > cap else ""
+
+    def _run(self, where: int, owner: int) -> dict[str, Any]:
+        now = len(self.asked) - 1
+        run = {"where": where, "owner": owner, "state": "held", "held": 0, "charged": 0, "back": 0, "off": 0, "until": 0}
+        return run | {"opened": now, "set": now}
+
+    def _adjust(self, wish: w.Adjust, at: int) -> str:
+        run = self.runs.get(wish.run)
+        if not run or run["state"] != "held":
+            return "RUN_RESOLVED" if run else "NO_HOLD"
+        if (run["held"], run["until"]) == (wish.amount, wish.until) or self._repeats(run["set"]):
+            return self._again(run["set"])
+        more = wish.amount - run["held"]
+        against = self._against(run["where"], run["owner"], more) if more > 0 else ""
+        if against and self.enforce:
+            return against
+        run.update(held=wish.amount, until=wish.until, set=len(self.asked) - 1)
+        return "ok"
+
+    def _charge(self, wish: w.Charge, at: int) -> str:
+        return self._resolve(wish, "charged", wish.amount)
+
+    def _release(self, wish: w.Release, at: int) -> str:
+        return self._resolve(wish, "released", 0)
+
+    def _resolve(self, wish: w.Charge | w.Release, state: str, cost: int) -> str:
+        run = self.runs.get(wish.run)
+        if run and run["state"] in ("charged", "released"):
+            same = (run["state"], run["charged"] + run["off"]) == (state, cost)
+            return self._again(run["set"]) if same or self._repeats(run["set"]) else "RUN_RESOLVED"
+        if not run:
+            offers = self._offers(wish)
+            if not offers or not self.late:
+                return "NO_HOLD" if offers else "NO_ALLOCATION"
+            where = self._late_payer(offers, wish.owner or 0, cost)
+            run = self.runs[wish.run] = self._run(where, wish.owner or 0)
+        room = max(0, self.left(run["where"]) + run["held"])
+        paid = min(cost, room) if self.enforce and self.write_off else cost
+        run.update(state=state, held=0, charged=paid, off=cost - paid, set=len(self.asked) - 1)
+        return "ok"
+
+    def _late_payer(self, offers: list[int], uid: int, cost: int) -> int:
+        """Who would have held it; then who has the credit, capped before frozen; then whoever is not frozen; then the first."""
+        rich = [where for where in offers if self.left(where) >= cost]
+        willing = [where for where in rich if not self._against(where, uid, cost)]
+        capped = [where for where in rich if self._against(where, uid, cost) == "CAPPED"]
+        thawed = [where for where in offers if self.allocations[where]["state"] != "frozen"]
+        return (willing + capped + rich + thawed + offers)[0]
+
+    def _lapse(self, wish: w.Lapse, at: int) -> str:
+        run = self.runs.get(wish.run)
+        if not run or run["state"] != "held":
+            return "RUN_RESOLVED" if run else "NO_HOLD"
+        if at < run["until"]:
+            return "NOT_DUE"
+        run.update(state="lapsed", held=0, set=len(self.asked) - 1)
+        return "ok"
+
+    def _refund(self, wish: w.Refund, at: int) -> str:
+        run = self.runs.get(wish.run)
+        if not run or run["state"] != "charged":
+            return "WRONG_STATE" if run else "NO_HOLD"
+        most = run["charged"] - run["back"]
+        back = most if wish.amount is None else wish.amount
+        if not back:
+            return "NOTHING_BACK"
+        if back > most:
+            return "TOO_MUCH_BACK"
+        run["back"] += back
+        return "ok"
+
+    def _recharge(self, wish: w.Recharge, at: int) -> str:
+        run = self.runs.get(wish.run)
+        if not run:
+            return "NO_HOLD"
+        if against := self._against_undoing(wish):
+            return against
+        back = self.refunded[wish.undoes]
+        if back > max(0, self.left(run["where"])) and self.enforce and self.write_off:
+            return "NOT_ENOUGH"  # of a charge some would be written off, and half a refund is not taken back
+        run["back"] -= back
+        self.undone.add(wish.undoes)
+        return "ok"
