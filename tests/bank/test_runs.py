@@ -217,8 +217,6 @@ def test_every_state_of_a_run_can_be_reached_and_left_only_by_the_table() -> Non
 
 
 ROAD = {RunState.HELD: "", RunState.CHARGED: "charge 1 5", RunState.RELEASED: "release 1", RunState.LAPSED: "now 500\n lapse 1"}
-
-
 DEED = {RunEvent.ADJUST: "adjust 1 7", RunEvent.CHARGE: "charge 1 6", RunEvent.RELEASE: "release 1", RunEvent.LAPSE: "now 500\n lapse 1"}
 
 
