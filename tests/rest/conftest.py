@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.rest.mirror import Asked
+from tests.rest.rights import Asking
 from tests.rest.world import World, a_world
 from tests.support.account import Account
 
@@ -25,6 +26,13 @@ def old_world() -> Iterator[World]:
     """One world for a whole file, whose tests leave it as they find it or do not mind."""
     with a_world() as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def asking() -> Iterator[Asking]:
+    """One world for a whole file, asked in each of the roles of the table."""
+    with a_world() as made:
+        yield Asking(made)
 
 
 @pytest.fixture(scope="module", params=["uvloop", "asyncio"])
