@@ -18,9 +18,9 @@ from typing import Any
 
 from uvicorn.server import Server
 
-from fairbank.rest import credentials
 from fairbank.rest.server.protocol import serving
 from fairbank.rest.server.unix_socket import bind_unix
+from fairbank.rest.sign_in import credentials
 from fairbank.rest.sign_in.authorization import authorization, read_munge
 from fairbank.rest.sign_in.credentials import Asked, MungeDoor
 from fairbank.rest.sign_in.munge import Munge

@@ -11,6 +11,8 @@ import pytest
 
 from fairbank.rest.server.log import log_to
 from fairbank.service.settings import Log
+from tests.rest.logged import logged
+from tests.rest.world import AGENT, MEMBER, SUPERUSER, World, report
 
 
 class Terminal(io.StringIO):
@@ -48,3 +50,31 @@ def test_on_a_terminal_only_warnings_are_told_and_in_short() -> None:
 
 def test_short_lines_may_be_had_of_everything() -> None:
     assert [line[8:] for line in lines(io.StringIO(), Log.SHORT)] == [" INFO GET /alloc", " WARNING the disk is \\x1b[31mfull"]
+
+
+def test_every_request_is_a_line_in_the_log_but_what_the_journal_has_anyway(world: World) -> None:
+    with logged() as lines:
+        world.ask("GET", "/alloc", SUPERUSER, as_=MEMBER)
+        world.ask("POST", "/job", AGENT, json=report(1))
+        world.ask("POST", "/job", AGENT, json=report(2, amount=10**12))
+    requests = [each for each in lines if each["from"] == "fairbank.request"]
+    assert [(each["method"], each["path"], each["status"], each["uid"]) for each in requests] == [
+        ("GET", "/alloc", 200, SUPERUSER),
+        ("POST", "/job", 402, AGENT),
+    ]
+    assert requests[0]["acting_as"] == MEMBER
+
+
+def test_nothing_that_a_client_sends_makes_a_second_line(world: World) -> None:
+    with logged() as lines:
+        world.ask("GET", "/alloc%0a%7b%22level%22:%22error%22%7d%0d\u2028%7f", MEMBER)
+    assert len(lines) == 1
+    assert lines[0]["status"] == 404
+
+
+def test_no_token_gets_into_the_log(world: World) -> None:
+    secret = world.token(MEMBER, "read")
+    with logged() as lines:
+        world.ask("GET", "/alloc", token=secret)
+        world.ask("GET", f"/alloc?token={secret}", MEMBER)
+    assert secret not in json.dumps(lines)

@@ -1,35 +1,25 @@
-"""When there is too much, when nobody answers, when something breaks: what the client is told, and what the log keeps."""
+"""When there is too much, when nobody answers, when something breaks behind the desk: what the client is told."""
 
 from __future__ import annotations
 
 import asyncio
-import io
-import json
-import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Event
-from typing import Any
 
 import pytest
-from litestar.testing import TestClient
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Note
 from fairbank.rest.desk import Desk
-from fairbank.rest.metrics import Metrics
-from fairbank.rest.server.arriving import neighbourhood
-from fairbank.rest.server.front import Front
-from fairbank.rest.server.log import JsonLines
-from fairbank.rest.sign_in.peers import EXTENSION, Peer
 from fairbank.service.bank import Bank
 from fairbank.service.counter import Counter
 from fairbank.store.contract import Reader, Transaction
 from fairbank.store.memory import MemoryStore
 from fairbank.values.time import Instant
 from fairbank.values.trouble import Unreachable
-from tests.rest.world import AGENT, MEMBER, NOW, SUPERUSER, World, a_world, report
+from tests.rest.world import AGENT, MEMBER, NOW, SUPERUSER, a_world, report
 from tests.support.waiting import wait_until
 
 
@@ -122,270 +112,6 @@ def test_a_mistake_of_ours_is_told_by_a_number_that_the_log_explains(store: Slug
     record = next(each for each in caplog.records if number in each.getMessage())
     assert record.exc_info is not None
     assert record.exc_info[0] is ZeroDivisionError
-
-
-# --- the front ---
-
-
-async def _never(scope: Any, receive: Any, send: Any) -> None:
-    await asyncio.get_running_loop().create_future()
-
-
-async def _breaks(scope: Any, receive: Any, send: Any) -> None:
-    raise ZeroDivisionError
-
-
-def _front(app: Any, **more: Any) -> Any:
-    return Front(_with_lifespan(app), Metrics(), **more)
-
-
-def _with_lifespan(app: Any) -> Any:
-    async def asgi(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http":
-            await app(scope, receive, send)
-            return
-        for event in ("startup", "shutdown"):
-            await receive()
-            await send({"type": f"lifespan.{event}.complete"})
-
-    return asgi
-
-
-def test_who_waits_too_long_is_told_that_nobody_knows() -> None:
-    with TestClient(_front(_never, patience_seconds=0.01)) as client:
-        answer = client.post("/job")
-    assert answer.status_code == 503
-    assert answer.json()["remedy"] == "send it again under the same key: what was carried out is not carried out twice"
-
-
-def test_what_breaks_behind_the_front_is_a_500_without_insides() -> None:
-    with TestClient(_front(_breaks), raise_server_exceptions=False) as client:
-        answer = client.get("/")
-    assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
-    assert "ZeroDivision" not in answer.text
-
-
-@pytest.mark.parametrize(
-    ("fault", "status", "title"), [(ZeroDivisionError("secret"), 500, "failure"), (Unreachable("the database is away"), 503, "unreachable")]
-)
-def test_what_breaks_before_a_body_is_read_is_told_logged_and_counted_too(fault: Exception, status: int, title: str) -> None:
-    async def greet(scope: Any) -> None:
-        raise fault
-
-    metrics = Metrics()
-    front: Any = Front(_with_lifespan(_never), metrics, greet=greet)
-    with logged() as lines, TestClient(front, raise_server_exceptions=False) as client:
-        answer = client.post("/job", json={})
-    assert (answer.status_code, answer.headers["content-type"], answer.json()["title"]) == (status, "application/problem+json", title)
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    assert "secret" not in answer.text
-    assert [each["status"] for each in lines if each["from"] == "fairbank.request" and "status" in each] == [status]
-    told = {"method": "POST", "route": "unknown", "status": str(status)}
-    assert metrics.registry.get_sample_value("fairbank_requests_total", told) == 1
-    assert metrics.registry.get_sample_value("fairbank_requests_in_progress") == 0
-
-
-def test_a_crowd_is_bounded() -> None:
-    front = _front(_never, crowd_max=1, patience_seconds=30)
-
-    async def two() -> list[int]:
-        said: list[int] = []
-
-        async def send(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                said.append(message["status"])
-                assert (b"retry-after", b"1") in message["headers"]
-
-        scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
-        first = asyncio.create_task(front(dict(scope), None, send))
-        await asyncio.sleep(0)
-        await front(dict(scope), None, send)
-        first.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await first
-        return said
-
-    assert asyncio.run(two()) == [503]
-
-
-def test_slow_bodies_of_two_users_leave_the_agent_and_health_their_places() -> None:
-    """512 connections each, all that the protocol gives one user: more requests on their way than the crowd has places."""
-    front = Front(_reads_its_body, Metrics())
-
-    async def besieged() -> list[int]:
-        begun = {"type": "http.request", "body": b"{", "more_body": True}
-        slow = [asyncio.create_task(_ask(front, uid, _then_silence(begun))) for uid in (2003, 2004) for _ in range(512)]
-        await _settled()
-        answers = [await _ask(front, AGENT, _body), await _ask(front, AGENT, _body, path="/health"), await _ask(front, 2003, _body)]
-        await _left(*slow)
-        return answers
-
-    assert asyncio.run(besieged()) == [200, 200, 200]
-
-
-def test_nobody_takes_all_the_places() -> None:
-    front = Front(_never, Metrics(), crowd_max=100, patience_seconds=30)
-
-    async def greedy() -> tuple[int, bool]:
-        tasks = [asyncio.create_task(_ask(front, uid, _body)) for uid in (2003, 2004, 2009) for _ in range(100)]
-        await _settled()
-        refused = sum(each.done() for each in tasks)
-        agent = asyncio.create_task(_ask(front, AGENT, _body))
-        await _settled()
-        let_in = not agent.done()
-        await _left(agent, *tasks)
-        return refused, let_in
-
-    refused, agent_let_in = asyncio.run(greedy())
-    assert refused > 200
-    assert agent_let_in
-
-
-def test_health_is_told_however_many_are_there() -> None:
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        await (_reads_its_body if scope["path"] == "/health" else _never)(scope, receive, send)
-
-    front = Front(app, Metrics(), crowd_max=1)
-
-    async def full() -> list[int]:
-        first = asyncio.create_task(_ask(front, 2003, _body))
-        await _settled()
-        answers = [await _ask(front, 2003, _body), await _ask(front, 2003, _body, path="/health")]
-        await _left(first)
-        return answers
-
-    assert asyncio.run(full()) == [503, 200]
-
-
-def test_bodies_have_a_bound_in_memory() -> None:
-    front = Front(_reads_its_body, Metrics())
-    part = {"type": "http.request", "body": b"x" * 4_000_000, "more_body": True}
-
-    async def heavy() -> tuple[list[int], int]:
-        tasks = [asyncio.create_task(_ask(front, 2003, _then_silence(part))) for _ in range(40)]
-        await _settled()
-        refused = [each.result() for each in tasks if each.done()]
-        agent = await _ask(front, AGENT, _body)
-        await _left(*tasks)
-        return refused, agent
-
-    refused, agent = asyncio.run(heavy())
-    assert refused == [503] * 6, "half of 256 MiB, and one more"
-    assert agent == 200
-
-
-def test_a_body_in_parts_reaches_the_application_whole() -> None:
-    parts = [{"type": "http.request", "body": each, "more_body": bool(each)} for each in (b"a", b"b", b"")]
-    assert asyncio.run(_ask(Front(_reads_its_body, Metrics()), AGENT, _then_silence(*parts))) == 200
-
-
-def test_who_leaves_in_the_middle_of_a_body_is_told_to_the_application() -> None:
-    parts = ({"type": "http.request", "body": b"a", "more_body": True}, {"type": "http.disconnect"})
-    assert asyncio.run(_ask(Front(_reads_its_body, Metrics()), AGENT, _then_silence(*parts))) == 400
-
-
-def test_a_host_has_one_share_however_many_addresses_of_its_network() -> None:
-    assert neighbourhood("192.0.2.1") == neighbourhood("::ffff:192.0.2.1") != neighbourhood("192.0.2.2")
-    assert neighbourhood("2001:db8::1") == neighbourhood("2001:db8::ffff:1") != neighbourhood("2001:db8:1::1")
-
-
-async def _reads_its_body(scope: Any, receive: Any, send: Any) -> None:
-    more = True
-    while more:
-        event = await receive()
-        more = event.get("more_body", False)
-    status = 200 if event["type"] == "http.request" else 400
-    await send({"type": "http.response.start", "status": status, "headers": []})
-    await send({"type": "http.response.body", "body": b""})
-
-
-async def _ask(front: Front, uid: int, receive: Any, *, path: str = "/job") -> int:
-    """A POST of `uid` over the Unix socket; the status."""
-    said: list[int] = []
-
-    async def send(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            said.append(message["status"])
-
-    headers = [(b"content-length", b"100")]
-    scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "extensions": {EXTENSION: Peer(1, uid, uid)}}
-    await front(scope, receive, send)
-    return said[0]
-
-
-async def _body() -> Any:
-    return {"type": "http.request", "body": b"{}", "more_body": False}
-
-
-def _then_silence(*parts: Any) -> Any:
-    coming = list(parts)
-
-    async def receive() -> Any:
-        return coming.pop(0) if coming else await asyncio.get_running_loop().create_future()
-
-    return receive
-
-
-async def _settled() -> None:
-    """Everybody has come as far as they come by themselves."""
-    for _ in range(5):
-        await asyncio.sleep(0)
-
-
-async def _left(*tasks: asyncio.Task[int]) -> None:
-    for each in tasks:
-        each.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-# --- the log ---
-
-
-@contextmanager
-def logged() -> Iterator[list[dict[str, Any]]]:
-    """The lines that are logged meanwhile, read back."""
-    stream = io.StringIO()
-    lines: list[dict[str, Any]] = []
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonLines())
-    root = logging.getLogger("fairbank")
-    before = root.level
-    root.addHandler(handler)
-    root.setLevel(logging.INFO)
-    try:
-        yield lines
-    finally:
-        root.removeHandler(handler)
-        root.setLevel(before)
-        lines += [json.loads(line) for line in stream.getvalue().splitlines()]
-
-
-def test_every_request_is_a_line_in_the_log_but_what_the_journal_has_anyway(world: World) -> None:
-    with logged() as lines:
-        world.ask("GET", "/alloc", SUPERUSER, as_=MEMBER)
-        world.ask("POST", "/job", AGENT, json=report(1))
-        world.ask("POST", "/job", AGENT, json=report(2, amount=10**12))
-    requests = [each for each in lines if each["from"] == "fairbank.request"]
-    assert [(each["method"], each["path"], each["status"], each["uid"]) for each in requests] == [
-        ("GET", "/alloc", 200, SUPERUSER),
-        ("POST", "/job", 402, AGENT),
-    ]
-    assert requests[0]["acting_as"] == MEMBER
-
-
-def test_nothing_that_a_client_sends_makes_a_second_line(world: World) -> None:
-    with logged() as lines:
-        world.ask("GET", "/alloc%0a%7b%22level%22:%22error%22%7d%0d\u2028%7f", MEMBER)
-    assert len(lines) == 1
-    assert lines[0]["status"] == 404
-
-
-def test_no_token_gets_into_the_log(world: World) -> None:
-    secret = world.token(MEMBER, "read")
-    with logged() as lines:
-        world.ask("GET", "/alloc", token=secret)
-        world.ask("GET", f"/alloc?token={secret}", MEMBER)
-    assert secret not in json.dumps(lines)
 
 
 # --- the desk ---

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.rest import credentials
+from fairbank.rest.sign_in import credentials
 from fairbank.rest.sign_in.authorization import BEARER, authorization, read_munge, read_token, scheme_of
 from fairbank.service.tokens import new_secret
 from fairbank.values.trouble import Unauthenticated

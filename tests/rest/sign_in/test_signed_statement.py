@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.rest import credentials
+from fairbank.rest.sign_in import credentials
 from fairbank.rest.sign_in.credentials import Asked, statement
 from fairbank.rest.sign_in.munge import CREDENTIAL_MAX
 from fairbank.values.trouble import Malformed
