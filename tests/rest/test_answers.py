@@ -1,0 +1,119 @@
+"""Answers as the client reads them: however they arrive, and the troubles and refusals that they bring."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.rest.client import Address, Refused
+from fairbank.rest.client.answers import read_answer, trouble_of
+from fairbank.rest.client.response import BODY_MAX, HEAD_MAX, read_response
+from fairbank.values.trouble import Conflict, Corrupt, Forbidden, Malformed, Trouble, Unauthenticated, Unknown, Unreachable
+
+HERE = Address("unix", "/run/bank.sock")
+
+
+# --- answers ---
+
+
+def in_pieces(data: bytes, size: int) -> list[bytes]:
+    return [data[place : place + size] for place in range(0, len(data), size)]
+
+
+@given(st.binary(max_size=300), st.integers(1, 50))
+def test_a_body_with_a_length_however_it_arrives(body: bytes, size: int) -> None:
+    whole = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    assert read_response(in_pieces(whole, size)) == (200, body)
+
+
+@given(st.lists(st.binary(min_size=1, max_size=40), max_size=6), st.integers(1, 50))
+def test_a_body_in_chunks_however_it_arrives(chunks: list[bytes], size: int) -> None:
+    body = b"".join(b"%x;x=1\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks)
+    whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body + b"0\r\nX: y\r\n\r\n"
+    assert read_response(in_pieces(whole, size)) == (200, b"".join(chunks))
+
+
+def test_a_body_without_a_length_ends_with_the_connection() -> None:
+    assert read_response([b"HTTP/1.1 200 OK\r\n\r\n", b"ab", b"c"]) == (200, b"abc")
+
+
+def test_what_is_said_in_between_is_passed_over() -> None:
+    assert read_response([b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"]) == (204, b"")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc",
+        b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nabc",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nabc",
+        b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\nabc" % (BODY_MAX + 1),
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"HTTP/1.1 abc\r\n\r\n",
+        b"x" * (HEAD_MAX + 100),
+        b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * HEAD_MAX,
+    ],
+)
+def test_an_answer_that_is_none_is_unreachable(said: bytes) -> None:
+    with pytest.raises(Unreachable):
+        read_response(in_pieces(said, 1000))
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_do_harm(said: bytes) -> None:
+    for start in (b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"):
+        try:
+            read_response([start + said])
+        except Unreachable:
+            pass
+
+
+# --- what an answer means ---
+
+
+@pytest.mark.parametrize(
+    ("status", "problem", "kind", "code"),
+    [
+        (400, {"title": "malformed", "detail": "bad", "field": "gid", "remedy": "mend"}, Malformed, 2),
+        (401, {"title": "unauthenticated"}, Unauthenticated, 4),
+        (403, {"title": "forbidden"}, Forbidden, 4),
+        (404, {"title": "unknown"}, Unknown, 3),
+        (404, {"title": "not found"}, Unknown, 3),
+        (409, {"title": "conflict"}, Conflict, 7),
+        (405, {"title": "method not allowed"}, Malformed, 2),
+        (500, {"title": "corrupt"}, Corrupt, 8),
+        (500, {"title": "failure"}, Trouble, 1),
+        (503, {"title": "busy"}, Unreachable, 6),
+        (502, {}, Unreachable, 6),
+        (418, {}, Malformed, 2),
+    ],
+)
+def test_a_problem_becomes_a_trouble_with_its_exit_code(status: int, problem: dict[str, str], kind: type[Trouble], code: int) -> None:
+    trouble = trouble_of(status, problem)
+    assert type(trouble) is kind
+    assert trouble.exit == code
+    assert trouble.message
+    if "field" in problem:
+        assert (trouble.message, trouble.field, trouble.remedy) == ("bad", "gid", "mend")
+
+
+@pytest.mark.parametrize(("status", "code"), [(402, 5), (403, 4), (404, 3), (409, 7)])
+def test_a_refusal_brings_its_figures(status: int, code: int) -> None:
+    refusal = {"reason": "OVERDRAWN", "asked": 60, "available": 6, "shortfall": 54, "remedies": ["wait", "ask"]}
+    problem = {"title": "refused", "detail": "too little", "refusal": refusal}
+    with pytest.raises(Refused) as told:
+        read_answer(status, json.dumps(problem).encode(), HERE)
+    assert (told.value.exit, told.value.refusal["shortfall"], told.value.remedies) == (code, 54, ["wait", "ask"])
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[1]", b'"x"', b"\xff", b"[" * 100_000])
+def test_an_answer_that_is_no_json_object_comes_from_no_bank(body: bytes) -> None:
+    with pytest.raises(Unreachable, match="not a bank"):
+        read_answer(200, body, HERE)
