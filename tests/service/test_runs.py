@@ -1,143 +1,21 @@
-"""What clusters report, as the service takes it: accounts that nobody knows, banks that only observe, and who else could pay."""
+"""What clusters report, as the service takes it: accounts and partitions that nobody knows, banks that only observe, and the price."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 import msgspec
 import pytest
 
-from fairbank.bank.ledger import Done, Outcome
-from fairbank.bank.policy import Policy
-from fairbank.bank.project import Role
-from fairbank.bank.refusal import Alternative, Reason, Refusal, remedies
-from fairbank.bank.wish import Asked, CreateProject, Open, Request, SetCap, SetMember
+from fairbank.bank.ledger import Done
+from fairbank.bank.refusal import Reason, Refusal, remedies
+from fairbank.bank.wish import CreateProject
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.cluster.report import Changed, Ended, Report, Started
-from fairbank.service.askers import Staff, asker_of
-from fairbank.service.services import services
-from fairbank.store.memory import MemoryStore
-from fairbank.values.time import Instant, StoppedClock
+from fairbank.cluster.report import Report
 from fairbank.values.trouble import Malformed
 from fairbank.values.units import SuMinutes
-from tests.support.ticks import Ticks
-
-NOW, END = Instant(1_000), Instant(9_000)
-AGENT, ALICE = 7, 1001
-STAFF = Staff(agents={AGENT: frozenset({"darwin"})})
-GROUPS = {ALICE: frozenset({30})}
-
-
-class Centre:
-    """The services of a bank in memory, and the agent of its cluster."""
-
-    def __init__(self, policy: Policy, groups: Mapping[int, frozenset[int]] | None) -> None:
-        groups_of = None if groups is None else lambda uid: groups.get(uid, frozenset())
-        self.ticks = Ticks()
-        self.clusters: dict[str, Cluster] = {}
-        self.house = services(
-            MemoryStore(),
-            clock=StoppedClock(NOW),
-            staff=STAFF,
-            clusters=self.clusters,
-            policy=policy,
-            key=b"k" * 32,
-            groups_of=groups_of,
-            ticks=self.ticks,
-        )
-
-    def ask(self, *wishes: Request) -> list[Done]:
-        """Set the scene."""
-        outcomes = self.house.counter.ask([Asked(each, NOW, 0) for each in wishes])
-        assert all(isinstance(each, Done) for each in outcomes), outcomes
-        return [each for each in outcomes if isinstance(each, Done)]
-
-    def project(self, name: str, number: int, *, credit: int = 0, parent: int | None = None, shared: bool = False) -> None:
-        """A project with an allocation, both of the same number as long as each has one."""
-        project = self.ask(CreateProject(gname=name, gid=10 * number, account=name, parent=parent))[0].project or 0
-        opening = Open(project=project, resource="cpu", category="startup", start=NOW, end=END, shared=shared, deposit=SuMinutes(credit))
-        self.ask(opening)
-        self.house.directory.refresh()  # as the server does that enters a project
-
-    def hear(self, report: Report) -> Outcome:
-        """The agent's report, judged. Raises what keeps it from being a wish."""
-        (prepared,) = self.house.reports.prepare(asker_of(AGENT, STAFF, {}), [report])
-        if not isinstance(prepared, Asked):
-            raise prepared
-        return self.house.counter.ask([prepared])[0]
-
-    def kept(self, entry: int | None) -> Refusal:
-        """A refusal in the books, as staff see it."""
-        return self.house.runs.refusal(asker_of(0, Staff(superusers=frozenset({0})), {}), entry or 0)[1]
-
-    def refused_but_let_through(self, report: Report) -> Refusal:
-        """The refusal behind an answer that holds nothing."""
-        yes = self.hear(report)
-        assert isinstance(yes, Done)
-        assert (yes.amount, yes.allocation, yes.run) == (0, None, None)
-        return self.kept(yes.entry)
-
-    def others(self, asked: int, *, reason: Reason = Reason.OVERDRAWN) -> list[Alternative]:
-        """Who else could pay for a job of Alice's that project 1 cannot."""
-        return list(self.house.runs.alternatives(Refusal(reason=reason, project=1, resource="cpu", owner=ALICE, asked=asked)))
-
-
-def made(policy: Policy | None = None, groups: Mapping[int, frozenset[int]] | None = None) -> Iterator[Centre]:
-    centre = Centre(policy or Policy(), groups)
-    yield centre
-    centre.house.close()
-
-
-@pytest.fixture
-def centre() -> Iterator[Centre]:
-    yield from made()
-
-
-@pytest.fixture
-def observing() -> Iterator[Centre]:
-    yield from made(Policy(enforce=False))
-
-
-@pytest.fixture
-def of_groups() -> Iterator[Centre]:
-    """A centre whose Unix groups make members."""
-    yield from made(groups=GROUPS)
-
-
-def started(account: str) -> Started:
-    return Started(
-        run=Run("darwin", 1, 900), owner=ALICE, account=account, resource="cpu", start=NOW, limit_seconds=3_600, billing=Fraction(1)
-    )
-
-
-def changed(account: str, limit_seconds: int) -> Changed:
-    return Changed(
-        run=Run("darwin", 1, 900),
-        owner=ALICE,
-        account=account,
-        resource="cpu",
-        start=NOW,
-        limit_seconds=limit_seconds,
-        billing=Fraction(1),
-        key="change",
-    )
-
-
-def ended(account: str) -> Ended:
-    return Ended(
-        run=Run("darwin", 1, 900),
-        owner=ALICE,
-        account=account,
-        resource="cpu",
-        start=NOW,
-        billing=Fraction(1),
-        ended=Instant(NOW + 600),
-        outcome="COMPLETED",
-        elapsed_seconds=600,
-        key="end",
-    )
+from tests.service.reporting import ALICE, Centre, changed, ended, started
 
 
 @pytest.mark.parametrize("report", [started("chem"), changed("chem", 3_600)])
@@ -256,38 +134,3 @@ def test_a_start_that_tells_its_amount_asks_no_partition_for_a_price(centre: Cen
     yes = centre.hear(msgspec.structs.replace(started("chem"), amount=30, **COUNTED))
     assert isinstance(yes, Done)
     assert yes.amount == 30
-
-
-# --- who else could pay ---
-
-
-def test_the_two_richest_of_ones_other_projects_are_named(centre: Centre) -> None:
-    for number, (name, credit) in enumerate({"chem": 500, "bio": 100, "geo": 300, "astro": 200, "poor": 9}.items(), start=1):
-        centre.project(name, number, credit=credit)
-        centre.ask(SetMember(project=number, uid=ALICE, role=Role.MEMBER))
-    assert centre.others(10) == [Alternative("geo", 300), Alternative("astro", 200)]
-    assert centre.others(10, reason=Reason.RUN_TAKEN) == []
-
-
-def test_a_project_whose_cap_a_user_has_reached_is_not_named(centre: Centre) -> None:
-    centre.project("chem", 1)
-    centre.project("bio", 2, credit=100)
-    centre.ask(SetMember(project=2, uid=ALICE, role=Role.MEMBER), SetCap(allocation=2, uid=ALICE, cap=SuMinutes(40)))
-    assert centre.others(40) == [Alternative("bio", 40)]
-    assert centre.others(41) == []
-
-
-def test_a_project_that_draws_on_its_parents_credit_is_named(centre: Centre) -> None:
-    centre.project("chem", 1)
-    centre.project("faculty", 2, credit=100, shared=True)
-    centre.project("group", 3, credit=5, parent=2)
-    centre.ask(SetMember(project=3, uid=ALICE, role=Role.MEMBER))
-    assert centre.others(10) == [Alternative("group", 100)]
-
-
-def test_a_project_one_belongs_to_only_by_a_unix_group_is_named_where_groups_count(centre: Centre, of_groups: Centre) -> None:
-    for each in (centre, of_groups):
-        for number, name in enumerate(("chem", "bio", "geo"), start=1):
-            each.project(name, number, credit=100)
-    assert of_groups.others(10) == [Alternative("geo", 100)]
-    assert centre.others(10) == []
