@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from fairbank.cli import main, sproject
-from fairbank.cli.house import House
-from tests.cli.paper import PaperHouse
+from fairbank.cli.works import Works
+from tests.cli.paper import PaperWorks
 from tests.cli.served import Bank, served
 
 
@@ -57,7 +57,7 @@ def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[py
 
 @pytest.fixture
 def fairbank(bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """`fairbank("balance", "--json")` against the centre; `house=` stands for the composition."""
+    """`fairbank("balance", "--json")` against the centre; `works=` stands for the composition."""
     surroundings.setenv("FAIRBANK_SERVER", bank.unix)
     surroundings.setenv("FAIRBANK_CLUSTER", "darwin")
     return runner(main.run, capsys)
@@ -77,10 +77,10 @@ def hadm(bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     return runner(sproject.run, capsys)
 
 
-def runner(run: Callable[[Sequence[str], House], int], capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*words: object, house: House | None = None) -> Said:
+def runner(run: Callable[[Sequence[str], Works], int], capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*words: object, works: Works | None = None) -> Said:
         capsys.readouterr()
-        code = run([str(word) for word in words], house or PaperHouse())
+        code = run([str(word) for word in words], works or PaperWorks())
         said = capsys.readouterr()
         assert "Traceback" not in said.err
         return Said(code, said.out, said.err)

@@ -1,4 +1,4 @@
-"""A house made of paper: what the commands ask of the composition is written down, and answered with what the test put there."""
+"""Works made of paper: what the commands ask of the composition is written down, and answered with what the test put there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass
-class PaperHouse:
+class PaperWorks:
     """`asked` is what was asked, in order."""
 
     findings: tuple[Finding, ...] = ()
@@ -27,7 +27,7 @@ class PaperHouse:
     trouble: Trouble | None = None
     asked: list[tuple[object, ...]] = field(default_factory=list)
 
-    def _note(self, *what: object) -> None:
+    def note(self, *what: object) -> None:
         self.asked.append(what)
         if self.trouble is not None:
             raise self.trouble
@@ -36,60 +36,73 @@ class PaperHouse:
         return explained()
 
     def init(self, directory: str | None, store: str | None) -> Sequence[str]:
-        self._note("init", directory, store)
+        self.note("init", directory, store)
         return ["made /x/fairbank.toml", "made /x/secret"]
 
     def serve(self, config: str | None, *, port: int | None, ready: Callable[[Sequence[str]], None]) -> int:
-        self._note("serve", config, port)
+        self.note("serve", config, port)
         ready(["unix:/x/fairbank.sock", "http://127.0.0.1:8080"])
         return 0
 
     def agent(self, config: str | None, *, ready: Callable[[Sequence[str]], None]) -> int:
-        self._note("agent", config)
+        self.note("agent", config)
         ready(["/x/prep.sock", "/x/agent.sock"])
         return 0
 
     def agent_status(self, config: str | None) -> dict[str, Any]:
-        self._note("agent_status", config)
+        self.note("agent_status", config)
         return self.status
 
     def heads(self, config: str | None) -> Sequence[Head]:
-        self._note("heads", config)
+        self.note("heads", config)
         return [Head(0, 3, b"\x01" * 32), Head(7, 12, b"\xff" * 32)]
 
     def verify(self, config: str | None, heads: Mapping[int, tuple[int, bytes]], progress: Progress | None) -> Verdict:
-        self._note("verify", config, dict(heads))
+        self.note("verify", config, dict(heads))
         if progress:
             for done in range(0, 1_001, 100):
                 progress(done, 1_000)
         return Verdict(1_000, 4, 300, self.findings)
 
     def backup(self, config: str | None, path: str, *, replace: bool, progress: Progress | None) -> int:
-        self._note("backup", config, path, replace)
+        self.note("backup", config, path, replace)
         return 42
 
     def check_backup(self, path: str, progress: Progress | None) -> int:
-        self._note("check_backup", path)
+        self.note("check_backup", path)
         return 42
 
     def restore(self, config: str | None, path: str, *, replace: bool, progress: Progress | None) -> int:
-        self._note("restore", config, path, replace)
+        self.note("restore", config, path, replace)
         return 42
 
-    def doctor(self, config: str | None) -> Sequence[Check]:
-        self._note("doctor", config)
-        return self.checks
+    @property
+    def books(self) -> PaperWorks:
+        return self
 
-    def doctor_beside_slurm(self, client: Client, cluster: str | None, *, agent: str | None, site: str | None) -> Sequence[Check]:
-        self._note("doctor_beside_slurm", cluster, agent, site)
-        return self.checks
+    @property
+    def doctors(self) -> PaperDoctors:
+        return PaperDoctors(self)
 
-    def replay(self, trace: str, store: str, **how: object) -> NoReturn:
+    @property
+    def paper(self) -> NoReturn:
         raise NotImplementedError
 
     def beside_slurm(self, client: Client, cluster: str | None) -> BesideSlurm:
-        self._note("beside_slurm", cluster)
+        self.note("beside_slurm", cluster)
         raise Unreachable("cannot run sinfo", field="slurm")
 
-    def synthesise(self, path: str, *, seed: int, starts: int) -> int:
-        raise NotImplementedError
+
+@dataclass
+class PaperDoctors:
+    """Both doctors."""
+
+    works: PaperWorks
+
+    def of_bank(self, config: str | None) -> Sequence[Check]:
+        self.works.note("doctor", config)
+        return self.works.checks
+
+    def beside_slurm(self, client: Client, cluster: str | None, *, agent: str | None, site: str | None) -> Sequence[Check]:
+        self.works.note("doctor_beside_slurm", cluster, agent, site)
+        return self.works.checks

@@ -15,7 +15,7 @@ from fairbank.cli.main import COMMANDS
 from fairbank.cli.sproject import COMMAND as SPROJECT
 from tests.cli.centre import CPU
 from tests.cli.conftest import Run
-from tests.cli.paper import PaperHouse
+from tests.cli.paper import PaperWorks
 
 READING = {
     "balance": (),
@@ -98,7 +98,7 @@ def test_forms_for_programs(fairbank: Run, name: str) -> None:
     ask = (*name.split(), *READING[name])
 
     def said(*more: str) -> str:
-        answer = fairbank(*ask, *more, house=PaperHouse())
+        answer = fairbank(*ask, *more, works=PaperWorks())
         assert answer.code == 0, answer
         return answer.out
 
@@ -122,6 +122,6 @@ def test_forms_for_programs(fairbank: Run, name: str) -> None:
 
 @pytest.mark.parametrize("name", READING)
 def test_a_column_that_is_none_is_told_with_those_there_are(fairbank: Run, name: str) -> None:
-    said = fairbank(*name.split(), *READING[name], "-o", "NOSUCH", house=PaperHouse())
+    said = fairbank(*name.split(), *READING[name], "-o", "NOSUCH", works=PaperWorks())
     assert said.code == 2
     assert "NOSUCH" in said.err

@@ -1,4 +1,4 @@
-"""The commands on the bank's own host: what they ask of the house, and how they tell what it says."""
+"""The commands on the bank's own host: what they ask of the composition, and how they tell what it says."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from fairbank.cli.completion_words import all_places
 from fairbank.cli.progress import bar
 from fairbank.service.doctor import Check
 from tests.cli.conftest import Run
-from tests.cli.paper import PaperHouse
+from tests.cli.paper import PaperWorks
 
 
 def test_making_and_running_a_bank(fairbank: Run) -> None:
-    house = PaperHouse()
-    said = fairbank("init", "/srv/bank", "--store", "postgresql:///fairbank", house=house)
+    works = PaperWorks()
+    said = fairbank("init", "/srv/bank", "--store", "postgresql:///fairbank", works=works)
     assert said.out == "made /x/fairbank.toml\nmade /x/secret\n"
     assert "fairbank serve --config /srv/bank/fairbank.toml" in " ".join(said.err.split())
-    served = fairbank("serve", "--config", "/c", "--port", 8080, house=house)
+    served = fairbank("serve", "--config", "/c", "--port", 8080, works=works)
     assert served.err == "The bank listens at unix:/x/fairbank.sock and http://127.0.0.1:8080\n"
-    fairbank("init", house=house)
-    fairbank("serve", house=house)
-    assert house.asked == [
+    fairbank("init", works=works)
+    fairbank("serve", works=works)
+    assert works.asked == [
         ("init", "/srv/bank", "postgresql:///fairbank"),
         ("serve", "/c", 8080),
         ("init", None, None),
@@ -38,22 +38,22 @@ def test_an_audit_that_finds_nothing_and_one_that_does(fairbank: Run) -> None:
     fine = fairbank("audit", "verify")
     assert (fine.code, fine.out) == (0, "read 1000 entries of 4 books and 300 runs: every row is as the journal says\n")
     findings = (Finding(7, "its link\x1b is wrong", 12), Finding(0, "a row was added"))
-    bad = fairbank("audit", "verify", house=PaperHouse(findings=findings))
+    bad = fairbank("audit", "verify", works=PaperWorks(findings=findings))
     assert bad.code == 8
     assert bad.out.splitlines()[:2] == ["x allocation 7, entry 12: its link\\x1b is wrong", "x the office's book: a row was added"]
-    many = fairbank("audit", "verify", house=PaperHouse(findings=findings * 100))
+    many = fairbank("audit", "verify", works=PaperWorks(findings=findings * 100))
     assert "... and 150 more" in many.out
 
 
 def test_heads_written_down_are_read_again(fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = fairbank("audit", "heads").out
     assert [json.loads(line)[:2] for line in written.splitlines()] == [[0, 3], [7, 12]]
-    kept, house = tmp_path / "heads", PaperHouse()
+    kept, works = tmp_path / "heads", PaperWorks()
     kept.write_text(written)
-    assert fairbank("audit", "verify", "--heads", kept, house=house).code == 0
+    assert fairbank("audit", "verify", "--heads", kept, works=works).code == 0
     monkeypatch.setattr(sys, "stdin", io.StringIO(written))
-    assert fairbank("audit", "verify", "--heads", "-", house=house).code == 0
-    assert house.asked == [("verify", None, {0: (3, b"\x01" * 32), 7: (12, b"\xff" * 32)})] * 2
+    assert fairbank("audit", "verify", "--heads", "-", works=works).code == 0
+    assert works.asked == [("verify", None, {0: (3, b"\x01" * 32), 7: (12, b"\xff" * 32)})] * 2
 
 
 @pytest.mark.parametrize("line", ["x", "[1]", "{}", "[1, 2, 3]", '[1, 2, "zz"]', "null"])
@@ -66,52 +66,52 @@ def test_heads_that_are_none_are_told_with_their_line(fairbank: Run, tmp_path: P
 
 
 def test_backups_and_their_way_back(fairbank: Run) -> None:
-    house = PaperHouse()
-    assert fairbank("backup", "create", "a.fbk", "--config", "/c", house=house).out == "a.fbk: 42 rows\n"
-    assert fairbank("backup", "create", "a.fbk", "--force", house=house).code == 0
-    assert fairbank("backup", "verify", "a.fbk", house=house).out == "a.fbk: whole, 42 rows\n"
-    assert fairbank("restore", "a.fbk", house=house).out == "a.fbk: 42 rows restored\n"
-    assert fairbank("restore", "a.fbk", "--replace", house=house).code == 0
-    assert fairbank("restore", "a.fbk", "--check", house=house).out == "a.fbk: whole, 42 rows\n"
-    assert [each[0] for each in house.asked] == ["backup", "backup", "check_backup", "restore", "restore", "check_backup"]
-    assert [each[-1] for each in house.asked if each[0] in ("backup", "restore")] == [False, True, False, True]
+    works = PaperWorks()
+    assert fairbank("backup", "create", "a.fbk", "--config", "/c", works=works).out == "a.fbk: 42 rows\n"
+    assert fairbank("backup", "create", "a.fbk", "--force", works=works).code == 0
+    assert fairbank("backup", "verify", "a.fbk", works=works).out == "a.fbk: whole, 42 rows\n"
+    assert fairbank("restore", "a.fbk", works=works).out == "a.fbk: 42 rows restored\n"
+    assert fairbank("restore", "a.fbk", "--replace", works=works).code == 0
+    assert fairbank("restore", "a.fbk", "--check", works=works).out == "a.fbk: whole, 42 rows\n"
+    assert [each[0] for each in works.asked] == ["backup", "backup", "check_backup", "restore", "restore", "check_backup"]
+    assert [each[-1] for each in works.asked if each[0] in ("backup", "restore")] == [False, True, False, True]
 
 
 def test_the_doctor(fairbank: Run) -> None:
     checks = (Check("the store opens", True), Check("no agent", False, "add one"))
-    said = fairbank("doctor", house=PaperHouse(checks=checks))
+    said = fairbank("doctor", works=PaperWorks(checks=checks))
     assert (said.code, said.out) == (8, "ok  the store opens\nx   no agent\n      try: add one\n")
-    assert fairbank("doctor", house=PaperHouse(checks=checks[:1])).code == 0
+    assert fairbank("doctor", works=PaperWorks(checks=checks[:1])).code == 0
 
 
 def test_the_doctor_next_to_slurm(fairbank: Run) -> None:
-    house = PaperHouse(checks=(Check("munged is well", True),))
-    said = fairbank("doctor", "--slurm", "-M", "lab", "--agent-config", "/a", "--site", "/s", house=house)
+    works = PaperWorks(checks=(Check("munged is well", True),))
+    said = fairbank("doctor", "--slurm", "-M", "lab", "--agent-config", "/a", "--site", "/s", works=works)
     assert (said.code, said.out) == (0, "ok  munged is well\n")
-    assert house.asked == [("doctor_beside_slurm", "lab", "/a", "/s")]
-    stray = fairbank("doctor", "--site", "/s", house=house)
-    assert (stray.code, house.asked[1:]) == (2, [])
+    assert works.asked == [("doctor_beside_slurm", "lab", "/a", "/s")]
+    stray = fairbank("doctor", "--site", "/s", works=works)
+    assert (stray.code, works.asked[1:]) == (2, [])
     assert "--site" in stray.err
     assert "--slurm" in stray.err
-    both = fairbank("doctor", "--slurm", "--config", "/c", house=house)
-    assert (both.code, house.asked[1:]) == (2, [])
+    both = fairbank("doctor", "--slurm", "--config", "/c", works=works)
+    assert (both.code, works.asked[1:]) == (2, [])
 
 
 def test_checks_are_told_to_programs_too(fairbank: Run) -> None:
-    house = PaperHouse(checks=(Check("the store opens", True, "x"), Check("no agent", False, "add one")), findings=(Finding(7, "odd", 3),))
-    doctor, audit = fairbank("doctor", "--json", house=house), fairbank("audit", "verify", "--json", house=house)
+    works = PaperWorks(checks=(Check("the store opens", True, "x"), Check("no agent", False, "add one")), findings=(Finding(7, "odd", 3),))
+    doctor, audit = fairbank("doctor", "--json", works=works), fairbank("audit", "verify", "--json", works=works)
     assert (doctor.code, audit.code) == (8, 8)
     assert json.loads(doctor.out)["data"][1] == {"what": "no agent", "ok": False, "remedy": "add one"}
     assert json.loads(audit.out)["data"] == [{"book": 7, "entry": 3, "what": "odd"}]
     assert json.loads(audit.out)["entries"] == 1_000
-    assert fairbank("doctor", "-P", "-n", house=house).out == "ok|the store opens|\nx|no agent|add one\n"
+    assert fairbank("doctor", "-P", "-n", works=works).out == "ok|the store opens|\nx|no agent|add one\n"
     assert json.loads(fairbank("status", "--json").out)["data"][0]["status"] == "ok"
 
 
 def test_the_agent_and_its_status(fairbank: Run) -> None:
-    house = PaperHouse(status=STATUS)
-    assert fairbank("agent", "--config", "/c", house=house).err.startswith("The agent hears slurmctld at /x/prep.sock")
-    said = fairbank("agent", "status", house=house)
+    works = PaperWorks(status=STATUS)
+    assert fairbank("agent", "--config", "/c", works=works).err.startswith("The agent hears slurmctld at /x/prep.sock")
+    said = fairbank("agent", "status", works=works)
     assert said.code == 8
     told = said.out.splitlines()[:3]
     assert told == [
@@ -120,8 +120,8 @@ def test_the_agent_and_its_status(fairbank: Run) -> None:
         "           try: start it",
     ]
     assert "cannot be written: disk full" in said.out
-    assert json.loads(fairbank("agent", "status", "--json", house=house).out) == STATUS
-    assert house.asked == [("agent", "/c"), ("agent_status", None), ("agent_status", None)]
+    assert json.loads(fairbank("agent", "status", "--json", works=works).out) == STATUS
+    assert works.asked == [("agent", "/c"), ("agent_status", None), ("agent_status", None)]
 
 
 STATUS = {

@@ -16,36 +16,36 @@ from tests.cli.conftest import Run
 @pytest.mark.parametrize("name", ["plain", "a b", "que?ry", "per%41cent", 'quo"te', "back\\slash", "new\nline", "umläut", "#hash"])
 def test_a_bank_is_made_and_opened_in_a_folder_of_any_name(fairbank: Run, tmp_path: Path, name: str) -> None:
     folder = tmp_path / name
-    assert fairbank("init", folder, house=Works()).code == 0
+    assert fairbank("init", folder, works=Works()).code == 0
     assert {each.name for each in folder.iterdir()} == {"fairbank.toml", "secret", "books.sqlite"}
-    assert fairbank("audit", "verify", "--config", folder / "fairbank.toml", house=Works()).out.startswith("read 0 entries of ")
-    again = fairbank("init", folder, house=Works())
+    assert fairbank("audit", "verify", "--config", folder / "fairbank.toml", works=Works()).out.startswith("read 0 entries of ")
+    again = fairbank("init", folder, works=Works())
     assert (again.code, "field: FOLDER" in again.err) == (7, True)
 
 
 def test_a_folder_that_cannot_be_made_is_told(fairbank: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    said = fairbank("init", tmp_path / "file" / "bank", house=Works())
+    said = fairbank("init", tmp_path / "file" / "bank", works=Works())
     assert (said.code, "field: FOLDER" in said.err) == (4, True)
 
 
 def test_the_command_to_start_it_can_be_typed(fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert "serve --config 'my bank/fairbank.toml'" in " ".join(fairbank("init", "my bank", house=Works()).err.split())
+    assert "serve --config 'my bank/fairbank.toml'" in " ".join(fairbank("init", "my bank", works=Works()).err.split())
 
 
 def test_books_of_an_older_fairbank_are_told_the_command_that_migrates_them(
     fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "the bank"
-    assert fairbank("init", folder, house=Works()).code == 0
+    assert fairbank("init", folder, works=Works()).code == 0
     monkeypatch.setattr(schema_version, "REVISIONS", (*REVISIONS, "9999"))  # as if this were a later Fairbank
     config = folder / "fairbank.toml"
     for words in (["audit", "verify"], ["audit", "heads"], ["backup", "create", tmp_path / "x"]):
-        said = fairbank(*words, "--config", config, house=Works())
+        said = fairbank(*words, "--config", config, works=Works())
         assert (said.code, "this Fairbank needs 9999" in said.err) == (7, True)
         assert f"make a backup with the Fairbank that ran them, then: fairbank init '{folder}'" in " ".join(said.err.split())
-    assert "fairbank init FOLDER, that of fairbank.toml" in fairbank("doctor", "--config", config, house=Works()).out
+    assert "fairbank init FOLDER, that of fairbank.toml" in fairbank("doctor", "--config", config, works=Works()).out
 
 
 def test_the_help_tells_how_older_books_are_migrated(fairbank: Run) -> None:
@@ -55,23 +55,23 @@ def test_the_help_tells_how_older_books_are_migrated(fairbank: Run) -> None:
 
 
 def test_a_database_that_is_none_is_the_options_fault(fairbank: Run, tmp_path: Path) -> None:
-    said = fairbank("init", tmp_path / "bank", "--store", "mysql://x", house=Works())
+    said = fairbank("init", tmp_path / "bank", "--store", "mysql://x", works=Works())
     assert (said.code, "  field: --store\n" in said.err) == (2, True)
 
 
 def test_what_cannot_be_read_is_told_in_words(fairbank: Run, tmp_path: Path) -> None:
-    assert fairbank("init", tmp_path, house=Works()).code == 0
+    assert fairbank("init", tmp_path, works=Works()).code == 0
     config = ("--config", tmp_path / "fairbank.toml")
     for words in (["backup", "verify", "nofile"], ["audit", "verify", *config, "--heads", "nofile"]):
-        said = fairbank(*words, house=Works())
+        said = fairbank(*words, works=Works())
         assert (said.code, said.err.splitlines()[0]) == (3, "fairbank: cannot read nofile: No such file or directory")
         assert "  try: name a file " in said.err
 
 
 def test_a_backup_that_is_damaged_is_something_that_a_check_found(fairbank: Run, tmp_path: Path) -> None:
     config, whole, bad = tmp_path / "fairbank.toml", tmp_path / "a.fbk", tmp_path / "b.fbk"
-    assert fairbank("init", tmp_path, house=Works()).code == 0
-    assert fairbank("backup", "create", whole, "--config", config, house=Works()).code == 0
+    assert fairbank("init", tmp_path, works=Works()).code == 0
+    assert fairbank("backup", "create", whole, "--config", config, works=Works()).code == 0
     packed, rows = whole.read_bytes(), gzip.decompress(whole.read_bytes()).splitlines(keepends=True)
     damages = {
         packed[:-20]: "is damaged",
@@ -83,7 +83,7 @@ def test_a_backup_that_is_damaged_is_something_that_a_check_found(fairbank: Run,
     for content, told in damages.items():
         bad.write_bytes(content)
         for words in (["backup", "verify", bad], ["restore", "--check", bad], ["restore", bad, "--config", config]):
-            said = fairbank(*words, house=Works())
+            said = fairbank(*words, works=Works())
             assert (said.code, told in said.err, "try: use another backup" in said.err) == (8, True, True)
     bad.write_bytes(gzip.compress(b'{"format": "another"}\n'))
-    assert fairbank("backup", "verify", bad, house=Works()).code == 2
+    assert fairbank("backup", "verify", bad, works=Works()).code == 2

@@ -12,7 +12,7 @@ from fairbank.cli.desk import PAGE
 from fairbank.cli.main import COMMANDS, find
 from fairbank.values.trouble import Conflict, Corrupt, Trouble, Unreachable
 from tests.cli.conftest import Run
-from tests.cli.paper import PaperHouse
+from tests.cli.paper import PaperWorks
 
 CODES = {0, 1, 2, 3, 4, 5, 6, 7, 8, 130}
 LONG = {"replay", "demo"}  # these would run for seconds
@@ -101,25 +101,25 @@ def test_nobody_there_is_exit_6_with_the_way_out(fairbank: Run) -> None:
     [(Trouble("x"), 1), (Unreachable("x"), 6), (Conflict("x", field="f", remedy="r"), 7), (Corrupt("x"), 8), (KeyError("x"), 1)],
 )
 def test_the_exit_code_is_the_troubles(fairbank: Run, trouble: Trouble, code: int) -> None:
-    said = fairbank("doctor", house=PaperHouse(trouble=trouble))
+    said = fairbank("doctor", works=PaperWorks(trouble=trouble))
     assert said.code == code
     assert said.out == ""
 
 
 def test_a_bug_is_one_sentence_unless_somebody_wants_it_all(fairbank: Run, surroundings: pytest.MonkeyPatch) -> None:
-    house = PaperHouse(trouble=ZeroDivisionError("a\x1b[31m"))  # type: ignore[arg-type]
-    said = fairbank("doctor", house=house)
+    works = PaperWorks(trouble=ZeroDivisionError("a\x1b[31m"))  # type: ignore[arg-type]
+    said = fairbank("doctor", works=works)
     assert said.code == 1
     assert said.err.splitlines()[0] == "fairbank: this should not have happened: ZeroDivisionError: a\\x1b[31m"
     assert "FAIRBANK_DEBUG=1" in said.err
 
 
 def test_an_interruption_is_130(fairbank: Run) -> None:
-    assert fairbank("doctor", house=PaperHouse(trouble=KeyboardInterrupt())).code == 130  # type: ignore[arg-type]
+    assert fairbank("doctor", works=PaperWorks(trouble=KeyboardInterrupt())).code == 130  # type: ignore[arg-type]
 
 
 def test_whoever_stops_reading_is_not_scolded(fairbank: Run) -> None:
-    said = fairbank("doctor", house=PaperHouse(trouble=BrokenPipeError()))  # type: ignore[arg-type]
+    said = fairbank("doctor", works=PaperWorks(trouble=BrokenPipeError()))  # type: ignore[arg-type]
     assert (said.code, said.err) == (0, "")
 
 

@@ -49,9 +49,9 @@ def urls(tmp_path: Path, database: str) -> list[str]:
 def test_the_synthetic_month(tmp_path: Path, urls: list[str], tell: Tell) -> None:
     """As `fairbank replay` does it, but in this very process."""
     month, works = str(tmp_path / "month.swf"), Works()
-    works.synthesise(month, seed=1, starts=STARTS)
+    works.paper.synthesise(month, seed=1, starts=STARTS)
     plan: dict[str, Any] = {"cluster": "local", "percent": 90, "periods": 2, "days": None, "payer": None, "record_overruns": False}
-    done = [works.replay(month, url, progress=None, **plan) for url in urls]
+    done = [works.paper.replay(month, url, progress=None, **plan) for url in urls]
     assert all(check.held for each in done for check in each.checks)
     assert sum(done[0].refusals.values()) > 0
     assert len({each.fingerprint for each in done}) == 1

@@ -26,7 +26,7 @@ def test_every_trouble_is_described_with_its_status_and_exit_code(checkout: Path
 
 def test_every_word_of_the_environment_is_described(checkout: Path) -> None:
     page = (checkout / "docs" / "reference" / "client.md").read_text()
-    sources = [*(checkout / "src/fairbank/cli").glob("*.py"), checkout / "src/fairbank/compose.py"]
+    sources = [*(checkout / "src/fairbank/cli").glob("*.py"), *(checkout / "src/fairbank/compose").glob("*.py")]
     read = {name for source in sources for name in re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', source.read_text())}
     assert len(read) > 5
     assert {name for name in read if name not in page} == set()

@@ -28,7 +28,7 @@ def _run(desk: Desk, options: Namespace) -> int:
     def ready(sockets: Sequence[str]) -> None:
         desk.note(f"The agent hears slurmctld at {sockets[0]} and tells of itself at {sockets[1]}")
 
-    return desk.house.agent(options.config, ready=ready)
+    return desk.works.agent(options.config, ready=ready)
 
 
 def _add_status(parser: Parser) -> None:
@@ -37,7 +37,7 @@ def _add_status(parser: Parser) -> None:
 
 
 def _status(desk: Desk, options: Namespace) -> int:
-    status = desk.house.agent_status(options.config)
+    status = desk.works.agent_status(options.config)
     if options.json:
         desk.say(json.dumps(status, indent=2))
     else:

@@ -40,7 +40,7 @@ def _verify(desk: Desk, options: Namespace) -> int:
         return 0
     heads = {} if options.heads is None else read_heads(options.heads)
     with Progress("audit", options) as progress:
-        verdict = desk.house.verify(options.config, heads, progress)
+        verdict = desk.works.books.verify(options.config, heads, progress)
     if options.form or options.format:
         rows = [{"book": each.book, "entry": each.entry, "what": each.what} for each in verdict.findings]
         counts = {"entries": verdict.entries, "books": verdict.books, "runs": verdict.runs}
@@ -82,7 +82,7 @@ def read_heads(path: str) -> dict[int, tuple[int, bytes]]:
 
 
 def _heads(desk: Desk, options: Namespace) -> int:
-    for head in desk.house.heads(options.config):
+    for head in desk.works.books.heads(options.config):
         desk.say(json.dumps([head.book, head.seq, head.link.hex()]))
     return 0
 

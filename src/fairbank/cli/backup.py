@@ -25,7 +25,7 @@ def _add_create(parser: Parser) -> None:
 
 def _create(desk: Desk, options: Namespace) -> int:
     with Progress("backup", options) as progress:
-        rows = desk.house.backup(options.config, options.file, replace=options.force, progress=progress)
+        rows = desk.works.books.backup(options.config, options.file, replace=options.force, progress=progress)
     desk.say(f"{plain(options.file)}: {counted(rows, 'row')}")
     return 0
 
@@ -38,7 +38,7 @@ def _add_verify(parser: Parser) -> None:
 def verify(desk: Desk, options: Namespace) -> int:
     """Read a backup to its end, and say how much is in it; also `restore --check`."""
     with Progress("backup", options) as progress:
-        rows = desk.house.check_backup(options.file, progress)
+        rows = desk.works.books.check_backup(options.file, progress)
     desk.say(f"{plain(options.file)}: whole, {counted(rows, 'row')}")
     return 0
 

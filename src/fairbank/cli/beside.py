@@ -1,4 +1,4 @@
-"""What the commands on Slurm's hosts need of the house: Slurm's answers beside the bank's. Nothing heavy is imported here."""
+"""What the commands on Slurm's hosts are made of: Slurm's answers beside the bank's. Nothing heavy is imported here."""
 
 from __future__ import annotations
 

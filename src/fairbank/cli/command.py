@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from fairbank.cli.desk import Desk
-    from fairbank.cli.house import House
+    from fairbank.cli.works import Works
 
 
 class Command(NamedTuple):
@@ -40,14 +40,14 @@ class Command(NamedTuple):
         return parser
 
 
-def carry_out(command: Command, prog: str, words: list[str], house: House) -> int:
+def carry_out(command: Command, prog: str, words: list[str], works: Works) -> int:
     """Read the words and do what they say. Whatever goes wrong is told of the words as they were typed."""
     parser = command.parser(prog)
     options = parser.read(words)
     from fairbank.cli.desk import Desk  # 11 ms that help does not need
 
     try:
-        return command.run(Desk(house, options, prog), options)
+        return command.run(Desk(works, options, prog), options)
     except Trouble as trouble:
         trouble.field = trouble.field and parser.typed(trouble.field, words)
         raise

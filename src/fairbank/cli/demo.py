@@ -66,10 +66,10 @@ def _main_job(desk: Desk, options: Namespace, folder: Path) -> int:
     """A month that ended last night, through a bank whose allocations last a quarter."""
     starts = (int(time.time()) // DAY - MONTH_DAYS) * DAY
     trace = str(folder / "month.swf")
-    jobs = desk.house.synthesise(trace, seed=options.seed, starts=starts)
+    jobs = desk.works.paper.synthesise(trace, seed=options.seed, starts=starts)
     desk.say(f"An invented centre: 768 cores, 24 GPUs, 8 projects, 40 users, {jobs:,} jobs in {MONTH_DAYS} days.")
     desk.say("Each project is granted 95% of what its jobs really used. Every start is a hold, every end a charge.\n")
-    desk.house.init(str(folder), None)
+    desk.works.init(str(folder), None)
     plan = Namespace(**vars(options), grant=95, periods=1, days=TERM_DAYS, by=None, record_overruns=False)
     done = replayed(desk, plan, trace, f"sqlite:///{folder}/books.sqlite", cluster="local")
     tell(desk, done)

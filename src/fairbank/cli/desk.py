@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Mapping
 
-    from fairbank.cli.house import House
+    from fairbank.cli.works import Works
 
     Query = Mapping[str, object]
 
@@ -32,9 +32,9 @@ _NOTHING: Mapping[str, object] = {}
 class Desk(Talk):
     """One command's surroundings. `prog` is how it was called."""
 
-    def __init__(self, house: House, options: Namespace, prog: str) -> None:
+    def __init__(self, works: Works, options: Namespace, prog: str) -> None:
         super().__init__(options)
-        self.house, self.prog = house, prog
+        self.works, self.prog = works, prog
         self.as_of: str | None = None
         """When the bank gave its last answer, by its own clock."""
         self.later: list[str] = []

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fairbank.cli.desk import Desk
-    from fairbank.cli.house import Check
     from fairbank.cli.parser import Parser
+    from fairbank.cli.works import Check
 
 FOUND = 8
 COLUMNS = (
@@ -61,11 +61,11 @@ def _looked(desk: Desk, options: Namespace) -> Sequence[Check]:
     if options.slurm:
         if options.config:
             raise Malformed("it names the settings of a bank on this host", field="--config", remedy="leave it out, or leave out --slurm")
-        return desk.house.doctor_beside_slurm(desk.client, desk.cluster, agent=options.agent_config, site=options.site)
+        return desk.works.doctors.beside_slurm(desk.client, desk.cluster, agent=options.agent_config, site=options.site)
     for name, word in _BESIDE.items():
         if getattr(options, name):
             raise Malformed("it goes with --slurm", field=word, remedy="add --slurm, or leave it out")
-    return desk.house.doctor(options.config)
+    return desk.works.doctors.of_bank(options.config)
 
 
 COMMAND = Command(

@@ -27,7 +27,7 @@ def add(parser: Parser) -> None:
 
 
 def run(desk: Desk, options: Namespace) -> int:
-    for line in desk.house.init(options.directory, options.store):
+    for line in desk.works.init(options.directory, options.store):
         desk.say(plain(line))
     where = f" --config {quote(f'{options.directory}/fairbank.toml')}" if options.directory else ""
     desk.note(f"Look through the settings, then start the bank with: fairbank serve{where}")

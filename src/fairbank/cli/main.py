@@ -15,7 +15,7 @@ from fairbank.values.trouble import Malformed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairbank.cli.house import House
+    from fairbank.cli.works import Works
 
 ABOUT = "the allocation bank of a computing centre"
 EXAMPLES = (
@@ -78,41 +78,41 @@ SHORT_NAMES = {
 """In the manner of Slurm's commands, for who makes links of these names: ln -s fairbank sbalance."""
 
 
-def run(argv: Sequence[str], house: House) -> int:
+def run(argv: Sequence[str], works: Works) -> int:
     """Carry out one command line (without the program's name). Returns the exit code; raises nothing."""
-    return ended(lambda: _carry_out(list(argv), house))
+    return ended(lambda: _carry_out(list(argv), works))
 
 
-def _carry_out(words: list[str], house: House) -> int:
+def _carry_out(words: list[str], works: Works) -> int:
     words = _behind_the_command(words)
     if not words:
-        return _run(_command("overview"), "fairbank", [], house)
+        return _run(_command("overview"), "fairbank", [], works)
     word, *rest = words
     if word in ("-V", "--version"):
         raise Shown(f"fairbank {__version__}\n")
     if word in ("-h", "--help", "help"):
-        return _help(rest, house)
+        return _help(rest, works)
     if word.startswith("-"):
-        return _run(_command("overview"), "fairbank", words, house)
+        return _run(_command("overview"), "fairbank", words, works)
     entry = find(word)
-    return _run(_command(entry.module), f"fairbank {entry.name}", rest, house)
+    return _run(_command(entry.module), f"fairbank {entry.name}", rest, works)
 
 
-def _help(rest: list[str], house: House) -> int:
+def _help(rest: list[str], works: Works) -> int:
     if not rest or rest[0].startswith("-"):
         raise Shown(overview())
     word = rest[0]
     if word not in (entry.name for entry in COMMANDS):
         from fairbank.cli.topics import topic
 
-        return topic(" ".join(rest), house, [entry.name for entry in COMMANDS])
-    return _carry_out([*rest, "--help"], house)
+        return topic(" ".join(rest), works, [entry.name for entry in COMMANDS])
+    return _carry_out([*rest, "--help"], works)
 
 
-def _run(command: Command | Noun, prog: str, words: list[str], house: House) -> int:
+def _run(command: Command | Noun, prog: str, words: list[str], works: Works) -> int:
     if isinstance(command, Noun):
         prog, command, words = command.choose(prog, words)
-    return carry_out(command, prog, words, house)
+    return carry_out(command, prog, words, works)
 
 
 def _command(module: str) -> Command | Noun:

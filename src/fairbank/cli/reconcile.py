@@ -74,7 +74,7 @@ def run(desk: Desk, options: Namespace) -> int:
         raise Malformed("--again does nothing by itself", field="--again", remedy="fairbank reconcile --fix --again")
     since, until = period_of(desk, options, "now-2days")
     with Stages(options) as progress:
-        beside = desk.house.beside_slurm(desk.client, desk.cluster)
+        beside = desk.works.beside_slurm(desk.client, desk.cluster)
         done = beside.reconcile(since, until, grace_seconds=options.grace * 60, fix=options.fix, again=options.again, progress=progress)
     tell(desk, done, fix=options.fix)
     return 0 if done.clean else FOUND

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from fairbank.cli.desk import Desk
-    from fairbank.cli.house import Replayed
     from fairbank.cli.parser import Parser
+    from fairbank.cli.works import Replayed
     from fairbank.report.columns import Row
 
 BROKEN = 8
@@ -70,7 +70,7 @@ def run(desk: Desk, options: Namespace) -> int:
 def replayed(desk: Desk, options: Namespace, trace: str, store: str, *, cluster: str = "trace") -> Replayed:
     """The replay itself, with a bar for each of its stages."""
     with Stages(options) as stages:
-        return desk.house.replay(
+        return desk.works.paper.replay(
             trace,
             store,
             cluster=cluster,

@@ -34,7 +34,7 @@ def run(desk: Desk, options: Namespace) -> int:
         if options.replace and not desk.agreed(f"Drop everything in the store, and put {name} in its place?"):
             desk.note("Nothing was changed.")
             return 1
-        rows = desk.house.restore(options.config, options.file, replace=options.replace, progress=progress)
+        rows = desk.works.books.restore(options.config, options.file, replace=options.replace, progress=progress)
     desk.say(f"{name}: {counted(rows, 'row')} restored")
     desk.note("Check the books with: fairbank audit verify")
     return 0

@@ -25,7 +25,7 @@ def run(desk: Desk, options: Namespace) -> int:
     def ready(addresses: Sequence[str]) -> None:
         desk.note(f"The bank listens at {' and '.join(addresses)}")
 
-    return desk.house.serve(options.config, port=options.port, ready=ready)
+    return desk.works.serve(options.config, port=options.port, ready=ready)
 
 
 COMMAND = Command(

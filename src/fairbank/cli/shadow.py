@@ -59,7 +59,7 @@ def run(desk: Desk, options: Namespace) -> int:
 def _once(desk: Desk, options: Namespace) -> int:
     since, until = period_of(desk, options, USUAL)
     with Stages(options) as progress:
-        seen, unreadable = desk.house.beside_slurm(desk.client, desk.cluster).shadow(since, until, progress=progress)
+        seen, unreadable = desk.works.beside_slurm(desk.client, desk.cluster).shadow(since, until, progress=progress)
     for line in unreadable:
         desk.note(plain(f"! not read: {line}"))
     refused = options.refused

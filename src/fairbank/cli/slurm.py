@@ -32,7 +32,7 @@ def _gid(said: str) -> tuple[str, int]:
 
 
 def _beside(desk: Desk) -> BesideSlurm:
-    return desk.house.beside_slurm(desk.client, desk.cluster)
+    return desk.works.beside_slurm(desk.client, desk.cluster)
 
 
 # --- import ---

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fairbank.cli.desk import Desk
-    from fairbank.cli.house import House
     from fairbank.cli.parser import Parser
+    from fairbank.cli.works import Works
 
 PROJECTS = (
     Column("PROJECT-ID", text("id"), right=True),
@@ -80,18 +80,18 @@ FAILURE_DETAIL = (
 )
 
 
-def run(argv: Sequence[str], house: House) -> int:
+def run(argv: Sequence[str], works: Works) -> int:
     """Carry out one command line (without the program's name). Returns the exit code; raises nothing."""
-    return ended(lambda: _carry_out(list(argv), house), "sproject")
+    return ended(lambda: _carry_out(list(argv), works), "sproject")
 
 
-def _carry_out(words: list[str], house: House) -> int:
+def _carry_out(words: list[str], works: Works) -> int:
     if words[:1] in (["-V"], ["--version"]):
         raise Shown(f"sproject (fairbank {__version__})\n")
     if not words:
         raise Shown(COMMAND.help("sproject"))
     name, command, rest = COMMAND.choose("sproject", _sort_joined(words))
-    return carry_out(command, name, rest, house)
+    return carry_out(command, name, rest, works)
 
 
 def _sort_joined(words: list[str]) -> list[str]:

@@ -15,7 +15,7 @@ from fairbank.values.trouble import Malformed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from fairbank.cli.house import Explained, House
+    from fairbank.cli.works import Explained, Works
 
 EXIT_CODES: Mapping[int, str] = {
     0: "done; or the condition is true",
@@ -32,18 +32,18 @@ EXIT_CODES: Mapping[int, str] = {
 TOPICS = ("reasons", "exit-codes", "environment")
 
 
-def topic(words: str, house: House, commands: Sequence[str]) -> int:
+def topic(words: str, works: Works, commands: Sequence[str]) -> int:
     """Show what `words` mean. Raises Malformed, with what may have been meant."""
     word = words.strip().lower().replace(" ", "-")
     match word:
         case "reasons":
-            _show(_reasons(house.reasons()))
+            _show(_reasons(works.reasons()))
         case "exit-codes":
             _show(["Exit codes of all commands:", "", *_pairs((str(code), about) for code, about in EXIT_CODES.items())])
         case "environment":
             _show(_environment())
         case _:
-            there = {each.name.lower().replace("_", "-"): each for each in house.reasons()}
+            there = {each.name.lower().replace("_", "-"): each for each in works.reasons()}
             if word.replace("_", "-") not in there:
                 meant = did_you_mean(word, [*commands, *TOPICS, *there])
                 raise Malformed(

@@ -1,4 +1,4 @@
-"""What the commands beside Slurm are made of (cli.house.BesideSlurm): one Slurm, one bank, and the uses of the two."""
+"""What the commands beside Slurm are made of (cli.beside.BesideSlurm): one Slurm, one bank, and the uses of the two."""
 
 from __future__ import annotations
 

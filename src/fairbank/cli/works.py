@@ -1,4 +1,4 @@
-"""What the commands that run on the bank's own host need of the house. The composition provides it; nothing heavy is imported here."""
+"""What the commands that run on the bank's own host are made of. The composition provides it; nothing heavy is imported here."""
 
 from __future__ import annotations
 
@@ -149,8 +149,65 @@ class Replayed(Protocol):
     def fingerprint(self) -> str: ...
 
 
-class House(Protocol):
-    """All of these raise Trouble. `config` is the settings file; None means the usual one."""
+class Books(Protocol):
+    """Looking after the books."""
+
+    def heads(self, config: str | None) -> Sequence[Head]: ...
+
+    def verify(self, config: str | None, heads: Mapping[int, tuple[int, bytes]], progress: Progress | None) -> Verdict:
+        """Read all books again. `heads` are those written down earlier: book to (seq, link)."""
+        ...
+
+    def backup(self, config: str | None, path: str, *, replace: bool, progress: Progress | None) -> int:
+        """Write a backup while the bank works. Raises Conflict when there is a file and `replace` is false. Returns the number of rows."""
+        ...
+
+    def check_backup(self, path: str, progress: Progress | None) -> int:
+        """Read a backup to its end. Returns the number of rows."""
+        ...
+
+    def restore(self, config: str | None, path: str, *, replace: bool, progress: Progress | None) -> int:
+        """Fill the store from a backup. Raises Conflict when it is not empty and `replace` is false. Returns the number of rows."""
+        ...
+
+
+class Doctors(Protocol):
+    """Looking for what is wrong."""
+
+    def of_bank(self, config: str | None) -> Sequence[Check]: ...
+
+    def beside_slurm(self, client: Client, cluster: str | None, *, agent: str | None, site: str | None) -> Sequence[Check]:
+        """Look at the Slurm of this host, the bank that `client` asks, and what stands between them. `agent` and `site` are files of
+        settings; None means the usual ones."""
+        ...
+
+
+class Paper(Protocol):
+    """The main job on paper."""
+
+    def replay(
+        self,
+        trace: str,
+        store: str,
+        *,
+        cluster: str,
+        percent: int,
+        periods: int,
+        days: int | None,
+        payer: str | None,
+        record_overruns: bool,
+        progress: Callable[[str, int, int], None] | None,
+    ) -> Replayed:
+        """Run a recorded workload through a new bank at `store`; `progress` is also told what is being done."""
+        ...
+
+    def synthesise(self, path: str, *, seed: int, starts: int) -> int:
+        """Write the trace of a synthetic month that begins at `starts`. Returns the number of jobs."""
+        ...
+
+
+class Works(Protocol):
+    """All of these raise Trouble, and so do those of the parts. `config` is the settings file; None means the usual one."""
 
     def reasons(self) -> Sequence[Explained]:
         """Every reason why the bank says no."""
@@ -176,51 +233,13 @@ class House(Protocol):
         """What a running agent tells of itself. Raises Unreachable when none answers."""
         ...
 
-    def heads(self, config: str | None) -> Sequence[Head]: ...
-
-    def verify(self, config: str | None, heads: Mapping[int, tuple[int, bytes]], progress: Progress | None) -> Verdict:
-        """Read all books again. `heads` are those written down earlier: book to (seq, link)."""
-        ...
-
-    def backup(self, config: str | None, path: str, *, replace: bool, progress: Progress | None) -> int:
-        """Write a backup while the bank works. Raises Conflict when there is a file and `replace` is false. Returns the number of rows."""
-        ...
-
-    def check_backup(self, path: str, progress: Progress | None) -> int:
-        """Read a backup to its end. Returns the number of rows."""
-        ...
-
-    def restore(self, config: str | None, path: str, *, replace: bool, progress: Progress | None) -> int:
-        """Fill the store from a backup. Raises Conflict when it is not empty and `replace` is false. Returns the number of rows."""
-        ...
-
-    def doctor(self, config: str | None) -> Sequence[Check]: ...
-
-    def doctor_beside_slurm(self, client: Client, cluster: str | None, *, agent: str | None, site: str | None) -> Sequence[Check]:
-        """Look at the Slurm of this host, the bank that `client` asks, and what stands between them. `agent` and `site` are files of
-        settings; None means the usual ones."""
-        ...
-
-    def replay(
-        self,
-        trace: str,
-        store: str,
-        *,
-        cluster: str,
-        percent: int,
-        periods: int,
-        days: int | None,
-        payer: str | None,
-        record_overruns: bool,
-        progress: Callable[[str, int, int], None] | None,
-    ) -> Replayed:
-        """Run a recorded workload through a new bank at `store`; `progress` is also told what is being done."""
-        ...
-
     def beside_slurm(self, client: Client, cluster: str | None) -> BesideSlurm:
         """The Slurm of this host beside the bank that `client` asks; it must be called `cluster`, if that is named."""
         ...
 
-    def synthesise(self, path: str, *, seed: int, starts: int) -> int:
-        """Write the trace of a synthetic month that begins at `starts`. Returns the number of jobs."""
-        ...
+    @property
+    def books(self) -> Books: ...
+    @property
+    def doctors(self) -> Doctors: ...
+    @property
+    def paper(self) -> Paper: ...

@@ -1,0 +1,93 @@
+"""The composition: the only room that knows everyone, and that nobody imports. Here `fairbank` and `sproject` begin.
+
+The everyday commands speak to the bank over REST and import next to nothing. What the heavy ones need is a file for each kind of them,
+imported when it is used: this file is the one place where an import inside a function is not a fault of the map.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from fairbank.cli import main as commands
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fairbank.bank.explaining import Explained
+    from fairbank.compose.books import Books
+    from fairbank.compose.doctors import Doctors
+    from fairbank.compose.paper import Paper
+    from fairbank.rest.client import Client
+    from fairbank.slurm.beside import Beside
+
+
+def main() -> int:
+    """The command `fairbank`, also by its short names."""
+    return commands.run([*commands.SHORT_NAMES.get(os.path.basename(sys.argv[0]), ()), *sys.argv[1:]], Works())  # noqa: PTH119
+
+
+def sproject() -> int:
+    """The command `sproject`: HADM's words for the same bank."""
+    from fairbank.cli import sproject as hadm
+
+    return hadm.run(sys.argv[1:], Works())
+
+
+class Works:
+    """What the commands that run on the bank's own host and on Slurm's are made of (cli.works.Works)."""
+
+    def reasons(self) -> list[Explained]:
+        """Every reason why the bank says no."""
+        from fairbank.bank.explaining import explained
+
+        return explained()
+
+    def init(self, directory: str | None, store: str | None) -> list[str]:
+        """Make settings, secret and an empty store in a folder; an older store is migrated. Returns what was done."""
+        from fairbank.compose.setup import init
+
+        return init(directory, store)
+
+    def serve(self, config: str | None, *, port: int | None, ready: Callable[[Sequence[str]], None]) -> int:
+        """Serve until told to stop."""
+        from fairbank.compose.serving import run
+
+        return run(config, port=port, ready=ready)
+
+    def agent(self, config: str | None, *, ready: Callable[[Sequence[str]], None]) -> int:
+        """Run the agent until it is told to stop."""
+        from fairbank.compose.agent import run
+
+        return run(config, ready=ready)
+
+    def agent_status(self, config: str | None) -> dict[str, Any]:
+        """What a running agent tells of itself. Raises Unreachable when none answers."""
+        from fairbank.slurm.agent.asking import status_of
+
+        return status_of(config)
+
+    def beside_slurm(self, client: Client, cluster: str | None) -> Beside:
+        """The Slurm of this host beside the bank that `client` asks."""
+        from fairbank.slurm.beside import Beside
+
+        return Beside(client, cluster)
+
+    @property
+    def books(self) -> Books:
+        from fairbank.compose.books import Books
+
+        return Books()
+
+    @property
+    def doctors(self) -> Doctors:
+        from fairbank.compose.doctors import Doctors
+
+        return Doctors()
+
+    @property
+    def paper(self) -> Paper:
+        from fairbank.compose.paper import Paper
+
+        return Paper()

@@ -1,0 +1,51 @@
+"""Looking for what is wrong (cli.works.Doctors)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from fairbank.compose.settings import settings_of
+from fairbank.rest.client import Client, parse_address
+from fairbank.rest.server.open_files import demand_enough
+from fairbank.rest.sign_in.keyfile import read_secret
+from fairbank.rest.sign_in.munge import LIBRARY, Munge
+from fairbank.service.clock import SystemClock
+from fairbank.service.doctor import Check, attempt, examine
+from fairbank.slurm.agent.asking import status_of
+from fairbank.slurm.agent.settings import read_agent_settings, settings_file
+from fairbank.slurm.commands import Slurm
+from fairbank.slurm.doctor import Doctor
+from fairbank.slurm.judging.health import Beside
+from fairbank.slurm.judging.health import Check as SlurmCheck
+from fairbank.slurm.site import read_site
+
+
+class Doctors:
+    """One for a bank on this host, one for what stands between a bank and Slurm."""
+
+    def of_bank(self, config: str | None) -> list[Check]:
+        """Look at everything that may be wrong with this bank."""
+        settings = settings_of(config)
+        socket = f"unix:{settings.server.socket}"
+        return [
+            attempt("the secret is there, and nobody else's to read", lambda: read_secret(Path(settings.secret_file))),
+            *examine(settings, SystemClock()),
+            attempt(f"the server answers on {socket}", lambda: Client(parse_address(socket)).get("/health", {})),
+            attempt("the open files that the server may have", lambda: demand_enough(Path(settings.server.socket))),
+        ]
+
+    def beside_slurm(self, client: Client, cluster: str | None, *, agent: str | None, site: str | None) -> list[SlurmCheck]:
+        """Look at everything that may be wrong between the Slurm of this host and the bank that `client` asks."""
+
+        def the_agent() -> Beside:
+            settings = read_agent_settings(settings_file(agent))
+            patience = max(terms.patience for terms in (settings.terms, *settings.partitions.values()))
+            status = status_of(agent)
+            return Beside(socket=settings.plugin.socket, slurm_users=settings.plugin.uids(), patience=patience, status=status)
+
+        def munge(socket: str | None) -> None:
+            munged = Munge(socket=socket, library=os.environ.get("FAIRBANK_LIBMUNGE", LIBRARY))
+            munged.decode(munged.encode(b"fairbank doctor"))
+
+        return list(Doctor(Slurm(), client, agent=the_agent, munge=munge, site=read_site(site)).examine(cluster))

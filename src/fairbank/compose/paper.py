@@ -1,0 +1,53 @@
+"""The main job on paper (cli.works.Paper)."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+from fairbank.bank.policy import Overrun, Policy
+from fairbank.service.bank import Bank
+from fairbank.service.replay import Plan, Progress, Replayed, open_trace, replay
+from fairbank.simulator.centre import Centre
+from fairbank.simulator.replay import Payer
+from fairbank.simulator.swf import write
+from fairbank.simulator.workload import month
+from fairbank.store.migrating import migrate
+from fairbank.store.opening import open_store
+from fairbank.values.time import Instant
+
+
+class Paper:
+    """Recorded and synthetic workloads."""
+
+    def replay(
+        self,
+        trace: str,
+        store: str,
+        *,
+        cluster: str,
+        percent: int,
+        periods: int,
+        days: int | None,
+        payer: str | None,
+        record_overruns: bool,
+        progress: Progress | None,
+    ) -> Replayed:
+        """Run a recorded workload through a new bank at `store`."""
+        path = Path(trace)
+        plan = Plan(cluster=cluster, percent=percent, periods=periods, days=days, payer=Payer(payer) if payer else None, actor=os.getuid())
+        policy = Policy(overrun=Overrun.RECORD if record_overruns else Overrun.WRITE_OFF)
+        with open_trace(path):  # before a store is made for nothing
+            migrate(store)
+        opened = open_store(store)
+        try:
+            return replay(Bank(opened, policy), partial(open_trace, path), plan, progress)
+        finally:
+            opened.close()
+
+    def synthesise(self, path: str, *, seed: int, starts: int) -> int:
+        """Write the trace of a synthetic month that begins at `starts`. Returns the number of jobs."""
+        centre = Centre(starts=Instant(starts))
+        Path(path).write_text("".join(write(*month(centre, seed))))
+        return centre.jobs
