@@ -8,7 +8,7 @@ from typing import Any
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Asked, Charge, CreateProject, Hold, IssueToken, Open, Request
+from fairbank.bank.wish import Asked, Charge, CreateProject, Deposit, Hold, IssueToken, Open, Request
 from fairbank.cluster.job import Run
 from fairbank.service.bank import Bank
 from fairbank.store.contract import Reader, Store
@@ -84,6 +84,11 @@ def late_charge(number: int, amount: int, *, project: int = 1, owner: int = ALIC
 
 def token(label: str = "laptop", uid: int = ALICE, scopes: tuple[str, ...] = ("agent:darwin", "read"), expires: int = END) -> IssueToken:
     return IssueToken(digest=b"\x00\xff'\\" + label.encode(), uid=uid, label=label, scopes=scopes, expires=Instant(expires))
+
+
+def deposits(count: int) -> list[Deposit]:
+    """So many small ones for chemistry, each under a key of its own, to make a batch large."""
+    return [Deposit(allocation=2, amount=SuMinutes(1), key=f"other{number}") for number in range(count)]
 
 
 def fill(store: Store) -> None:
