@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fairbank.bank.allocation import AllocationEvent
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
+from fairbank.bank.project import Role
+from fairbank.bank.query import Page
 from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Asked, Charge, CreateProject, Deposit, Hold, IssueToken, Open, Request
+from fairbank.bank.wish import Amend, Asked, Charge, CreateProject, Deposit, Hold, IssueToken, Open, Release, Request, SetCap, SetMember
 from fairbank.cluster.job import Run
 from fairbank.service.bank import Bank
 from fairbank.store.contract import Reader, Store
@@ -17,6 +20,7 @@ from fairbank.values.units import SuMinutes
 
 START, END = Instant(1_000), Instant(9_000_000)
 ALICE, BOB, CAROL, CLERK = 1001, 1002, 1003, 0
+PAGE = Page()  # the first, and of this centre the only one
 
 
 def ask(store: Store, *wishes: Request, at: int = START) -> list[Outcome]:
@@ -97,6 +101,22 @@ def fill(store: Store) -> None:
     granted(store, allocation(1, 1_000), allocation(2, 500))
 
 
+def grown(store: Store) -> Store:
+    """Physics (1) with two years of CPU and a year of GPU, chemistry (2) with CPU, biology (3) with none; and runs of all kinds."""
+    granted(store, project("physics", 100), project("chemistry", 200), project("biology", 300, parent=1))
+    granted(store, SetMember(project=1, uid=ALICE, role=Role.PI), SetMember(project=1, uid=BOB, role=Role.MEMBER))
+    granted(store, SetMember(project=2, uid=BOB, role=Role.COORDINATOR))
+    granted(store, allocation(1, 1_000, start=START, end=END), allocation(1, 2_000, start=END, end=2 * END, category="annual"))
+    granted(store, allocation(1, 300, resource="gpu", shared=True), allocation(2, 500, category="annual"))
+    granted(store, Amend(allocation=4, project=2, resource="cpu", event=AllocationEvent.FREEZE), at=START + 5)
+    granted(store, SetCap(allocation=1, uid=BOB, cap=SuMinutes(400)))
+    granted(store, hold(1, 100), hold(2, 50, owner=BOB, partition="large"), hold(3, 30, resource="gpu", start=START + 50), at=START + 10)
+    granted(store, hold(4, 10, start=START + 60, until=START + 61), charge(1, 55), at=START + 20)
+    granted(store, Release(run=job(2), ended=Instant(START + 30), outcome="NODE_FAIL"), at=START + 30)
+    ask(store, hold(5, 9_999), hold(6, 1, owner=CAROL, project=3), hold(7, 1, owner=CAROL, project=2), at=START + 40)
+    return store
+
+
 class Look:
     """A store to be asked questions, each in a snapshot of its own."""
 
@@ -109,6 +129,11 @@ class Look:
                 return getattr(reader, question)(*about)
 
         return answer
+
+
+def numbers(rows: Sequence[Any]) -> list[int]:
+    """What an answer is known by."""
+    return [row.id for row in rows]
 
 
 def everything(reader: Reader) -> tuple[Sequence[Any], ...]:

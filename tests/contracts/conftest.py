@@ -11,6 +11,7 @@ import pytest
 from fairbank.store.contract import Store
 from fairbank.store.memory import MemoryStore
 from fairbank.store.migrating import migrate
+from tests.contracts.centre import grown
 from tests.contracts.places import Place
 from tests.support.postgres import PostgresServer
 
@@ -84,3 +85,10 @@ def postgres_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[P
 def store(place: Place) -> Store:
     """A store with empty books."""
     return place.open()
+
+
+@pytest.fixture(scope="module", params=EVERYWHERE)
+def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """The centre that has grown, in each kind of store. Only to be read."""
+    for place in places(request.param, request, tmp_path_factory.mktemp("queries")):
+        yield grown(place.open())

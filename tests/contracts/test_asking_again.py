@@ -10,34 +10,13 @@ from fairbank.bank.needs import needs_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunState
-from fairbank.bank.wish import (
-    Adjust,
-    Asked,
-    Deposit,
-    Release,
-    Request,
-)
+from fairbank.bank.wish import Adjust, Asked, Deposit, Release, Request
 from fairbank.bank.working_set import WorkingSet
 from fairbank.service.audit import Audit
 from fairbank.service.bank import Bank
 from fairbank.store.contract import Contention, Store
 from fairbank.values.units import SuMinutes
-from tests.contracts.centre import (
-    ALICE,
-    BOB,
-    CAROL,
-    END,
-    START,
-    ask,
-    charge,
-    contents,
-    deposits,
-    fill,
-    granted,
-    hold,
-    job,
-    late_charge,
-)
+from tests.contracts.centre import ALICE, BOB, CAROL, END, START, ask, charge, contents, deposits, fill, granted, hold, job, late_charge
 from tests.contracts.places import Place
 
 

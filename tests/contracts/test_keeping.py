@@ -5,20 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairbank.bank.project import Role
-from fairbank.bank.wish import (
-    Adjust,
-    Amend,
-    Deposit,
-    Lapse,
-    Note,
-    Refund,
-    Release,
-    Request,
-    RevokeToken,
-    SetCap,
-    SetMember,
-    Transfer,
-)
+from fairbank.bank.wish import Adjust, Amend, Deposit, Lapse, Note, Refund, Release, Request, RevokeToken, SetCap, SetMember, Transfer
 from fairbank.service.audit import Audit
 from fairbank.store.contract import Store
 from fairbank.values.time import Instant

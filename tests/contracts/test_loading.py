@@ -3,29 +3,10 @@
 from __future__ import annotations
 
 from fairbank.bank.needs import Needs, needs_of
-from fairbank.bank.wish import (
-    Amend,
-    Asked,
-    Refund,
-    Request,
-    SetCap,
-    SetMember,
-)
+from fairbank.bank.wish import Amend, Asked, Refund, Request, SetCap, SetMember
 from fairbank.bank.working_set import WorkingSet
 from fairbank.store.contract import Store
-from tests.contracts.centre import (
-    ALICE,
-    BOB,
-    START,
-    allocation,
-    contents,
-    fill,
-    granted,
-    hold,
-    job,
-    late_charge,
-    project,
-)
+from tests.contracts.centre import ALICE, BOB, START, allocation, contents, fill, granted, hold, job, late_charge, project
 
 
 def test_only_what_is_needed_is_loaded(store: Store) -> None:

@@ -14,30 +14,13 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.query import AllocationQuery, Page
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunState
-from fairbank.bank.wish import (
-    Amend,
-    Asked,
-    Deposit,
-    Request,
-    Withdraw,
-)
+from fairbank.bank.wish import Amend, Asked, Deposit, Request, Withdraw
 from fairbank.service.audit import Audit
 from fairbank.service.bank import Bank
 from fairbank.store.contract import Store, Transaction
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
-from tests.contracts.centre import (
-    END,
-    START,
-    allocation,
-    ask,
-    charge,
-    contents,
-    fill,
-    granted,
-    hold,
-    project,
-)
+from tests.contracts.centre import END, START, allocation, ask, charge, contents, fill, granted, hold, project
 
 
 class Cancelled(Exception):

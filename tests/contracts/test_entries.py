@@ -1,0 +1,93 @@
+"""Every question about what happened: entries, refusals and debits, with every filter, and only what the asker may see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairbank.bank.entry import OFFICE, Entry, Kind
+from fairbank.bank.query import Debit, EntryQuery, RefusalQuery, RunQuery, Sight
+from fairbank.bank.refusal import refusal_of
+from fairbank.store.contract import Store
+from tests.contracts.centre import ALICE, BOB, CAROL, END, PAGE, START, Look, numbers
+
+
+def told(entries: list[Entry]) -> list[str]:
+    return [f"{each.book} {each.kind.value}" for each in entries]
+
+
+REFUSALS = ["1 refusal", "0 refusal", "4 refusal"]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"kinds": frozenset({Kind.REFUSAL})}, REFUSALS),
+        ({"kinds": frozenset()}, []),
+        ({"kinds": frozenset({Kind.REFUSAL}), "projects": frozenset({1, 3})}, ["1 refusal"]),
+        ({"owner": CAROL}, ["0 refusal", "4 refusal"]),
+        ({"book": 4, "since": START + 5}, ["4 terms", "4 refusal"]),
+        ({"book": 4, "since": START + 5, "until": START + 40}, ["4 terms"]),
+        ({"book": OFFICE, "kinds": frozenset({Kind.MEMBER})}, ["0 member"] * 3),
+        ({"ids": frozenset({1})}, ["0 project"]),
+        ({"sight": Sight(uid=CAROL)}, ["0 refusal", "4 refusal"]),
+        ({"sight": Sight(uid=BOB)}, []),
+        ({"sight": Sight(uid=BOB, projects=frozenset({2})), "kinds": frozenset({Kind.REFUSAL, Kind.TERMS})}, ["4 terms", "4 refusal"]),
+        ({"sight": Sight(uid=ALICE), "book": 1}, ["1 refusal"]),
+        ({"sight": Sight(uid=ALICE, projects=frozenset({0, 2})), "book": OFFICE}, []),
+        ({"sight": Sight(uid=CAROL, projects=frozenset({2})), "book": OFFICE}, ["0 refusal"]),
+        ({"sight": Sight()}, []),
+    ],
+)
+def test_entries(filled: Store, query: dict[str, Any], expected: list[str]) -> None:
+    found = Look(filled).entries(EntryQuery(**query), PAGE)
+    assert told(found) == expected
+    assert numbers(found) == sorted(numbers(found))
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, [5, 6, 7]),
+        ({"ids": frozenset()}, []),
+        ({"allocation": 1}, [5]),
+        ({"projects": frozenset({3})}, [6]),
+        ({"projects": frozenset({1, 3})}, [5, 6]),
+        ({"projects": frozenset()}, []),
+        ({"resource": "cpu"}, [5, 6, 7]),
+        ({"resource": "gpu"}, []),
+        ({"category": "annual"}, [7]),
+        ({"category": "startup"}, [5]),
+        ({"active_at": END - 1}, [5, 7]),
+        ({"active_at": END}, []),
+        ({"owner": CAROL}, [6, 7]),
+        ({"cluster": "darwin"}, [5, 6, 7]),
+        ({"cluster": "DARWIN"}, []),
+        ({"cluster": "dar"}, []),
+        ({"cluster": "d_rwin"}, []),
+        ({"job_id": 6}, [6]),
+        ({"job_id": 9}, []),
+        ({"job_id": 6, "cluster": "darwin", "owner": CAROL, "projects": frozenset({3})}, [6]),
+        ({"since": START + 40, "until": START + 41}, [5, 6, 7]),
+        ({"until": START + 40}, []),
+        ({"sight": Sight(uid=CAROL)}, [6, 7]),
+        ({"sight": Sight(projects=frozenset({1}))}, [5]),
+        ({"sight": Sight(projects=frozenset({3}))}, [6]),
+        ({"sight": Sight(uid=BOB, projects=frozenset({2, 3}))}, [6, 7]),
+        ({"sight": Sight(projects=frozenset({3})), "projects": frozenset({1})}, []),
+        ({"sight": Sight(uid=CAROL, projects=frozenset({1})), "resource": "cpu"}, [5, 6, 7]),
+        ({"sight": Sight()}, []),
+    ],
+)
+def test_refusals(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
+    found = Look(filled).refusals(RefusalQuery(**query), PAGE)
+    assert [refusal_of(each).run for each in found] == [f"darwin/{number}@900.0" for number in expected]
+    assert numbers(found) == sorted(numbers(found))
+    assert found == Look(filled).refusals(RefusalQuery(ids=frozenset(numbers(found))), PAGE)
+
+
+def test_debits_are_what_owners_were_charged(filled: Store) -> None:
+    charged = next(each for each in Look(filled).runs(RunQuery(), PAGE) if each.charged)
+    assert Look(filled).debits(frozenset({1, 3, 99})) == [Debit(1, ALICE, 55, charged.id)]
+    assert Look(filled).debits(frozenset()) == []

@@ -1,0 +1,50 @@
+"""Whatever is asked page by page: pages follow each other in both directions, and none is too large."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fairbank.bank.query import PAGE_MAX, AllocationQuery, EntryQuery, Page, ProjectQuery, RefusalQuery, RunQuery
+from fairbank.store.contract import Store
+from tests.contracts.centre import Look, granted, project
+
+PAGED: dict[str, Callable[[Store, Page], list[Any]]] = {
+    "projects": lambda store, page: Look(store).projects(ProjectQuery(), page),
+    "allocations": lambda store, page: Look(store).allocations(AllocationQuery(), page),
+    "runs": lambda store, page: Look(store).runs(RunQuery(), page),
+    "entries": lambda store, page: Look(store).entries(EntryQuery(), page),
+    "refusals": lambda store, page: Look(store).refusals(RefusalQuery(), page),
+    "members": lambda store, page: Look(store).members(1, page),
+    "drawn": lambda store, page: Look(store).drawn(1, page),
+}
+
+
+def place_of(row: Any) -> int:
+    """What a page's `after` is about."""
+    return int(row.uid if hasattr(row, "uid") else row.id)
+
+
+@pytest.mark.parametrize("what", PAGED)
+def test_pages_follow_each_other_in_both_directions(filled: Store, what: str) -> None:
+    whole = PAGED[what](filled, Page(PAGE_MAX))
+    for newest_first in (False, True):
+        expected = whole[::-1] if newest_first else whole
+        found: list[Any] = []
+        while page := PAGED[what](filled, Page(2, place_of(found[-1]) if found else None, newest_first)):
+            assert len(page) <= 2
+            found += page
+        assert found == expected
+
+
+@pytest.mark.parametrize("what", PAGED)
+def test_a_page_beyond_the_end_or_of_no_rows_is_empty(filled: Store, what: str) -> None:
+    for page in (Page(after=2**53), Page(after=0, newest_first=True), Page(0), Page(-5)):
+        assert PAGED[what](filled, page) == []
+
+
+def test_a_page_is_never_larger_than_the_most(store: Store) -> None:
+    granted(store, *(project(f"p{number}", number) for number in range(1, PAGE_MAX + 3)))
+    assert len(Look(store).projects(ProjectQuery(), Page(10**9))) == PAGE_MAX
