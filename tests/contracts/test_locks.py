@@ -1,0 +1,141 @@
+"""Who waits for whom: for the rows that a batch needs and for no others, and never in a circle."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from fairbank.bank.ledger import Done, Outcome, judge
+from fairbank.bank.needs import Needs, needs_of
+from fairbank.bank.policy import Policy
+from fairbank.bank.project import Role
+from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.wish import Asked, Deposit, SetCap, SetMember
+from fairbank.store.contract import Contention
+from fairbank.values.units import SuMinutes
+from tests.contracts.centre import ALICE, BOB, END, START, allocation, ask, contents, fill, granted, hold, job, late_charge, project
+from tests.contracts.clerks import at_once, waiting
+from tests.contracts.places import Place
+from tests.support.waiting import wait_until
+
+
+def test_a_batch_waits_for_the_one_that_holds_its_rows(sql_place: Place) -> None:
+    """What is read after the wait is what the other has written, not what was there before."""
+    one, two = sql_place.open(), sql_place.open()
+    fill(one)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow() -> list[Outcome]:
+        with one.transaction() as transaction:
+            transaction.load(needs_of([Asked(hold(1, 600), START, 0)]))
+            begun.set()
+            assert go_on.wait(30)
+        return []
+
+    def quick() -> list[Outcome]:
+        assert begun.wait(30)
+        go_on.set()
+        return ask(two, Deposit(allocation=1, amount=SuMinutes(5)))
+
+    assert all(isinstance(each, Done) for each in at_once(slow, quick))
+    assert contents(one)[2][0].deposited == 1_005
+
+
+def test_who_draws_on_something_else_does_not_wait(postgres_place: Place) -> None:
+    """Not for the holds of a sibling, while the parent shares nothing at that time; nor for who changes the allocation of another year."""
+    one, two = postgres_place.open(), postgres_place.open()
+    granted(one, project("college", 100), project("physics", 200, parent=1), project("optics", 300, parent=1))
+    granted(one, allocation(1, 1_000), allocation(1, 500, start=END, end=2 * END, shared=True))
+    granted(one, allocation(2, 1_000), allocation(3, 1_000), allocation(3, 500, start=END, end=2 * END))
+    physics, optics = hold(1, 600, line=(2, 1)), hold(2, 600, line=(3, 1))
+    with one.transaction() as transaction:
+        asked = [
+            Asked(wish, START, 0)
+            for wish in (physics, Deposit(allocation=1, amount=SuMinutes(5)), Deposit(allocation=5, amount=SuMinutes(5)))
+        ]
+        work = transaction.load(needs_of(asked))
+        assert set(work.allocations) == {1, 3, 5}
+        (held,) = granted(two, optics)
+        assert held.allocation == 4
+        transaction.write(work)
+
+
+def test_the_end_of_a_held_run_does_not_wait_for_what_a_parent_shares(postgres_place: Place) -> None:
+    """Each report of an end tells the whole line; only the allocation that carries the hold is locked."""
+    one, two = postgres_place.open(), postgres_place.open()
+    granted(one, project("college", 100), project("physics", 200, parent=1), allocation(1, 1_000, shared=True), allocation(2, 1_000))
+    granted(one, hold(1, 600, line=(2, 1)))
+    with one.transaction() as transaction:
+        transaction.load(needs_of([Asked(Deposit(allocation=1, amount=SuMinutes(5)), START, 0)]))
+        (charged,) = granted(two, late_charge(1, 7, line=(2, 1)))
+        assert charged.allocation == 2
+
+
+def test_what_was_opened_since_the_first_locks_is_not_locked_after_them(postgres_place: Place) -> None:
+    """It may have a lower number than what is locked: two servers could wait for each other in a circle."""
+    one, two = postgres_place.open(), postgres_place.open()
+    fill(one)
+    batch = [Asked(hold(1, 5, project=2), START, 0), Asked(hold(2, 5, resource="gpu"), START, 0)]
+    with two.transaction() as transaction:
+        assert sorted(transaction.load(needs_of(batch)).allocations) == [2]
+        (opened,) = granted(one, allocation(1, 100, resource="gpu"))
+        work = transaction.load(needs_of(batch, office=True))
+        assert (sorted(work.allocations), work.office is not None) == ([2], True)
+        granted(one, Deposit(allocation=opened.allocation or 0, amount=SuMinutes(5)))
+    assert all(isinstance(each, Done) for each in ask(two, *(each.wish for each in batch)))
+
+
+def test_who_sets_a_cap_by_a_role_still_has_it(postgres_place: Place) -> None:
+    """The role is taken away while the cap waits: it is judged by the roles as they are then, and written before they change again."""
+    one, two = postgres_place.open(), postgres_place.open()
+    fill(one)
+    granted(one, SetMember(project=1, uid=ALICE, role=Role.PI), SetMember(project=1, uid=BOB, role=Role.MEMBER))
+    taken, cap = SetMember(project=1, uid=ALICE, role=None), SetCap(allocation=1, uid=BOB, cap=SuMinutes(5), project=1, by=ALICE)
+    begun = threading.Event()
+
+    def first() -> list[Outcome]:
+        with one.transaction() as transaction:
+            work = transaction.load(needs_of([Asked(taken, START, 0)]))
+            begun.set()
+            outcome = judge(work, Asked(taken, START, 0), Policy())
+            transaction.write(work)
+            wait_until(lambda: waiting(postgres_place), "the second server to wait for the office")
+        return [outcome]
+
+    def second() -> list[Outcome]:
+        assert begun.wait(30)
+        return ask(two, cap)
+
+    gone, no = at_once(first, second)
+    assert isinstance(gone, Done)
+    assert isinstance(no, Refusal)
+    assert no.reason is Reason.ROLE_ABOVE
+
+
+def test_a_run_that_arrives_while_we_wait_for_our_locks_is_contention(postgres_place: Place) -> None:
+    """The charge names another project than the one that carries the run. The next try finds the run and locks what it needs."""
+    one, two = postgres_place.open(), postgres_place.open()
+    fill(one)
+    begun = threading.Event()
+
+    def first() -> list[Outcome]:
+        asked = Asked(hold(1, 10, project=2), START, 0)
+        with one.transaction() as transaction:
+            work = transaction.load(Needs(allocations={1, 2}, runs={job(1)}, entries=2))
+            begun.set()
+            wait_until(lambda: waiting(postgres_place), "the second server to wait for a lock")
+            outcome = judge(work, asked, Policy())
+            transaction.write(work)
+        return [outcome]
+
+    def second() -> list[Outcome]:
+        assert begun.wait(30)
+        wish = late_charge(1, 7)
+        with pytest.raises(Contention), two.transaction() as transaction:
+            transaction.load(needs_of([Asked(wish, START, 0)]))
+        return ask(two, wish)
+
+    outcomes = at_once(first, second)
+    assert [each.allocation for each in outcomes] == [2, 2]
+    assert contents(one)[2][1].charged == 7

@@ -1,0 +1,82 @@
+"""The numbers of entries: never given twice, and in the order in which each book was written."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from fairbank.bank.entry import Kind
+from fairbank.bank.ledger import Done, Outcome
+from fairbank.bank.needs import Needs
+from fairbank.bank.wish import Note, Request
+from tests.contracts.centre import ask, contents, fill, granted, hold, late_charge
+from tests.contracts.clerks import at_once, one_by_one, waiting
+from tests.contracts.places import Place
+from tests.support.waiting import wait_until
+
+
+def test_entries_of_two_servers_have_different_numbers(place: Place) -> None:
+    stores = [place.open(), place.open()]
+    fill(stores[0])
+    at_once(*(one_by_one(store, *(late_charge(100 * each + number, 1) for number in range(20))) for each, store in enumerate(stores, 1)))
+    numbers = [entry.id for entry in contents(stores[0])[5]]
+    assert len(set(numbers)) == len(numbers) == 46
+
+
+def test_the_numbers_of_two_servers_follow_time(sql_place: Place) -> None:
+    """Lists are in the order of the numbers, and who follows them goes on from the highest."""
+    one, two = sql_place.open(), sql_place.open()
+    fill(one)
+    told: list[Done] = []
+    for number in range(1, 7, 2):
+        told += granted(one, hold(number, 10))
+        told += granted(two, hold(number + 1, 10), Note(details="as it happened"))
+    entries = [each.entry or 0 for each in told]
+    assert entries == sorted(set(entries))
+
+
+def test_numbers_are_drawn_when_the_rows_are_locked(postgres_place: Place) -> None:
+    """So the entries of a book are numbered in its order, whoever waited for whom."""
+    one, two = postgres_place.open(), postgres_place.open()
+    fill(one)
+    locked, drawn = threading.Event(), list[int]()
+
+    def first() -> list[Outcome]:
+        with one.transaction() as transaction:
+            transaction.load(Needs(allocations={1}))
+            locked.set()
+            wait_until(lambda: waiting(postgres_place), "the second server to wait for a lock")
+            drawn.append(postgres_place.run("SELECT nextval('entry_id_seq')")[0][0])
+        return []
+
+    def second() -> list[Outcome]:
+        assert locked.wait(30)
+        return ask(two, hold(1, 10))
+
+    at_once(first, second)
+    assert [each.id > drawn[0] for each in contents(one)[5] if each.kind is Kind.HOLD] == [True]
+
+
+@pytest.mark.parametrize("wish", [Note(details="as it happened"), hold(2, 10, resource="gpu"), hold(2, 10, line=())])
+def test_the_numbers_of_the_office_s_book_rise_too(postgres_place: Place, wish: Request) -> None:
+    """They are drawn when the office is locked, which is the last lock; also where only judging shows that it is wanted."""
+    one, two = postgres_place.open(), postgres_place.open()
+    fill(one)
+    locked, drawn = threading.Event(), list[int]()
+
+    def first() -> list[Outcome]:
+        with one.transaction() as transaction:
+            transaction.load(Needs(office=True))
+            locked.set()
+            wait_until(lambda: waiting(postgres_place), "the second server to wait for the office")
+            drawn.append(postgres_place.run("SELECT nextval('entry_id_seq')")[0][0])
+        return []
+
+    def second() -> list[Outcome]:
+        assert locked.wait(30)
+        return ask(two, hold(1, 10), wish)
+
+    at_once(first, second)
+    late = [each for each in contents(one)[5] if each.kind in (Kind.HOLD, Kind.REFUSAL, Kind.NOTE)]
+    assert [each.id > drawn[0] for each in late] == [True, True]
