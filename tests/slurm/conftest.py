@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.slurm.agent import Agent, let_run
+from tests.slurm.desk import Desk, asking, build, install, socket_of
 from tests.slurm.lab.cluster import Cluster, names
 from tests.slurm.lab.packages import Unobtainable, check
+from tests.support.waiting import wait_until
 
 Tell = Callable[[str], None]
 
@@ -56,6 +59,30 @@ def slurm(cluster: Cluster) -> Cluster:
     """The cluster with all its daemons, no job and idle nodes, whatever the test before has done to it."""
     cluster.calm()
     return cluster
+
+
+@pytest.fixture(scope="module")
+def asked_cluster(cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The cluster, which asks an agent for a whole file."""
+    install(build(checkout, tmp_path_factory.mktemp("plugins")), cluster)
+    with asking(cluster):
+        yield cluster
+
+
+@pytest.fixture
+def desk(asked_cluster: Cluster) -> Iterator[Desk]:
+    """The cluster at rest, and an agent that has heard nothing yet."""
+    agent = Agent(socket_of(asked_cluster)).start()
+    asked_cluster.calm()
+    wait_until(lambda: agent.connections > 0, "the plug-in to find the agent")
+    agent.heard.clear()
+    try:
+        yield Desk(asked_cluster, agent)
+    finally:
+        agent.policy, agent.raw, agent.notes = let_run, None, True
+        agent.start() if agent.absent else None
+        asked_cluster.calm()
+        agent.stop()
 
 
 @contextmanager

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairbank.slurm.records import Told
 from tests.slurm.agent import Agent
 from tests.slurm.lab.cluster import Cluster
+from tests.support.waiting import wait_until
 
 PATIENCE = 12  # seconds that a question may wait
 NAME = "prep_fairbank.so"
@@ -52,3 +54,16 @@ def asking(cluster: Cluster, **changes: str) -> Iterator[None]:
     """The cluster asks for a while."""
     with cluster.configured(settings(cluster, **changes)):
         yield
+
+
+def runs(told: list[Told]) -> set[tuple[int, int, int]]:
+    return {(each.run.job_id, each.run.submitted, each.run.restart) for each in told}
+
+
+def start_soon(desk: Desk, job: int) -> None:
+    """Not two minutes after it was requeued, but not within the same second either: its credential would count as revoked."""
+    desk.slurm.root("scontrol", "update", f"jobid={job}", "starttime=now+3")
+
+
+def wait_for_end(desk: Desk, job: int, count: int = 1, seconds: float = 30) -> None:
+    wait_until(lambda: len(desk.agent.ends(job)) >= count, f"the end of job {job} to be told", seconds=seconds)

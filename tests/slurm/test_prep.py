@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
 
 import pytest
 
-from fairbank.slurm.records import Told, Verdict
-from tests.slurm.agent import Agent, Policy, cancelling, holding, let_run, say_nothing
+from tests.slurm.agent import Policy, cancelling, holding, let_run, say_nothing
 from tests.slurm.conftest import Tell
-from tests.slurm.desk import PATIENCE, Desk, asking, build, install, socket_of
+from tests.slurm.desk import Desk, runs, start_soon, wait_for_end
 from tests.slurm.lab.answers import tres
-from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.configuration import NODE_TIMEOUT
-from tests.slurm.lab.daemons import SLURMCTLD
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
@@ -25,43 +20,8 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 SHORT_OF_CREDIT = holding("Allocation_exhausted", "wg_astro lacks 3 SU of 30; ask your PI")
 
 
-@pytest.fixture(scope="module")
-def asked_cluster(cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    install(build(checkout, tmp_path_factory.mktemp("plugins")), cluster)
-    with asking(cluster):
-        yield cluster
-
-
-@pytest.fixture
-def desk(asked_cluster: Cluster) -> Iterator[Desk]:
-    agent = Agent(socket_of(asked_cluster)).start()
-    asked_cluster.calm()
-    wait_until(lambda: agent.connections > 0, "the plug-in to find the agent")
-    agent.heard.clear()
-    try:
-        yield Desk(asked_cluster, agent)
-    finally:
-        agent.policy, agent.raw, agent.notes = let_run, None, True
-        agent.start() if agent.absent else None
-        asked_cluster.calm()
-        agent.stop()
-
-
-def runs(told: list[Told]) -> set[tuple[int, int, int]]:
-    return {(each.run.job_id, each.run.submitted, each.run.restart) for each in told}
-
-
 def has_heard_ends(desk: Desk, count: int) -> bool:
     return len(desk.agent.ends()) >= count
-
-
-def start_soon(desk: Desk, job: int) -> None:
-    """Not two minutes after it was requeued, but not within the same second either: its credential would count as revoked."""
-    desk.slurm.root("scontrol", "update", f"jobid={job}", "starttime=now+3")
-
-
-def wait_for_end(desk: Desk, job: int, count: int = 1, seconds: float = 30) -> None:
-    wait_until(lambda: len(desk.agent.ends(job)) >= count, f"the end of job {job} to be told", seconds=seconds)
 
 
 # ---------------------------------------------------------------- what is said
@@ -189,178 +149,6 @@ def test_a_cancelled_script_leaves_a_comment_in_accounting(desk: Desk) -> None:
     job = desk.slurm.submit("alice")
     desk.slurm.wait_for(job, "CANCELLED")
     assert "AdminComment=Fairbank: no credit left" in desk.slurm.root("scontrol", "show", "job", str(job))
-
-
-# ---------------------------------------------------------------- slow, absent, restarted, mad
-
-
-def test_a_slow_answer_delays_nobody_else(desk: Desk, tell: Tell) -> None:
-    slow = desk.slurm.submit("alice", "--hold")
-    desk.agent.delay = lambda asked: 3.0 if asked.run.job_id == slow else 0.0
-    desk.slurm.root("scontrol", "release", str(slow))
-    wait_until(lambda: bool(desk.agent.asked(slow)), "the slow one to ask")
-    begun = time.monotonic()
-    other = desk.slurm.submit("bob")
-    submitted = time.monotonic() - begun
-    begun = time.monotonic()
-    assert desk.slurm.states(slow) == ["CONFIGURING"]
-    looked = time.monotonic() - begun
-    desk.slurm.wait_for(other, "COMPLETED")
-    assert desk.slurm.states(slow) == ["CONFIGURING"]
-    desk.slurm.wait_for(slow, "COMPLETED")
-    tell(f"while an answer is pending: sbatch {submitted * 1000:.0f} ms, squeue {looked * 1000:.0f} ms")
-    assert submitted < 1.5
-    assert looked < 1.5
-
-
-def test_without_an_agent_a_job_is_held_until_there_is_one(desk: Desk) -> None:
-    desk.agent.stop()
-    job = desk.slurm.submit("alice")
-    desk.slurm.wait_for(job, "PENDING", "CONFIGURING")
-    wait_until(lambda: desk.slurm.job(job).get("Reason") == "Fairbank_does_not_answer", "the job to be held", seconds=PATIENCE + 20)
-    refused = desk.slurm.run("bob", "srun", "true")
-    assert "srun: Fairbank: the allocation bank does not answer" in refused.err
-    assert desk.slurm.job(job)["Restarts"] == "1"
-    desk.agent.start()
-    wait_until(lambda: desk.slurm.job(job)["Priority"] != "0", "the job to be released")
-    start_soon(desk, job)
-    desk.slurm.wait_for(job, "COMPLETED", seconds=60)
-    wait_for_end(desk, job, count=2)
-    assert [(each.run.restart, each.begun) for each in desk.agent.ends(job)] == [(0, False), (1, True)]
-
-
-def test_an_agent_that_dies_with_questions_open_is_asked_them_again(desk: Desk) -> None:
-    desk.agent.policy = say_nothing
-    jobs = [desk.slurm.submit(user) for user in ("alice", "bob", "carol")]
-    wait_until(lambda: len(desk.agent.asked()) == 3, "three questions")
-    desk.agent.stop()
-    desk.agent.policy = let_run
-    desk.agent.start()
-    for job in jobs:
-        desk.slurm.wait_for(job, "COMPLETED")
-        wait_for_end(desk, job)
-        assert {each.number for each in desk.agent.asked(job)} == {desk.agent.asked(job)[0].number}
-        assert len(runs([*desk.agent.asked(job), *desk.agent.ends(job)])) == 1
-
-
-def test_ends_are_repeated_until_they_are_noted(desk: Desk) -> None:
-    desk.agent.notes = False
-    job = desk.slurm.submit("alice")
-    desk.slurm.wait_for(job, "COMPLETED")
-    wait_for_end(desk, job)
-    desk.agent.stop()
-    later = desk.slurm.submit("bob", "--hold")
-    desk.agent.notes = True
-    desk.agent.start()
-    wait_for_end(desk, job, count=2)
-    assert desk.agent.ends(job)[0] == desk.agent.ends(job)[1]
-    desk.slurm.root("scancel", str(later))
-
-
-def test_a_controller_killed_with_questions_open_asks_them_again(desk: Desk) -> None:
-    desk.agent.policy = say_nothing
-    job = desk.slurm.submit("alice")
-    wait_until(lambda: bool(desk.agent.asked(job)), "the question")
-    desk.slurm.write_down(job)
-    desk.slurm.kill(SLURMCTLD)
-    desk.agent.policy = let_run
-    desk.slurm.start(SLURMCTLD)
-    desk.slurm.wait_for(job, "COMPLETED", seconds=60)
-    wait_for_end(desk, job)
-    assert len(desk.agent.asked(job)) >= 2
-    assert len(runs([*desk.agent.asked(job), *desk.agent.ends(job)])) == 1
-
-
-def test_a_controller_that_comes_back_tells_what_runs_and_what_has_ended(desk: Desk) -> None:
-    running = desk.slurm.submit("alice", "--time=10", script="sleep 600")
-    desk.slurm.wait_for(running, "RUNNING")
-    desk.agent.stop()
-    desk.agent.heard.clear()
-    desk.slurm.root("scontrol", "update", f"jobid={running}", "timelimit=15")
-    ended = desk.slurm.submit("bob", "--hold")
-    desk.slurm.run("bob", "scancel", str(ended)).done()
-    desk.slurm.write_down(running)
-    desk.slurm.kill(SLURMCTLD)
-    desk.slurm.start(SLURMCTLD)
-    desk.agent.start()
-    wait_until(lambda: bool(desk.agent.limits(running)), "what runs to be told")
-    assert desk.agent.limits(running)[0].limit_seconds == 15 * 60
-    assert desk.agent.ends(ended) == []  # it never had nodes
-    desk.slurm.run("alice", "scancel", str(running)).done()
-    wait_for_end(desk, running)
-    assert desk.agent.ends(running)[0].begun
-
-
-def test_an_end_that_nobody_heard_is_told_after_a_restart(desk: Desk) -> None:
-    job = desk.slurm.submit("alice", script="while [ ! -e over ]; do sleep 0.1; done; rm over")
-    desk.slurm.wait_for(job, "RUNNING")
-    desk.agent.stop()
-    desk.slurm.file("alice", "over").touch()
-    desk.slurm.wait_for(job, "COMPLETED")
-    desk.slurm.write_down(desk.slurm.submit("bob", "--hold"))  # and all other jobs with it
-    desk.slurm.kill(SLURMCTLD)
-    desk.slurm.start(SLURMCTLD)
-    desk.agent.start()
-    wait_for_end(desk, job)
-    assert runs([*desk.agent.ends(job)]) == runs([*desk.agent.asked(job)])
-
-
-GARBAGE = {
-    "too long": b"\xff\xff\xff\xff",
-    "no length": b"\x00\x00\x00\x00",
-    "no kind": b"\x00\x00\x00\x04abc\n",
-    "not ended": b"\x00\x00\x00\x05hello",
-    "NUL": b"\x00\x00\x00\x06hel\x00o\n",
-    "another version": b"\x00\x00\x00\x10hello\nversion=2\n",
-    "a huge number": b"\x00\x00\x00\x34noted\nnumber=9999999999999999999999999999999999999\n",
-    "a web server": b"HTTP/1.1 400 Bad Request\r\n\r\n",
-}
-
-
-@pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
-def test_garbage_does_not_harm_the_controller(desk: Desk, garbage: bytes) -> None:
-    pid = desk.slurm.pid(SLURMCTLD)
-    desk.agent.stop()
-    desk.agent.raw = garbage
-    met = desk.agent.connections
-    desk.agent.start()
-    wait_until(lambda: desk.agent.connections >= met + 2, "the plug-in to hang up and come again")
-    desk.agent.stop()
-    desk.agent.raw = None
-    desk.agent.start()
-    desk.slurm.wait_for(desk.slurm.submit("alice"), "COMPLETED")
-    assert desk.slurm.pid(SLURMCTLD) == pid
-
-
-def test_answers_to_nothing_are_passed_over(desk: Desk) -> None:
-    desk.agent.policy = lambda asked: Verdict(number=asked.number + 1000, say="cancel")
-    job = desk.slurm.submit("alice")
-    wait_until(lambda: bool(desk.agent.asked(job)), "the question")
-    desk.agent.policy = let_run
-    desk.agent.stop()
-    desk.agent.start()
-    desk.slurm.wait_for(job, "COMPLETED")
-
-
-def test_a_silent_agent_and_an_open_door(desk: Desk) -> None:
-    with asking(desk.slurm, silence="open", patience="1"):
-        desk.agent.policy = say_nothing
-        job = desk.slurm.submit("alice", script="while [ ! -e over ]; do sleep 0.1; done; rm over")
-        desk.slurm.wait_for(job, "RUNNING")
-        desk.agent.stop()
-        desk.agent.start()
-        wait_until(lambda: bool(desk.agent.limits(job)), "the agent to hear of it after all")
-        desk.slurm.file("alice", "over").touch()
-        wait_for_end(desk, job)
-        assert desk.agent.ends(job)[0].begun
-        assert len(runs([*desk.agent.limits(job), *desk.agent.ends(job)])) == 1
-
-
-@pytest.mark.parametrize("changes", [{"colour": "red"}, {"patience": "soon"}, {"silence": "ajar"}, {"socket": "prep.sock"}], ids=str)
-def test_a_parameter_that_is_not_understood_stops_the_controller_at_its_start(desk: Desk, changes: dict[str, str]) -> None:
-    (name, value), *_ = changes.items()
-    with pytest.raises(RuntimeError, match=f"PrEpParameters: fairbank_{name}={value} is not understood"), asking(desk.slurm, **changes):
-        raise AssertionError("slurmctld has started")
 
 
 # ---------------------------------------------------------------- ends of other kinds
