@@ -16,7 +16,7 @@ import fairbank
 from fairbank.rest.client import Client, parse_address
 from tests.slurm.conftest import Tell
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.test_with_bank import LAB, RICH, SU
+from tests.slurm.office import LAB, RICH, SU
 from tests.support.server import FairbankServer, made
 from tests.support.waiting import wait_until
 
