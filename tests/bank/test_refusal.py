@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.bank.refusal import Alternative, Reason, Refusal, remedies, sentence
+from fairbank.bank.refusal import KINDS, Alternative, Reason, Refusal, remedies, sentence
+from fairbank.values.refusal_kind import RefusalKind
 from tests.bank.beginnings import UNWILLING
 from tests.bank.story import tell
 
@@ -17,131 +18,129 @@ def refused(line: str) -> Refusal:
 
 
 @pytest.mark.parametrize(
-    ("line", "said", "remedy", "http", "exit_code"),
+    ("line", "said", "remedy", "kind"),
     [
         (
             "hold 1 alice physics/cpu 160 billing 4 seconds 144000",
             "there is too little left: asked 160 SU, available 95 SU, short by 65 SU.",
             ("a shorter time limit: -t 23:45:00", "more credit, by staff: fairbank deposit 1 65 --reason '...'"),
-            402,
-            5,
+            RefusalKind.CANNOT_BE_PAID,
         ),
         (
             "hold 1 bob physics/cpu 12 billing 3/2 seconds 28800",
             "the user's cap in this allocation is reached: asked 12 SU, available 10 SU, short by 2 SU.",
             ("a shorter time limit: -t 06:40:00", "a higher cap, by the PI, a coordinator or staff: fairbank alloc cap 1 1002 AMOUNT"),
-            402,
-            5,
+            RefusalKind.CANNOT_BE_PAID,
         ),
         (
             "hold 1 alice physics/gpu 1",
             "the project has no allocation of this resource at this time.",
             ("an allocation, by staff: fairbank alloc create --project 1 --resource gpu --start ... --end ... --reason '...'",),
-            402,
-            5,
+            RefusalKind.CANNOT_BE_PAID,
         ),
         (
             "hold 1 alice optics/cpu 1",
             "the allocation is frozen.",
             ("have it thawed, by staff: fairbank alloc thaw 3 --reason '...'",),
-            402,
-            5,
+            RefusalKind.CANNOT_BE_PAID,
         ),
         (
             "charge 1 alice physics/cpu 1",
             "this run has no hold.",
             ("send the hold first, or let late charges in: policy.late_charges = true",),
-            404,
-            3,
+            RefusalKind.NOT_FOUND,
         ),
-        ("refund 9 6", "that is more than the run was charged: asked 6 SU, left of its charge 5 SU.", ("refund at most 5",), 402, 5),
+        (
+            "refund 9 6",
+            "that is more than the run was charged: asked 6 SU, left of its charge 5 SU.",
+            ("refund at most 5",),
+            RefusalKind.CANNOT_BE_PAID,
+        ),
         (
             "open physics/cpu:x 1500..1600",
             "the project has an allocation of this resource that overlaps in time.",
             ("end or move allocation 2, or choose another period",),
-            409,
-            7,
+            RefusalKind.CONFLICT,
         ),
         (
             "withdraw physics/cpu 96",
             "there is not so much unused credit to take out: asked 96 SU, available 95 SU, short by 1 SU.",
             ("take out at most 95",),
-            402,
-            5,
+            RefusalKind.CANNOT_BE_PAID,
         ),
         (
             "transfer 1 physics/cpu => physics/cpu",
             "credit cannot move from an allocation to itself.",
             ("name another allocation to move credit to",),
-            409,
-            7,
+            RefusalKind.CONFLICT,
         ),
-        ("lapse 6", "its time has not come.", ("wait until it is due",), 409, 7),
-        ("expire physics/cpu", "its time has not come.", ("wait until it is due",), 409, 7),
+        ("lapse 6", "its time has not come.", ("wait until it is due",), RefusalKind.CONFLICT),
+        ("expire physics/cpu", "its time has not come.", ("wait until it is due",), RefusalKind.CONFLICT),
         (
             "amend optics/gpu limit 4",
             "more is drawn on the credit limit already.",
             ("first deposit what is drawn on the limit: fairbank deposit 4 AMOUNT --reason '...'",),
-            409,
-            7,
+            RefusalKind.CONFLICT,
         ),
-        ("deposit physics/cpu 2 key k", "this idempotency key was used for something else.", ("use a new key for a new wish",), 409, 7),
-        ("deposit chemistry/cpu 1", "there is no such allocation.", ("list those there are: fairbank alloc list",), 404, 3),
-        ("open chemistry/cpu 0..1", "there is no such project.", ("list those there are: fairbank project list",), 404, 3),
+        (
+            "deposit physics/cpu 2 key k",
+            "this idempotency key was used for something else.",
+            ("use a new key for a new wish",),
+            RefusalKind.CONFLICT,
+        ),
+        ("deposit chemistry/cpu 1", "there is no such allocation.", ("list those there are: fairbank alloc list",), RefusalKind.NOT_FOUND),
+        ("open chemistry/cpu 0..1", "there is no such project.", ("list those there are: fairbank project list",), RefusalKind.NOT_FOUND),
         (
             "thaw physics/cpu",
             "its state does not allow this: allocation 1 is active, and only frozen allows thaw.",
             ("look at its state: fairbank alloc show 1",),
-            409,
-            7,
+            RefusalKind.CONFLICT,
         ),
         (
             "open physics/cpu:x 9..9",
             "an allocation ends after it starts: start 1970-01-01T00:00:09Z, end 1970-01-01T00:00:09Z.",
             ("choose an end after the start",),
-            409,
-            7,
+            RefusalKind.CONFLICT,
         ),
-        ("revoke laptop by bob", "there is no such token, or it is valid no more.", ("list those there are: fairbank token list",), 404, 3),
-        ("token laptop bob", "this secret belongs to another token.", ("make a new secret",), 409, 7),
+        (
+            "revoke laptop by bob",
+            "there is no such token, or it is valid no more.",
+            ("list those there are: fairbank token list",),
+            RefusalKind.NOT_FOUND,
+        ),
+        ("token laptop bob", "this secret belongs to another token.", ("make a new secret",), RefusalKind.CONFLICT),
         (
             "member physics alice none by bob",
             "nobody gives or takes a role at or above their own, or caps who has one.",
             ("ask a superuser",),
-            403,
-            4,
+            RefusalKind.NOT_PERMITTED,
         ),
         (
             "transfer 1 physics/cpu => optics/gpu",
             "credit moves only between allocations of one resource.",
             ("name two allocations of one resource: fairbank alloc list",),
-            409,
-            7,
+            RefusalKind.CONFLICT,
         ),
         (
             "project optics under physics",
             "a project with this group, gid or account exists with other content: "
             "project 2 has gname optics, gid 5658, account optics, but another parent.",
             ("look at the project that has it: fairbank project list",),
-            409,
-            7,
+            RefusalKind.CONFLICT,
         ),
         (
             "hold 9 carol physics/cpu 10",
             "this run is already resolved: it was charged 5 SU.",
             ("look at what it cost: fairbank jobs; a correction is a refund, by staff",),
-            409,
-            7,
+            RefusalKind.CONFLICT,
         ),
     ],
 )
-def test_the_bank_says_no_in_one_sentence_with_what_would_help(
-    line: str, said: str, remedy: tuple[str, ...], http: int, exit_code: int
-) -> None:
+def test_the_bank_says_no_in_one_sentence_with_what_would_help(line: str, said: str, remedy: tuple[str, ...], kind: RefusalKind) -> None:
     no = refused(line)
     assert sentence(no) == said
     assert remedies(no) == remedy
-    assert (no.http, no.exit) == (http, exit_code)
+    assert no.kind is kind
 
 
 @pytest.mark.parametrize("line", ["charge 9 7", "release 9", "adjust 9 7", "hold 6 carol optics/gpu 7"])
@@ -179,18 +178,17 @@ def test_other_projects_of_the_same_user_are_named() -> None:
     )
 
 
-def test_every_reason_has_a_sentence_a_status_and_an_exit_code() -> None:
+def test_every_reason_has_a_sentence_and_a_kind() -> None:
+    assert list(KINDS) == list(Reason)
     for reason in Reason:
-        no = Refusal(reason=reason)
-        assert sentence(no).startswith(reason.value)
-        assert (no.http, no.exit) in {(402, 5), (403, 4), (404, 3), (409, 7)}
+        assert sentence(Refusal(reason=reason)).startswith(reason.value)
 
 
 def test_an_account_that_nobody_has_is_named() -> None:
     no = refused("hold 1 alice nosuch/cpu 1")
     assert sentence(no) == "there is no such project: none has the account 'nosuch'."
     assert remedies(no) == ("the right account, or have its project entered, by staff: fairbank project create GROUP -A nosuch",)
-    assert (no.http, no.exit) == (404, 3)
+    assert no.kind is RefusalKind.NOT_FOUND
 
 
 def test_a_refusal_that_stopped_nobody_says_so() -> None:

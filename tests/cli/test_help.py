@@ -9,8 +9,12 @@ import pytest
 
 from fairbank.bank.explaining import explained
 from fairbank.bank.refusal import Reason
+from fairbank.cli.ending import exit_code
+from fairbank.cli.exits import EXIT_CODES, REFUSED
 from fairbank.cli.settings import ENVIRONMENT
-from fairbank.cli.topics import EXIT_CODES
+from fairbank.rest.client import Refused
+from fairbank.rest.statuses import STATUS
+from fairbank.values.refusal_kind import RefusalKind
 from fairbank.values.trouble import Trouble
 from tests.cli.conftest import Run
 
@@ -24,7 +28,7 @@ def test_every_reason_is_explained(fairbank: Run) -> None:
         for text in (each.meaning, each.why, each.remedy):
             assert text in words
             assert "{" not in text
-        assert each.exit in EXIT_CODES
+        assert f"exit code {REFUSED[each.kind]}, HTTP status {STATUS[each.kind]}" in words
     assert max(map(len, said.out.splitlines())) <= 80
 
 
@@ -44,7 +48,13 @@ def test_a_reason_that_a_refusal_shows_has_its_help(fairbank: Run) -> None:
 def test_exit_codes(fairbank: Run) -> None:
     shown = fairbank("help", "exit-codes").out
     assert [int(code) for code in re.findall(r"^(\d+) ", shown, re.MULTILINE)] == list(EXIT_CODES)
-    assert {kind.exit for kind in Trouble.__subclasses__()} | {no.exit for no in explained()} <= EXIT_CODES.keys()
+    assert {kind.exit for kind in Trouble.__subclasses__()} | set(REFUSED.values()) <= EXIT_CODES.keys()
+
+
+@pytest.mark.parametrize("kind", RefusalKind)
+def test_a_refusal_ends_with_the_exit_code_of_its_kind(kind: RefusalKind) -> None:
+    assert exit_code(Refused("no", STATUS[kind], {})) == REFUSED[kind]
+    assert exit_code(Refused("no", 422, {})) == REFUSED[RefusalKind.CONFLICT], "what a bank of another version may say"
 
 
 def test_the_environment(fairbank: Run) -> None:

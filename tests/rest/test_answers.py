@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from fairbank.rest.client import Address, Refused
 from fairbank.rest.client.answers import read_answer, trouble_of
 from fairbank.rest.client.response import BODY_MAX, HEAD_MAX, read_response
+from fairbank.rest.statuses import STATUS
 from fairbank.values.trouble import Conflict, Corrupt, Forbidden, Malformed, Trouble, Unauthenticated, Unknown, Unreachable
 
 HERE = Address("unix", "/run/bank.sock")
@@ -104,13 +105,13 @@ def test_a_problem_becomes_a_trouble_with_its_exit_code(status: int, problem: di
         assert (trouble.message, trouble.field, trouble.remedy) == ("bad", "gid", "mend")
 
 
-@pytest.mark.parametrize(("status", "code"), [(402, 5), (403, 4), (404, 3), (409, 7)])
-def test_a_refusal_brings_its_figures(status: int, code: int) -> None:
+@pytest.mark.parametrize("status", STATUS.values())
+def test_a_refusal_brings_its_figures(status: int) -> None:
     refusal = {"reason": "OVERDRAWN", "asked": 60, "available": 6, "shortfall": 54, "remedies": ["wait", "ask"]}
     problem = {"title": "refused", "detail": "too little", "refusal": refusal}
     with pytest.raises(Refused) as told:
         read_answer(status, json.dumps(problem).encode(), HERE)
-    assert (told.value.exit, told.value.refusal["shortfall"], told.value.remedies) == (code, 54, ["wait", "ask"])
+    assert (told.value.http, told.value.refusal["shortfall"], told.value.remedies) == (status, 54, ["wait", "ask"])
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[1]", b'"x"', b"\xff", b"[" * 100_000])

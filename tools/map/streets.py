@@ -19,8 +19,9 @@ STREETS: Mapping[str, tuple[str, ...]] = {
     "report": ("values",),
     "store": ("values", "cluster", "bank"),
     "service": ("values", "cluster", "bank", "priority", "simulator", "store"),
-    "rest": ("values", "cluster", "bank", "service", "rest.bodies", "rest.sign_in", "rest.sign_in.doorkeeper"),
+    "rest": ("values", "cluster", "bank", "service", "rest.bodies", "rest.statuses", "rest.sign_in", "rest.sign_in.doorkeeper"),
     "rest.bodies": ("values",),
+    "rest.statuses": ("values",),
     "rest.client": ("values", "rest.bodies", "rest.sign_in"),
     "rest.sign_in": ("values",),
     "rest.sign_in.doorkeeper": ("values", "bank", "service", "rest", "rest.sign_in"),
@@ -40,7 +41,7 @@ STREETS: Mapping[str, tuple[str, ...]] = {
     "wlm.controller": ("values", "cluster", "wlm.core", "wlm.wire", "rest.bodies", "rest.client"),
     "wlm.node": ("values", "cluster", "wlm.wire"),
     "wlm.commands": ("values", "report", "wlm.wire"),
-    "cli": ("values", "report", "rest.client"),
+    "cli": ("values", "report", "rest.client", "rest.statuses"),
     "compose": (EVERYONE,),
 }
 

@@ -11,9 +11,10 @@ from fairbank.bank.explaining import explained
 from fairbank.cli import main as front
 from fairbank.cli import settings as client
 from fairbank.cli.command import Command, Noun
+from fairbank.cli.exits import EXIT_CODES, REFUSED
 from fairbank.cli.parser import Parser
 from fairbank.cli.sproject import COMMAND as SPROJECT
-from fairbank.cli.topics import EXIT_CODES
+from fairbank.rest.statuses import STATUS
 
 SHARED = ("How to show it", "Care", "Which bank, and as whom", "Common options")
 """Groups of options that many verbs have: told once a page."""
@@ -148,5 +149,5 @@ def _reasons() -> str:
     lines += [".SH DESCRIPTION", "Capitals in a remedy stand for what each case has of its own; a refusal itself names the figures."]
     for no in explained():
         lines += [f".SH {said(no.name)}", f"{said(no.meaning)}.", ".PP", said(no.why), ".PP", f"What to do: {said(no.remedy)}"]
-        lines += [".PP", f"Exit code {no.exit}, HTTP status {no.http}."]
+        lines += [".PP", f"Exit code {REFUSED[no.kind]}, HTTP status {STATUS[no.kind]}."]
     return "\n".join([*lines, ".SH SEE ALSO", "\\fBfairbank\\-jobs\\fR(1), \\fBfairbank\\fR(1)"]) + "\n"

@@ -16,8 +16,10 @@ from fairbank.bank.policy import Policy
 from fairbank.cli import main as front
 from fairbank.cli import settings as client
 from fairbank.cli.command import Noun
+from fairbank.cli.exits import REFUSED
 from fairbank.rest.app import ROUTES
 from fairbank.rest.openapi import describe
+from fairbank.rest.statuses import STATUS
 from fairbank.service import settings
 from fairbank.slurm.agent import settings as agent
 from fairbank.slurm.agent.core import Core
@@ -279,7 +281,7 @@ def refusals_page() -> str:
     lines = ["# Refusals", "", "The bank's no is an answer, not an error. Jobs find theirs again with `fairbank jobs --refused`.", ""]
     lines += ["| Reason | Meaning | HTTP status | Exit code |", "| --- | --- | --- | --- |"]
     reasons = explained()
-    lines += [f"| [{no.name}](#{no.name.lower()}) | {no.meaning} | {no.http} | {no.exit} |" for no in reasons]
+    lines += [f"| [{no.name}](#{no.name.lower()}) | {no.meaning} | {STATUS[no.kind]} | {REFUSED[no.kind]} |" for no in reasons]
     lines += ["", "`fairbank help reasons` shows the following in a terminal, `fairbank help REASON` one alone."]
     for no in reasons:
         lines += ["", f"## {no.name}", "", f"{no.meaning[0].upper()}{no.meaning[1:]}. {no.why}", "", f"What to do: {no.remedy}"]

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairbank.bank.refusal import Reason, Refusal, usual_remedy
+from fairbank.bank.refusal import KINDS, Reason, usual_remedy
+from fairbank.values.refusal_kind import RefusalKind
 
 
 class Explained(msgspec.Struct, frozen=True):
-    """A reason: its name, what it means in a few words and in more, what to do, and how it is told to programs."""
+    """A reason: its name, what it means in a few words and in more, what to do, and its kind."""
 
     name: str
     meaning: str
     why: str
     remedy: str
-    http: int
-    exit: int
+    kind: RefusalKind
 
 
 def explained() -> list[Explained]:
@@ -26,11 +26,10 @@ def explained() -> list[Explained]:
 
 
 def _explained(reason: Reason) -> Explained:
-    no = Refusal(reason=reason)
     remedy = usual_remedy(reason)
     if reason in (Reason.OVERDRAWN, Reason.CAPPED):
         remedy = f"a shorter time limit: -t TIME; or another project: -A PROJECT; or {remedy}"
-    return Explained(reason.name, reason.value, _WHY[reason], remedy, no.http, no.exit)
+    return Explained(reason.name, reason.value, _WHY[reason], remedy, KINDS[reason])
 
 
 # When it is said, and what the bank looks at.

@@ -10,6 +10,7 @@ import msgspec
 
 from fairbank.bank.charge import longest_paid
 from fairbank.bank.entry import Entry
+from fairbank.values.refusal_kind import RefusalKind
 from fairbank.values.time import show_duration
 from fairbank.values.units import MINUTES_IN_SU, show_short, show_su, type_su
 
@@ -49,23 +50,38 @@ class Reason(Enum):
     EXISTS = "a project with this group, gid or account exists with other content"
 
 
-_PAYMENT, _FORBIDDEN, _MISSING, _CONFLICT = 402, 403, 404, 409
-_STATUS = {
-    Reason.OVERDRAWN: _PAYMENT,
-    Reason.CAPPED: _PAYMENT,
-    Reason.NO_ALLOCATION: _PAYMENT,
-    Reason.FROZEN: _PAYMENT,
-    Reason.NOT_ENOUGH: _PAYMENT,
-    Reason.TOO_MUCH_BACK: _PAYMENT,
-    Reason.NOTHING_BACK: _PAYMENT,
-    Reason.UNKNOWN_ALLOCATION: _MISSING,
-    Reason.UNKNOWN_PROJECT: _MISSING,
-    Reason.UNKNOWN_TOKEN: _MISSING,
-    Reason.NO_HOLD: _MISSING,
-    Reason.UNPRICED: _MISSING,
-    Reason.ROLE_ABOVE: _FORBIDDEN,
+KINDS: Mapping[Reason, RefusalKind] = {
+    Reason.OVERDRAWN: RefusalKind.CANNOT_BE_PAID,
+    Reason.CAPPED: RefusalKind.CANNOT_BE_PAID,
+    Reason.NO_ALLOCATION: RefusalKind.CANNOT_BE_PAID,
+    Reason.FROZEN: RefusalKind.CANNOT_BE_PAID,
+    Reason.UNPRICED: RefusalKind.NOT_FOUND,
+    Reason.NO_HOLD: RefusalKind.NOT_FOUND,
+    Reason.RUN_TAKEN: RefusalKind.CONFLICT,
+    Reason.RUN_RESOLVED: RefusalKind.CONFLICT,
+    Reason.KEY_TAKEN: RefusalKind.CONFLICT,
+    Reason.NOT_ENOUGH: RefusalKind.CANNOT_BE_PAID,
+    Reason.LIMIT_IN_USE: RefusalKind.CONFLICT,
+    Reason.UNDONE: RefusalKind.CONFLICT,
+    Reason.CHANGED_SINCE: RefusalKind.CONFLICT,
+    Reason.NO_REVERSE: RefusalKind.CONFLICT,
+    Reason.SAME_ALLOCATION: RefusalKind.CONFLICT,
+    Reason.NOT_DUE: RefusalKind.CONFLICT,
+    Reason.TOO_MUCH_BACK: RefusalKind.CANNOT_BE_PAID,
+    Reason.NOTHING_BACK: RefusalKind.CANNOT_BE_PAID,
+    Reason.OTHER_RESOURCE: RefusalKind.CONFLICT,
+    Reason.OVERLAP: RefusalKind.CONFLICT,
+    Reason.WRONG_STATE: RefusalKind.CONFLICT,
+    Reason.OVER: RefusalKind.CONFLICT,
+    Reason.TOO_LARGE: RefusalKind.CONFLICT,
+    Reason.BAD_PERIOD: RefusalKind.CONFLICT,
+    Reason.UNKNOWN_ALLOCATION: RefusalKind.NOT_FOUND,
+    Reason.UNKNOWN_PROJECT: RefusalKind.NOT_FOUND,
+    Reason.UNKNOWN_TOKEN: RefusalKind.NOT_FOUND,
+    Reason.TOKEN_TAKEN: RefusalKind.CONFLICT,
+    Reason.ROLE_ABOVE: RefusalKind.NOT_PERMITTED,
+    Reason.EXISTS: RefusalKind.CONFLICT,
 }
-_EXIT = {_PAYMENT: 5, _FORBIDDEN: 4, _MISSING: 3, _CONFLICT: 7}
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,12 +112,8 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
         return max(0, self.asked - self.available)
 
     @property
-    def http(self) -> int:
-        return _STATUS.get(self.reason, _CONFLICT)
-
-    @property
-    def exit(self) -> int:
-        return _EXIT[self.http]
+    def kind(self) -> RefusalKind:
+        return KINDS[self.reason]
 
 
 def refusal_of(entry: Entry) -> Refusal:

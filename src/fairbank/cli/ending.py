@@ -35,7 +35,7 @@ def ended(command: Callable[[], int], program: str = "fairbank") -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except Trouble as trouble:
-        return _tell(trouble_lines(trouble), trouble.exit, program)
+        return _tell(trouble_lines(trouble), exit_code(trouble), program)
     except OSError as error:
         return _tell([plain(str(error))], FAILED, program)
     except Exception as bug:  # noqa: BLE001  the last line of defence: a person is told in one sentence
@@ -43,9 +43,18 @@ def ended(command: Callable[[], int], program: str = "fairbank") -> int:
     return code
 
 
+def exit_code(trouble: Trouble) -> int:
+    """What the command ends with: a refusal by its kind, any other trouble by its own."""
+    if not _is_refusal(trouble):
+        return trouble.exit
+    from fairbank.cli.exits import exit_of_refusal
+
+    return exit_of_refusal(trouble.http)
+
+
 def trouble_lines(trouble: Trouble) -> list[str]:
     """The sentence, the field concerned, the remedy; or all that a refusal has to say."""
-    if "refusal" in vars(trouble):  # rest.client.Refused, which help and its like need not import
+    if _is_refusal(trouble):
         return refusal_lines(cast("Refused", trouble))
     lines = [plain(trouble.message)]
     if trouble.field:
@@ -53,6 +62,11 @@ def trouble_lines(trouble: Trouble) -> list[str]:
     if trouble.remedy:
         lines.append(f"  try: {plain(trouble.remedy)}")
     return lines
+
+
+def _is_refusal(trouble: Trouble) -> bool:
+    """Whether it is rest.client.Refused, which help and its like need not import."""
+    return "refusal" in vars(trouble)
 
 
 def refusal_lines(no: Refused) -> list[str]:

@@ -7,28 +7,18 @@ import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
+from fairbank.cli.exits import EXIT_CODES, REFUSED
 from fairbank.cli.pager import is_long, pager_of, turn_pages
 from fairbank.cli.parser import did_you_mean, terminal_width
 from fairbank.report.cells import folded, plain
+from fairbank.rest.statuses import STATUS
 from fairbank.values.trouble import Malformed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from fairbank.cli.works import Explained, Works
 
-EXIT_CODES: Mapping[int, str] = {
-    0: "done; or the condition is true",
-    1: "failed otherwise, or not agreed to",
-    2: "wrong usage",
-    3: "not found",
-    4: "not permitted, or not signed in",
-    5: "too little left, or --threshold not met",
-    6: "the bank does not answer: safe to repeat",
-    7: "conflict: there with other content, or its state does not allow it",
-    8: "a check ran and found something (audit verify, backup verify, doctor)",
-    130: "interrupted",
-}
 TOPICS = ("reasons", "exit-codes", "environment")
 
 
@@ -63,7 +53,8 @@ def _reasons(reasons: Iterable[Explained]) -> Iterator[str]:
 
 
 def _reason(no: Explained) -> list[str]:
-    return [f"{no.name}: {no.meaning}", f"  {no.why}", f"  try: {no.remedy}", f"  exit code {no.exit}, HTTP status {no.http}"]
+    told = f"exit code {REFUSED[no.kind]}, HTTP status {STATUS[no.kind]}"
+    return [f"{no.name}: {no.meaning}", f"  {no.why}", f"  try: {no.remedy}", f"  {told}"]
 
 
 def _environment() -> list[str]:

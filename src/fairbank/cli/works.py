@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.beside import BesideSlurm
     from fairbank.rest.client import Client
+    from fairbank.values.refusal_kind import RefusalKind
 
     Progress = Callable[[int, int], None]
     """Called with how much is done, and of how much."""
@@ -61,7 +62,7 @@ class Check(Protocol):
 
 
 class Explained(Protocol):
-    """A reason why the bank says no: its name, what it means in a few words and in more, what to do, and how programs are told."""
+    """A reason why the bank says no: its name, what it means in a few words and in more, what to do, and its kind."""
 
     @property
     def name(self) -> str: ...
@@ -72,9 +73,7 @@ class Explained(Protocol):
     @property
     def remedy(self) -> str: ...
     @property
-    def http(self) -> int: ...
-    @property
-    def exit(self) -> int: ...
+    def kind(self) -> RefusalKind: ...
 
 
 class FinalBalance(Protocol):

@@ -17,6 +17,7 @@ from msgspec import ValidationError
 from fairbank.bank.refusal import Alternative, Refusal, remedies, sentence
 from fairbank.rest.bodies.answers import Problem, Refused
 from fairbank.rest.sign_in.authorization import CHALLENGE
+from fairbank.rest.statuses import STATUS
 from fairbank.values.trouble import Busy, Malformed, Trouble, Unauthenticated
 
 PROBLEM_JSON = "application/problem+json"
@@ -46,7 +47,7 @@ def problem_of_trouble(trouble: Trouble) -> Problem:
 def problem_of_refusal(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> Problem:
     told = refused(no, alternatives)
     remedy = told.remedies[0] if told.remedies else None
-    return Problem(type="/problem/refused", title="refused", status=no.http, detail=sentence(no), remedy=remedy, refusal=told)
+    return Problem(type="/problem/refused", title="refused", status=STATUS[no.kind], detail=sentence(no), remedy=remedy, refusal=told)
 
 
 def refused(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> Refused:

@@ -15,12 +15,11 @@ Json = Any
 
 
 class Refused(Trouble):
-    """The bank said no. `refusal` has its figures, in SU-minutes: asked, available, shortfall, ..., and the remedies."""
+    """The bank said no; `http` tells its kind, `refusal` the figures in SU-minutes (asked, available, shortfall, ...) and the remedies."""
 
     def __init__(self, message: str, status: int, refusal: Mapping[str, Json]) -> None:
         super().__init__(message)
         self.http = status
-        self.exit = {402: 5, 403: 4, 404: 3}.get(status, 7)
         self.refusal = refusal
 
     @property

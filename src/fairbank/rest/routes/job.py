@@ -103,7 +103,7 @@ def _answer(came: Outcome | Trouble) -> ReportAnswer:
             return ReportAnswer(status=200 if came.again else 201, granted=granted(came))
         case Refusal():
             problem = problem_of_refusal(came)
-            return ReportAnswer(status=came.http, detail=problem.detail, remedy=problem.remedy, refusal=refused(came))
+            return ReportAnswer(status=problem.status, detail=problem.detail, remedy=problem.remedy, refusal=refused(came))
         case Trouble():
             return ReportAnswer(status=came.http, detail=came.message, field=came.field, remedy=came.remedy)
 
