@@ -4,7 +4,7 @@
 local WHEN_UNREADABLE = "admit" -- or "refuse": every job, as long as there is no policy to judge by
 local FOLDER = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or "/etc/slurm") .. "/fairbank"
 
-local there, desk = pcall(function() return assert(loadfile(FOLDER .. "/desk.lua"))(FOLDER) end)
+local there, plugin = pcall(function() return assert(loadfile(FOLDER .. "/plugin.lua"))(FOLDER) end)
 
 local function given(text) return text ~= nil and text ~= "" and text ~= "unset" and text ~= "invalid-context" and text or nil end
 
@@ -24,7 +24,7 @@ end
 
 local function memory_of(options)
   for option, per in pairs({ ["mem-per-cpu"] = "cpu", ["mem-per-gpu"] = "gpu", mem = "node" }) do
-    local mib = desk.request.mebibytes(given(options[option]))
+    local mib = plugin.request.mebibytes(given(options[option]))
     if mib then return { per = per, mib = mib } end
   end
   return nil
@@ -34,9 +34,9 @@ local function gpus_of(options)
   local found = {}
   for _, each in ipairs({ "gpus job", "gpus-per-node node", "gpus-per-task task", "gpus-per-socket job" }) do
     local option, per = each:match("(%S+) (%S+)")
-    desk.request.gpus(given(options[option]), per, found, true)
+    plugin.request.gpus(given(options[option]), per, found, true)
   end
-  return desk.request.gpus(given(options.gres), "node", found)
+  return plugin.request.gpus(given(options.gres), "node", found)
 end
 
 local function job_of(options)
@@ -46,7 +46,7 @@ local function job_of(options)
   return {
     uid = number(options.uid, 0) or own_uid(), gid = number(options.gid, 0) or -1, account = given(options.account),
     partition = given(options.partition), qos = given(options.qos), reservation = given(options.reservation),
-    minutes = desk.request.minutes(given(options.time)), nodes = nodes, tasks = tasks,
+    minutes = plugin.request.minutes(given(options.time)), nodes = nodes, tasks = tasks,
     cpus = tasks * (number(options["cpus-per-task"], 1) or 1), cpus_per_gpu = per_gpu, memory = memory_of(options),
     gpus = gpus_of(options), by_gres = (given(options.gres) or ""):find("gpu", 1, true) ~= nil,
     whole_nodes = options.exclusive == "exclusive",
@@ -65,12 +65,12 @@ local function unreadable()
 end
 
 local function check(options)
-  local policy = desk.policy(slurm.log_debug, os.time())
+  local policy = plugin.policy(slurm.log_debug, os.time())
   local uid = own_uid()
   if uid == 0 or is_step(options) then return slurm.SUCCESS end
   if not policy then return unreadable() end
   if policy.exempt[uid or -1] then return slurm.SUCCESS end
-  local verdict = desk.rules.judge(policy, job_of(options), os.time())
+  local verdict = plugin.rules.judge(policy, job_of(options), os.time())
   for _, text in ipairs(verdict.errors) do slurm.log_error("%s", text) end
   for _, text in ipairs(verdict.notes) do slurm.log_info("%s", text) end
   if verdict.code then return slurm.ERROR end
@@ -81,7 +81,7 @@ local function check(options)
 end
 
 function slurm_cli_pre_submit(options, offset)
-  local fine, code = false, desk
+  local fine, code = false, plugin
   if there then fine, code = pcall(check, options) end
   if fine then return code end
   slurm.log_debug("Fairbank: submission rules in %s failed: %s", FOLDER, tostring(code))

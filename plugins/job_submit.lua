@@ -10,7 +10,7 @@ local CODES = { -- of slurm_errno.h: what the commands print after our own lines
   account = 2045, partition = 2000, qos = 2066, gres = 2072, limit = 2051, price = 2050, reservation = 2052,
 }
 
-local there, desk = pcall(function() return assert(loadfile(FOLDER .. "/desk.lua"))(FOLDER) end)
+local there, plugin = pcall(function() return assert(loadfile(FOLDER .. "/plugin.lua"))(FOLDER) end)
 
 local function given(number, none)
   return type(number) == "number" and number < none and number or nil
@@ -22,7 +22,7 @@ local function minutes(number)
 end
 
 local function memory_of(desc)
-  local per_gpu = desk.request.mebibytes((desc.mem_per_tres or ""):match("gpu:(%d+)"))
+  local per_gpu = plugin.request.mebibytes((desc.mem_per_tres or ""):match("gpu:(%d+)"))
   if desc.min_mem_per_cpu then return { per = "cpu", mib = desc.min_mem_per_cpu } end
   if desc.min_mem_per_node then return { per = "node", mib = desc.min_mem_per_node } end
   return per_gpu and { per = "gpu", mib = per_gpu } or nil
@@ -32,7 +32,7 @@ local function gpus_of(desc)
   local found = {}
   for _, each in ipairs({ "tres_per_job job", "tres_per_node node", "tres_per_task task", "tres_per_socket job" }) do
     local field, per = each:match("(%S+) (%S+)")
-    desk.request.gpus(desc[field], per, found)
+    plugin.request.gpus(desc[field], per, found)
   end
   return found
 end
@@ -85,10 +85,10 @@ local function unreadable()
 end
 
 local function submit(desc, uid)
-  local policy = desk.policy(slurm.log_error, os.time())
+  local policy = plugin.policy(slurm.log_error, os.time())
   if uid == 0 then return slurm.SUCCESS end
   if not policy then return unreadable() end
-  local verdict = desk.rules.judge(policy, new_job(desc, uid), os.time())
+  local verdict = plugin.rules.judge(policy, new_job(desc, uid), os.time())
   say(verdict)
   if verdict.code then return CODES[verdict.code] end
   for what, value in pairs({ account = "account", partition = "partition", reservation = "reservation", qos = "qos",
@@ -100,13 +100,13 @@ local function submit(desc, uid)
 end
 
 local function modify(desc, record, uid)
-  local policy = desk.policy(slurm.log_error, os.time())
+  local policy = plugin.policy(slurm.log_error, os.time())
   if uid == 0 then return slurm.SUCCESS end
   if not policy then return unreadable() end
   if policy.exempt[uid] or uid ~= record.user_id then return slurm.SUCCESS end -- Slurm lets only operators change others' jobs
   local job, before = changed_job(desc, record), job_of_record(record)
-  job.paid = desk.rules.amount(policy, before)
-  local verdict = desk.rules.judge(policy, job, os.time())
+  job.paid = plugin.rules.amount(policy, before)
+  local verdict = plugin.rules.judge(policy, job, os.time())
   if verdict.code then
     say(verdict)
     slurm.log_info("Fairbank: job %.0f not changed for uid %.0f: %s", record.job_id, uid, verdict.errors[1])
@@ -121,7 +121,7 @@ end
 
 -- Whatever goes wrong in here, slurmctld goes on.
 local function guarded(action, ...)
-  local fine, code = false, desk
+  local fine, code = false, plugin
   if there then fine, code = pcall(action, ...) end
   if fine then return code end
   slurm.log_error("Fairbank: submission rules in %s failed: %s", FOLDER, tostring(code))

@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from fairbank.slurm.agent.silence import Silence, Terms
+from fairbank.slurm.agent.silence import PartitionTerms, Silence
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import asks, ends, limits
 from tests.agent.world import World
@@ -89,7 +89,7 @@ _LIFE = {
 
 
 @contextmanager
-def world_of(credit: int, terms: Terms) -> Iterator[World]:
+def world_of(credit: int, terms: PartitionTerms) -> Iterator[World]:
     with tempfile.TemporaryDirectory(dir=FAST) as folder:
         bank = InProcessBank(credit)
         world = World(Path(folder), bank, terms)
@@ -139,7 +139,7 @@ def play(world: World, lives: Lives, plan: list[tuple[str, int]]) -> None:
 def test_any_order_repetition_or_loss_ends_in_the_same_books(
     plan: list[tuple[str, int]], kinds: list[str], silence: Silence, ahead: int
 ) -> None:
-    with world_of(10**6, Terms(patience=4, silence=silence, ahead=ahead)) as world:
+    with world_of(10**6, PartitionTerms(patience=4, silence=silence, ahead=ahead)) as world:
         lives = Lives(world, kinds)
         play(world, lives, plan)
         event(f"{len(lives.begun)} of {JOBS} began")
@@ -151,7 +151,7 @@ def test_any_order_repetition_or_loss_ends_in_the_same_books(
 
 @given(PLAN, LIVES, st.sampled_from(list(Silence)))
 def test_a_poor_project_never_pays_beyond_its_credit(plan: list[tuple[str, int]], kinds: list[str], silence: Silence) -> None:
-    with world_of(400, Terms(patience=4, silence=silence)) as world:
+    with world_of(400, PartitionTerms(patience=4, silence=silence)) as world:
         lives = Lives(world, kinds)
         play(world, lives, plan)
         runs = {each.run.job_id: each for each in world.bank.runs()}

@@ -10,7 +10,7 @@ import pytest
 from fairbank.slurm.agent.faring import SETTLED_SECONDS
 from fairbank.slurm.agent.judging import Came, Judgement
 from fairbank.slurm.agent.letters import State
-from fairbank.slurm.agent.silence import FRESH_SECONDS, Silence, Terms
+from fairbank.slurm.agent.silence import FRESH_SECONDS, PartitionTerms, Silence
 from fairbank.values.trouble import Forbidden, Malformed, Trouble
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import asks, ends, limits
@@ -27,7 +27,7 @@ def bank() -> Iterator[InProcessBank]:
 
 
 def world_with(tmp_path: Path, bank: InProcessBank, **terms: object) -> World:
-    return World(tmp_path, bank, Terms(**{"patience": 4, **terms}))  # type: ignore[arg-type]
+    return World(tmp_path, bank, PartitionTerms(**{"patience": 4, **terms}))  # type: ignore[arg-type]
 
 
 @pytest.fixture

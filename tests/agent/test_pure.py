@@ -16,7 +16,7 @@ from fairbank.slurm.agent.judging import Came, Judgement, judged, words
 from fairbank.slurm.agent.letters import Kind, Letter, decimal, facts, report, turned
 from fairbank.slurm.agent.pool import GROW_SECONDS, LONGEST_PAUSE, SHRINK_SECONDS, Senders, pause, resized
 from fairbank.slurm.agent.queue import Queue, slimmed
-from fairbank.slurm.agent.silence import Credit, Silence, Terms, deadline, unanswered
+from fairbank.slurm.agent.silence import Credit, PartitionTerms, Silence, deadline, unanswered
 from fairbank.slurm.frames import TEXT_MAX
 from fairbank.values.trouble import Busy, Forbidden, Malformed, Trouble, Unreachable
 from tests.agent.plugin import asks, ends
@@ -216,7 +216,7 @@ def test_a_no_is_put_in_words_that_fit_into_a_verdict() -> None:
 
 
 def test_a_question_waits_for_its_patience_but_not_where_the_bank_is_away_for_longer() -> None:
-    terms = Terms(patience=10)
+    terms = PartitionTerms(patience=10)
     assert deadline(100, terms, None) == 110
     assert deadline(100, terms, 95) == 110
     assert deadline(100, terms, 90) == 100
@@ -224,14 +224,14 @@ def test_a_question_waits_for_its_patience_but_not_where_the_bank_is_away_for_lo
 
 def test_open_runs_and_closed_waits() -> None:
     said = msgspec.json.decode(report(asks(1), Kind.HOLD, "k"))
-    assert unanswered(Terms(silence=Silence.OPEN), said, Credit(), batch=True) is None
-    no = unanswered(Terms(silence=Silence.CLOSED), said, Credit(), batch=True)
+    assert unanswered(PartitionTerms(silence=Silence.OPEN), said, Credit(), batch=True) is None
+    no = unanswered(PartitionTerms(silence=Silence.CLOSED), said, Credit(), batch=True)
     assert no is not None
     assert (no.say, no.reason) == ("hold", "Fairbank_does_not_answer")
 
 
 def test_credit_runs_what_the_last_known_balance_pays() -> None:
-    terms, credit = Terms(silence=Silence.CREDIT), Credit()
+    terms, credit = PartitionTerms(silence=Silence.CREDIT), Credit()
     said = msgspec.json.decode(report(asks(1, billing=Fraction(2)), Kind.HOLD, "k"))  # two SU
     assert unanswered(terms, said, credit, batch=True) is not None, "nothing is known"
     credit.learn(said, Judgement(Came.GRANTED, amount=120, available=250, allocation=7), 0.0)
@@ -242,7 +242,7 @@ def test_credit_runs_what_the_last_known_balance_pays() -> None:
 
 
 def test_the_factor_of_a_qos_is_learnt_from_what_was_held() -> None:
-    terms, credit = Terms(silence=Silence.CREDIT), Credit()
+    terms, credit = PartitionTerms(silence=Silence.CREDIT), Credit()
     said = msgspec.json.decode(report(asks(1, billing=Fraction(20), qos="low"), Kind.HOLD, "k"))  # twenty SU, or half of it
     credit.learn(said, Judgement(Came.GRANTED, amount=600, available=650, allocation=7), 0.0)
     assert unanswered(terms, said, credit, batch=True) is None

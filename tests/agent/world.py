@@ -16,7 +16,7 @@ from fairbank.slurm.agent.letters import Letter, bulk
 from fairbank.slurm.agent.outbox import Outbox
 from fairbank.slurm.agent.pool import Senders
 from fairbank.slurm.agent.settling import answered, failed
-from fairbank.slurm.agent.silence import Terms
+from fairbank.slurm.agent.silence import PartitionTerms
 from fairbank.slurm.records import Noted, PrologAsked, Verdict
 from fairbank.values.trouble import Trouble, Unreachable
 from tests.agent.bank import InProcessBank
@@ -28,7 +28,7 @@ _lives = count(1)
 class World:
     """`told` is what the plug-in has said and got no answer to, by number; `settled` are questions with their verdicts."""
 
-    def __init__(self, folder: Path, bank: InProcessBank, terms: Terms, *, senders: Senders | None = None) -> None:
+    def __init__(self, folder: Path, bank: InProcessBank, terms: PartitionTerms, *, senders: Senders | None = None) -> None:
         self.path, self.bank, self.terms = folder / "outbox.sqlite", bank, terms
         self._senders = senders or Senders(1, 3, 5)
         self.now = 1_000.0

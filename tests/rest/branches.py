@@ -22,7 +22,7 @@ from fairbank.rest.server.protocol import serving
 from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.rest.sign_in import credentials
 from fairbank.rest.sign_in.authorization import authorization, read_munge
-from fairbank.rest.sign_in.credentials import Asked, MungeDoor
+from fairbank.rest.sign_in.credentials import BoundRequest, MungeDoor
 from fairbank.rest.sign_in.munge import Munge
 from fairbank.values.time import Instant
 from fairbank.values.trouble import Trouble, Unauthenticated
@@ -32,7 +32,7 @@ from tests.support.munge import Munged
 from tests.support.waiting import wait_until
 
 BANK = "bank.example.org"
-ASKED = Asked.of("POST", "/job?page=2", b'{"amount": 60}', BANK)
+ASKED = BoundRequest.of("POST", "/job?page=2", b'{"amount": 60}', BANK)
 NONCE = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
 
 
@@ -68,7 +68,7 @@ def serve(socket_path: str, munge_socket: str, library: str, nonce_file: str) ->
             if header is None:
                 raise Unauthenticated("nobody signed this")
             target = credentials.target_of(scope["raw_path"], scope["query_string"])
-            return 200, str(bank.admit(read_munge(header), Asked.of(scope["method"], target, body, BANK)).uid)
+            return 200, str(bank.admit(read_munge(header), BoundRequest.of(scope["method"], target, body, BANK)).uid)
         except Trouble as no:
             return no.http, no.message
 

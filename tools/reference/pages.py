@@ -25,7 +25,7 @@ from fairbank.slurm.agent import settings as agent
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.metrics import Metrics
 from fairbank.slurm.agent.pool import Senders
-from fairbank.slurm.agent.silence import Terms
+from fairbank.slurm.agent.silence import PartitionTerms
 from fairbank.slurm.site import SITE_FILE, Forced, Site
 from tools.reference.allowed import of_a_run, of_an_allocation
 
@@ -96,10 +96,10 @@ def agent_page() -> str:
         ("[senders]", Senders),
         ("[control]", agent.ControlSettings),
         ("[site_factor]", agent.SiteFactorSettings),
-        ("[terms] and [partitions.NAME]", Terms),
+        ("[terms] and [partitions.NAME]", PartitionTerms),
     )
     lines += _tables(tables, level=3)
-    core = Core(lambda partition: Terms(), Senders(), life="", now=0.0)
+    core = Core(lambda partition: PartitionTerms(), Senders(), life="", now=0.0)
     lines += ["## Metrics", "", "`GET /metrics` on the control socket, or on its port:", "", "| Metric | Meaning |", "| --- | --- |"]
     lines += [f"| `{each.name}{'_total' if each.type == 'counter' else ''}` | {each.documentation} |" for each in Metrics(core).families()]
     return "\n".join(lines) + "\n"

@@ -52,6 +52,6 @@ class Split(msgspec.Struct, frozen=True, gc=False):
     written_off: int = 0
 
 
-def fits(total: int) -> bool:
+def is_countable(total: int) -> bool:
     """Whether a sum is small enough to be counted exactly everywhere."""
     return total <= SUM_MAX

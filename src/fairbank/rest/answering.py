@@ -25,24 +25,24 @@ def answer(outcome: Outcome, clock: Clock) -> Single[Granted]:
     return single("granted", clock, granted(done_of(outcome)))
 
 
-class Told(NamedTuple):
+class Reply(NamedTuple):
     """An answer and its status: what the lane sends as it is. To make the framework's response of it takes as long as to read a report."""
 
     content: Single[Granted]
     status: int
 
 
-def told(outcome: Outcome, clock: Clock) -> Told:
+def reply(outcome: Outcome, clock: Clock) -> Reply:
     """201, or 200 for what was granted before under the same key. Raises SaidNo."""
     content = answer(outcome, clock)
-    return Told(content, 200 if content.data.again else 201)
+    return Reply(content, 200 if content.data.again else 201)
 
 
 def new(outcome: Outcome, clock: Clock) -> Response[Single[Granted]]:
-    """`told` as a response."""
-    return response(told(outcome, clock))
+    """`reply` as a response."""
+    return response(reply(outcome, clock))
 
 
-def response(came: Told) -> Response[Single[Granted]]:
+def response(came: Reply) -> Response[Single[Granted]]:
     """For the framework's long way."""
     return Response(came.content, status_code=came.status)

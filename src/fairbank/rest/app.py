@@ -14,7 +14,6 @@ from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 
 from fairbank.rest.asking import Asking
-from fairbank.rest.desk import Desk
 from fairbank.rest.house import House
 from fairbank.rest.lane import Laned
 from fairbank.rest.openapi import describe, queries_of
@@ -37,6 +36,7 @@ from fairbank.rest.routes import (
     usage,
 )
 from fairbank.rest.sign_in.doorkeeper import Doorkeeper
+from fairbank.rest.teller import Teller
 from fairbank.rest.workers import THREADS, Workers
 
 ROUTES: tuple[HTTPRouteHandler, ...] = tuple(
@@ -66,7 +66,7 @@ def create_app(house: House, *, threads: int = THREADS) -> Laned:
 
     @asynccontextmanager
     async def lifespan(app: Litestar) -> AsyncIterator[None]:
-        app.state.desk = Desk(house.counter, asyncio.get_running_loop())
+        app.state.teller = Teller(house.counter, asyncio.get_running_loop())
         with workers.at_work():
             yield
 

@@ -9,9 +9,9 @@ from litestar.datastructures import State
 from litestar.exceptions import HTTPException
 from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 
-from fairbank.rest.desk import Desk
 from fairbank.rest.house import House
 from fairbank.rest.reading import read_json
+from fairbank.rest.teller import Teller
 from fairbank.rest.workers import Workers
 from fairbank.service.askers import Asker
 from fairbank.values.trouble import Malformed
@@ -35,9 +35,9 @@ class Asking(Request[Asker, None, State]):
         return cast("House", self.app.state["house"])
 
     @property
-    def desk(self) -> Desk:
+    def teller(self) -> Teller:
         """Where wishes wait to be judged, those of many requests together."""
-        return cast("Desk", self.app.state["desk"])
+        return cast("Teller", self.app.state["teller"])
 
     @property
     def workers(self) -> Workers:

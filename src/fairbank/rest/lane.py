@@ -3,7 +3,7 @@
 What the framework does for any route that there could be (matching, extractors, dependencies, wrappers around `send`) costs more
 than all of our own work on a report. A route with one address that takes nothing but a body needs none of it: `opt={"lane": True}`
 lets its handler be called here, with the asker, the strictly read body and the problems that it has on the long way; with a function
-in place of True that is called, which may answer with Told where the handler must make a response. A request with anything more to it
+in place of True that is called, which may answer with Reply where the handler must make a response. A request with anything more to it
 takes the long way.
 """
 
@@ -18,7 +18,7 @@ from litestar import Litestar, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.routes import HTTPRoute
 
-from fairbank.rest.answering import Told
+from fairbank.rest.answering import Reply
 from fairbank.rest.asking import Asking
 from fairbank.rest.problems import missing_body, response_to
 
@@ -79,7 +79,7 @@ def _plain(scope: Mapping[str, Any]) -> bool:
 async def _send(came: Any, status: int, send: Any) -> None:
     """A handler's result, or the response that it made itself."""
     headers, media_type = [], _JSON
-    if isinstance(came, Told):
+    if isinstance(came, Reply):
         came, status = came
     elif isinstance(came, Response):
         status, media_type = came.status_code or status, came.media_type or _JSON

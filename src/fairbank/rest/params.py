@@ -64,7 +64,7 @@ def period(since: OneTime = None, until: OneTime = None) -> Period:
     return read
 
 
-class Terms(NamedTuple):
+class AllocationFilters(NamedTuple):
     """What the allocations concerned must be."""
 
     resource: str | None
@@ -72,9 +72,11 @@ class Terms(NamedTuple):
     active_at: Instant | None
 
 
-def terms(request: Asking, resource: OneName = None, category: OneName = None, active_at: ActiveAt = None) -> Terms:
+def allocation_filters(
+    request: Asking, resource: OneName = None, category: OneName = None, active_at: ActiveAt = None
+) -> AllocationFilters:
     """Raises Malformed for a time that cannot be read."""
-    return Terms(resource, category, instant(request, active_at))
+    return AllocationFilters(resource, category, instant(request, active_at))
 
 
 def instant(request: Asking, active_at: str | None) -> Instant | None:
@@ -137,7 +139,7 @@ class JobFilters(NamedTuple):
 def job_filters(
     request: Asking,
     projects: NamedDependency[frozenset[int] | None],
-    terms: NamedDependency[Terms],
+    concerned: NamedDependency[AllocationFilters],
     period: NamedDependency[Period],
     allocation: OneId = None,
     owner_uid: OneUid = None,
@@ -145,12 +147,11 @@ def job_filters(
     job_id: JobId = None,
 ) -> JobFilters:
     """As far as the asker may see."""
-    return JobFilters(request.asker.sight, projects, *terms, allocation, owner_uid, cluster, job_id, *period)
+    return JobFilters(request.asker.sight, projects, *concerned, allocation, owner_uid, cluster, job_id, *period)
 
 
 OnePage = NamedDependency[Page]
 OnePeriod = NamedDependency[Period]
-OneTerms = NamedDependency[Terms]
 JobsAsked = NamedDependency[JobFilters]
 Projects = NamedDependency[frozenset[int] | None]
 
@@ -159,5 +160,5 @@ RECENT = Provide(recent, sync_to_thread=False)
 PERIOD = Provide(period, sync_to_thread=False)
 PROJECTS = Provide(projects, sync_to_thread=True)
 RUN_FOR = Provide(run_for, sync_to_thread=True)
-TERMS = Provide(terms, sync_to_thread=False)
-JOBS = {"page": RECENT, "period": PERIOD, "projects": RUN_FOR, "terms": TERMS, "chosen": Provide(job_filters, sync_to_thread=False)}
+CONCERNED = Provide(allocation_filters, sync_to_thread=False)
+JOBS = {"page": RECENT, "period": PERIOD, "projects": RUN_FOR, "concerned": CONCERNED, "chosen": Provide(job_filters, sync_to_thread=False)}

@@ -34,7 +34,7 @@ def report_of(body: requests.AnyReport) -> Report:
         "start": body.start,
         "limit_seconds": body.time_limit,
         "amount": body.amount,
-        "billing": None if body.billing is None else exact(body.billing),
+        "billing": None if body.billing is None else fraction_of(body.billing),
         "counts": None if body.tres is None else parse_counts(body.tres),
         "key": None if body.key is None else ids.key(body.key),
         "comment": None if body.comment is None else ids.comment(body.comment),
@@ -66,7 +66,7 @@ def _outcome(state: str) -> str:
     return match[1]
 
 
-def exact(number: Decimal, *, field: str = "billing") -> Fraction:
+def fraction_of(number: Decimal, *, field: str = "billing") -> Fraction:
     """Billing units as the decimal says them. Raises Malformed for what is no finite, modest number: 1e999999 would fill the memory."""
     exponent = number.as_tuple().exponent
     if not isinstance(exponent, int) or not -_BILLING_PLACES <= exponent <= _BILLING_PLACES or not 0 <= number <= _BILLING_MAX:

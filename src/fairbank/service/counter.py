@@ -27,7 +27,7 @@ from fairbank.values.trouble import Busy, Unreachable
 _log = logging.getLogger(__name__)
 
 Came = list[Outcome] | Exception
-Told = Callable[[Came], None]
+Notify = Callable[[Came], None]
 """Who handed a batch in is told what came of it: an answer for each wish, or why there is none. In the counter's thread, so be brief."""
 
 
@@ -39,7 +39,7 @@ class _Submission(NamedTuple):
     """Wishes that came together, and who is told what came of them. After `begun_by` they are not begun any more."""
 
     batch: Sequence[Asked]
-    told: Told
+    notify: Notify
     begun_by: Deadline
 
 
@@ -62,7 +62,7 @@ class Counter:
         """How many wishes wait to be judged."""
         return self._count
 
-    def submit(self, batch: Sequence[Asked], told: Told) -> None:
+    def submit(self, batch: Sequence[Asked], notify: Notify) -> None:
         """Queue a batch, of at most BATCH_MAX wishes: one transaction; its answers come together. Raises Busy when there is no room.
 
         What was handed in is not taken back: nobody could say whether it was carried out. But what is told Busy later, because it
@@ -75,7 +75,7 @@ class Counter:
                 raise Busy("the server is stopping")
             if self._count and self._count + len(batch) > self.room:
                 raise Busy(f"{self._count} wishes are waiting already")
-            self._waiting.append(_Submission(batch, told, self.bank.patience.from_now()))
+            self._waiting.append(_Submission(batch, notify, self.bank.patience.from_now()))
             self._count += len(batch)
             self._changed.notify()
 
@@ -83,13 +83,13 @@ class Counter:
         """Queue a batch and wait for its answers."""
         answers: Future[list[Outcome]] = Future()
 
-        def told(came: Came) -> None:
+        def notify(came: Came) -> None:
             if isinstance(came, Exception):
                 answers.set_exception(came)
             else:
                 answers.set_result(came)
 
-        self.submit(batch, told)
+        self.submit(batch, notify)
         return answers.result()
 
     def close(self) -> None:
@@ -139,7 +139,7 @@ class Counter:
         begin = 0
         for each in taken:
             end = begin + len(each.batch)
-            _say(each.told, outcomes[begin:end])
+            _say(each.notify, outcomes[begin:end])
             begin = end
 
     def _apart(self, taken: list[_Submission], error: Exception, deadline: Deadline) -> None:
@@ -152,7 +152,7 @@ class Counter:
                 error = came if isinstance(came, Unreachable) else error
             else:
                 came = error
-            _say(each.told, came)
+            _say(each.notify, came)
 
     def _alone(self, submission: _Submission, deadline: Deadline) -> Came:
         try:
@@ -167,13 +167,13 @@ def _too_late(submission: _Submission) -> bool:
     """Whether it waited too long to be begun; then its asker is told."""
     if not submission.begun_by.over:
         return False
-    _say(submission.told, Busy("the bank could not write for a while"))
+    _say(submission.notify, Busy("the bank could not write for a while"))
     return True
 
 
-def _say(told: Told, came: Came) -> None:
-    """Who is told may be gone, with their event loop; the counter must go on."""
+def _say(notify: Notify, came: Came) -> None:
+    """Who is to be told may be gone, with their event loop; the counter must go on."""
     try:
-        told(came)
+        notify(came)
     except Exception:  # noqa: BLE001 (as above)
         _log.exception("an answer reached nobody")

@@ -14,7 +14,7 @@ from fairbank.values.time import Instant
 T = TypeVar("T")
 
 
-def fits(allocation: Allocation | None, resource: str | None, category: str | None = None, active_at: Instant | None = None) -> bool:
+def is_of(allocation: Allocation | None, resource: str | None, category: str | None = None, active_at: Instant | None = None) -> bool:
     """Whether an allocation is of this resource and category and its period holds that instant; none is of any."""
     if resource is None and category is None and active_at is None:
         return True

@@ -32,7 +32,7 @@ from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office
 from fairbank.cluster.job import COMPLETED, Run
 from fairbank.store.cutting import cut
-from fairbank.store.memory_filters import among, asked, during, equal, fits, paged
+from fairbank.store.memory_filters import among, asked, during, equal, is_of, paged
 from fairbank.store.memory_tables import Tables
 from fairbank.store.usage import beyond, days_of, named
 from fairbank.values.time import DAY, Instant
@@ -81,7 +81,7 @@ class MemoryReader:
             )
             and among(each.id, q.ids)
             and (q.stands is None or each.standing(q.stands[1]) is q.stands[0])
-            and fits(each, q.resource, q.category, q.active_at)
+            and is_of(each, q.resource, q.category, q.active_at)
         )
         return paged(wanted, _ID, page)
 
@@ -108,7 +108,7 @@ class MemoryReader:
             if self._sees_run(q.sight, each)
             and among(each.id, q.ids)
             and among(each.project, q.projects)
-            and fits(self._tables.allocations[each.allocation], q.resource, q.category, q.active_at)
+            and is_of(self._tables.allocations[each.allocation], q.resource, q.category, q.active_at)
             and equal((each.allocation, q.allocation), (each.owner, q.owner), (each.state, q.state))
             and equal((each.run.cluster, q.cluster), (each.run.job_id, q.job_id), (each.partition, q.partition))
             and during(each.start, q.since, q.until)
@@ -142,7 +142,7 @@ class MemoryReader:
             if (no.project in q.sight.projects or self._sees(q.sight, each.book, each.owner))
             and among(each.id, q.ids)
             and equal((each.book, q.allocation), (each.owner, q.owner))
-            and fits(self._tables.allocations.get(each.book), None, q.category, q.active_at)
+            and is_of(self._tables.allocations.get(each.book), None, q.category, q.active_at)
             and during(each.at, q.since, q.until)
             and asked(no, q)
         )
@@ -217,7 +217,7 @@ class MemoryReader:
                 and self._sees_run(q.sight, each)
                 and among(each.project, q.projects)
                 and equal((each.allocation, q.allocation), (each.owner, q.owner))
-                and fits(self._tables.allocations[each.allocation], q.resource)
+                and is_of(self._tables.allocations[each.allocation], q.resource)
                 and during(each.ended or 0, q.since, q.until)
             ):
                 yield each

@@ -1,4 +1,4 @@
-"""When there is too much, when nobody answers, when something breaks behind the desk: what the client is told."""
+"""When there is too much, when nobody answers, when something breaks behind the teller: what the client is told."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Note
-from fairbank.rest.desk import Desk
+from fairbank.rest.teller import Teller
 from fairbank.service.bank import Bank
 from fairbank.service.counter import Counter
 from fairbank.store.contract import Reader, Transaction
@@ -114,7 +114,7 @@ def test_a_mistake_of_ours_is_told_by_a_number_that_the_log_explains(store: Slug
     assert record.exc_info[0] is ZeroDivisionError
 
 
-# --- the desk ---
+# --- the teller ---
 
 
 def _note(text: str) -> Asked:
@@ -125,8 +125,8 @@ def test_the_desk_answers_everybody_with_their_own() -> None:
     counter = Counter(Bank(MemoryStore(), Policy()))
 
     async def many() -> list[int]:
-        desk = Desk(counter, asyncio.get_running_loop())
-        answers = await asyncio.gather(*(desk.ask([_note(str(each))] * (each % 3)) for each in range(300)))
+        teller = Teller(counter, asyncio.get_running_loop())
+        answers = await asyncio.gather(*(teller.ask([_note(str(each))] * (each % 3)) for each in range(300)))
         return [len(each) for each in answers]
 
     assert asyncio.run(many()) == [each % 3 for each in range(300)]
@@ -138,14 +138,14 @@ def test_who_leaves_the_desk_does_not_stop_the_wish() -> None:
     counter = Counter(Bank(store, Policy()))
 
     async def leave() -> None:
-        desk = Desk(counter, asyncio.get_running_loop())
+        teller = Teller(counter, asyncio.get_running_loop())
         with closed(store):
-            task = asyncio.create_task(desk.ask([_note("kept")]))
+            task = asyncio.create_task(teller.ask([_note("kept")]))
             await asyncio.sleep(0)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-        assert len(await desk.ask([_note("another")])) == 1
+        assert len(await teller.ask([_note("another")])) == 1
 
     asyncio.run(leave())
     counter.close()
@@ -158,7 +158,7 @@ def test_what_goes_wrong_at_the_counter_reaches_the_desk() -> None:
     counter.close()
 
     async def ask() -> None:
-        await Desk(counter, asyncio.get_running_loop()).ask([_note("too late")])
+        await Teller(counter, asyncio.get_running_loop()).ask([_note("too late")])
 
     with pytest.raises(Exception, match="the server is stopping"):
         asyncio.run(ask())

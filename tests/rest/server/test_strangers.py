@@ -19,7 +19,7 @@ from fairbank.rest.routes import job
 from fairbank.rest.server.arriving import whose
 from fairbank.rest.server.front import BODIES_MAX, CROWD_MAX, PATIENCE_SECONDS
 from fairbank.rest.server.protocol import PER_PEER_MAX
-from fairbank.rest.sign_in.credentials import Asked, sign
+from fairbank.rest.sign_in.credentials import BoundRequest, sign
 from fairbank.rest.sign_in.munge import CREDENTIAL_MAX, Munge
 from fairbank.rest.workers import THREADS
 from fairbank.store.contract import Reader
@@ -58,7 +58,7 @@ def server(folder: Path, munged: Munged) -> Iterator[Served]:
 
 
 def signed(munged: Munged, target: str = "/job/bulk", body: bytes = BODY, *, name: str = "fairbank") -> str:
-    return sign(Munge(socket=str(munged.socket), library=str(munged.libmunge)), Asked.of("POST", target, body, name))
+    return sign(Munge(socket=str(munged.socket), library=str(munged.libmunge)), BoundRequest.of("POST", target, body, name))
 
 
 class Knocking:

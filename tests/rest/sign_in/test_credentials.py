@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.rest.sign_in.authorization import read_munge
-from fairbank.rest.sign_in.credentials import Asked, MungeDoor, check, new_nonce, sign, statement
+from fairbank.rest.sign_in.credentials import BoundRequest, MungeDoor, check, new_nonce, sign, statement
 from fairbank.rest.sign_in.munge import Decoded
 from fairbank.values.time import Clock, Instant, StoppedClock
 from fairbank.values.trouble import Unauthenticated
@@ -26,7 +26,7 @@ NOW = Instant(1_795_000_000)
 # The check.
 
 
-def sealed(asked: Asked = ASKED, *, at: int = NOW, payload: bytes | None = None) -> Decoded:
+def sealed(asked: BoundRequest = ASKED, *, at: int = NOW, payload: bytes | None = None) -> Decoded:
     return Decoded(statement(asked, NONCE) if payload is None else payload, 1000, 1000, Instant(at), 300)
 
 
@@ -41,13 +41,13 @@ def test_the_right_request_gives_its_nonce() -> None:
         ("path or query", ASKED._replace(target="/job/1")),
         ("path or query", ASKED._replace(target="/job")),
         ("path or query", ASKED._replace(target="/job?page=20")),
-        ("body hash", Asked.of("POST", "/job?page=2", b'{"amount": 61}', BANK)),
+        ("body hash", BoundRequest.of("POST", "/job?page=2", b'{"amount": 61}', BANK)),
         ("server name", ASKED._replace(audience="other.example.org")),
         ("user acted as", ASKED._replace(acting_as="root")),
         ("idempotency key", ASKED._replace(key="another")),
     ],
 )
-def test_another_request_is_refused_and_told_what_differs(differs: str, asked: Asked) -> None:
+def test_another_request_is_refused_and_told_what_differs(differs: str, asked: BoundRequest) -> None:
     with pytest.raises(Unauthenticated, match=f"the {differs} differs"):
         check(sealed(asked), ASKED, NOW)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.rest.sign_in import credentials
-from fairbank.rest.sign_in.credentials import Asked, statement
+from fairbank.rest.sign_in.credentials import BoundRequest, statement
 from fairbank.rest.sign_in.munge import CREDENTIAL_MAX
 from fairbank.values.trouble import Malformed
 from tests.rest.branches import ASKED, BANK, NONCE, speak
@@ -29,7 +29,7 @@ def test_no_two_requests_have_one_statement(one: tuple[str, str, bytes, str, str
     sealed = []
     for method, target, body, audience, nonce in (one, other):
         try:
-            sealed.append(statement(Asked.of(method, target, body, audience), nonce))
+            sealed.append(statement(BoundRequest.of(method, target, body, audience), nonce))
         except Malformed as bad:
             assert bad.field, "it says which part cannot be signed"
             return
@@ -50,16 +50,18 @@ signable = st.tuples(
 def test_whatever_can_be_signed_has_its_own_statement(
     one: tuple[str, str, bytes, str, str], other: tuple[str, str, bytes, str, str]
 ) -> None:
-    first, second = (statement(Asked.of(*request[:4]), request[4]) for request in (one, other))
+    first, second = (statement(BoundRequest.of(*request[:4]), request[4]) for request in (one, other))
     assert (first == second) == (one == other)
 
 
 def test_the_statement_is_what_the_manual_says() -> None:
-    assert statement(Asked.of("POST", "/job?page=2", b"", BANK), NONCE) == (
+    assert statement(BoundRequest.of("POST", "/job?page=2", b"", BANK), NONCE) == (
         b"fairbank request 1\nPOST\n/job?page=2\ne3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n"
         b"bank.example.org\n\n\n0f1e2d3c4b5a69788796a5b4c3d2e1f0"
     )
-    assert statement(Asked.of("POST", "/job", b"", BANK, acting_as="ayla", key="k-7"), NONCE).endswith(b"\nayla\nk-7\n" + NONCE.encode())
+    assert statement(BoundRequest.of("POST", "/job", b"", BANK, acting_as="ayla", key="k-7"), NONCE).endswith(
+        b"\nayla\nk-7\n" + NONCE.encode()
+    )
 
 
 @pytest.mark.parametrize(
@@ -76,7 +78,7 @@ def test_the_statement_is_what_the_manual_says() -> None:
         ("nonce", ASKED, "1"),
     ],
 )
-def test_what_cannot_be_signed_is_named(part: str, asked: Asked, nonce: str) -> None:
+def test_what_cannot_be_signed_is_named(part: str, asked: BoundRequest, nonce: str) -> None:
     with pytest.raises(Malformed) as bad:
         statement(asked, nonce)
     assert bad.value.field == part
@@ -88,5 +90,5 @@ def test_the_target_is_what_was_sent() -> None:
 
 
 def test_the_longest_request_still_fits_into_a_credential(munged: Munged) -> None:
-    longest = Asked.of("X" * 16, "/" + "x" * 8_191, b"", "b" * 255)
+    longest = BoundRequest.of("X" * 16, "/" + "x" * 8_191, b"", "b" * 255)
     assert len(speak(munged).encode(statement(longest, NONCE))) <= CREDENTIAL_MAX

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fairbank.rest.sign_in.credentials import Asked, sign
+from fairbank.rest.sign_in.credentials import BoundRequest, sign
 from fairbank.rest.sign_in.munge import Munge
 from fairbank.store.migrating import migrate
 from tests.rest.served import Served, served
@@ -51,7 +51,7 @@ def at(munged: Munged) -> dict[str, str]:
 def signed(munged: Munged, method: str, target: str, body: bytes = b"", *, name: str = "fairbank") -> dict[str, str]:
     """The headers of one signed request."""
     munge = Munge(socket=str(munged.socket), library=str(munged.libmunge))
-    return {"Authorization": sign(munge, Asked.of(method, target, body, name)), "Content-Type": "application/json"}
+    return {"Authorization": sign(munge, BoundRequest.of(method, target, body, name)), "Content-Type": "application/json"}
 
 
 def whoami(server: Served, headers: dict[str, str]) -> httpx.Response:

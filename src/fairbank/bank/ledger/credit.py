@@ -9,7 +9,7 @@ from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.drawing import moved
 from fairbank.bank.ledger.outcome import Outcome, done
 from fairbank.bank.ledger.undoing import post_undoing, refund_to_undo, refuse_undoing
-from fairbank.bank.policy import Policy, fits
+from fairbank.bank.policy import Policy, is_countable
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunState, UserSums
 from fairbank.bank.wish import Asked, Deposit, Recharge, Refund, Transfer, Withdraw
@@ -112,7 +112,7 @@ def recharge(work: WorkingSet, asked: Asked, wish: Recharge, policy: Policy) -> 
     split = policy.split(amount, allocation.available)
     if split.written_off:
         return _replace(_too_little(allocation, amount), available=max(0, allocation.available), run=str(wish.run))
-    if not fits(allocation.charged + amount):
+    if not is_countable(allocation.charged + amount):
         return Refusal(reason=Reason.TOO_LARGE, run=str(wish.run), asked=amount, allocation=allocation.id)
     work.put_run(_replace(known, refunded=SuMinutes(known.refunded - amount)))
     after = moved(work, allocation, known.owner, charged=amount, below=split.overrun > 0)
@@ -123,7 +123,7 @@ def recharge(work: WorkingSet, asked: Asked, wish: Recharge, policy: Policy) -> 
 
 def _deposited(allocation: Allocation, amount: int) -> Allocation | Refusal:
     total = allocation.deposited + amount
-    if not fits(total + allocation.credit_limit):
+    if not is_countable(total + allocation.credit_limit):
         return Refusal(reason=Reason.TOO_LARGE, asked=amount, allocation=allocation.id)
     return _replace(allocation, deposited=total)
 

@@ -41,7 +41,7 @@ def moved(work: WorkingSet, allocation: Allocation, owner: int, *, charged: int 
     return _replace(after, overrun=SuMinutes(max(after.overrun, -after.available))) if below else after
 
 
-def facts_of(record: RunRecord) -> str:
+def details_of(record: RunRecord) -> str:
     """What a run's first entry says of it, so that its row can be checked against the journal."""
     names = ("run", "project", "partition", "start", "until")
     facts = {name: getattr(record, name) for name in names}

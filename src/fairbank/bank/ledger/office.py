@@ -26,12 +26,12 @@ def create_project(work: WorkingSet, asked: Asked, wish: CreateProject) -> Outco
     if wish.parent is not None and wish.parent not in work.projects:
         return Refusal(reason=Reason.UNKNOWN_PROJECT, project=wish.parent)
     project = Project(id=next(work.project_ids), gname=wish.gname, gid=wish.gid, account=wish.account, parent=wish.parent)
-    entry = work.post(asked, Kind.PROJECT, 0, None, details=facts_of(project))
+    entry = work.post(asked, Kind.PROJECT, 0, None, details=details_of(project))
     work.put_project(project)
     return done(entry, None, project=project.id)
 
 
-def facts_of(project: Project) -> str:
+def details_of(project: Project) -> str:
     """The project as the journal keeps it, so that its row can be checked against it."""
     facts = {"project": project.id, "gname": project.gname, "gid": project.gid, "account": project.account, "parent": project.parent}
     return _encode(facts).decode()

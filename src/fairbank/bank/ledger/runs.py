@@ -6,7 +6,7 @@ import msgspec
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Kind
-from fairbank.bank.ledger.drawing import RESOLUTION, facts_of, moved, objection, resolution_of
+from fairbank.bank.ledger.drawing import RESOLUTION, details_of, moved, objection, resolution_of
 from fairbank.bank.ledger.outcome import Done, Outcome, done
 from fairbank.bank.ledger.refusing import (
     let_through,
@@ -18,7 +18,7 @@ from fairbank.bank.ledger.refusing import (
 )
 from fairbank.bank.ledger.repeating import again, already_resolved, held_before, is_reported_by, resolved_before
 from fairbank.bank.ledger.unheld import change_without_hold, resolve_late
-from fairbank.bank.policy import Policy, fits
+from fairbank.bank.policy import Policy, is_countable
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState
 from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Lapse, Release, Unpriced
@@ -49,7 +49,7 @@ def hold(work: WorkingSet, asked: Asked, wish: Hold, policy: Policy) -> Outcome:
         homeless = refuse_hold(work, asked, wish, nobody_pays(wish.line), None, observed=not policy.enforce)
         return homeless if policy.enforce else let_through(homeless)
     reason, told = refusals[0]
-    if not policy.enforce and fits(told.charged + told.held + wish.amount):
+    if not policy.enforce and is_countable(told.charged + told.held + wish.amount):
         refuse_hold(work, without_key(asked), wish, reason, told, observed=True)
         return _grant(work, asked, wish, work.allocations[told.id], below=True)
     return refuse_hold(work, asked, wish, reason, told)
@@ -72,7 +72,7 @@ def _grant(work: WorkingSet, asked: Asked, wish: Hold, allocation: Allocation, *
     )
     work.put_run(record)
     after = moved(work, allocation, wish.owner, held=wish.amount, below=below)
-    details = facts_of(record)
+    details = details_of(record)
     entry = work.post(asked, _HOLD, wish.amount, after, run=number, owner=wish.owner, details=details, number=number)
     return done(entry, after)
 
@@ -90,7 +90,7 @@ def adjust(work: WorkingSet, asked: Asked, wish: Adjust, policy: Policy) -> Outc
         return again(newest)
     no = objection(work, allocation, known.owner, more) if more > 0 else None
     if no is not None:
-        observed = not policy.enforce and fits(allocation.charged + allocation.held + more)
+        observed = not policy.enforce and is_countable(allocation.charged + allocation.held + more)
         refused = refuse_adjust(work, without_key(asked) if observed else asked, known, allocation, no, more, observed=observed)
         if not observed:
             return refused
@@ -152,7 +152,7 @@ def _resolve(work: WorkingSet, asked: Asked, known: RunRecord, wish: Charge | Re
     """Close the hold of `known` at `cost`."""
     allocation = work.allocations[known.allocation]
     split = policy.split(cost, allocation.available + known.held)
-    if not fits(allocation.charged + split.charged):
+    if not is_countable(allocation.charged + split.charged):
         return Refusal(reason=Reason.TOO_LARGE, run=str(wish.run), asked=cost, allocation=allocation.id)
     kind, state = RESOLUTION[type(wish)]
     number = work.next_entry_id()

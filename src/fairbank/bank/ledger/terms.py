@@ -9,7 +9,7 @@ from fairbank.bank.entry import Kind, facts_of
 from fairbank.bank.ledger.office import above
 from fairbank.bank.ledger.outcome import Outcome, done
 from fairbank.bank.ledger.undoing import no_reverse, words_before
-from fairbank.bank.policy import fits
+from fairbank.bank.policy import is_countable
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import UserSums
 from fairbank.bank.wish import Amend, Asked, Expire, Open, SetCap
@@ -29,7 +29,7 @@ def open_allocation(work: WorkingSet, asked: Asked, wish: Open) -> Outcome:
         return Refusal(reason=Reason.UNKNOWN_PROJECT, project=wish.project)
     if wish.end <= wish.start:
         return Refusal(reason=Reason.BAD_PERIOD, project=wish.project, resource=wish.resource, about=_period(wish))
-    if not fits(wish.credit_limit + wish.deposit):
+    if not is_countable(wish.credit_limit + wish.deposit):
         return Refusal(reason=Reason.TOO_LARGE, asked=wish.deposit, project=wish.project)
     other = overlapping(wish.start, wish.end, work.funds(wish.project, wish.resource))
     if other is not None:
@@ -183,7 +183,7 @@ def _objection(work: WorkingSet, old: Allocation, new: Allocation) -> Refusal | 
     other = overlapping(new.start, new.end, (each for each in work.funds(old.project, old.resource) if each.id != old.id))
     if other is not None:
         return Refusal(reason=Reason.OVERLAP, allocation=other.id, project=old.project, resource=old.resource)
-    if not fits(new.deposited + new.credit_limit):
+    if not is_countable(new.deposited + new.credit_limit):
         return Refusal(reason=Reason.TOO_LARGE, asked=new.credit_limit, allocation=old.id)
     if new.credit_limit < old.credit_limit and new.available < 0:
         return Refusal(reason=Reason.LIMIT_IN_USE, asked=-old.own_available, available=new.credit_limit, allocation=old.id)

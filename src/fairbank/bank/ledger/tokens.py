@@ -52,7 +52,7 @@ def revoke(work: WorkingSet, asked: Asked, wish: RevokeToken) -> Outcome:
     return done(entry, None, token=token.id)
 
 
-def facts_of(token: Token) -> str:
+def details_of(token: Token) -> str:
     """The token as the journal keeps it, so that its row can be checked against it."""
     facts = {
         "token": token.id,
@@ -74,4 +74,4 @@ def stay_revoked(work: WorkingSet, tokens: Iterable[Token], at: Instant) -> None
 
 
 def _enter(work: WorkingSet, asked: Asked, token: Token) -> Entry:
-    return work.post(asked, Kind.TOKEN, 0, None, owner=token.uid, details=facts_of(token))
+    return work.post(asked, Kind.TOKEN, 0, None, owner=token.uid, details=details_of(token))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.ledger.drawing import RESOLUTION, facts_of, moved, objection, resolution_of
+from fairbank.bank.ledger.drawing import RESOLUTION, details_of, moved, objection, resolution_of
 from fairbank.bank.ledger.outcome import Outcome, done
 from fairbank.bank.ledger.refusing import let_through, nobody_pays, refuse_change, refuse_late, without_key
-from fairbank.bank.policy import Policy, Split, fits
+from fairbank.bank.policy import Policy, Split, is_countable
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Adjust, Asked, Charge, Release
@@ -38,7 +38,7 @@ def resolve_late(work: WorkingSet, asked: Asked, wish: Charge | Release, cost: S
         return refuse_late(work, keyless, wish, Reason.NO_HOLD, candidates[0], cost)
     allocation = _payer(work, candidates, wish.owner, cost)
     split = policy.split(cost, allocation.available)
-    if not fits(allocation.charged + split.charged):
+    if not is_countable(allocation.charged + split.charged):
         return refuse_late(work, keyless, wish, Reason.TOO_LARGE, allocation, cost)
     return _settled(work, asked, wish, allocation, split, wish.owner, wish.start)
 
@@ -69,7 +69,7 @@ def _settled(
     )
     work.put_run(record)
     after = moved(work, allocation, owner, charged=split.charged, below=split.overrun > 0)
-    details = f"{facts_of(record)[:-1]},{resolution_of(record)[1:]}"
+    details = f"{details_of(record)[:-1]},{resolution_of(record)[1:]}"
     entry = work.post(asked, kind, split.charged, after, run=number, owner=owner, details=details, number=number)
     return done(entry, after, written_off=split.written_off)
 

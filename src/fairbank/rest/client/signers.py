@@ -30,12 +30,12 @@ class MungeSigner(Signer):
         self._audience, self._socket, self._library = audience, socket, library
 
     def authorization(self, method: str, target: str, body: bytes, acting_as: str | None, key: str | None) -> str:
-        from fairbank.rest.sign_in.credentials import Asked, sign  # noqa: PLC0415  only who signs with MUNGE pays for ctypes and hashlib
+        from fairbank.rest.sign_in.credentials import BoundRequest, sign  # noqa: PLC0415  only who signs with MUNGE pays for ctypes and hashlib
         from fairbank.rest.sign_in.munge import LIBRARY, Munge  # noqa: PLC0415
 
         munge = Munge(socket=self._socket, library=self._library or LIBRARY)
         try:
-            return sign(munge, Asked.of(method, target, body, self._audience, acting_as=acting_as, key=key))
+            return sign(munge, BoundRequest.of(method, target, body, self._audience, acting_as=acting_as, key=key))
         except Unreachable as silent:
             raise Unreachable(
                 f"over the network you sign in with MUNGE unless you name a token, and {silent.message}",

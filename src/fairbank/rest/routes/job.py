@@ -16,7 +16,7 @@ from fairbank.bank.refusal import Alternative, Refusal
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.wish import Asked
 from fairbank.cluster.report import Report
-from fairbank.rest.answering import Told, new, response, told
+from fairbank.rest.answering import Reply, new, reply, response
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import Granted, JobRow, Listing, ReportAnswer, Single
 from fairbank.rest.bodies.requests import AnyReport, NewRecharge, NewRefund, Reports
@@ -37,15 +37,15 @@ ADVICE_SECONDS = 2.0
 # --- reports ---
 
 
-async def answer_report(request: Asking, data: AnyReport) -> Told:
+async def answer_report(request: Asking, data: AnyReport) -> Reply:
     """What `report_run` answers. Raises SaidNo, Trouble."""
     prepared = (await _prepared(request, [report_of(data)]))[0]
     if isinstance(prepared, Trouble):
         raise prepared
-    outcome = (await request.desk.ask([prepared]))[0]
+    outcome = (await request.teller.ask([prepared]))[0]
     if isinstance(outcome, Refusal):
         raise SaidNo(outcome, await _alternatives(request, outcome))
-    return told(outcome, request.house.clock)
+    return reply(outcome, request.house.clock)
 
 
 @writes(post, "/job", opt={"scope": "report", "lane": answer_report}, responses=AGAIN, sync_to_thread=None)
@@ -61,7 +61,7 @@ async def report_run(request: Asking, data: JSONBody[AnyReport]) -> Response[Sin
 async def report_runs(request: Asking, data: JSONBody[Reports]) -> Listing[ReportAnswer]:
     """Many reports, judged in order in one transaction; an answer for each, in their order."""
     prepared = await request.workers.reports.run(_prepare, request, data)
-    outcomes = iter(await request.desk.ask([each for each in prepared if isinstance(each, Asked)]))
+    outcomes = iter(await request.teller.ask([each for each in prepared if isinstance(each, Asked)]))
     rows = [_answer(next(outcomes) if isinstance(each, Asked) else each) for each in prepared]
     return listing("report", request.house.clock, rows)
 

@@ -29,7 +29,7 @@ TTL_SECONDS = 300  # munged's own default
 SKEW_SECONDS = 60
 
 
-class Asked(NamedTuple):
+class BoundRequest(NamedTuple):
     """One request to one server, as far as a credential binds it."""
 
     method: str
@@ -40,7 +40,9 @@ class Asked(NamedTuple):
     key: str = ""
 
     @classmethod
-    def of(cls, method: str, target: str, body: bytes, audience: str, *, acting_as: str | None = None, key: str | None = None) -> Asked:
+    def of(
+        cls, method: str, target: str, body: bytes, audience: str, *, acting_as: str | None = None, key: str | None = None
+    ) -> BoundRequest:
         """The request as it goes over the wire; `audience` is the server's configured name.
 
         `acting_as` and `key` are the two headers that change what a request does: X-Fairbank-As and Idempotency-Key.
@@ -78,7 +80,7 @@ def new_nonce() -> str:
     return os.urandom(16).hex()
 
 
-def statement(asked: Asked, nonce: str) -> bytes:
+def statement(asked: BoundRequest, nonce: str) -> bytes:
     """The bytes to seal: no two requests, servers or nonces give the same. Raises Malformed, naming the line."""
     lines = (_VERSION, *asked, nonce)
     for line, (name, grammar, longest) in zip(lines, _LINES, strict=True):
@@ -91,7 +93,7 @@ def statement(asked: Asked, nonce: str) -> bytes:
     return "\n".join(lines).encode("ascii")
 
 
-def check(decoded: Decoded, asked: Asked, now: Instant, *, ttl_seconds: int = TTL_SECONDS, skew_seconds: int = SKEW_SECONDS) -> str:
+def check(decoded: Decoded, asked: BoundRequest, now: Instant, *, ttl_seconds: int = TTL_SECONDS, skew_seconds: int = SKEW_SECONDS) -> str:
     """The nonce of a credential that was made for this request, and lately. Raises Unauthenticated, saying what differs.
 
     That nobody used it before is the nonce table's to say.
@@ -131,17 +133,17 @@ class MungeDoor:
         self._munge, self._nonces, self._clock = munge, nonces, clock
         self._ttl_seconds, self._skew_seconds = ttl_seconds, skew_seconds
 
-    def admit(self, credential: bytes, asked: Asked) -> Decoded:
+    def admit(self, credential: bytes, asked: BoundRequest) -> Decoded:
         """Who asks (`uid`, `gid`). Raises Unauthenticated, Unreachable when munged is silent, Malformed for an unsignable request."""
         return self.settle(self._munge.decode(credential), asked)
 
-    def open(self, credential: bytes, head: Asked) -> Decoded:
+    def open(self, credential: bytes, head: BoundRequest) -> Decoded:
         """Open a credential before the body is there: everything but the body must be as it says. Raises what `admit` raises."""
         decoded = self._munge.decode(credential)
         self._nonce(decoded, head._replace(body_sha256=_body_in(decoded)))
         return decoded
 
-    def settle(self, decoded: Decoded, asked: Asked) -> Decoded:
+    def settle(self, decoded: Decoded, asked: BoundRequest) -> Decoded:
         """The last word on an opened credential, once the whole request is there: it is spent. Raises Unauthenticated, Malformed."""
         nonce = self._nonce(decoded, asked)
         # Twice as long as this server needs: the next one's clock may be behind.
@@ -150,7 +152,7 @@ class MungeDoor:
             raise Unauthenticated("this credential was used before", remedy=SIGN_ANEW)
         return decoded
 
-    def _nonce(self, decoded: Decoded, asked: Asked) -> str:
+    def _nonce(self, decoded: Decoded, asked: BoundRequest) -> str:
         return check(decoded, asked, self._clock.now(), ttl_seconds=self._ttl_seconds, skew_seconds=self._skew_seconds)
 
 
@@ -161,6 +163,6 @@ def _body_in(decoded: Decoded) -> str:
     return said[_BODY] if len(said) == len(_LINES) and re.fullmatch(grammar, said[_BODY]) else "0" * 64
 
 
-def sign(munge: Munge, asked: Asked) -> str:
+def sign(munge: Munge, asked: BoundRequest) -> str:
     """The client's `Authorization` for one request, good once."""
     return f"{MUNGE} {munge.encode(statement(asked, new_nonce())).decode('ascii')}"

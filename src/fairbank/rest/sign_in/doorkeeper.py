@@ -49,7 +49,7 @@ class Opened(NamedTuple):
     """A MUNGE credential that is good for the head of a request; whether it is for the body too is yet to be seen."""
 
     decoded: Decoded
-    head: credentials.Asked
+    head: credentials.BoundRequest
 
 
 class Doorkeeper:
@@ -115,10 +115,10 @@ class Doorkeeper:
             raise Unauthenticated("this server does not take MUNGE credentials", remedy="use its Unix socket or a token")
         return self._house.munge
 
-    def _asked(self, scope: Scope, body: bytes) -> credentials.Asked:
+    def _asked(self, scope: Scope, body: bytes) -> credentials.BoundRequest:
         target = credentials.target_of(scope["raw_path"], scope["query_string"])
         named, key = one_header(scope, b"x-fairbank-as"), one_header(scope, b"idempotency-key")
-        return credentials.Asked.of(scope.get(SENT, scope["method"]), target, body, self._house.name, acting_as=named, key=key)
+        return credentials.BoundRequest.of(scope.get(SENT, scope["method"]), target, body, self._house.name, acting_as=named, key=key)
 
     async def _opened(self, scope: Scope, credential: bytes) -> Opened:
         door, head = self._munge(), self._asked(scope, b"")

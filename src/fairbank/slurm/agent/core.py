@@ -16,9 +16,9 @@ from fairbank.slurm.agent.faring import SETTLED_SECONDS, Faring
 from fairbank.slurm.agent.letters import Kind, Known, Letter, Receipt, State, Words, facts, report
 from fairbank.slurm.agent.memory import Changes, Memory
 from fairbank.slurm.agent.pool import Senders, resized
-from fairbank.slurm.agent.questions import Open, Questions
+from fairbank.slurm.agent.questions import OpenQuestion, Questions
 from fairbank.slurm.agent.queue import Queue
-from fairbank.slurm.agent.silence import Credit, Terms, deadline, unanswered
+from fairbank.slurm.agent.silence import Credit, PartitionTerms, deadline, unanswered
 from fairbank.slurm.records import Answer, Noted, PrologAsked, Told, Verdict
 
 _log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 class Core:
     """`life` differs between any two lives of agents, so that the keys of their reports do."""
 
-    def __init__(self, terms_of: Callable[[str], Terms], senders: Senders, *, life: str, now: float) -> None:
+    def __init__(self, terms_of: Callable[[str], PartitionTerms], senders: Senders, *, life: str, now: float) -> None:
         self.terms_of, self.limits, self._life = terms_of, senders, life
         self.memory, self.queue, self.credit, self.bank = Memory(), Queue(), Credit(), Faring(now)
         self.questions = Questions()
@@ -56,7 +56,7 @@ class Core:
     def open(self, told: PrologAsked, run: str, receipt: Receipt, now: float, letter: Letter | None) -> None:
         """A question that waits for the bank's answer to this letter."""
         due = deadline(now, self.terms_of(told.partition), self.bank.down_since)
-        question = Open(told, now, due, (receipt,), letter)
+        question = OpenQuestion(told, now, due, (receipt,), letter)
         if due <= now:
             self._decide(run, question, now)
         else:
@@ -99,7 +99,7 @@ class Core:
         """The verdict: run, unless there are words against it."""
         self.sayings.append((receipt, verdict(receipt.number, words)))
 
-    def answer(self, question: Open, words: Words | None, now: float, how: str) -> None:
+    def answer(self, question: OpenQuestion, words: Words | None, now: float, how: str) -> None:
         """Settle a question."""
         self.waits.append(now - question.heard)
         self.tally["answers", how] += 1
@@ -130,7 +130,7 @@ class Core:
             self.memory.put(run, State.LET, question.asked.limit_seconds)
             self.answer(question, None, now, "ahead")
 
-    def _decide(self, run: str, question: Open, now: float) -> None:
+    def _decide(self, run: str, question: OpenQuestion, now: float) -> None:
         asked, letter = question.asked, question.letter
         terms = self.terms_of(asked.partition)
         said = facts(letter) if letter else msgspec.json.decode(report(asked, Kind.HOLD, ""))

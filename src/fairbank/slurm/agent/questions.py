@@ -11,7 +11,7 @@ from fairbank.slurm.agent.letters import Letter, Receipt
 from fairbank.slurm.records import PrologAsked
 
 
-class Open(msgspec.Struct, eq=False):
+class OpenQuestion(msgspec.Struct, eq=False):
     """A question that is not answered yet. `letter` is None where it is on disk, from an agent before this one."""
 
     asked: PrologAsked
@@ -25,7 +25,7 @@ class Questions:
     """At most one a run."""
 
     def __init__(self) -> None:
-        self._open: dict[str, Open] = {}
+        self._open: dict[str, OpenQuestion] = {}
         self._deadlines: list[tuple[float, str]] = []  # also of those taken since: they go when their time comes
 
     def __len__(self) -> int:
@@ -34,18 +34,18 @@ class Questions:
     def __contains__(self, run: str) -> bool:
         return run in self._open
 
-    def keep(self, run: str, question: Open) -> None:
+    def keep(self, run: str, question: OpenQuestion) -> None:
         self._open[run] = question
         heapq.heappush(self._deadlines, (question.deadline, run))
 
-    def get(self, run: str) -> Open | None:
+    def get(self, run: str) -> OpenQuestion | None:
         return self._open.get(run)
 
-    def take(self, run: str) -> Open | None:
+    def take(self, run: str) -> OpenQuestion | None:
         """The question of this run, which is none any more."""
         return self._open.pop(run, None)
 
-    def overdue(self, now: float) -> Iterator[tuple[str, Open]]:
+    def overdue(self, now: float) -> Iterator[tuple[str, OpenQuestion]]:
         """Those that have waited long enough, which are none any more."""
         while self._deadlines and self._deadlines[0][0] <= now:
             due, run = heapq.heappop(self._deadlines)

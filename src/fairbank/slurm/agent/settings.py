@@ -14,7 +14,7 @@ import msgspec
 from fairbank.rest.client import MungeSigner, Signer, TokenSigner, parse_address
 from fairbank.rest.client.token_file import read_token
 from fairbank.slurm.agent.pool import Senders
-from fairbank.slurm.agent.silence import Terms
+from fairbank.slurm.agent.silence import PartitionTerms
 from fairbank.values.ids import UID_MAX
 from fairbank.values.trouble import Forbidden, Malformed, Trouble, Unknown
 
@@ -111,11 +111,11 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     senders: Senders = Senders()
     control: ControlSettings = ControlSettings()
     site_factor: SiteFactorSettings = SiteFactorSettings()
-    terms: Terms = Terms()
-    partitions: dict[str, Terms] = {}
+    terms: PartitionTerms = PartitionTerms()
+    partitions: dict[str, PartitionTerms] = {}
     log: Literal["auto", "json", "short"] = "auto"
 
-    def terms_of(self, partition: str) -> Terms:
+    def terms_of(self, partition: str) -> PartitionTerms:
         return self.partitions.get(partition, self.terms)
 
 
@@ -184,8 +184,8 @@ _KEYS: dict[str, type[msgspec.Struct]] = {
     "senders": Senders,
     "control": ControlSettings,
     "site_factor": SiteFactorSettings,
-    "terms": Terms,
-    "partitions[...]": Terms,
+    "terms": PartitionTerms,
+    "partitions[...]": PartitionTerms,
 }
 
 

@@ -21,7 +21,7 @@ class Silence(Enum):
     CREDIT = "credit"
 
 
-class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class PartitionTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How a partition's jobs are treated.
 
     `patience`: seconds that a question waits for the bank; less than the plug-in's own fairbank_patience. `silence`: what then: "open" lets
@@ -39,7 +39,7 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     ahead: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
 
 
-def deadline(heard: float, terms: Terms, down_since: float | None) -> float:
+def deadline(heard: float, terms: PartitionTerms, down_since: float | None) -> float:
     """When a question that was heard then is decided without the bank: at once where the bank has been away for long."""
     if down_since is not None and heard - down_since >= terms.patience:
         return heard
@@ -104,7 +104,7 @@ def _place(said: dict[str, Any]) -> str:
     return f"{said['cluster']}/{said['account']}/{said['partition']}"
 
 
-def unanswered(terms: Terms, said: dict[str, Any], credit: Credit, *, batch: bool) -> Words | None:
+def unanswered(terms: PartitionTerms, said: dict[str, Any], credit: Credit, *, batch: bool) -> Words | None:
     """The verdict on a question whose time is over: None lets it run."""
     if terms.silence is Silence.OPEN or (terms.silence is Silence.CREDIT and credit.take(said)):
         return None

@@ -14,7 +14,7 @@ from fairbank.service.counter import Came, Counter
 Waiting = asyncio.Future[list[Outcome]]
 
 
-class Desk:
+class Teller:
     """The counter as a coroutine.
 
     Waking the loop for each answer would be dear: under load a batch has hundreds.
