@@ -54,7 +54,7 @@ function M.judge(policy, job, project, place, bill)
   local text
   if bill.left then
     text = "this job may cost " .. price.show(bill.amount) .. " SU; " .. project.account .. " has " .. price.show(bill.left, true) ..
-      " SU of " .. place.resource .. ", short by " .. price.show(bill.amount - bill.left) .. " SU"
+      " SU of " .. place.resource .. ", short by " .. price.show_short(bill.amount, bill.left) .. " SU"
   else
     text = "project " .. project.account .. " has no credit for " .. place.resource .. ", which partition " .. place.name .. " bills"
     bill.left = 0

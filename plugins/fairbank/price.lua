@@ -103,14 +103,23 @@ function M.smaller(policy, place, counts, qos, minutes, left)
   return less
 end
 
--- For people: SU with two decimals where it is not whole; with `down` never more than it is.
-function M.show(minutes, down)
+-- Hundredths of a SU, to the nearest, a half away from zero; with `down` never more than it is.
+local function hundredths(minutes, down)
   local parts = minutes * 100
-  local hundredths = down and floor(parts / 60) or floor((2 * math.abs(parts) + 60) / 120) * (minutes < 0 and -1 or 1)
-  local size = math.abs(hundredths)
+  return down and floor(parts / 60) or floor((2 * math.abs(parts) + 60) / 120) * (minutes < 0 and -1 or 1)
+end
+
+local function written(shown)
+  local size = math.abs(shown)
   local rest = fmod(size, 100)
-  local text = string.format(hundredths < 0 and "-%.0f" or "%.0f", (size - rest) / 100)
+  local text = string.format(shown < 0 and "-%.0f" or "%.0f", (size - rest) / 100)
   return rest > 0 and text .. string.format(".%02.0f", rest) or text
 end
+
+-- For people, as src/fairbank/values/units.py has it: SU with two decimals where it is not whole; with `down` never more than it is.
+function M.show(minutes, down) return written(hundredths(minutes, down)) end
+
+-- How much `left` lacks of `amount`, so that people can check it: the one as shown to the nearest, less the other rounded down.
+function M.show_short(amount, left) return written(math.max(0, hundredths(amount) - hundredths(left, true))) end
 
 return M

@@ -16,7 +16,7 @@ from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster
 from fairbank.slurm.policy_file import Place, SubmissionPolicy, render
 from fairbank.values.tres import Adding, parse_counts
-from fairbank.values.units import show_su
+from fairbank.values.units import show_short, show_su
 from tests.plugins.interpreter import Lua
 from tests.plugins.policies import CENTRE, CPU, GPU, GPU_T4, LONG, places
 
@@ -86,3 +86,16 @@ def test_what_is_said_to_fit_does_and_no_more_would(lua: Lua, place: Place, coun
 @pytest.mark.parametrize("down", [True, False])
 def test_amounts_look_as_they_do_elsewhere(lua: Lua, minutes: int, down: bool) -> None:
     assert lua.module("price").show(minutes, down) == show_su(minutes, down=down)
+
+
+@pytest.mark.parametrize(
+    ("price", "left"), [(46_080, 37_789), (61, 0), (61, 59), (25, 24), (90, -25), (60, 0), (10**12 + 1, 10**12 - 1), (1, 1), (1, 2)]
+)
+def test_what_is_lacking_looks_as_in_the_banks_own_refusals(lua: Lua, price: int, left: int) -> None:
+    assert lua.module("price").show_short(price, left) == show_short(price, left)
+
+
+@given(price=st.integers(0, 10**12), left=st.integers(-(10**12), 10**12))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_is_lacking_looks_as_in_the_banks_own_refusals(lua: Lua, price: int, left: int) -> None:
+    assert lua.module("price").show_short(price, left) == show_short(price, left)

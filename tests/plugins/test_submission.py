@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairbank.slurm.policy_file import Answer, SubmissionPolicy, render
+from fairbank.slurm.policy_file import Answer, Balance, SubmissionPolicy, render
 from tests.plugins.interpreter import Lua, Said
 from tests.plugins.policies import CENTRE, WRITTEN
 
@@ -252,3 +252,8 @@ def test_a_job_that_is_too_dear(site: Site, how: Answer, code: int, lines: int) 
             "a smaller job that fits: at most 12 CPUs",
             "more credit: ask for a deposit to wg_astro, or use another project: newgrp wg_bio",
         ]
+
+
+def test_what_is_short_is_what_the_shown_figures_differ_by(site: Site) -> None:
+    said = submit(site(msgspec.structs.replace(CENTRE, balances=(Balance("wg_astro", "cpu", 751),))), BOB, min_cpus=32, time_limit=60)
+    assert said.user[0] == "this job may cost 32 SU; wg_astro has 12.51 SU of cpu, short by 19.49 SU"
