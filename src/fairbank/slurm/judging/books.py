@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -14,6 +14,7 @@ from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.values.time import parse_instant
 from fairbank.values.tres import Adding
+from fairbank.values.trouble import Malformed
 
 Row = Mapping[str, Any]
 
@@ -27,7 +28,7 @@ class BookedRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     restart: int
     allocation: int
     account: str
-    owner: int
+    owner: int = msgspec.field(name="owner_uid")
     partition: str
     state: str
     held: int
@@ -48,43 +49,15 @@ class BookedRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return Run(cluster, self.job_id, self.submitted, self.restart)
 
 
-def booked_run(row: Row) -> BookedRun:
-    """A row of the bank's list of jobs."""
-    return BookedRun(
-        id=row["id"],
-        job_id=row["job_id"],
-        submitted=parse_instant(row["submitted"]),
-        restart=row["restart"],
-        allocation=row["allocation"],
-        account=row["account"],
-        owner=row["owner_uid"],
-        partition=row["partition"],
-        state=row["state"],
-        held=row["held"],
-        charged=row["charged"],
-        refunded=row["refunded"],
-        written_off=row["written_off"],
-        start=parse_instant(row["start"]),
-        ended=None if row["ended"] is None else parse_instant(row["ended"]),
-        outcome=row["outcome"],
-        elapsed=row["elapsed"],
-    )
-
-
 class BookedProject(msgspec.Struct, frozen=True, kw_only=True):
     """A project, with its members' uids and roles."""
 
     id: int
-    group: str
+    group: str = msgspec.field(name="gname")
     gid: int
     account: str
     parent: int | None
     members: Mapping[int, str] = {}
-
-
-def booked_project(row: Row, members: Sequence[Row]) -> BookedProject:
-    roles = {each["uid"]: each["role"] for each in members}
-    return BookedProject(id=row["id"], group=row["gname"], gid=row["gid"], account=row["account"], parent=row["parent"], members=roles)
 
 
 class BookedAllocation(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,20 +76,33 @@ class BookedAllocation(msgspec.Struct, frozen=True, kw_only=True):
     available: int
 
 
+Booked = TypeVar("Booked", BookedRun, BookedProject, BookedAllocation)
+
+
+def booked_run(row: Row) -> BookedRun:
+    """A row of the bank's list of jobs. This and its like raise Malformed, naming the field, for what is no such row."""
+    return _booked(row, BookedRun, "submitted", "start", "ended")
+
+
+def booked_project(row: Row, members: Sequence[Row]) -> BookedProject:
+    """A row of the list of projects, with those of its members."""
+    return _booked({**row, "members": {each["uid"]: each["role"] for each in members}}, BookedProject)
+
+
 def booked_allocation(row: Row) -> BookedAllocation:
-    return BookedAllocation(
-        id=row["id"],
-        project=row["project"],
-        resource=row["resource"],
-        start=parse_instant(row["start"]),
-        end=parse_instant(row["end"]),
-        state=row["state"],
-        shared=row["shared"],
-        deposited=row["deposited"],
-        charged=row["charged"],
-        held=row["held"],
-        available=row["available"],
-    )
+    """A row of the list of allocations."""
+    return _booked(row, BookedAllocation, "start", "end")
+
+
+def _booked(row: Row, kind: type[Booked], *times: str) -> Booked:
+    """A row as a value of this kind: `times` become instants, the rest stays as it is."""
+    moments = {name: parse_instant(row[name], field=name) for name in times if isinstance(row.get(name), str)}
+    try:
+        return msgspec.convert({**row, **moments}, kind)
+    except msgspec.ValidationError as bad:
+        raise Malformed(
+            f"the bank's answer is not understood: {bad}", field="server", remedy="is the bank as new as this command?"
+        ) from bad
 
 
 def booked_cluster(row: Row) -> Cluster:
