@@ -56,8 +56,8 @@ EVERYTHING = """
     deposit physics/cpu 50 key d
     withdraw physics/cpu 5
     transfer 5 physics/cpu => physics/cpu:next
-    hold 1 alice physics/cpu 60 until 400
-    adjust 1 70 until 300
+    hold 1 alice physics/cpu 60 until 400 told name=relax,nodes=2,cpus=8,tres=cpu:8,limit_seconds=100
+    adjust 1 70 until 300 told limit_seconds=120
     hold 2 bob physics/cpu 20
     hold 3 bob physics/cpu 25                   -> CAPPED
     hold 4 alice physics/gpu 1                  -> NO_ALLOCATION
@@ -66,12 +66,12 @@ EVERYTHING = """
     recharge 2 26
     refund 2 5
     release 5 alice physics/cpu
-    charge 6 carol physics/cpu 10
+    charge 6 carol physics/cpu 10 told name=fit,cpus=4,cpu_seconds=9
     hold 7 alice physics/cpu 5
-    release 7
+    release 7 told exit_status=256
     now 300
     lapse 1
-    charge 1 200                                -> ok off 70
+    charge 1 200 told name=relax,exit_status=9,cpu_seconds=99      -> ok off 70
     hold 8 alice college/cpu 20
     freeze physics/cpu:next
     withdraw physics/cpu:next 99 key w          -> NOT_ENOUGH

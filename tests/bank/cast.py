@@ -30,13 +30,14 @@ from fairbank.bank.wish import (
     Withdraw,
 )
 from fairbank.cluster.job import Run
+from fairbank.cluster.particulars import Particulars
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes, parse_su
 
 USERS = {"alice": 1001, "bob": 1002, "carol": 1003}
 NOBODY_KNOWS = 999
 OPTIONS = {"key", "note", "under", "with", "limit", "shared", "period", "from", "to", "until", "start", "ended", "billing", "seconds"}
-OPTIONS |= {"partition", "report", "by", "scope"}
+OPTIONS |= {"partition", "report", "by", "scope", "told"}
 
 Options = dict[str, str]
 
@@ -53,6 +54,15 @@ def run(text: str) -> Run:
     text, _, restart = text.partition(".")
     job, _, submitted = text.partition("@")
     return Run("darwin", int(job), int(submitted or 0), int(restart or 0))
+
+
+def particulars(text: str | None) -> Particulars | None:
+    """`name=relax,cpus=8`, by the names of the fields."""
+    if text is None:
+        return None
+    said = dict(each.split("=") for each in text.split(","))
+    facts: dict[str, Any] = {field: int(value) if value.isdigit() else value for field, value in said.items()}
+    return Particulars(**facts)
 
 
 def period(text: str) -> tuple[Instant, Instant]:
@@ -98,22 +108,25 @@ class Cast:
 
     def _of_run(self, words: list[str], options: Options, now: Instant) -> Request | None:
         until, ended = Instant(int(options.get("until", 1_000))), Instant(int(options.get("ended", now)))
+        told = particulars(options.get("told"))
         match words:
             case ["hold", number, user, name, amount]:
                 facts = self._drawn(user, name, options, now)
                 seconds = int(options["seconds"]) if "seconds" in options else None
-                return Hold(run=run(number), amount=su(amount), until=until, billing=options.get("billing"), limit_seconds=seconds, **facts)
+                facts |= {"billing": options.get("billing"), "limit_seconds": seconds, "particulars": told}
+                return Hold(run=run(number), amount=su(amount), until=until, **facts)
             case ["adjust", number, *who, amount]:
                 facts = self._drawn(who[0], who[1], options, now) if who else {}
-                return Adjust(
-                    run=run(number), amount=su(amount), until=until, **{k: v for k, v in facts.items() if k in Adjust.__struct_fields__}
-                )
+                whose = {k: v for k, v in facts.items() if k in Adjust.__struct_fields__}
+                return Adjust(run=run(number), amount=su(amount), until=until, particulars=told, **whose)
             case ["charge", number, *who, amount]:
                 facts = self._drawn(who[0], who[1], options, now) if who else {}
-                return Charge(run=run(number), amount=su(amount), ended=ended, outcome="COMPLETED", elapsed_seconds=60, **facts)
+                return Charge(
+                    run=run(number), amount=su(amount), ended=ended, outcome="COMPLETED", elapsed_seconds=60, particulars=told, **facts
+                )
             case ["release", number, *who]:
                 facts = self._drawn(who[0], who[1], options, now) if who else {}
-                return Release(run=run(number), ended=ended, outcome="NODE_FAIL", **facts)
+                return Release(run=run(number), ended=ended, outcome="NODE_FAIL", particulars=told, **facts)
             case ["lapse", number]:
                 return Lapse(run=run(number))
             case ["refund", number, amount]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from fairbank.bank.entry import Entry, Kind, link_of
 from fairbank.bank.run import UserSums
 from fairbank.cluster.job import Run
+from fairbank.cluster.particulars import Particulars
 from fairbank.values.units import SuMinutes
 from tests.bank.checks import books_of, findings
 from tests.bank.story import Teller, tell
@@ -101,6 +102,9 @@ def field_values(row: Any) -> list[tuple[str, Any]]:
                 values.append((field, "other"))
             case bytes():
                 values.append((field, b"\2" * 32))
+            case Particulars():
+                altered = [msgspec.structs.replace(value, **{name: other}) for name, other in field_values(value)]
+                values += [(field, each) for each in (None, *altered)]
             case Run():
                 values.append((field, value._replace(job_id=99)))
             case tuple():

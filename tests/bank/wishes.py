@@ -32,6 +32,7 @@ from fairbank.bank.wish import (
     Withdraw,
 )
 from fairbank.cluster.job import Run
+from fairbank.cluster.particulars import Particulars
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
 
@@ -73,12 +74,24 @@ starts = st.sampled_from([0, 10, 20, 50, 59, 60, 99, 100]).map(Instant)
 
 _drawn: dict[str, Any] = {"run": runs, "line": st.sampled_from(LINES), "resource": resources, "owner": uids, "start": starts}
 _drawn["partition"] = st.sampled_from(["", "", "std"])
+_names = st.sampled_from(["relax", "=2+2", 'd\u00fcnn "w\\64" {}', "x" * 128])
+_told = st.none() | st.builds(
+    Particulars,
+    name=st.none() | _names,
+    nodes=st.none() | st.integers(1, 2),
+    cpus=st.none() | st.integers(0, 4),
+    tres=st.sampled_from([None, "cpu=4,mem=8G"]),
+    limit_seconds=st.none() | st.integers(1, 60),
+    exit_status=st.none() | st.sampled_from([0, 9, 256]),
+    cpu_seconds=st.none() | st.integers(0, 200),
+)
+_drawn["particulars"] = _told
 _ended: dict[str, Any] = {"ended": instants, "outcome": st.sampled_from(["COMPLETED", "FAILED"]), "elapsed_seconds": st.integers(0, 99)}
 
 of_runs = st.one_of(
     st.builds(Hold, key=keys, amount=costs, until=instants, **_drawn),
     st.builds(Hold, key=keys, amount=costs, until=instants, **_drawn),
-    st.builds(Adjust, key=keys, run=runs, amount=costs, until=instants),
+    st.builds(Adjust, key=keys, run=runs, amount=costs, until=instants, particulars=_told),
     st.builds(Charge, key=keys, amount=costs, **_drawn, **_ended),
     st.builds(Release, key=keys, **_drawn, **_ended),
     st.builds(Lapse, key=keys, run=runs),

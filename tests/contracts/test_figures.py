@@ -8,10 +8,11 @@ import msgspec
 
 from fairbank.bank.query import PAGE_MAX, GroupPage, Page, Sight, Usage, UsageBy, UsageQuery
 from fairbank.bank.wish import Deposit, Refund
+from fairbank.cluster.particulars import Particulars
 from fairbank.store.contract import Store
 from fairbank.values.time import DAY, Instant
 from fairbank.values.units import SuMinutes
-from tests.contracts.centre import ALICE, BOB, START, Look, allocation, granted, hold, job, late_charge, project
+from tests.contracts.centre import ALICE, BOB, CAROL, START, Look, allocation, granted, hold, job, late_charge, project
 
 NEW_YEAR = 1_767_225_600  # 2026-01-01T00:00:00Z
 PAGE = Page()
@@ -76,6 +77,51 @@ def test_usage_in_groups(store: Store) -> None:
     assert groups(UsageBy.USER, resource="gpu") == []
     assert groups(UsageBy.USER, sight=Sight(uid=ALICE, projects=frozenset({2}))) == [(ALICE, 2, 1, 30, 3), (BOB, 1, 1, 40, 4)]
     assert groups(UsageBy.USER, sight=Sight()) == []
+
+
+def test_usage_tells_how_well_it_was_used(store: Store) -> None:
+    """The idle part of each run's price, by the run: a small one that is busy does not make up for a dear one that idles."""
+    granted(store, project("physics", 100))
+    granted(store, allocation(1, 10_000, end=2**40))
+    told = {"ended": NEW_YEAR + 600, "elapsed_seconds": 600}
+    of_eight = Particulars(cpus=8, cpu_seconds=1_200)
+    granted(
+        store,
+        late_charge(1, 1_000, particulars=of_eight, **told),  # a quarter of 4,800
+        late_charge(2, 10, particulars=Particulars(cpus=1_000, cpu_seconds=700_000), **told),  # more than there was
+        late_charge(3, 500, particulars=Particulars(cpus=8), **told),  # nobody told
+        late_charge(4, 70, particulars=Particulars(cpu_seconds=7), **told),
+        late_charge(5, 60, particulars=of_eight, ended=NEW_YEAR + DAY, elapsed_seconds=0),
+        late_charge(6, 9, owner=BOB, particulars=Particulars(cpus=1, cpu_seconds=0), **told),
+        Refund(run=job(1), amount=SuMinutes(400)),
+    )
+    used: list[Usage] = Look(store).usage(UsageQuery(), UsageBy.USER, GroupPage())
+    assert [(each.cpu_seconds, each.given_seconds, each.wasted) for each in used] == [(601_200, 604_800, 450), (0, 600, 9)]
+    assert [each.waited_seconds for each in used] == [5 * (START - 900), START - 900]
+    (month,) = Look(store).usage(UsageQuery(), UsageBy.MONTH, GroupPage())
+    assert (month.runs, month.cpu_seconds, month.given_seconds, month.wasted) == (6, 601_200, 605_400, 459)
+
+
+def test_usage_tells_what_failed_early(store: Store) -> None:
+    granted(store, project("physics", 100))
+    granted(store, allocation(1, end=2**40))
+    not_found, killed = Particulars(exit_status=127 * 256), Particulars(exit_status=9)
+    failing = [
+        *((number, ALICE, 120, "FAILED", not_found) for number in (1, 2)),
+        (3, ALICE, 121, "FAILED", killed),
+        (4, ALICE, 60, "CANCELLED", killed),
+        (5, BOB, 60, "FAILED", not_found),
+        (6, BOB, 60, "OUT_OF_MEMORY", killed),
+        (7, CAROL, 60, "FAILED", None),
+    ]
+    for number, owner, seconds, outcome, told in failing:
+        ended = NEW_YEAR + number * DAY
+        run = late_charge(number, 1, owner=owner, ended=ended, outcome=outcome, elapsed_seconds=seconds, particulars=told)
+        granted(store, run)
+    by_user: list[Usage] = Look(store).usage(UsageQuery(), UsageBy.USER, GroupPage())
+    assert [(each.group, each.early, each.early_exit) for each in by_user] == [(ALICE, 2, 127 * 256), (BOB, 2, None), (CAROL, 1, None)]
+    (month,) = Look(store).usage(UsageQuery(owner=ALICE), UsageBy.MONTH, GroupPage())
+    assert (month.early, month.early_exit) == (2, 127 * 256)
 
 
 def test_usage_comes_in_pages_that_join(store: Store) -> None:

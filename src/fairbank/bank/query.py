@@ -174,7 +174,9 @@ class GroupPage(msgspec.Struct, frozen=True):
 class Usage(msgspec.Struct, frozen=True):
     """What a group of runs used. `group` is the uid, the day or month (UTC, ISO), the partition, or the allocation.
 
-    `failed` counts the runs that ended otherwise than COMPLETED; `charged` is in SU-minutes, refunds taken off.
+    `failed` counts the runs that ended otherwise than COMPLETED; `charged` is in SU-minutes, refunds taken off. `waited_seconds` is from
+    submission to start. `cpu_seconds`, `given_seconds` and `wasted` are as in bank.efficiency. `early` counts the runs that failed
+    early, and `early_exit` is the wait status that all these ended with; None where there are several, or nobody told.
     """
 
     group: str | int
@@ -182,6 +184,12 @@ class Usage(msgspec.Struct, frozen=True):
     failed: int
     charged: int
     elapsed_seconds: int
+    waited_seconds: int = 0
+    cpu_seconds: int = 0
+    given_seconds: int = 0
+    wasted: int = 0
+    early: int = 0
+    early_exit: int | None = None
 
 
 class UserRow(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from fairbank.cluster.job import Run
+from fairbank.cluster.particulars import Particulars
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
 from fairbank.values.word import Word
@@ -47,7 +48,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     project shares. `set_by` is the entry that set its hold as it is, or closed it: what is reported again is answered from there.
     `until` is when an open hold lapses; `ended` when the run was resolved, by the scheduler's clock; `outcome` its final
     job state; `elapsed_seconds` as the scheduler reported it. `charged` minus `refunded` is what its owner pays;
-    `written_off` what nobody pays because nothing was left.
+    `written_off` what nobody pays because nothing was left. `particulars` move no units.
     """
 
     id: int
@@ -67,6 +68,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ended: Instant | None = None
     outcome: str | None = None
     elapsed_seconds: int | None = None
+    particulars: Particulars | None = None
 
 
 class UserSums(msgspec.Struct, frozen=True, gc=False):

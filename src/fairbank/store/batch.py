@@ -16,7 +16,19 @@ from fairbank.bank.run import RunRecord, UserSums
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.store import schema
-from fairbank.store.rows import Row, allocation_row, entry_of, member_of, member_row, project_of, project_row, run_row, token_of, token_row
+from fairbank.store.rows import (
+    Row,
+    allocation_row,
+    entry_of,
+    member_of,
+    member_row,
+    particulars_row,
+    project_of,
+    project_row,
+    run_row,
+    token_of,
+    token_row,
+)
 
 _ID = attrgetter("id")
 _SUMS = attrgetter("id", "deposited", "charged", "held", "overrun", "seq", "link")
@@ -183,7 +195,22 @@ def changed_runs(work: WorkingSet) -> list[tuple[Any, ...]]:
     """What may change of a run, after its number."""
     found = sorted((work.runs[run] for run in work.changed_runs), key=_ID)
     return [
-        (r.id, r.state._value_, r.held, r.charged, r.written_off, r.refunded, r.until, r.ended, r.outcome, r.elapsed_seconds, r.set_by)
+        (
+            *(
+                r.id,
+                r.state._value_,
+                r.held,
+                r.charged,
+                r.written_off,
+                r.refunded,
+                r.until,
+                r.ended,
+                r.outcome,
+                r.elapsed_seconds,
+                r.set_by,
+            ),
+            *particulars_row(r.particulars),
+        )
         for r in found
     ]
 

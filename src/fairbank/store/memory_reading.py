@@ -30,11 +30,11 @@ from fairbank.bank.refusal import refusal_of
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office
-from fairbank.cluster.job import COMPLETED, Run
+from fairbank.cluster.job import Run
 from fairbank.store.cutting import cut
 from fairbank.store.memory_filters import among, asked, during, equal, is_of, paged
 from fairbank.store.memory_tables import Tables
-from fairbank.store.usage import beyond, days_of, named
+from fairbank.store.usage import beyond, days_of, named, of_runs
 from fairbank.values.time import DAY, Instant
 
 _ID, _UID = attrgetter("id"), attrgetter("uid")
@@ -166,7 +166,7 @@ class MemoryReader:
             groups.setdefault(_GROUP[by](run), []).append(run)
         after: Any = beyond(page.after, by)
         wanted = sorted(((group, runs) for group, runs in groups.items() if after is None or group > after), key=itemgetter(0))
-        return named((_usage(*each) for each in wanted[: days_of(page, by)]), by)[: page.size]
+        return named((of_runs(*each) for each in wanted[: days_of(page, by)]), by)[: page.size]
 
     def overdue(self, now: Instant, limit: int) -> list[Run]:
         late = [each for each in self._tables.runs.values() if each.state is RunState.HELD and each.until <= now]
@@ -238,13 +238,3 @@ class MemoryReader:
         if sight.everything or self._project_of(book) in sight.projects:
             return True
         return owner is not None and owner == sight.uid
-
-
-def _usage(group: str | int, runs: list[RunRecord]) -> Usage:
-    return Usage(
-        group,
-        runs=len(runs),
-        failed=sum(run.outcome != COMPLETED for run in runs),
-        charged=sum(run.charged - run.refunded for run in runs),
-        elapsed_seconds=sum(run.elapsed_seconds or 0 for run in runs),
-    )

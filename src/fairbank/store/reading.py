@@ -32,7 +32,7 @@ from fairbank.bank.working_set import Office
 from fairbank.cluster.job import Run
 from fairbank.store import schema, selecting
 from fairbank.store.rows import Row, allocation_of, entry_of, member_of, project_of, run_of, token_of, user_of
-from fairbank.store.usage import named
+from fairbank.store.usage import named, of_figures
 from fairbank.values.time import Instant
 
 T = TypeVar("T")
@@ -95,7 +95,7 @@ class SqlReader:
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
         rows = self._connection.execute(selecting.usage(query, by, page)).all()
-        return named((Usage(group, *(int(figure or 0) for figure in figures)) for group, *figures in rows), by)[: page.size]
+        return named((of_figures(group, figures) for group, *figures in rows), by)[: page.size]
 
     def overdue(self, now: Instant, limit: int) -> list[Run]:
         return self._all(selecting.overdue(now, limit), lambda row: Run(*row))

@@ -18,6 +18,7 @@ from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.bank.token import Token
 from fairbank.cluster.job import Run
+from fairbank.cluster.particulars import Particulars
 from fairbank.values.trouble import Corrupt
 
 Row = Sequence[Any]
@@ -119,7 +120,7 @@ def user_row(user: UserRow) -> tuple[Any, ...]:
 
 def run_of(row: Row) -> RunRecord:
     number, cluster, job_id, submitted, restart, project, allocation, owner, partition, state = row[:10]
-    held, charged, written_off, refunded, start, until, ended, outcome, elapsed, set_by = row[10:]
+    held, charged, written_off, refunded, start, until, ended, outcome, elapsed, set_by = row[10:20]
     return RunRecord(
         id=number,
         run=Run(cluster, job_id, submitted, restart),
@@ -138,6 +139,7 @@ def run_of(row: Row) -> RunRecord:
         ended=ended,
         outcome=outcome,
         elapsed_seconds=elapsed,
+        particulars=_particulars_of(row[20:]),
     )
 
 
@@ -160,7 +162,26 @@ def run_row(record: RunRecord) -> tuple[Any, ...]:
         record.outcome,
         record.elapsed_seconds,
         record.set_by,
+        *particulars_row(record.particulars),
     )
+
+
+_UNTOLD = (None,) * len(Particulars.__struct_fields__)
+
+
+def _particulars_of(cells: Row) -> Particulars | None:
+    """A run of which nothing was told has nothing in any of them."""
+    if tuple(cells) == _UNTOLD:
+        return None
+    name, nodes, cpus, tres, limit, status, used = cells
+    return Particulars(name=name, nodes=nodes, cpus=cpus, tres=tres, limit_seconds=limit, exit_status=status, cpu_seconds=used)
+
+
+def particulars_row(told: Particulars | None) -> tuple[Any, ...]:
+    """The cells of what was told of a run."""
+    if told is None:
+        return _UNTOLD
+    return (told.name, told.nodes, told.cpus, told.tres, told.limit_seconds, told.exit_status, told.cpu_seconds)
 
 
 def entry_of(row: Row) -> Entry:

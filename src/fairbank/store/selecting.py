@@ -21,12 +21,12 @@ from fairbank.bank.query import (
     UsageQuery,
 )
 from fairbank.bank.run import RunState
-from fairbank.cluster.job import COMPLETED
 from fairbank.store.cutting import BOOK, cut_in_sql
 from fairbank.store.dialects import bytewise, fact
 from fairbank.store.schema import allocation, journal, member, project, run, token, user_sum
 from fairbank.store.seeing import IS_REFUSAL, Condition, among, of_entries, seen, seen_or_owned, sees_entry, sees_run
 from fairbank.store.usage import beyond, days_of
+from fairbank.store.using import FIGURES
 from fairbank.values.time import DAY, Instant
 
 
@@ -185,13 +185,7 @@ def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
         _during(r.ended_at, query.since, query.until),
         true() if after is None else group > after,
     ]
-    figures = (
-        func.count(),
-        func.sum(case((r.outcome == COMPLETED, 0), else_=1)),
-        func.sum(r.charged - r.refunded),
-        func.sum(r.elapsed_seconds),
-    )
-    return select(group, *figures).where(*wanted).group_by(group).order_by(group).limit(days_of(page, by))
+    return select(group, *FIGURES).where(*wanted).group_by(group).order_by(group).limit(days_of(page, by))
 
 
 def overdue(now: Instant, limit: int) -> Select[Any]:

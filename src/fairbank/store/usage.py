@@ -3,13 +3,63 @@
 from __future__ import annotations
 
 import calendar
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 
+import msgspec
+
+from fairbank.bank.efficiency import efficiency, failed_early
 from fairbank.bank.query import GroupPage, Usage, UsageBy
+from fairbank.bank.run import RunRecord
+from fairbank.cluster.job import COMPLETED
 from fairbank.values.time import DAY
 
 _FIRST_DAY = date(1970, 1, 1)
+
+UNTOLD = -1
+"""In place of an exit status that nobody told."""
+
+
+def of_runs(group: str | int, runs: Sequence[RunRecord]) -> Usage:
+    """What these used together."""
+    used = [efficiency(run) for run in runs]
+    early = [run for run in runs if failed_early(run)]
+    exits = {UNTOLD if run.particulars is None else _told(run.particulars.exit_status) for run in early} or {UNTOLD}
+    return Usage(
+        group,
+        runs=len(runs),
+        failed=sum(run.outcome != COMPLETED for run in runs),
+        charged=sum(run.charged - run.refunded for run in runs),
+        elapsed_seconds=sum(run.elapsed_seconds or 0 for run in runs),
+        waited_seconds=sum(max(0, run.start - run.run.submitted) for run in runs),
+        cpu_seconds=sum(each.used for each in used),
+        given_seconds=sum(each.given for each in used),
+        wasted=sum(each.wasted for each in used),
+        early=len(early),
+        early_exit=_exit(min(exits), max(exits)),
+    )
+
+
+def of_figures(group: str | int, figures: Sequence[int | None]) -> Usage:
+    """The same as databases count it: `figures` as `selecting.usage` has them, sums of nothing included."""
+    *sums, lowest, highest = figures
+    return msgspec.structs.replace(Usage(group, *[int(each or 0) for each in sums]), early_exit=_exit(lowest, highest))
+
+
+def _told(status: int | None) -> int:
+    return UNTOLD if status is None else status
+
+
+def _exit(lowest: int | None, highest: int | None) -> int | None:
+    """The status of all, if it is the same."""
+    return lowest if lowest == highest and lowest != UNTOLD else None
+
+
+def _joined(one: Usage, other: Usage) -> Usage:
+    """Both together, under the group of the first."""
+    sums = [a + b for a, b in zip(msgspec.structs.astuple(one)[1:-1], msgspec.structs.astuple(other)[1:-1], strict=True)]
+    exits = {each.early_exit for each in (one, other) if each.early}
+    return msgspec.structs.replace(Usage(one.group, *sums), early_exit=exits.pop() if len(exits) == 1 else None)
 
 
 def beyond(after: str | int | None, by: UsageBy) -> str | int | None:
@@ -29,7 +79,7 @@ def named(groups: Iterable[Usage], by: UsageBy) -> list[Usage]:
     """`groups` in rising order. Days come numbered from 1970 and in order, also for months: a month is the sum of its days."""
     match by:
         case UsageBy.DAY:
-            return [Usage(_date(day.group), day.runs, day.failed, day.charged, day.elapsed_seconds) for day in groups]
+            return [msgspec.structs.replace(day, group=_date(day.group)) for day in groups]
         case UsageBy.MONTH:
             return _months(groups)
         case _:
@@ -44,12 +94,5 @@ def _months(days: Iterable[Usage]) -> list[Usage]:
     months: dict[str, Usage] = {}
     for day in days:
         month = _date(day.group)[:7]
-        known = months.get(month, Usage(month, 0, 0, 0, 0))
-        months[month] = Usage(
-            month,
-            known.runs + day.runs,
-            known.failed + day.failed,
-            known.charged + day.charged,
-            known.elapsed_seconds + day.elapsed_seconds,
-        )
+        months[month] = _joined(months.get(month, Usage(month, 0, 0, 0, 0)), day)
     return list(months.values())

@@ -9,6 +9,7 @@ import msgspec
 from fairbank.bank.entry import Entry, Kind
 from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState
 from fairbank.cluster.job import Run
+from fairbank.cluster.particulars import Particulars, together
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
 
@@ -45,6 +46,7 @@ def new_run(entry: Entry, facts: dict[str, Any]) -> RunRecord:
         start=facts["start"],
         until=facts["until"],
         set_by=entry.id,
+        particulars=_told(facts),
     )
 
 
@@ -60,7 +62,8 @@ def after(run: RunRecord, entry: Entry, facts: dict[str, Any]) -> RunRecord:
         case Kind.LAPSE:
             return _replace(run, held=_NOTHING, state=RunState.LAPSED, set_by=entry.id)
         case Kind.ADJUST:
-            return _replace(run, held=SuMinutes(run.held + entry.amount), until=Instant(facts["until"]), set_by=entry.id)
+            held, told = SuMinutes(run.held + entry.amount), together(run.particulars, _told(facts))
+            return _replace(run, held=held, until=Instant(facts["until"]), set_by=entry.id, particulars=told)
         case Kind.RECHARGE:
             return _replace(run, refunded=SuMinutes(run.refunded - entry.amount))
         case _:
@@ -78,4 +81,11 @@ def _resolved(run: RunRecord, entry: Entry, facts: dict[str, Any], state: RunSta
         ended=facts["ended"],
         outcome=facts["outcome"],
         elapsed_seconds=facts["elapsed_seconds"],
+        particulars=together(run.particulars, _told(facts)),
     )
+
+
+def _told(facts: dict[str, Any]) -> Particulars | None:
+    """What an entry tells of its run's particulars."""
+    said = facts.get("particulars")
+    return None if said is None else msgspec.convert(said, Particulars)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
@@ -10,6 +12,7 @@ from fairbank.bank.refusal import Reason
 from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.bank.wish import Charge, Release
 from fairbank.bank.working_set import WorkingSet
+from fairbank.cluster.particulars import Particulars
 from fairbank.values.units import SuMinutes
 
 _replace = msgspec.structs.replace
@@ -45,9 +48,17 @@ def details_of(record: RunRecord) -> str:
     """What a run's first entry says of it, so that its row can be checked against the journal."""
     names = ("run", "project", "partition", "start", "until")
     facts = {name: getattr(record, name) for name in names}
-    return _encode(facts).decode()
+    return with_particulars(facts, record.particulars)
 
 
-def resolution_of(record: RunRecord) -> str:
+def resolution_of(record: RunRecord, new: Particulars | None) -> str:
+    """What the entry says that resolves a run; of its particulars only those that are `new`."""
     facts = {"outcome": record.outcome, "elapsed_seconds": record.elapsed_seconds, "ended": record.ended, "written_off": record.written_off}
+    return with_particulars(facts, new)
+
+
+def with_particulars(facts: dict[str, Any], new: Particulars | None) -> str:
+    """An entry's details: `facts`, and what it tells of a run's particulars."""
+    if new is not None:
+        facts["particulars"] = new
     return _encode(facts).decode()

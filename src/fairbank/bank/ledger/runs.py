@@ -6,7 +6,7 @@ import msgspec
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Kind
-from fairbank.bank.ledger.drawing import RESOLUTION, details_of, moved, objection, resolution_of
+from fairbank.bank.ledger.drawing import RESOLUTION, details_of, moved, objection, resolution_of, with_particulars
 from fairbank.bank.ledger.outcome import Done, Outcome, done
 from fairbank.bank.ledger.refusing import (
     let_through,
@@ -23,10 +23,10 @@ from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState
 from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Lapse, Release, Unpriced
 from fairbank.bank.working_set import WorkingSet
+from fairbank.cluster.particulars import news, together
 from fairbank.values.units import SuMinutes
 
 _replace = msgspec.structs.replace
-_encode = msgspec.json.Encoder().encode
 
 # Looked up once, not for each run: before Python 3.12 the way to a member of an enumeration is as dear as making a value.
 _HELD, _HOLD = RunState.HELD, Kind.HOLD
@@ -69,6 +69,7 @@ def _grant(work: WorkingSet, asked: Asked, wish: Hold, allocation: Allocation, *
         start=wish.start,
         until=wish.until,
         set_by=number,
+        particulars=news(wish.particulars, None),
     )
     work.put_run(record)
     after = moved(work, allocation, wish.owner, held=wish.amount, below=below)
@@ -95,10 +96,11 @@ def adjust(work: WorkingSet, asked: Asked, wish: Adjust, policy: Policy) -> Outc
         if not observed:
             return refused
         allocation = work.allocations[allocation.id]
-    number = work.next_entry_id()
-    work.put_run(_replace(known, held=wish.amount, until=wish.until, set_by=number))
+    number, new = work.next_entry_id(), news(wish.particulars, known.particulars)
+    told = together(known.particulars, new)
+    work.put_run(_replace(known, held=wish.amount, until=wish.until, set_by=number, particulars=told))
     after = moved(work, allocation, known.owner, held=more, below=no is not None)
-    details = _encode({"until": wish.until}).decode()
+    details = with_particulars({"until": wish.until}, new)
     entry = work.post(asked, Kind.ADJUST, more, after, run=known.id, owner=known.owner, details=details, number=number)
     return done(entry, after)
 
@@ -155,7 +157,7 @@ def _resolve(work: WorkingSet, asked: Asked, known: RunRecord, wish: Charge | Re
     if not is_countable(allocation.charged + split.charged):
         return Refusal(reason=Reason.TOO_LARGE, run=str(wish.run), asked=cost, allocation=allocation.id)
     kind, state = RESOLUTION[type(wish)]
-    number = work.next_entry_id()
+    number, new = work.next_entry_id(), news(wish.particulars, known.particulars)
     record = _replace(
         known,
         set_by=number,
@@ -166,9 +168,11 @@ def _resolve(work: WorkingSet, asked: Asked, known: RunRecord, wish: Charge | Re
         ended=wish.ended,
         outcome=wish.outcome,
         elapsed_seconds=wish.elapsed_seconds,
+        particulars=together(known.particulars, new),
     )
     work.put_run(record)
     after = moved(work, allocation, known.owner, charged=split.charged, held=-known.held, below=split.overrun > 0)
     amount = split.charged if isinstance(wish, Charge) else known.held
-    entry = work.post(asked, kind, amount, after, run=known.id, owner=known.owner, details=resolution_of(record), number=number)
+    details = resolution_of(record, new)
+    entry = work.post(asked, kind, amount, after, run=known.id, owner=known.owner, details=details, number=number)
     return done(entry, after, written_off=split.written_off)

@@ -11,6 +11,7 @@ from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Adjust, Asked, Charge, Release
 from fairbank.bank.working_set import WorkingSet
+from fairbank.cluster.particulars import news
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
 
@@ -66,10 +67,11 @@ def _settled(
         ended=wish.ended,
         outcome=wish.outcome,
         elapsed_seconds=wish.elapsed_seconds,
+        particulars=news(wish.particulars, None),
     )
     work.put_run(record)
     after = moved(work, allocation, owner, charged=split.charged, below=split.overrun > 0)
-    details = f"{details_of(record)[:-1]},{resolution_of(record)[1:]}"
+    details = f"{details_of(record)[:-1]},{resolution_of(record, None)[1:]}"
     entry = work.post(asked, kind, split.charged, after, run=number, owner=owner, details=details, number=number)
     return done(entry, after, written_off=split.written_off)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairbank.bank.wish.base import Wish
 from fairbank.cluster.job import Run
+from fairbank.cluster.particulars import Particulars
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
 
@@ -13,7 +14,7 @@ class Hold(Wish, frozen=True, kw_only=True, tag="hold"):
 
     `line` names the projects whose credit may be drawn on, the run's own first, then its parents; it is empty where no
     project has the `account` that was reported. `billing` is the price of one hour in SU (as text, exact) and
-    `limit_seconds` the time limit: like `account` only to explain a refusal.
+    `limit_seconds` the time limit: like `account` only to explain a refusal. `particulars` are kept as they are told.
     """
 
     run: Run
@@ -27,6 +28,7 @@ class Hold(Wish, frozen=True, kw_only=True, tag="hold"):
     account: str | None = None
     billing: str | None = None
     limit_seconds: int | None = None
+    particulars: Particulars | None = None
 
 
 class Adjust(Wish, frozen=True, kw_only=True, tag="adjust"):
@@ -42,6 +44,7 @@ class Adjust(Wish, frozen=True, kw_only=True, tag="adjust"):
     account: str | None = None
     resource: str | None = None
     owner: int | None = None
+    particulars: Particulars | None = None
 
 
 class Ending(Wish, frozen=True, kw_only=True):
@@ -57,6 +60,7 @@ class Ending(Wish, frozen=True, kw_only=True):
     owner: int | None = None
     start: Instant | None = None
     partition: str = ""
+    particulars: Particulars | None = None
 
 
 class Charge(Ending, frozen=True, kw_only=True, tag="charge"):

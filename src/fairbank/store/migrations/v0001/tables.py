@@ -87,6 +87,8 @@ def _runs() -> None:
         *(_number("owner"), _text("partition"), _text("state")),
         *(_number(name) for name in ("held", "charged", "written_off", "refunded", "start_at", "until_at")),
         *(_number("ended_at", null=True), _text("outcome", null=True), _number("elapsed_seconds", null=True), _number("set_by")),
+        *(_text("name", null=True), _number("nodes", null=True), _number("cpus", null=True), _text("tres", null=True)),
+        *(_number(name, null=True) for name in ("limit_seconds", "exit_status", "cpu_seconds")),
         sa.UniqueConstraint("job_id", "submitted", "restart", "cluster", name="run_identity"),
         sa.CheckConstraint("held >= 0 AND charged >= 0 AND refunded >= 0 AND refunded <= charged", name="run_sums"),
         sa.CheckConstraint("(state = 'held') = (ended_at IS NULL AND state <> 'lapsed')", name="run_resolved_once"),

@@ -1,0 +1,39 @@
+"""How well runs used what they held: the processors that they were given, beside the time that these were busy."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fairbank.bank.run import RunRecord
+
+EARLY_SECONDS = 120
+EARLY_OUTCOMES = frozenset({"FAILED", "OUT_OF_MEMORY"})
+"""A run that ends so within EARLY_SECONDS of its start failed early: more likely something is amiss with its script than with its work."""
+
+
+class Efficiency(NamedTuple):
+    """Processor seconds that were used, of those that were given; and what was paid for the idle rest, in SU-minutes.
+
+    All 0 for a run of which nobody told the processors or the time that they were busy.
+    """
+
+    used: int = 0
+    given: int = 0
+    wasted: int = 0
+
+
+def efficiency(run: RunRecord) -> Efficiency:
+    """Of one run. No more counts as used than was given. The idle part is taken in whole thousandths: databases count the same."""
+    told = run.particulars
+    if told is None or told.cpu_seconds is None:
+        return Efficiency()
+    given = (told.cpus or 0) * (run.elapsed_seconds or 0)
+    if not given:
+        return Efficiency()
+    used = min(told.cpu_seconds, given)
+    return Efficiency(used, given, (run.charged - run.refunded) * (1000 - used * 1000 // given) // 1000)
+
+
+def failed_early(run: RunRecord) -> bool:
+    """Whether it failed within EARLY_SECONDS of its start."""
+    return run.outcome in EARLY_OUTCOMES and run.elapsed_seconds is not None and run.elapsed_seconds <= EARLY_SECONDS
