@@ -18,7 +18,9 @@ anything = st.recursive(
 )
 
 
-@given(field=st.sampled_from([*report(1), "resource", "qos", "tres", "amount", "key", "comment", "restart"]), value=anything)
+@given(
+    field=st.sampled_from([*report(1), "resource", "qos", "tres", "amount", "key", "comment", "restart", "name", "nodes"]), value=anything
+)
 def test_a_report_with_anything_in_any_field_is_taken_or_told_which_field_is_wrong(old_world: World, field: str, value: object) -> None:
     answer = old_world.ask("POST", "/job", AGENT, json={**report(1), field: value})
     assert answer.status_code in (200, 201, 400, 402, 403, 404, 409)
@@ -73,6 +75,14 @@ def test_a_report_with_anything_in_any_field_is_taken_or_told_which_field_is_wro
         ({"key": ""}, "key"),
         ({"key": "k" * 129}, "key"),
         ({"comment": "a\nb"}, "comment"),
+        ({"name": ""}, "name"),
+        ({"name": "a\nb"}, "name"),
+        ({"name": "\x1b[31m"}, "name"),
+        ({"name": "n" * 129}, "name"),
+        ({"nodes": 0}, "nodes"),
+        ({"nodes": 10**6 + 1}, "nodes"),
+        ({"nodes": "n[1-4]"}, "nodes"),
+        ({"exit_code": 0}, "exit_code"),
         ({"walltime": 5}, "walltime"),
         ({"end": NOW}, "end"),
     ],
@@ -86,6 +96,14 @@ def test_reports(old_world: World, more: dict[str, Any], field: str) -> None:
 def test_final_states(old_world: World, state: object) -> None:
     body = report(6, do="complete", end=NOW, elapsed=60, state=state)
     refused(old_world, AGENT, "POST", "/job", 400, "state", json=body)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("exit_code", 256), ("exit_code", "1:0"), ("exit_signal", 128), ("cpu_seconds", -1), ("cpu_seconds", 10**15 + 1)]
+)
+def test_how_a_run_ended(old_world: World, field: str, value: object) -> None:
+    body = report(6, do="complete", end=NOW, elapsed=60, state="FAILED", **{field: value})
+    refused(old_world, AGENT, "POST", "/job", 400, field, json=body)
 
 
 @pytest.mark.parametrize("state", ["CANCELLED by 5", "CANCELLED+"])

@@ -220,11 +220,13 @@ def test_a_statement_of_a_time_without_entries_says_how_things_stood(world: Worl
 
 
 def test_a_run_from_its_hold_to_its_charge(world: World) -> None:
-    held = world.ask("POST", "/job", AGENT, json=report(42, billing=None, tres="cpu=2,mem=1G"))
+    held = world.ask("POST", "/job", AGENT, json=report(42, billing=None, tres="cpu=2, mem=1G,node=1", name="relax w64"))
     assert held.json()["data"]["amount"] == 120  # two CPUs for an hour
     longer = world.ask("POST", "/job", AGENT, json=report(42, do="adjust", billing=2, time_limit=7_200))
     assert (longer.status_code, longer.json()["data"]["amount"]) == (201, 120)
-    ended = world.ask("POST", "/job", AGENT, json=report(42, do="complete", billing=2, end=NOW + 1_800, elapsed=1_800, state="COMPLETED"))
+    told = {"exit_code": 2, "cpu_seconds": 1_200}
+    end = report(42, do="complete", billing=2, time_limit=0, end=NOW + 1_800, elapsed=1_800, state="FAILED", **told)
+    ended = world.ask("POST", "/job", AGENT, json=end)
     assert (ended.json()["data"]["amount"], ended.json()["data"]["written_off"]) == (60, 0)
     number = held.json()["data"]["run"]
     row = data(world, f"/job/{number}", MEMBER)
@@ -232,8 +234,22 @@ def test_a_run_from_its_hold_to_its_charge(world: World) -> None:
         "id": number, "cluster": "alpha", "job_id": 42, "submitted": iso(NOW), "restart": 0, "project": 1, "account": "chem",
         "allocation": world.own["allocation"], "owner_uid": MEMBER, "partition": "std", "state": "charged", "status": "completed",
         "held": 0, "charged": 60, "refunded": 0, "written_off": 0, "start": iso(NOW), "until": row["until"], "ended": iso(NOW + 1_800),
-        "outcome": "COMPLETED", "elapsed": 1_800, "set_by": ended.json()["data"]["entry"],
+        "outcome": "FAILED", "elapsed": 1_800, "set_by": ended.json()["data"]["entry"],
+        "name": "relax w64", "nodes": 1, "cpus": 2, "tres": "cpu=2,mem=1G,node=1", "time_limit": 7_200,
+        "exit_code": 2, "exit_signal": 0, "cpu_seconds": 1_200,
     }  # fmt: skip
+
+
+def test_of_a_run_of_which_only_the_cost_was_told_the_rest_is_null(old_world: World) -> None:
+    row = data(old_world, f"/job/{old_world.own['job']}")
+    untold = ("name", "nodes", "cpus", "tres", "time_limit", "exit_code", "exit_signal", "cpu_seconds")
+    assert [row[each] for each in untold] == [None] * 8
+
+
+def test_what_many_reports_tell_of_their_runs_is_kept(world: World) -> None:
+    said = [report(number, nodes=number, name=f"step-{number}") for number in (61, 62)]
+    assert [each["status"] for each in world.ask("POST", "/job/bulk", AGENT, json={"reports": said}).json()["data"]] == [201, 201]
+    assert {(each["name"], each["nodes"]) for each in data(world, "/job?limit=2")} == {("step-61", 61), ("step-62", 62)}
 
 
 def test_a_node_that_fails_costs_nothing(world: World) -> None:
@@ -398,7 +414,18 @@ def test_comments_are_shown_where_hadm_has_them(world: World) -> None:
     ("by", "group"), [("user", MEMBER), ("day", iso(NOW)[:10]), ("month", iso(NOW)[:7]), ("partition", ""), ("allocation", 1)]
 )
 def test_usage_in_groups(old_world: World, by: str, group: object) -> None:
-    assert data(old_world, f"/usage?by={by}") == [{"group": group, "runs": 1, "failed": 0, "charged": 30_000, "elapsed": 1_800}]
+    told = {"runs": 1, "failed": 0, "charged": 30_000, "elapsed": 1_800, "waited": 3_600, "failed_early": 0, "early_exit_code": None}
+    assert data(old_world, f"/usage?by={by}") == [{"group": group, **told, "cpu_seconds": 0, "cpu_given": 0, "wasted": 0}]
+
+
+def test_usage_tells_what_idled_and_what_failed_early(world: World) -> None:
+    said = {"do": "complete", "end": NOW + 60, "elapsed": 60, "state": "FAILED", "amount": 100, "tres": "cpu=4"}
+    for number, more in ((71, {"exit_code": 127}), (72, {"exit_code": 127, "cpu_seconds": 60}), (73, {"exit_signal": 9})):
+        assert world.ask("POST", "/job", AGENT, json=report(number, **said, **more)).status_code == 201
+    row = data(world, f"/usage?since={NOW + 60}&until={NOW + 61}")[0]
+    assert [row[each] for each in ("cpu_seconds", "cpu_given", "wasted", "failed_early", "early_exit_code")] == [60, 240, 75, 3, None]
+    world.ask("POST", "/job", AGENT, json=report(74, **{**said, "end": NOW + 90}, exit_code=127))
+    assert data(world, f"/usage?since={NOW + 90}&until={NOW + 91}")[0]["early_exit_code"] == 127
 
 
 def test_a_quote_says_why(old_world: World) -> None:

@@ -7,7 +7,7 @@ import msgspec
 NODES_MAX = 1_000_000
 CPUS_MAX = 10_000_000
 CPU_SECONDS_MAX = 10**15
-EXIT_CODE_MAX, EXIT_SIGNAL_MAX = 255, 127
+"""So that sums over many runs, and thousandths of them, fit into the integers of databases."""
 
 
 class Particulars(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -26,12 +26,20 @@ class Particulars(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     cpu_seconds: int | None = None
 
 
+UNTOLD = Particulars()
+
+
+def split_status(status: int | None) -> tuple[int | None, int | None]:
+    """Exit code and signal; both None where nobody told."""
+    return (None, None) if status is None else divmod(status, 256)
+
+
 def news(told: Particulars | None, known: Particulars | None) -> Particulars | None:
     """What of `told` is not known yet; None when all of it is."""
     if told is None or told == known:
         return None
     if known is None:
-        return told if told != Particulars() else None
+        return told if told != UNTOLD else None
     said = msgspec.structs.asdict(told)
     new = {field: value for field, value in said.items() if value is not None and value != getattr(known, field)}
     return Particulars(**new) if new else None

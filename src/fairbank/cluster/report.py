@@ -9,6 +9,7 @@ from fractions import Fraction
 import msgspec
 
 from fairbank.cluster.job import Run
+from fairbank.cluster.particulars import Particulars
 from fairbank.values.time import Instant
 
 
@@ -17,7 +18,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
 
     `account` is the Slurm account that pays; `start` picks the allocation. The price comes from the first that is
     given: `amount` (SU-minutes, all in all), `billing` (billing units, as Slurm computed them), `counts` (TRES).
-    `resource` is asked for only where the partition is not known to the bank.
+    `resource` is asked for only where the partition is not known to the bank. `particulars` change nothing about the price.
     """
 
     run: Run
@@ -33,6 +34,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
     counts: Mapping[str, Fraction] | None = None
     key: str | None = None
     comment: str | None = None
+    particulars: Particulars | None = None
 
 
 class Started(Report, frozen=True, kw_only=True, tag="start"):

@@ -8,11 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 from fairbank.cluster.job import Run
+from fairbank.cluster.particulars import CPUS_MAX, NODES_MAX, Particulars
 from fairbank.cluster.report import Changed, Ended, Report, Started
 from fairbank.rest.bodies import requests
 from fairbank.values import ids
 from fairbank.values.time import Instant
-from fairbank.values.tres import parse_counts
+from fairbank.values.tres import Counts, parse_counts
 from fairbank.values.trouble import Malformed
 
 _STATE = re.compile(r"([A-Z][A-Z_]{0,31})(?:\+| by \d{1,10})?", re.ASCII)
@@ -24,6 +25,7 @@ _BILLING_MAX, _BILLING_PLACES = 10**12, 30
 
 def report_of(body: requests.AnyReport) -> Report:
     """What a cluster tells, with every name checked. Raises Malformed, naming the field."""
+    counts = None if body.tres is None else parse_counts(body.tres)
     facts: dict[str, Any] = {
         "run": Run(ids.name(body.cluster, field="cluster"), body.job_id, body.submitted, body.restart),
         "owner": body.owner_uid,
@@ -35,9 +37,10 @@ def report_of(body: requests.AnyReport) -> Report:
         "limit_seconds": body.time_limit,
         "amount": body.amount,
         "billing": None if body.billing is None else fraction_of(body.billing),
-        "counts": None if body.tres is None else parse_counts(body.tres),
+        "counts": counts,
         "key": None if body.key is None else ids.key(body.key),
         "comment": None if body.comment is None else ids.comment(body.comment),
+        "particulars": _particulars(body, counts),
     }
     match body:
         case requests.HoldReport():
@@ -56,6 +59,30 @@ def report_of(body: requests.AnyReport) -> Report:
                     remedy=f"send how long it ran in seconds: at most end - start + {_CLOCK_STEP_SECONDS}",
                 )
             return Ended(**facts, ended=Instant(body.end), outcome=_outcome(body.state), elapsed_seconds=body.elapsed)
+
+
+def _particulars(body: requests.AnyReport, counts: Counts | None) -> Particulars | None:
+    """What it says beside the price. Raises Malformed for a name that cannot be kept."""
+    status = cpu_seconds = None
+    if isinstance(body, requests.CompleteReport):
+        cpu_seconds = body.cpu_seconds
+        if body.exit_code is not None or body.exit_signal is not None:
+            status = (body.exit_code or 0) * 256 + (body.exit_signal or 0)
+    return Particulars(
+        name=None if body.name is None else ids.job_name(body.name),
+        nodes=body.nodes or _whole(counts, "node", NODES_MAX),
+        cpus=_whole(counts, "cpu", CPUS_MAX),
+        tres=None if body.tres is None else ",".join(each.strip() for each in body.tres.split(",")),
+        limit_seconds=body.time_limit or None,
+        exit_status=status,
+        cpu_seconds=cpu_seconds,
+    )
+
+
+def _whole(counts: Counts | None, tres: str, most: int) -> int | None:
+    """How many of a TRES there are, where that is a number that somebody could have."""
+    count = counts.get(tres) if counts else None
+    return int(count) if count is not None and count.denominator == 1 and 1 <= count <= most else None
 
 
 def _outcome(state: str) -> str:

@@ -11,11 +11,12 @@ from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Entry, Kind
 from fairbank.bank.ledger import Done
 from fairbank.bank.project import Member, Project
-from fairbank.bank.query import Debit, Page, Usage
+from fairbank.bank.query import Debit, Page
 from fairbank.bank.refusal import Alternative, Refusal, remedies, sentence
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.token import Token
 from fairbank.cluster.job import Run
+from fairbank.cluster.particulars import UNTOLD, split_status
 from fairbank.rest.bodies import answers
 from fairbank.values.time import Clock, Instant, iso
 
@@ -137,6 +138,8 @@ def _available(entry: Entry) -> int:
 
 def job_row(record: RunRecord, account: str) -> answers.JobRow:
     """A run, with the account that it ran for."""
+    told = record.particulars or UNTOLD
+    exit_code, exit_signal = split_status(told.exit_status)
     return answers.JobRow(
         id=record.id,
         cluster=record.run.cluster,
@@ -160,6 +163,14 @@ def job_row(record: RunRecord, account: str) -> answers.JobRow:
         outcome=record.outcome,
         elapsed=record.elapsed_seconds,
         set_by=record.set_by,
+        name=told.name,
+        nodes=told.nodes,
+        cpus=told.cpus,
+        tres=told.tres,
+        time_limit=told.limit_seconds,
+        exit_code=exit_code,
+        exit_signal=exit_signal,
+        cpu_seconds=told.cpu_seconds,
     )
 
 
@@ -214,11 +225,6 @@ def failure_row(entry: Entry, no: Refusal, account: str | None, alternatives: tu
 def _refused_job(no: Refusal) -> tuple[str | None, int | None]:
     """Cluster and job id of the run that was refused; both None when no run was."""
     return (None, None) if no.run is None else Run.parse(no.run)[:2]
-
-
-def usage_row(usage: Usage) -> answers.UsageRow:
-    """What a group of runs used: charged in SU-minutes, elapsed in seconds."""
-    return answers.UsageRow(group=usage.group, runs=usage.runs, failed=usage.failed, charged=usage.charged, elapsed=usage.elapsed_seconds)
 
 
 def token_row(token: Token) -> answers.TokenRow:

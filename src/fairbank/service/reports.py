@@ -10,6 +10,7 @@ from fairbank.bank.charge import cost
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Release, Unpriced
 from fairbank.cluster.job import Run, checked_run
+from fairbank.cluster.particulars import Particulars
 from fairbank.cluster.partition import Cluster, named
 from fairbank.cluster.report import Changed, Ended, Report, Started, fingerprint
 from fairbank.service.askers import Asker
@@ -39,6 +40,7 @@ class _Facts(TypedDict):
     partition: str
     key: str | None
     comment: str | None
+    particulars: Particulars | None
 
 
 class Reports:
@@ -102,6 +104,7 @@ class Reports:
             limit_seconds=report.limit_seconds,
             key=report.key,
             comment=report.comment,
+            particulars=report.particulars,
         )
 
     def _adjust(self, report: Changed, until: Instant) -> Adjust:
@@ -116,6 +119,7 @@ class Reports:
             owner=report.owner,
             key=report.key,
             comment=report.comment,
+            particulars=report.particulars,
         )
 
     def _resolution(self, report: Ended) -> Charge | Release | Unpriced:
@@ -135,6 +139,7 @@ class Reports:
             "partition": report.partition,
             "key": report.key,
             "comment": report.comment,
+            "particulars": report.particulars,
         }
         try:
             amount = SuMinutes(0) if free else self._price(report, report.elapsed_seconds)

@@ -10,6 +10,7 @@ UID_MAX = 2**32 - 2  # the last uid a kernel hands out; 2**32 - 1 means "no user
 JOB_ID_MAX = 2**32 - 1
 ID_MAX = 2**53 - 1
 COMMENT_MAX = 500
+JOB_NAME_MAX = 128
 BEARER_MARK = "fbk_"
 """What a token starts with lets people and scanners know it when they see one."""
 
@@ -48,6 +49,18 @@ def comment(text: str, *, field: str = "comment") -> str:
     if len(text) <= COMMENT_MAX and text.isprintable():
         return text
     raise Malformed(f"this {field} cannot be kept", field=field, remedy=f"one line of printable text, at most {COMMENT_MAX} characters")
+
+
+def job_name(text: str, *, field: str = "name") -> str:
+    """What a job's owner calls it. Raises Malformed, naming `field`, for control characters and over-long text."""
+    if 0 < len(text) <= JOB_NAME_MAX and text.isprintable():
+        return text
+    raise Malformed(f"this {field} cannot be kept", field=field, remedy=f"one line of printable text, 1 to {JOB_NAME_MAX} characters")
+
+
+def as_job_name(text: str) -> str | None:
+    """`text` as `job_name` takes it: cut, and with ? for what cannot be printed; None where nothing is left."""
+    return "".join(each if each.isprintable() else "?" for each in text[:JOB_NAME_MAX]) or None
 
 
 def reason(text: str, *, field: str = "comment") -> str:

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from fairbank.values.ids import COMMENT_MAX, ID_MAX, JOB_ID_MAX, UID_MAX
+from fairbank.values.ids import COMMENT_MAX, ID_MAX, JOB_ID_MAX, JOB_NAME_MAX, UID_MAX
 from fairbank.values.time import LAST_INSTANT, LIMIT_MAX_SECONDS
 from fairbank.values.units import AMOUNT_MAX
 
@@ -34,6 +34,9 @@ Reason = Annotated[
 ]
 When = Annotated[str, Meta(max_length=40, description="2026-11-21, 2026-11-21T07:30Z, or seconds since 1970", examples=["2026-11-21"])]
 Tres = Annotated[str, Meta(max_length=500, examples=["cpu=8,mem=16G,gres/gpu=1"])]
+JobName = Annotated[str, Meta(min_length=1, max_length=JOB_NAME_MAX, description="as its owner calls it; one line of printable text")]
+Nodes = Annotated[int, Meta(ge=1, le=1_000_000, description="how many; usual: the nodes among its tres")]
+CpuSeconds = Annotated[int, Meta(ge=0, le=10**15, description="seconds that all its processors together were busy with it")]
 Billing = Annotated[
     Decimal, Meta(description="billing units, exact; as a number or as its text", extra_json_schema={"type": ["number", "string"]})
 ]
@@ -127,7 +130,10 @@ class NewRecharge(Body, frozen=True, kw_only=True):
 
 
 class Report(Body, frozen=True, kw_only=True, tag_field="do"):
-    """What all reports of a run say. The price comes from the first that is there: amount, billing, tres."""
+    """What all reports of a run say. The price comes from the first that is there: amount, billing, tres.
+
+    Name, nodes, tres and time limit are kept as they were told last, whatever tells the price.
+    """
 
     cluster: Name
     job_id: Annotated[int, Meta(ge=1, le=JOB_ID_MAX)]
@@ -142,6 +148,8 @@ class Report(Body, frozen=True, kw_only=True, tag_field="do"):
     billing: Billing | None = None
     tres: Tres | None = None
     amount: Limit | None = None
+    name: JobName | None = None
+    nodes: Nodes | None = None
     key: Key | None = None
     comment: Comment | None = None
 
@@ -170,6 +178,9 @@ class CompleteReport(Report, frozen=True, kw_only=True, tag="complete"):
     state: Annotated[
         str, Meta(max_length=48, extra_json_schema={"pattern": r"^[A-Z][A-Z_]{0,31}(\+| by [0-9]{1,10})?$"}, examples=["COMPLETED"])
     ]
+    exit_code: Annotated[int, Meta(ge=0, le=255)] | None = None
+    exit_signal: Annotated[int, Meta(ge=0, le=127, description="the signal that ended it")] | None = None
+    cpu_seconds: CpuSeconds | None = None
 
 
 AnyReport = HoldReport | AdjustReport | CompleteReport

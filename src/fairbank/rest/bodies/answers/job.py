@@ -13,7 +13,10 @@ Status = Literal["executing", "completed"]
 
 class JobRow(Struct, frozen=True, kw_only=True):
     """A run in the books. `project` and `account` are those that it ran for; `allocation` carries it, perhaps one that a parent of the
-    project shares. `status` is HADM's word for its state; `set_by` is the entry that set its hold as it is, or closed it."""
+    project shares. `status` is HADM's word for its state; `set_by` is the entry that set its hold as it is, or closed it.
+
+    `elapsed`, `time_limit` and `cpu_seconds` (of all its processors together) are in seconds. What nobody told is null.
+    """
 
     id: int
     cluster: str
@@ -37,6 +40,14 @@ class JobRow(Struct, frozen=True, kw_only=True):
     outcome: str | None
     elapsed: int | None
     set_by: int
+    name: str | None
+    nodes: int | None
+    cpus: int | None
+    tres: str | None
+    time_limit: int | None
+    exit_code: int | None
+    exit_signal: int | None
+    cpu_seconds: int | None
 
 
 class ReportAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -6,10 +6,22 @@ from msgspec import Struct
 
 
 class UsageRow(Struct, frozen=True, kw_only=True):
-    """What a group of runs used; `group` is the uid, the day or month (UTC), the partition or the allocation."""
+    """What a group of runs used; `group` is the uid, the day or month (UTC), the partition or the allocation.
+
+    `elapsed`, `waited` (from submission to start), `cpu_seconds` and `cpu_given` are in seconds. Processors were busy for `cpu_seconds` of
+    the `cpu_given` that there were; `wasted` are the SU-minutes that were charged for the idle rest. All three count only runs of which
+    this is known. `failed_early` counts the runs that failed within two minutes of their start; `early_exit_code` is what all these
+    exited with, null where it differs or is not known.
+    """
 
     group: str | int
     runs: int
     failed: int
     charged: int
     elapsed: int
+    waited: int
+    cpu_seconds: int
+    cpu_given: int
+    wasted: int
+    failed_early: int
+    early_exit_code: int | None
