@@ -32,7 +32,7 @@ static int check_answers(void)
 	return 0;
 }
 
-/* check KIND KEY VALUE ...: a frame of texts; a KEY that begins with # takes a number, with ~ a double. */
+/* check KIND KEY VALUE ...: a frame of texts; a KEY that begins with # takes a number, with ~ a double, with @ a free text. */
 static int write_frame(int count, char **words)
 {
 	frame_t *frame = malloc(sizeof(*frame));
@@ -43,6 +43,8 @@ static int write_frame(int count, char **words)
 			frame_number(frame, words[i] + 1, strtoll(words[i + 1], NULL, 10));
 		else if (*words[i] == '~')
 			frame_double(frame, words[i] + 1, strtod(words[i + 1], NULL));
+		else if (*words[i] == '@')
+			frame_free_text(frame, words[i] + 1, words[i + 1]);
 		else
 			frame_text(frame, words[i], words[i + 1]);
 	}

@@ -157,6 +157,28 @@ static bool is_utf8(const char *text)
 	return true;
 }
 
+/* What users may write as they like: cut at a character, and with ? for each byte beyond ASCII where it is no UTF-8, for that would be
+ * garbage to the agent. */
+extern void frame_free_text(frame_t *frame, const char *key, const char *value)
+{
+	char copy[FREE_MAX + 1];
+	size_t length;
+
+	if (!value)
+		return;
+	length = strnlen(value, FREE_MAX);
+	if (value[length])
+		while (length && ((unsigned char) value[length] & 0xc0) == 0x80)
+			length--;
+	memcpy(copy, value, length);
+	copy[length] = '\0';
+	if (!is_utf8(copy))
+		for (char *byte = copy; *byte; byte++)
+			if ((unsigned char) *byte >= 0x80)
+				*byte = '?';
+	frame_text(frame, key, copy);
+}
+
 /* Text for people: %XX undone, no control character, and not longer than there is room. */
 static bool read_text(const char *text, char *into, size_t room)
 {

@@ -12,6 +12,7 @@
 #define FRAME_HEAD 4		/* bytes of the length in front of the body */
 #define FRAME_MAX 16384		/* bytes of a body that we send */
 #define ANSWER_MAX 4096		/* bytes of a body that we accept */
+#define FREE_MAX 512		/* bytes of a text that users choose */
 
 typedef struct {
 	size_t length;		/* of bytes, head included */
@@ -22,6 +23,7 @@ typedef struct {
 /* Lines that are written one after the other; frame_end puts the length in front and tells whether all of it fitted. */
 extern void frame_begin(frame_t *frame, const char *kind);
 extern void frame_text(frame_t *frame, const char *key, const char *value);
+extern void frame_free_text(frame_t *frame, const char *key, const char *value);
 extern void frame_number(frame_t *frame, const char *key, int64_t value);
 extern void frame_double(frame_t *frame, const char *key, double value);
 extern bool frame_end(frame_t *frame);

@@ -59,6 +59,7 @@ static void write_job(frame_t *frame, const job_record_t *job, const run_t *run,
 	frame_text(frame, "partition", job->part_ptr ? job->part_ptr->name : job->partition);
 	write_qos(frame, job);
 	frame_text(frame, "tres", job->tres_fmt_alloc_str);
+	frame_free_text(frame, "name", job->name);
 	frame_double(frame, "billing", job->billable_tres);
 	if (job->time_limit != INFINITE && job->time_limit != NO_VAL)
 		frame_number(frame, "limit", (int64_t) job->time_limit * 60);

@@ -36,6 +36,7 @@ told = {
     "partition": texts,
     "qos": st.none() | texts,
     "tres": texts,
+    "name": texts,
     "billing": billing,
     "limit_seconds": st.none() | counts,
     "start": counts,
@@ -224,6 +225,26 @@ def test_what_the_plug_in_writes_is_read(check: Path, account: str, figure: floa
     assert isinstance(read, PrologAsked)
     assert (read.account, read.start) == (account, start)
     assert math.isclose(float(read.billing), figure, rel_tol=0, abs_tol=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        (b"relax_w64", "relax_w64"),
+        (b"two\nlines%", "two\nlines%"),
+        ("d\u00fcnn".encode(), "d\u00fcnn"),
+        (b"\xff\xfe=\xc3", "??=?"),
+        (b"x" * 600, "x" * 512),
+        (b"x" + "\u00fc".encode() * 300, "x" + "\u00fc" * 255),
+    ],
+)
+def test_a_name_that_users_chose_makes_no_frame_garbage(check: Path, name: bytes, read: str) -> None:
+    said = ["prolog", "#number", "1", "cluster", "lab", "#job", "7", "#submitted", "1", "#restart", "0", "#uid", "1", "#gid", "1"]
+    done = subprocess.run([check, *said, "#start", "1", "#batch", "1", "@name", name], capture_output=True, check=True)
+    heard = question(bodies(done.stdout)[0][0])
+    assert isinstance(heard, PrologAsked)
+    assert heard.name == read
 
 
 @pytest.mark.slow

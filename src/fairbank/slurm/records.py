@@ -25,7 +25,8 @@ class Greeting(msgspec.Struct, frozen=True, kw_only=True):
 class Told(msgspec.Struct, frozen=True, kw_only=True):
     """What is said of a run. `number` is of this connection; `limit_seconds` is None for no limit; instants are seconds since 1970.
 
-    `array` is (array job id, task), `het` (leader's job id, component). `billing` is Slurm's, `tres` as Slurm writes it.
+    `array` is (array job id, task), `het` (leader's job id, component). `billing` is Slurm's, `tres` as Slurm writes it. `name` is its
+    owner's to choose, whatever it holds.
     """
 
     number: int
@@ -36,6 +37,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     partition: str = ""
     qos: str | None = None
     tres: str = ""
+    name: str = ""
     billing: Fraction = Fraction(0)
     limit_seconds: int | None = None
     start: int

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fairbank.slurm.records import EpilogTold, Say, Told
+from fairbank.slurm.wording import words_of
 
 
 class Kind(Enum):
@@ -105,11 +106,14 @@ def report(told: Told, kind: Kind, key: str) -> bytes:
         said["qos"] = told.qos
     if told.limit_seconds is not None:
         said["time_limit"] = told.limit_seconds
+    said |= words_of(told.name, told.tres)
     if kind is Kind.COMPLETE and isinstance(told, EpilogTold):
         said["start"] = min(told.start, told.end) if not told.begun else told.start
         said["end"] = told.end
         said["elapsed"] = told.elapsed_seconds if told.begun else 0
         said["state"] = told.state
+        if told.begun and told.exit_status < 65_536:
+            said["exit_code"], said["exit_signal"] = told.exit_status // 256, told.exit_status % 128
     return _encode(said)
 
 

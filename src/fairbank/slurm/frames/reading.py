@@ -60,6 +60,7 @@ def _told(fields: Lines) -> dict[str, Any]:
         "partition": fields.text("partition", ""),
         "qos": fields.text("qos") if "qos" in fields else None,
         "tres": fields.text("tres", ""),
+        "name": fields.text("name", ""),
         "billing": _billing(fields.text("billing", "0")),
         "limit_seconds": fields.whole("limit") if "limit" in fields else None,
         "start": fields.whole("start"),

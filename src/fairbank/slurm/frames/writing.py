@@ -53,6 +53,8 @@ def _told_fields(said: Told) -> Iterator[tuple[str, str]]:
     yield from (("start", str(said.start)), ("batch", str(int(said.batch))))
     if said.qos is not None:
         yield "qos", said.qos
+    if said.name:
+        yield "name", said.name
     if said.limit_seconds is not None:
         yield "limit", str(said.limit_seconds)
     if said.array is not None:
