@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from functools import partial
 from itertools import pairwise
 
 from fairbank.bank.ledger import Done
 from fairbank.bank.needs import needs_of
+from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import Asked, Transfer
+from fairbank.bank.wish import Asked, Deposit, Transfer
 from fairbank.service.audit import Audit
+from fairbank.service.bank import Bank
+from fairbank.service.counter import ENOUGH, Counter
 from fairbank.store.contract import Store
 from fairbank.values.units import SuMinutes
 from tests.contracts.centre import START, allocation, contents, fill, granted, hold, job, project
@@ -107,3 +112,27 @@ def test_a_reader_keeps_its_snapshot(store: Store) -> None:
         assert list(reader.scan_entries()) == before[5]
         assert reader.run(job(1)) is None
     assert contents(store) != before
+
+
+def test_one_store_writes_two_batches_side_by_side(postgres_place: Place) -> None:
+    store = postgres_place.open()
+    fill(store)
+    with store.transaction() as transaction:
+        transaction.load(needs_of([Asked(Deposit(allocation=1, amount=SuMinutes(5)), START, 0)]))
+        granted(store, Deposit(allocation=2, amount=SuMinutes(5)))
+    assert [each.deposited for each in contents(store)[2]] == [1_000, 505]
+
+
+def test_batches_that_two_windows_judge_at_once_overdraw_nothing(postgres_place: Place) -> None:
+    """Jobs of 3 SU-minutes against 1,000, a hundred in a batch, each asked for twice and by two at a time."""
+    store = postgres_place.open()
+    fill(store)
+    counter = Counter(Bank(store, Policy()))
+    batches = [[Asked(hold(ENOUGH * batch + each, 3), START, 0) for each in range(1, ENOUGH + 1)] for batch in range(6)]
+    with closing(counter):
+        outcomes = at_once(*(partial(counter.ask, batch) for batch in (*batches, *reversed(batches))))
+    held = {each.entry for each in outcomes if isinstance(each, Done)}
+    assert len(held) == 1_000 // 3
+    assert {each.reason for each in outcomes if isinstance(each, Refusal)} == {Reason.OVERDRAWN}
+    assert contents(store)[2][0].held == 3 * len(held)
+    assert Audit(store).verify().findings == ()

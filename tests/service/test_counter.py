@@ -13,7 +13,7 @@ from fairbank.bank.ledger import Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Note
 from fairbank.service.bank import BATCH_MAX, Bank
-from fairbank.service.counter import Came, Counter
+from fairbank.service.counter import ENOUGH, Came, Counter
 from fairbank.service.patience import Deadline, Patience
 from fairbank.store.contract import Store
 from fairbank.store.memory import MemoryStore
@@ -59,9 +59,9 @@ class Gated(Bank):
 class Scene:
     """A counter in front of a gated bank, a clock that stands, and what everybody was told."""
 
-    def __init__(self, room: int = 5_000) -> None:
+    def __init__(self, room: int = 5_000, store: Store | None = None) -> None:
         self.now = 0.0
-        self.bank = Gated(MemoryStore(), Patience(30, lambda: self.now))
+        self.bank = Gated(store or MemoryStore(), Patience(30, lambda: self.now))
         self.counter = Counter(self.bank, room=room)
         self.told: dict[str, Came] = {}
         self.watched: list[int] = []
@@ -106,6 +106,38 @@ def test_a_batch_is_no_longer_than_one_transaction_takes(scene: Scene) -> None:
         scene.submit(*[name] * (BATCH_MAX // 2))
     scene.finish()
     assert [len(each) for each in scene.bank.asked] == [1, BATCH_MAX, BATCH_MAX // 2]
+
+
+class ForTwo(MemoryStore):
+    """A store that says it carries on two transactions side by side."""
+
+    writers = 2
+
+
+def test_where_two_write_the_second_begins_while_the_first_is_at_work_but_only_with_enough() -> None:
+    scene = Scene(store=ForTwo())
+    scene.occupy()
+    scene.submit(*["few"] * (ENOUGH - 1))
+    wait_until(lambda: len(scene.counter._changed._waiters) == 1, "the other window to be idle")  # type: ignore[attr-defined]
+    assert len(scene.bank.asked) == 1
+    scene.submit("one more")
+    wait_until(lambda: len(scene.bank.asked) == 2, "the other window to begin")
+    scene.submit("later")
+    assert scene.counter.waiting == 1
+    scene.finish()
+    assert [len(each) for each in scene.bank.asked] == [1, ENOUGH, 1]
+    assert scene.served() == {"first", "few", "one more", "later"}
+    assert kept(scene.bank.store) == ENOUGH + 2
+
+
+def test_two_windows_answer_what_waits_and_close() -> None:
+    scene = Scene(store=ForTwo())
+    scene.occupy()
+    scene.counter.submit([], lambda came: scene.told.__setitem__("nothing", came))
+    scene.submit("a")
+    scene.finish()
+    assert scene.served() == {"first", "nothing", "a"}
+    assert not any(each.is_alive() for each in scene.counter._windows)
 
 
 def test_there_is_room_for_so_many_and_for_one_that_is_longer_when_nobody_waits() -> None:

@@ -1,7 +1,10 @@
 """The counter: wishes that arrive together are judged together, so that they share one commit.
 
-One thread takes whatever waits (at most BATCH_MAX wishes) and asks the bank. While it does, the next batch gathers: under
-load the batches grow by themselves, without load nobody waits.
+A window (a thread) takes whatever waits (at most BATCH_MAX wishes) and asks the bank. While it does, the next batch gathers: under
+load the batches grow by themselves, without load nobody waits. There are as many windows as the store carries on transactions side by
+side; but as long as one is at work, another begins only with ENOUGH wishes. So while the database writes one large batch the next is
+judged, and small ones are not cut up into smaller ones. What two batches both draw on is locked in the store by the first, as between
+two servers.
 
 While somebody else's lock keeps the bank from writing, nothing piles up. A submission that waited longer than the bank's
 patience is not begun any more, and its asker is told Busy. A batch that was begun, with all that comes of it, has one deadline
@@ -24,11 +27,13 @@ from fairbank.service.bank import BATCH_MAX, Bank
 from fairbank.service.patience import Deadline
 from fairbank.values.trouble import Busy, Unreachable
 
+ENOUGH = 100
+
 _log = logging.getLogger(__name__)
 
 Came = list[Outcome] | Exception
 Notify = Callable[[Came], None]
-"""Who handed a batch in is told what came of it: an answer for each wish, or why there is none. In the counter's thread, so be brief."""
+"""Who handed a batch in is told what came of it: an answer for each wish, or why there is none. In a window's thread, so be brief."""
 
 
 def _nobody(outcomes: Sequence[Outcome]) -> None:
@@ -44,7 +49,8 @@ class _Submission(NamedTuple):
 
 
 class Counter:
-    """A bounded queue before a bank. `room` is how many wishes may wait; whoever sets `watch` is told what came of each batch."""
+    """A bounded queue before a bank. `room` is how many wishes may wait; whoever sets `watch` is told what came of each batch, perhaps in
+    several threads at once."""
 
     def __init__(self, bank: Bank, *, room: int = 10_000) -> None:
         self.bank = bank
@@ -52,10 +58,12 @@ class Counter:
         self.watch: Callable[[Sequence[Outcome]], None] = _nobody
         self._waiting: deque[_Submission] = deque()
         self._count = 0
+        self._at_work = 0
         self._closed = False
         self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._serve, name="fairbank-counter", daemon=True)
-        self._thread.start()
+        self._windows = [threading.Thread(target=self._serve, name="fairbank-counter", daemon=True) for _ in range(bank.store.writers)]
+        for each in self._windows:
+            each.start()
 
     @property
     def waiting(self) -> int:
@@ -77,7 +85,8 @@ class Counter:
                 raise Busy(f"{self._count} wishes are waiting already")
             self._waiting.append(_Submission(batch, notify, self.bank.patience.from_now()))
             self._count += len(batch)
-            self._changed.notify()
+            if self._due:
+                self._changed.notify()
 
     def ask(self, batch: Sequence[Asked]) -> list[Outcome]:
         """Queue a batch and wait for its answers."""
@@ -96,14 +105,17 @@ class Counter:
         """Answer what waits, then stop."""
         with self._changed:
             self._closed = True
-            self._changed.notify()
-        self._thread.join()
+            self._changed.notify_all()
+        for each in self._windows:
+            each.join()
 
     def _serve(self) -> None:
         while taken := self._take():
             in_time = [each for each in taken if not _too_late(each)]
             if in_time:
                 self._carry_out(in_time)
+            with self._changed:
+                self._at_work -= 1
 
     def _carry_out(self, taken: list[_Submission]) -> None:
         deadline = self.bank.patience.from_now()
@@ -118,13 +130,18 @@ class Counter:
     def _tell(self, outcomes: Sequence[Outcome]) -> None:
         try:
             self.watch(outcomes)
-        except Exception:  # noqa: BLE001  who only watches must not end the one thread that writes
+        except Exception:  # noqa: BLE001  who only watches must not end a thread that writes
             _log.exception("the counter's watcher failed")
+
+    @property
+    def _due(self) -> bool:
+        """Whether a window is to begin with what waits."""
+        return self._count >= ENOUGH or (len(self._waiting) > 0 and not self._at_work)
 
     def _take(self) -> list[_Submission]:
         """Whatever waits, up to BATCH_MAX wishes; empty when closed and done."""
         with self._changed:
-            while not self._waiting and not self._closed:
+            while not self._due and not (self._closed and not self._waiting):
                 self._changed.wait()
             taken: list[_Submission] = []
             size = 0
@@ -132,6 +149,9 @@ class Counter:
                 taken.append(self._waiting.popleft())
                 size += len(taken[-1].batch)
             self._count -= size
+            self._at_work += bool(taken)
+            if self._due or self._closed:  # for the other windows: one more may begin, or none will
+                self._changed.notify_all()
         return taken
 
     @staticmethod

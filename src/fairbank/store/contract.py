@@ -184,7 +184,10 @@ class Filling(Protocol):
 
 
 class Store(Protocol):
-    """Where the bank sleeps. One thread at a time may hold a transaction; any number may read."""
+    """Where the bank sleeps. So many threads as `writers` hold a transaction at a time, others wait; any number may read."""
+
+    @property
+    def writers(self) -> int: ...
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Commits at the end of the block, rolls back when it raises. Raises Contention, Unreachable."""

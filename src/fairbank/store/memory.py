@@ -24,6 +24,8 @@ from fairbank.values.trouble import Conflict
 class MemoryStore:
     """One lock for writers; readers look at tables that nobody changes any more."""
 
+    writers = 1
+
     def __init__(self) -> None:
         self._tables = Tables()
         self._turn = threading.Lock()

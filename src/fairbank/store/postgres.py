@@ -35,7 +35,9 @@ _READING = {"jit": "off"}
 
 
 class PostgresStore(SqlStore):
-    """The same few statements for a batch of any size; one connection writes batches, a few more spend nonces."""
+    """The same few statements for a batch of any size; two connections write batches, a few more spend nonces."""
+
+    writers = 2  # one is judged while the database writes the other: more than two find no processor where Python's threads take turns
 
     begin_writing = "BEGIN"
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -46,7 +48,7 @@ class PostgresStore(SqlStore):
         patience, more = (f"{round(patience_seconds * 1000 * times)}ms" for times in (1, 2))
         limits = {"lock_timeout": patience, "statement_timeout": more, "idle_in_transaction_session_timeout": more}
         super().__init__(
-            _engine(url, _WRITING | limits, 4, patience_seconds),
+            _engine(url, _WRITING | limits, self.writers + 3, patience_seconds),
             _engine(url, _READING | {"lock_timeout": patience, "statement_timeout": more}, readers, patience_seconds),
         )
 

@@ -26,10 +26,11 @@ class SqlStore(ABC):
 
     begin_writing: str
     begin_reading: str
+    writers = 1
 
     def __init__(self, writer: Engine, reader: Engine) -> None:
         self._writer, self._reader = writer, reader
-        self._turn = threading.Lock()
+        self._turns = threading.BoundedSemaphore(self.writers)
 
     @abstractmethod
     def _transaction_over(self, connection: Connection) -> SqlTransaction: ...
@@ -83,16 +84,16 @@ class SqlStore(ABC):
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        """A transaction that writes; one thread at a time."""
-        if not self._turn.acquire(timeout=_TURN_SECONDS):
-            raise Contention("another thread has been writing for a minute")
+        """A transaction that writes; `writers` of them at a time."""
+        if not self._turns.acquire(timeout=_TURN_SECONDS):
+            raise Contention("other threads have been writing for a minute")
         try:
             with as_troubles(), begun(self._writer, self.begin_writing) as connection:
                 yield connection
                 with committing():
                     connection.commit()
         finally:
-            self._turn.release()
+            self._turns.release()
 
     @contextmanager
     def _writing_once(self) -> Iterator[Connection]:
