@@ -107,7 +107,7 @@ def a_world(store: Store | None = None, *, empty: bool = True, **more: Any) -> I
     house = furnish(services(store or MemoryStore(), clock=clock, ticks=ticks, key=b"k" * 32, **settings))
     try:
         app = create_app(house)
-        with TestClient(socket_of_tests(Front(app, house.metrics, greet=app.greet)), raise_server_exceptions=False) as client:
+        with TestClient(socket_of_tests(Front(app, house.metrics, greet=app.doorkeeper.greet)), raise_server_exceptions=False) as client:
             world = World(house, clock, ticks, app, client)
             if empty:
                 _people(world)

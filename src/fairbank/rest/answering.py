@@ -12,6 +12,19 @@ from fairbank.rest.problems import SaidNo
 from fairbank.rest.views import granted, single
 from fairbank.values.time import Clock
 
+ALWAYS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+"""Headers of every answer."""
+UNLESS_SAID = (
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cache-control", b"no-store"),
+)
+"""Headers of those answers that do not say otherwise."""
+
 
 def done_of(outcome: Outcome) -> Done:
     """What was granted. Raises SaidNo."""

@@ -72,8 +72,7 @@ def create_app(house: House, *, threads: int = THREADS) -> Laned:
 
     return Laned(
         list(ROUTES),
-        let_in=doorkeeper,
-        greet=doorkeeper.greet,
+        doorkeeper=doorkeeper,
         before_request=before,
         exception_handlers=HANDLERS,
         request_class=Asking,

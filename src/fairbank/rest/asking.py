@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, cast
 
 from litestar import Request
@@ -22,6 +23,14 @@ _JSON = (b"application/json", b'application/json; charset="utf-8"', b"applicatio
 
 SENT = "fairbank.method"
 """Where the scope has the method that the client sent, when it is HEAD and the request is answered as the GET that it stands for."""
+
+JUDGED = "fairbank.judged"
+"""Where the scope of a report that was handed in on the express has the future of what the counter says."""
+
+
+def is_json(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether the body is said to be JSON."""
+    return any(name == b"content-type" and value.lower() in _JSON for name, value in headers)
 
 
 class Asking(Request[Asker, None, State]):
@@ -77,7 +86,7 @@ class Asking(Request[Asker, None, State]):
 
     async def json(self) -> Any:
         """The body as what the handler's `data` is annotated with. The framework calls this; it would itself take "5" for 5."""
-        if not any(name == b"content-type" and value.lower() in _JSON for name, value in self.scope["headers"]):
+        if not is_json(self.scope["headers"]):
             raise HTTPException(status_code=415)
         field = self.route_handler.parsed_data_field
         return read_json(await self.body(), Any if field is None else field.annotation)

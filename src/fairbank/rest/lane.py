@@ -21,22 +21,20 @@ from litestar.routes import HTTPRoute
 from fairbank.rest.answering import Reply
 from fairbank.rest.asking import Asking
 from fairbank.rest.problems import missing_body, response_to
+from fairbank.rest.sign_in.doorkeeper import Doorkeeper
 
 _JSON = "application/json"
 _HOST = re.compile(rb"[A-Za-z0-9._:\[\]-]+")
 
-Letting = Callable[[Asking], Awaitable[None]]
 Handling = Callable[..., Awaitable[Any]]
-Greeting = Callable[[Any], Awaitable[None]]
 
 
 class Laned(Litestar):
-    """The framework's application with a lane. `let_in` stands before every route of it: it raises, or puts the asker into the request.
-    `greet` is what a front may do earlier: it raises for a request whose head tells that nobody asks."""
+    """The framework's application with a lane, and the doorkeeper who stands before every route of it."""
 
-    def __init__(self, routes: list[HTTPRouteHandler], *, let_in: Letting, greet: Greeting, **more: Any) -> None:
+    def __init__(self, routes: list[HTTPRouteHandler], *, doorkeeper: Doorkeeper, **more: Any) -> None:
         super().__init__(routes, **more)
-        self._let_in, self.greet = let_in, greet
+        self.doorkeeper = doorkeeper
         self._lane: Mapping[tuple[str, str], tuple[HTTPRouteHandler, Handling]] = {
             (method, route.path): (handler, handler.fn if handler.opt["lane"] is True else handler.opt["lane"])
             for route in self.routes
@@ -52,7 +50,7 @@ class Laned(Litestar):
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         found = self._lane.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
-        if found is None or not _plain(scope):
+        if found is None or not plain(scope):
             await super().__call__(scope, receive, send)
             return
         handler, handling = found
@@ -62,7 +60,7 @@ class Laned(Litestar):
 
     async def _response(self, handling: Handling, request: Asking) -> Any:
         try:
-            await self._let_in(request)
+            await self.doorkeeper(request)
             if not await request.body():
                 raise missing_body()
             return await handling(request=request, data=await request.json())
@@ -70,7 +68,7 @@ class Laned(Litestar):
             return response_to(request, error)
 
 
-def _plain(scope: Mapping[str, Any]) -> bool:
+def plain(scope: Mapping[str, Any]) -> bool:
     """No query, and one Host that is a name or an address: the framework knows what to say to all others."""
     hosts = [value for name, value in scope["headers"] if name == b"host"]
     return not scope["query_string"] and len(hosts) == 1 and _HOST.fullmatch(hosts[0]) is not None

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
 
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.refusal import Refusal
@@ -20,21 +26,11 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._requests = Counter("fairbank_requests", "Requests answered", ("method", "route", "status"), registry=self.registry)
-        self._seconds = Histogram("fairbank_request_seconds", "Time to the answer", ("route",), buckets=_SECONDS, registry=self.registry)
-        self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}  # looked up rather than found anew for each request
+        self.answered = _Requests(self.registry).answered
         self._batches = Histogram("fairbank_batch_wishes", "Wishes judged in one go", buckets=_WISHES, registry=self.registry)
         self._outcomes = Counter("fairbank_outcomes", "What came of wishes: granted, or why not", ("outcome",), registry=self.registry)
         self.waiting = Gauge("fairbank_wishes_waiting", "Wishes that wait to be judged", registry=self.registry)
         self.in_progress = Gauge("fairbank_requests_in_progress", "Requests being worked on", registry=self.registry)
-
-    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        """A request was answered; `route` is the template, so that no client can make up labels."""
-        counted = self._answered.get((method, route, status))
-        if counted is None:
-            counted = self._answered[method, route, status] = (self._requests.labels(method, route, status), self._seconds.labels(route))
-        counted[0].inc()
-        counted[1].observe(seconds)
 
     def judged(self, outcomes: Sequence[Outcome]) -> None:
         """A batch was judged."""
@@ -51,3 +47,37 @@ class Metrics:
     def page(self) -> bytes:
         """All of it in Prometheus's text format."""
         return generate_latest(self.registry)
+
+
+class _Requests(Collector):
+    """Requests answered and their times, in tallies of our own: the library's locks and checks take as long as to read a report.
+
+    One thread counts, the event loop's; what others read meanwhile may lack the last one.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._counts: Tally[tuple[str, str, int]] = Tally()
+        self._sums: defaultdict[str, float] = defaultdict(float)
+        self._buckets: dict[str, list[int]] = {}
+        registry.register(self)
+
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        """A request was answered; `route` is the template, so that no client can make up labels."""
+        self._counts[method, route, status] += 1
+        self._sums[route] += seconds
+        buckets = self._buckets.get(route)
+        if buckets is None:
+            buckets = self._buckets[route] = [0] * (len(_SECONDS) + 1)
+        buckets[bisect_left(_SECONDS, seconds)] += 1
+
+    def collect(self) -> Iterator[Metric]:
+        """What Prometheus is told, each bucket with those below it."""
+        requests = CounterMetricFamily("fairbank_requests", "Requests answered", labels=("method", "route", "status"))
+        for (method, route, status), count in list(self._counts.items()):
+            requests.add_metric((method, route, str(status)), count)
+        yield requests
+        times = HistogramMetricFamily("fairbank_request_seconds", "Time to the answer", labels=("route",))
+        for route, buckets in list(self._buckets.items()):
+            bounds = [*map(str, map(float, _SECONDS)), "+Inf"]
+            times.add_metric((route,), list(zip(bounds, accumulate(buckets), strict=True)), sum_value=self._sums[route])
+        yield times

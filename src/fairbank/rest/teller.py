@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
 
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.wish import Asked
-from fairbank.service.counter import Came, Counter
+from fairbank.service.counter import Came, Counter, Notify
 
 Waiting = asyncio.Future[list[Outcome]]
+
+_log = logging.getLogger(__name__)
 
 
 class Teller:
@@ -22,7 +25,7 @@ class Teller:
 
     def __init__(self, counter: Counter, loop: asyncio.AbstractEventLoop) -> None:
         self._counter, self._loop = counter, loop
-        self._answered: deque[tuple[Waiting, Came]] = deque()
+        self._answered: deque[tuple[Notify, Came]] = deque()
         self._woken = False
 
     async def ask(self, batch: Sequence[Asked]) -> list[Outcome]:
@@ -31,12 +34,16 @@ class Teller:
         Who stops waiting (a client that left) does not stop the wishes: what was handed in is carried out.
         """
         waiting: Waiting = self._loop.create_future()
-        self._counter.submit(batch, partial(self._put, waiting))
+        self.submit(batch, partial(settle, waiting))
         return await waiting
 
-    def _put(self, waiting: Waiting, came: Came) -> None:
+    def submit(self, batch: Sequence[Asked], notify: Notify) -> None:
+        """The same for who is notified in the loop, and does not wait. Raises Busy."""
+        self._counter.submit(batch, partial(self._put, notify))
+
+    def _put(self, notify: Notify, came: Came) -> None:
         """In the counter's thread."""
-        self._answered.append((waiting, came))
+        self._answered.append((notify, came))
         if not self._woken:
             self._woken = True
             self._loop.call_soon_threadsafe(self._hand_out)
@@ -45,10 +52,18 @@ class Teller:
         """In the loop. The flag falls first: whatever is put after that wakes us again."""
         self._woken = False
         while self._answered:
-            waiting, came = self._answered.popleft()
-            if waiting.done():
-                continue
-            if isinstance(came, Exception):
-                waiting.set_exception(came)
-            else:
-                waiting.set_result(came)
+            notify, came = self._answered.popleft()
+            try:
+                notify(came)
+            except Exception:  # noqa: BLE001 (the others are to have their answers)
+                _log.exception("an answer reached nobody")
+
+
+def settle(waiting: Waiting, came: Came) -> None:
+    """What came is what is waited for, if anybody still does."""
+    if waiting.done():
+        return
+    if isinstance(came, Exception):
+        waiting.set_exception(came)
+    else:
+        waiting.set_result(came)

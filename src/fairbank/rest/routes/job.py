@@ -17,13 +17,14 @@ from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.wish import Asked
 from fairbank.cluster.report import Report
 from fairbank.rest.answering import Reply, new, reply, response
-from fairbank.rest.asking import Asking
+from fairbank.rest.asking import JUDGED, Asking
 from fairbank.rest.bodies.answers import Granted, JobRow, Listing, ReportAnswer, Single
 from fairbank.rest.bodies.requests import AnyReport, NewRecharge, NewRefund, Reports
 from fairbank.rest.params import JOBS, JobsAsked, Key, Number, OneName, OnePage, checked_key
 from fairbank.rest.problems import SaidNo, problem_of_refusal, refused
 from fairbank.rest.reading import read_json
 from fairbank.rest.reports import report_of
+from fairbank.rest.teller import Waiting
 from fairbank.rest.verbs import AGAIN, reads, writes
 from fairbank.rest.views import granted, job_row, listing, next_after, single
 from fairbank.values import ids
@@ -39,10 +40,7 @@ ADVICE_SECONDS = 2.0
 
 async def answer_report(request: Asking, data: AnyReport) -> Reply:
     """What `report_run` answers. Raises SaidNo, Trouble."""
-    prepared = (await _prepared(request, [report_of(data)]))[0]
-    if isinstance(prepared, Trouble):
-        raise prepared
-    outcome = (await request.teller.ask([prepared]))[0]
+    outcome = await _judged(request, data)
     if isinstance(outcome, Refusal):
         raise SaidNo(outcome, await _alternatives(request, outcome))
     return reply(outcome, request.house.clock)
@@ -64,6 +62,17 @@ async def report_runs(request: Asking, data: JSONBody[Reports]) -> Listing[Repor
     outcomes = iter(await request.teller.ask([each for each in prepared if isinstance(each, Asked)]))
     rows = [_answer(next(outcomes) if isinstance(each, Asked) else each) for each in prepared]
     return listing("report", request.house.clock, rows)
+
+
+async def _judged(request: Asking, data: AnyReport) -> Outcome:
+    """What the counter says of a report, which the express may have handed in."""
+    handed_in: Waiting | None = request.scope.get(JUDGED)  # type: ignore[assignment]
+    if handed_in is not None:
+        return (await handed_in)[0]
+    prepared = (await _prepared(request, [report_of(data)]))[0]
+    if isinstance(prepared, Trouble):
+        raise prepared
+    return (await request.teller.ask([prepared]))[0]
 
 
 async def _prepared(request: Asking, reports: list[Report]) -> list[Asked | Trouble]:

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from fairbank.rest.asking import SENT
+from fairbank.rest.answering import ALWAYS, UNLESS_SAID
+from fairbank.rest.asking import JUDGED, SENT
 from fairbank.rest.bodies.answers import Problem
 from fairbank.rest.metrics import Metrics
 from fairbank.rest.problems import PROBLEM_JSON, headers_of, problem_of_trouble
@@ -30,16 +31,6 @@ PATIENCE_SECONDS = 60.0
 
 _log = logging.getLogger("fairbank.request")
 
-_ALWAYS = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-)
-_UNLESS_SAID = (
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    (b"cache-control", b"no-store"),
-)
 _NO_HEADERS: Mapping[str, str] = {}
 _FULL = Problem(
     type="/problem/busy",
@@ -87,11 +78,13 @@ class Front:
         if method == "HEAD":
             scope = {**scope, "method": "GET", SENT: method}
         answer = _Answer(send, bodiless=method == "HEAD")
-        if announced(scope):
+        if JUDGED in scope:
+            await self._bounded(self._app(scope, receive, answer), answer)
+        elif announced(scope):
             await self._once_whole(scope, receive, answer)
         else:
             await self._in_turn(scope, receive, answer, whose(scope))
-        self._tell(method, scope, answer.status, time.perf_counter() - begun)
+        self.tell(method, scope, answer.status, time.perf_counter() - begun)
 
     async def _once_whole(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         """A body takes as long as its sender likes, within the protocol's bounds: nobody's place is taken meanwhile."""
@@ -111,25 +104,25 @@ class Front:
         """Whether it is somebody whose body is to be read; else they are told, and the rest of what they send is not read."""
         if self._greet is None or _is_sure(scope):
             return True
-        if not self._crowd.take(who):
+        if not self.enter(who):
             await answer.problem(_FULL, retry_after_seconds=1)
             return False
         try:
             await self._bounded(self._greet(scope), answer)
         finally:
-            self._crowd.give_back(who)
+            self.leave(who)
         return not answer.status
 
     async def _in_turn(self, scope: Scope, receive: Receive, answer: _Answer, who: Hashable) -> None:
         if scope["path"] == _ALIVE:  # costs nothing, and whoever watches the server must not take it for dead
             await self._bounded(self._app(scope, receive, answer), answer)
-        elif not self._crowd.take(who):
+        elif not self.enter(who):
             await answer.problem(_FULL, retry_after_seconds=1)
         else:
             try:
                 await self._bounded(self._app(scope, receive, answer), answer)
             finally:
-                self._crowd.give_back(who)
+                self.leave(who)
 
     async def _bounded(self, work: Awaitable[None], answer: _Answer) -> None:
         """Wait for `work`, but not for ever; where it comes to nothing, that is the answer, if none was begun."""
@@ -143,7 +136,15 @@ class Front:
             _log.exception("a request broke off")
             await answer.problem(_BROKEN)
 
-    def _tell(self, method: str, scope: Scope, status: int, seconds: float) -> None:
+    def enter(self, who: Hashable) -> bool:
+        """Whether `who` gets a place among those who are worked on; whoever has it leaves in the end."""
+        return self._crowd.take(who)
+
+    def leave(self, who: Hashable) -> None:
+        self._crowd.give_back(who)
+
+    def tell(self, method: str, scope: Scope, status: int, seconds: float) -> None:
+        """Count a request that was answered, and have it in the log."""
         route = scope.get("path_template", "unknown")
         self._metrics.answered(method if method in _METHODS else "other", route, status, seconds)
         # What clusters report is in the journal, and a busy one reports thousands a second.
@@ -179,7 +180,7 @@ class _Answer:
             self.status = message["status"]
             headers = message["headers"]
             said = {name.lower() for name, _ in headers}
-            message["headers"] = [*headers, *_ALWAYS, *(each for each in _UNLESS_SAID if each[0] not in said)]
+            message["headers"] = [*headers, *ALWAYS, *(each for each in UNLESS_SAID if each[0] not in said)]
         elif self._bodiless:
             message = {**message, "body": b""}
         await self._send(message)

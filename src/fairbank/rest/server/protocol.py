@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -10,6 +11,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from fairbank.rest.bodies.answers import Problem
+from fairbank.rest.express import Express
 from fairbank.rest.problems import PROBLEM_JSON
 from fairbank.rest.server.arriving import neighbourhood
 from fairbank.rest.server.doorway import Doorway
@@ -51,10 +53,11 @@ class PeerProtocol(HttpToolsProtocol):
     _deadline: asyncio.TimerHandle | None = None
     _begun: float | None = None  # the seconds for a part that began in what is being parsed: most end in it too, and need no timer
     _excused = False
+    _boarding: RequestResponseCycle | None = None  # for the express, if its body comes with its head
 
     def __init__(self, config: Serving, *about: Any, **more: Any) -> None:
         super().__init__(config, *about, **more)
-        self._doorway = config.doorway
+        self._doorway, self._express = config.doorway, config.express
         self.limit_concurrency = None  # whoever is too many is told in our words
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -89,6 +92,9 @@ class PeerProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         self._unparsed += len(data)
         super().data_received(data)
+        if (cycle := self._boarding) is not None:
+            self._boarding = None
+            self._depart(cycle)
         if self._begun is not None:
             self._expect(self._begun)
             self._begun = None
@@ -114,8 +120,25 @@ class PeerProtocol(HttpToolsProtocol):
         self._unparsed, self._in_head = 0, False
         self._begun = self.receive_seconds
         super().on_headers_complete()
-        if self.scope["method"] != "HEAD":
-            self.cycle.transport = cast("asyncio.Transport", Joined(self.transport))
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGIApplication) -> None:
+        if self._express is None or not self._express.takes(cycle.scope):
+            self._take_long_way(cycle)
+        elif cycle.more_body:
+            self._boarding = cycle
+        else:
+            self._depart(cycle)
+
+    def _depart(self, cycle: RequestResponseCycle) -> None:
+        """By express, if the whole body came with its head."""
+        long_way = partial(self._take_long_way, cycle)
+        if self._express is None or cycle.more_body or not self._express.begin(cycle, long_way):
+            long_way()
+
+    def _take_long_way(self, cycle: RequestResponseCycle) -> None:
+        if cycle.scope["method"] != "HEAD":
+            cycle.transport = cast("asyncio.Transport", Joined(self.transport))
+        super()._start_asgi_task(cycle, self.app)
 
     def on_body(self, body: bytes) -> None:
         self._unparsed = 0
@@ -190,8 +213,9 @@ _TOO_MANY_OF_YOURS = _last_word(*_BUSY, "you have too many connections open", f"
 class Serving(Config):
     """uvicorn's settings for one server, with the doorways that its connections come by."""
 
-    def __init__(self, app: ASGIApplication, **more: Any) -> None:
+    def __init__(self, app: ASGIApplication, *, express: Express | None = None, **more: Any) -> None:
         super().__init__(app, http=PeerProtocol, **more)
+        self.express = express
         self._doorways: dict[str, Doorway] = {}
 
     def doorway(self, way: str) -> Doorway:
@@ -201,13 +225,15 @@ class Serving(Config):
         return self._doorways[way]
 
 
-def serving(app: ASGIApplication, *, connections_max: int = 1_024, access_log: bool = False) -> Serving:
+def serving(app: ASGIApplication, *, connections_max: int = 1_024, access_log: bool = False, express: Express | None = None) -> Serving:
     """How uvicorn serves `app`: with peers, without WebSockets, believing no forwarded address, and bounded.
 
-    Over the Unix socket and over TCP each, a connection above `connections_max` is told 503 and closed. Logging is left as it is.
+    What the `express` takes does not reach `app`. Over the Unix socket and over TCP each, a connection above `connections_max` is told
+    503 and closed. Logging is left as it is.
     """
     return Serving(
         app,
+        express=express,
         ws="none",
         lifespan="on",
         proxy_headers=False,

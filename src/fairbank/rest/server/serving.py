@@ -16,11 +16,13 @@ import uvicorn
 import uvloop
 
 from fairbank.rest.app import create_app
+from fairbank.rest.express import Express
 from fairbank.rest.house import House
 from fairbank.rest.server.front import Front
 from fairbank.rest.server.open_files import ENOUGH, connections_max, raised
 from fairbank.rest.server.protocol import serving
 from fairbank.rest.server.unix_socket import bind_unix
+from fairbank.rest.teller import Teller
 from fairbank.values.trouble import Conflict, Malformed, Trouble
 
 PORT_MAX = 65_535
@@ -40,7 +42,9 @@ def serve(
         listeners = _listen(unix, host, port)
         _calm_collector()
         app = create_app(house)
-        config = serving(cast("Any", Front(app, house.metrics, greet=app.greet)), connections_max=_connections_max())
+        front = Front(app, house.metrics, greet=app.doorkeeper.greet)
+        express = Express(house, front, app.doorkeeper.local, lambda: cast("Teller", app.state.teller))
+        config = serving(cast("Any", front), connections_max=_connections_max(), express=express)
         uvloop.run(_Server(config, unix, ready).serve(listeners))
     finally:
         house.close()

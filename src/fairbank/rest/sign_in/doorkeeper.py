@@ -21,7 +21,7 @@ from fairbank.rest.house import House
 from fairbank.rest.sign_in import credentials
 from fairbank.rest.sign_in.authorization import BEARER, authorization, read_munge, read_token, scheme_of
 from fairbank.rest.sign_in.munge import Decoded
-from fairbank.rest.sign_in.peers import peer_of
+from fairbank.rest.sign_in.peers import Peer, peer_of
 from fairbank.rest.workers import Workers
 from fairbank.service.askers import FULL, Asker, asker_of
 from fairbank.service.tokens import AGENT
@@ -131,6 +131,10 @@ class Doorkeeper:
             return self._without_roles(signed_in)
         roles = await sync_to_thread(self._house.memberships.roles, signed_in.uid)
         return asker_of(signed_in.uid, staff, roles, scopes=signed_in.scopes, until=signed_in.until)
+
+    def local(self, peer: Peer) -> Asker:
+        """Who reports runs by the kernel's word."""
+        return self._without_roles(SignedIn(peer.uid))
 
     def _outsider(self, signed_in: SignedIn) -> Asker:
         return asker_of(signed_in.uid, self._house.staff, {}, scopes=signed_in.scopes, until=signed_in.until)
