@@ -19,12 +19,11 @@
 #include "src/slurmctld/slurmctld.h"
 #include "src/slurmctld/srun_comm.h"
 
+#include "../plugin.h"
 #include "courier.h"
 #include "seen.h"
 
-const char plugin_name[] = "Fairbank: asks the allocation bank before a job starts";
-const char plugin_type[] = "prep/fairbank";
-const uint32_t plugin_version = SLURM_VERSION_NUMBER;
+FAIRBANK_PLUGIN("prep/fairbank", "asks the allocation bank before a job starts");
 
 #define MARK "Fairbank: "	/* what our admin comments begin with */
 
@@ -340,58 +339,25 @@ static bool look(bool afresh, bool ends)
 
 /* ---------------------------------------------------------------- life */
 
-static void note(bool is_error, const char *text)
+static bool read_setting(const char *name, const char *value, void *read)
 {
-	if (is_error)
-		error("%s: %s", plugin_type, text);
-	else
-		info("%s: %s", plugin_type, text);
-}
+	courier_settings_t *settings = read;
 
-static bool read_seconds(const char *value, unsigned *seconds)
-{
-	char *end;
-	unsigned long number = strtoul(value, &end, 10);
-
-	*seconds = (unsigned) number;
-	return *value >= '0' && *value <= '9' && !*end && number >= 1 && number <= 10000000;
-}
-
-static bool read_setting(const char *name, const char *value, courier_settings_t *settings)
-{
 	if (!strcmp(name, "fairbank_socket") && *value == '/' && strlen(value) < sizeof(settings->socket)) {
 		strcpy(settings->socket, value);
 		return true;
 	}
 	if (!strcmp(name, "fairbank_patience"))
-		return read_seconds(value, &settings->patience);
+		return read_number(value, 10000000, &settings->patience);
 	if (!strcmp(name, "fairbank_watch"))
-		return read_seconds(value, &settings->watch);
+		return read_number(value, 10000000, &settings->watch);
 	if (!strcmp(name, "fairbank_letters"))
-		return read_seconds(value, &settings->most);
+		return read_number(value, 10000000, &settings->most);
 	if (!strcmp(name, "fairbank_silence")) {
 		settings->open = !strcmp(value, "open");
 		return settings->open || !strcmp(value, "closed");
 	}
 	return false;
-}
-
-static bool read_settings(courier_settings_t *settings)
-{
-	char *copy = xstrdup(slurm_conf.prep_params), *rest = NULL;
-	bool good = true;
-
-	for (char *each = copy ? strtok_r(copy, ",", &rest) : NULL; each && good; each = strtok_r(NULL, ",", &rest)) {
-		char *value = strchr(each, '=');
-		if (strncmp(each, "fairbank_", strlen("fairbank_")))
-			continue;
-		if (value)
-			*value++ = '\0';
-		if (!(good = value && read_setting(each, value, settings)))
-			error("%s: PrEpParameters: %s=%s is not understood; see plugins/prep/README.md", plugin_type, each, value ? value : "");
-	}
-	xfree(copy);
-	return good;
 }
 
 static bool start(void)
@@ -400,7 +366,7 @@ static bool start(void)
 	courier_hooks_t hooks = { .settle = settle, .look = look, .log = note };
 	frame_t hello;
 
-	if (!read_settings(&settings))
+	if (!read_params(slurm_conf.prep_params, "PrEpParameters", read_setting, &settings))
 		return false;
 	frame_begin(&hello, "hello");
 	frame_number(&hello, "version", WIRE_VERSION);

@@ -13,11 +13,10 @@
 #include "src/common/xstring.h"
 #include "src/slurmctld/slurmctld.h"
 
+#include "../plugin.h"
 #include "keeper.h"
 
-const char plugin_name[] = "Fairbank: site factors from the allocation bank";
-const char plugin_type[] = "site_factor/fairbank";
-const uint32_t plugin_version = SLURM_VERSION_NUMBER;
+FAIRBANK_PLUGIN("site_factor/fairbank", "site factors from the allocation bank");
 
 /* ---------------------------------------------------------------- a job */
 
@@ -55,51 +54,28 @@ extern void site_factor_p_update(void)
 
 /* ---------------------------------------------------------------- settings */
 
-static bool read_setting(const char *name, const char *value, keeper_settings_t *settings)
+static bool read_setting(const char *name, const char *value, void *read)
 {
-	char *end;
-	unsigned long seconds;
+	keeper_settings_t *settings = read;
+	unsigned seconds;
 
 	if (!strcmp(name, "fairbank_table") && *value == '/' && strlen(value) < sizeof(settings->path)) {
 		strcpy(settings->path, value);
 		return true;
 	}
-	if (strcmp(name, "fairbank_look") || *value < '0' || *value > '9')
+	if (strcmp(name, "fairbank_look") || !read_number(value, 3600, &seconds))
 		return false;
-	seconds = strtoul(value, &end, 10);
-	settings->look = (unsigned) seconds * 1000;
-	return !*end && seconds >= 1 && seconds <= 3600;
+	settings->look = seconds * 1000;
+	return true;
 }
 
 static bool read_settings(keeper_settings_t *settings)
 {
-	char *copy = xstrdup(slurm_conf.site_factor_params), *rest = NULL;
-	bool good = true;
-
 	*settings = (keeper_settings_t) { .path = "/run/fairbank/site_factor", .look = 1000 };
-	for (char *each = copy ? strtok_r(copy, ",", &rest) : NULL; each && good; each = strtok_r(NULL, ",", &rest)) {
-		char *value = strchr(each, '=');
-		if (strncmp(each, "fairbank_", strlen("fairbank_")))
-			continue;
-		if (value)
-			*value++ = '\0';
-		if (!(good = value && read_setting(each, value, settings)))
-			error("%s: PrioritySiteFactorParameters: %s=%s is not understood; see plugins/site_factor/README.md", plugin_type, each,
-			      value ? value : "");
-	}
-	xfree(copy);
-	return good;
+	return read_params(slurm_conf.site_factor_params, "PrioritySiteFactorParameters", read_setting, settings);
 }
 
 /* ---------------------------------------------------------------- life */
-
-static void note(bool is_error, const char *text)
-{
-	if (is_error)
-		error("%s: %s", plugin_type, text);
-	else
-		info("%s: %s", plugin_type, text);
-}
 
 /* Settings that are not understood make all neutral. A plug-in that refused to be loaded would be tried again with every job. */
 extern int init(void)
