@@ -1,5 +1,4 @@
-"""A client that asks as fast as it is answered, in a process of its own: the order comes as JSON on standard input, the round goes
-back on standard output.
+"""A client that asks as fast as it is answered, in a process of its own (`benchmarks.apart`).
 
 Each connection reports the start of a job, waits for the answer, reports its end, waits, and begins with the next job; in bulk,
 with so many jobs at once.
@@ -8,18 +7,14 @@ with so many jobs at once.
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from itertools import count, islice
-from pathlib import Path
 from typing import NamedTuple, cast
 
 import msgspec
-import uvloop
 
-from benchmarks.measure import percentile
+from benchmarks.apart import carry_out, obey, p50_and_p99_ms
 
 WARM_SECONDS = 0.5
 _LENGTH = b"content-length: "
@@ -49,16 +44,7 @@ class Round(msgspec.Struct, frozen=True):
 
 def load(order: Order) -> Round:
     """Run the client and wait for its round."""
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.load"],
-        input=msgspec.json.encode(order),
-        capture_output=True,
-        check=False,
-        cwd=Path(__file__).parents[1],
-    )
-    if done.returncode:
-        raise RuntimeError(f"the client ended early:\n{done.stderr.decode()[-2_000:]}")
-    return msgspec.json.decode(done.stdout, type=Round)
+    return carry_out("benchmarks.load", order, Round)
 
 
 # What is sent of a job, by its number and that of its account. Made with little work: the client's time is taken from the server's.
@@ -109,8 +95,7 @@ class _Clients:
         if self.failed is not None:
             raise SystemExit(self.failed.decode(errors="replace"))
         jobs = next(self._jobs) - self._order.first_job
-        p50, p99 = (percentile(latencies, share) * 1_000 for share in (0.5, 0.99))
-        return Round(operations / seconds, p50, p99, jobs, time.process_time() - spent)
+        return Round(operations / seconds, *p50_and_p99_ms(latencies), jobs, time.process_time() - spent)
 
 
 class _Connection(asyncio.Protocol):
@@ -171,4 +156,4 @@ def _length(said: bytes, end: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(msgspec.json.encode(uvloop.run(_Clients(msgspec.json.decode(sys.stdin.buffer.read(), type=Order)).run())))
+    obey(Order, lambda order: _Clients(order).run())

@@ -1,5 +1,4 @@
-"""slurmctld's plug-in, simulated, in a process of its own: the order comes as JSON on standard input, the round goes back on
-standard output.
+"""slurmctld's plug-in, simulated, in a process of its own (`benchmarks.apart`).
 
 Each job asks, waits for its verdict, is told to have ended, and the next begins as soon as that is noted: as many at once as the
 order says, or, with `every`, one after so many seconds whatever became of those before.
@@ -8,16 +7,12 @@ order says, or, with `every`, one after so many seconds whatever became of those
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import time
-from pathlib import Path
 from typing import cast
 
 import msgspec
-import uvloop
 
-from benchmarks.measure import percentile
+from benchmarks.apart import carry_out, obey, p50_and_p99_ms
 from fairbank.slurm.frames import HEAD, encode
 from fairbank.slurm.records import VERSION, Greeting
 
@@ -49,16 +44,7 @@ class Round(msgspec.Struct, frozen=True):
 
 def run(order: Order) -> Round:
     """Run the plug-in and wait for its round."""
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.plugin"],
-        input=msgspec.json.encode(order),
-        capture_output=True,
-        check=False,
-        cwd=Path(__file__).parents[1],
-    )
-    if done.returncode:
-        raise RuntimeError(f"the plug-in ended early:\n{done.stderr.decode()[-2_000:]}")
-    return msgspec.json.decode(done.stdout, type=Round)
+    return carry_out("benchmarks.plugin", order, Round)
 
 
 _FACTS = (
@@ -167,7 +153,7 @@ async def _round(order: Order) -> Round:
         pacing.cancel()
     async with asyncio.timeout(60):
         await plugin.idle.wait()
-    return Round(answers / seconds, percentile(latencies, 0.5) * 1e3, percentile(latencies, 0.99) * 1e3, plugin.jobs, plugin.refused)
+    return Round(answers / seconds, *p50_and_p99_ms(latencies), plugin.jobs, plugin.refused)
 
 
 async def _paced(plugin: _Plugin, every: float) -> None:
@@ -181,4 +167,4 @@ async def _paced(plugin: _Plugin, every: float) -> None:
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(msgspec.json.encode(uvloop.run(_round(msgspec.json.decode(sys.stdin.buffer.read(), type=Order)))))
+    obey(Order, _round)

@@ -58,3 +58,10 @@ def test_nothing_heavy_is_imported(words: str, bank: Bank, record_property: Call
 def test_help_speaks_to_nobody(bank: Bank) -> None:
     imported, _ = started(["--help"], bank)
     assert not imported & {"socket", "json", "fairbank.rest.client", "fairbank.cli.balance"}
+
+
+def test_the_composition_costs_an_everyday_command_next_to_nothing() -> None:
+    """What the heavy commands are made of is imported when it is used."""
+    own = "import sys; import fairbank.cli.main; before = set(sys.modules); import fairbank.compose; print(*set(sys.modules) - before)"
+    done = subprocess.run([sys.executable, "-c", own], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["fairbank.compose"]

@@ -171,7 +171,7 @@ def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[
 
 
 def allowed(methods: Iterable[str]) -> str:
-    """The methods of an address, for `Allow`. What answers GET answers HEAD (`rest.front`)."""
+    """The methods of an address, for `Allow`. What answers GET answers HEAD (`rest.server.front`)."""
     there = set(methods)
     return ", ".join(sorted(there | {"HEAD"} if "GET" in there else there))
 
