@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from fairbank.bank.policy import Overrun, Policy
+from fairbank.bank.query import GroupPage, Page, RunQuery, UsageBy, UsageQuery
+from fairbank.cluster.particulars import Particulars
 from fairbank.service.bank import Bank
 from fairbank.service.replay import Plan, Replayed, open_trace, replay
 from fairbank.store.memory import MemoryStore
@@ -50,3 +52,23 @@ def test_a_job_that_stands_twice_is_told_with_both_lines(tmp_path: Path, minutes
         replay(Bank(MemoryStore(), Policy()), partial(open_trace, trace), Plan(cluster="trace"))
     assert told.value.message == f"line {3 + between}: job 1 stands in line 2 already"
     assert told.value.field == "FILE"
+
+
+def test_a_replay_tells_how_well_processors_were_used(tmp_path: Path) -> None:
+    """Four processors asked for, eight given, each busy for a quarter of the hour; then a job of which the log does not know it."""
+    trace, store = tmp_path / "busy.swf", MemoryStore()
+    lines = [
+        "; UnixStartTime: 843466800",
+        "1 0 60 3600 8 900 -1 4 1800 -1 1 12 7 1 1 1 -1 -1",
+        "2 0 0 60 1 -1 -1 1 60 -1 1 12 7 1 1 1 -1 -1",
+    ]
+    trace.write_text("\n".join([*lines, ""]))
+    replay(Bank(store, Policy()), partial(open_trace, trace), Plan(cluster="trace"))
+    with store.reading() as reader:
+        (used,) = reader.usage(UsageQuery(), UsageBy.USER, GroupPage())
+        told = {run.run.job_id: run.particulars for run in reader.runs(RunQuery(), Page())}
+    assert (used.cpu_seconds, used.given_seconds, used.waited_seconds) == (8 * 900, 8 * 3_600, 60)
+    assert told == {
+        1: Particulars(cpus=8, tres="cpu=8", limit_seconds=1_800, cpu_seconds=7_200),
+        2: Particulars(cpus=1, tres="cpu=1", limit_seconds=60),
+    }

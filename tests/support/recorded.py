@@ -1,7 +1,8 @@
 """Slurm's commands that say what was recorded: small programs in a folder for PATH; and what they were asked, word for word.
 
 `scontrol --oneliner show node` says what is in the file `scontrol-show-node`; `sacct` of a day what is in `sacct-2026-11-21` where there
-is one, else in `sacct`; with `--jobs` in `sacct-jobs`; with `--json` in the same with `.json`. Where nothing is recorded it fails.
+is one, else in `sacct`; with `--jobs` in `sacct-jobs`, or of processor time in `sacct-spent`; with `--json` in the same with `.json`.
+Where nothing is recorded it fails.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ name=${0##*/} day= jobs= json=
 for word; do
     case $word in
     --jobs=*) jobs=-jobs ;;
+    --format=*,TotalCPU) jobs=-spent ;;
     --starttime=*) day=${word#*=}; day=${day%T*} ;;
     --json) json=.json ;;
     --immediate) [ -f FOLDER/refuses ] && { cat FOLDER/refuses >&2; exit 1; }; exit 0 ;;
@@ -69,6 +71,7 @@ class Recorded:
         for name, file in OF_2205.items():
             found.say(name, (GOLDEN / "slurm-22.05" / file).read_text())
         found.say("sacct-jobs", "")
+        found.say("sacct-spent", "")
         found.say("sshare", "")
         return found
 

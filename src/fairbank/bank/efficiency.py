@@ -23,7 +23,7 @@ class Efficiency(NamedTuple):
 
 
 def efficiency(run: RunRecord) -> Efficiency:
-    """Of one run. No more counts as used than was given. The idle part is taken in whole thousandths: databases count the same."""
+    """Of one run. No more counts as used than was given. The busy part is taken to the nearest thousandth: databases count the same."""
     told = run.particulars
     if told is None or told.cpu_seconds is None:
         return Efficiency()
@@ -31,7 +31,7 @@ def efficiency(run: RunRecord) -> Efficiency:
     if not given:
         return Efficiency()
     used = min(told.cpu_seconds, given)
-    return Efficiency(used, given, (run.charged - run.refunded) * (1000 - used * 1000 // given) // 1000)
+    return Efficiency(used, given, (run.charged - run.refunded) * (1000 - (2000 * used + given) // (2 * given)) // 1000)
 
 
 def failed_early(run: RunRecord) -> bool:

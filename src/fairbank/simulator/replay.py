@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from fairbank.cluster.job import COMPLETED
+from fairbank.cluster.particulars import CPU_SECONDS_MAX, CPUS_MAX, Particulars
 from fairbank.simulator.header import Header
 from fairbank.simulator.job_line import Status, SwfJob
 from fairbank.values.time import LAST_INSTANT, Instant
@@ -131,3 +132,23 @@ def outcome_of(job: SwfJob, header: Header) -> str:
     if not -1 <= job.status <= 5:
         return COMPLETED
     return {Status.FAILED: "FAILED", Status.CANCELLED: "CANCELLED"}.get(Status(job.status), COMPLETED)
+
+
+def particulars_of(job: SwfJob) -> Particulars | None:
+    """What the trace says of it when it starts; None for a job of a size that no machine has."""
+    cpus = _given(job)
+    if cpus > CPUS_MAX or cpus * max(job.run_time, 0) > CPU_SECONDS_MAX:
+        return None
+    return Particulars(cpus=cpus, tres=f"cpu={cpus}", limit_seconds=job.time_limit)
+
+
+def time_used_by(job: SwfJob) -> Particulars | None:
+    """What the trace says of it when it ends: logs have the time that one processor was busy on average. None where it is unknown."""
+    if job.average_cpu_time < 0 or particulars_of(job) is None:
+        return None
+    return Particulars(cpu_seconds=min(job.average_cpu_time, job.run_time) * _given(job))
+
+
+def _given(job: SwfJob) -> int:
+    """Its processors: those that it got, which may be more than it asked for."""
+    return job.allocated_processors if job.allocated_processors > 0 else (job.processors or 0)

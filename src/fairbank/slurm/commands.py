@@ -15,10 +15,10 @@ from functools import cache, cached_property
 
 import msgspec
 
-from fairbank.slurm.answers import json_2311, sacct, sacctmgr, scontrol, squeue, sshare, starting
+from fairbank.slurm.answers import json_2311, sacct, sacctmgr, scontrol, spent, squeue, sshare, starting
 from fairbank.slurm.answers.separated import DELIMITER
 from fairbank.slurm.answers.starting import Starting
-from fairbank.slurm.answers.values import Answer, Association, Job, Node, Place, Qos, Queued
+from fairbank.slurm.answers.values import Answer, Association, Job, Node, Place, Qos, Queued, Spent
 from fairbank.slurm.answers.version import COMPLETE_JSON, Version, read_version
 from fairbank.slurm.judging.accounts import Usage
 from fairbank.values import ids
@@ -83,6 +83,12 @@ class Slurm:
     def history_of(self, numbers: Sequence[int]) -> Answer[Job]:
         """All that accounting ever had under these job ids."""
         return self._jobs(f"--jobs={','.join(map(str, numbers))}", "--starttime=1970-01-02")
+
+    def spent_by(self, numbers: Sequence[int]) -> Answer[Spent]:
+        """How the jobs with these ids ended, and the processor time that they used."""
+        which = ("sacct", "--allusers", "--duplicates", f"--jobs={','.join(map(str, numbers))}", "--starttime=1970-01-02")
+        columns = ("--noheader", "--parsable2", f"--delimiter={DELIMITER}", f"--format={','.join(spent.COLUMNS)}")
+        return spent.read_spent(self._text(*which, *columns))
 
     def _jobs(self, *which: str) -> Answer[Job]:
         asked = ("sacct", "--allusers", "--allocations", "--duplicates", *which)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from fairbank.cluster.partition import Cluster
-from fairbank.slurm.answers.values import Job
+from fairbank.slurm.answers.values import Job, Spent
 from fairbank.slurm.bank import Bank, Progress, silent
 from fairbank.slurm.judging import reports
 from fairbank.slurm.judging.books import Funds
@@ -34,6 +34,11 @@ class Mender:
         self._history: Mapping[int, list[Job]] = defaultdict(list)
         for job in history:
             self._history[job.job_id].append(job)
+        self._spent: dict[tuple[int, int], Spent] = {}
+
+    def know(self, spent: Iterable[Spent]) -> None:
+        """How jobs ended, and what time they used: told with their ends."""
+        self._spent |= {(each.job_id, each.submitted): each for each in spent}
 
     def mend(self, findings: Sequence[Finding], progress: Progress = silent) -> list[Outcome]:
         """Charges first: what they free may be asked for again."""
@@ -57,7 +62,8 @@ class Mender:
             self._demand_payer(job)
         elif job is None or finding.kind not in CHARGED:
             return None if run is None or finding.kind not in RELEASED else self._given_back(finding)
-        return reports.charge(job, run, restart_of(job, self._history[job.job_id]), self._prices)
+        said = reports.charge(job, run, restart_of(job, self._history[job.job_id]), self._prices)
+        return said | reports.spent(self._spent.get((job.job_id, job.submitted)))
 
     def _given_back(self, finding: Finding) -> dict[str, Any] | None:
         if self._doubt is not None:

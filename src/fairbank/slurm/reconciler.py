@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from fairbank.cluster.partition import Cluster
-from fairbank.slurm.answers.values import Answer, Job, Unreadable
+from fairbank.slurm.answers.values import Answer, Job, Spent, Unreadable
 from fairbank.slurm.bank import Bank, Progress, silent
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.judging.books import BookedRun
@@ -25,6 +25,7 @@ MARGIN_SECONDS = DAY
 slurmctld that was away asks again."""
 
 IDS_AT_ONCE = 500
+TOLD = frozenset({*CHARGED, Kind.REFUSED})
 DOUBTFUL = frozenset({*CHARGED, *RELEASED, Kind.REFUSED, Kind.UNHEARD})
 
 
@@ -66,6 +67,7 @@ class Reconciler:
         outcomes = [Outcome(finding=each) for each in comparison.findings]
         if fix:
             mender = Mender(self._bank, prices, history.rows, self._now, again=again, doubt=self._doubt(unreadable))
+            mender.know(self._spent(comparison))
             outcomes = mender.mend(comparison.findings, progress)
         return Reconciled(
             cluster=prices.name,
@@ -115,6 +117,14 @@ class Reconciler:
             unreadable += answer.unreadable
             progress("history", min(first + IDS_AT_ONCE, len(numbers)), len(numbers))
         return Answer(tuple(rows), tuple(unreadable))
+
+    def _spent(self, comparison: Comparison) -> list[Spent]:
+        """How those ended whose ends the bank is to be told. What cannot be read of it is not told: it changes no price."""
+        numbers = sorted({each.job.job_id for each in comparison.findings if each.job is not None and each.kind in TOLD})
+        found: list[Spent] = []
+        for first in range(0, len(numbers), IDS_AT_ONCE):
+            found += self._slurm.spent_by(numbers[first : first + IDS_AT_ONCE]).rows
+        return found
 
     def _doubt(self, unreadable: Sequence[Unreadable]) -> Malformed | None:
         """Why a run of which Slurm said nothing may be there all the same."""

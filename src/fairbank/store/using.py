@@ -33,7 +33,7 @@ FIGURES: tuple[ColumnElement[Any], ...] = (
     _sum(_r.start_at - _r.submitted, _r.start_at > _r.submitted),
     _sum(_BUSY, _MEASURED),
     _sum(_GIVEN, _MEASURED),
-    _sum(_PAID * (1000 - _BUSY * 1000 // _GIVEN) // 1000, _MEASURED),
+    _sum(_PAID * (1000 - (2000 * _BUSY + _GIVEN) // (2 * _GIVEN)) // 1000, _MEASURED),
     _sum(1, _EARLY),
     func.min(case((_EARLY, _EXIT))),
     func.max(case((_EARLY, _EXIT))),

@@ -8,12 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairbank.slurm.answers import json_2205, json_2311, sacct, sacctmgr, scontrol, squeue, sshare
+from fairbank.slurm.answers import json_2205, json_2311, sacct, sacctmgr, scontrol, spent, squeue, sshare
 from fairbank.slurm.answers.values import Answer, Job
 from fairbank.slurm.answers.version import Version, read_version
 from fairbank.slurm.judging.reconcile import restart_of
 from fairbank.values.trouble import Malformed
 from tests.slurm.lab.recording import SACCT
+from tests.support.recorded import line
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 
@@ -45,6 +46,22 @@ def test_accounting_of_2205() -> None:
     assert all(job.whole for job in found.rows)
     waiting = next(job for job in found.rows if job.state == "PENDING")
     assert (waiting.start, waiting.end, waiting.tres) == (None, None, "cpu=6,mem=6000M,node=6")
+
+
+@pytest.mark.parametrize(
+    ("total", "seconds"),
+    [("00:00:00", None), ("", None), ("00:00.001", 1), ("59:59", 3_599), ("23:00:01", 82_801), ("12-01:02:03", 1_040_523)],
+)
+def test_processor_time(total: str, seconds: int | None) -> None:
+    found = spent.read_spent(line(7, "2026-11-21T10:00:00", "1:9", total) + line("7.extern", "2026-11-21T10:00:00", "0:0", "00:01"))
+    assert found.unreadable == ()
+    assert [(each.exit_code, each.cpu_seconds) for each in found.rows] == [((1, 9), seconds)]
+
+
+@pytest.mark.parametrize(("code", "total", "field"), [("1", "00:01", "ExitCode"), ("256:0", "00:01", "ExitCode"), ("0:0", "1", "TotalCPU")])
+def test_strange_ends_are_told(code: str, total: str, field: str) -> None:
+    found = spent.read_spent(line(7, "2026-11-21T10:00:00", code, total))
+    assert ([each.field for each in found.unreadable], found.rows) == ([field], ())
 
 
 def test_both_executions_of_a_requeued_job() -> None:

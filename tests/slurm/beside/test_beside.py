@@ -20,7 +20,7 @@ from fairbank.slurm.answers.values import Job
 from fairbank.values.time import DAY, iso
 from tests.cli.conftest import Said
 from tests.slurm.beside.jobs import a_job, row_of
-from tests.support.recorded import Recorded
+from tests.support.recorded import Recorded, line
 from tests.support.server import FairbankServer, made
 
 pytestmark = pytest.mark.slow
@@ -195,6 +195,22 @@ def test_what_the_bank_never_heard_of_is_charged_when_that_is_asked(opened: Cent
     assert opened.reconciled() == []
     assert opened.reconciled("--fix") == []
     assert opened.available() == 560
+
+
+def test_how_it_ended_and_what_time_it_used_is_told_with_it(opened: Centre) -> None:
+    """Steps have lines of their own there; one that cannot be read costs nothing but what it would have told."""
+    first, second = opened.job(1, state="FAILED"), opened.job(2)
+    opened.ran(first, second)
+    submitted = iso(first.submitted)[:-1]
+    opened.slurm.say(
+        "sacct-spent",
+        line(1, submitted, "127:0", "20:00.500") + line("1.batch", submitted, "1:0", "10:00") + line(2, submitted, "soon", "never"),
+    )
+    opened.reconciled("--fix")
+    rows = {row["job_id"]: row for row in opened.client.get("/job")["data"]}
+    told = ("tres", "nodes", "cpus", "time_limit", "exit_code", "exit_signal", "cpu_seconds")
+    assert [rows[1][each] for each in told] == ["cpu=4,mem=4000M,node=1", 1, 4, 3_600, 127, 0, 1_201]
+    assert [rows[2][each] for each in told] == ["cpu=4,mem=4000M,node=1", 1, 4, 3_600, None, None, None]
 
 
 def test_a_lost_epilog_is_made_good_to_the_minute(opened: Centre) -> None:

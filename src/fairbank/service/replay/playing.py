@@ -6,19 +6,32 @@ import time
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import islice
+from typing import TypedDict
 
 from fairbank.bank.charge import cost
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.refusal import Reason
 from fairbank.bank.wish import Asked, Charge, Hold, Release
 from fairbank.cluster.job import Run
+from fairbank.cluster.particulars import Particulars
 from fairbank.service.bank import Bank
 from fairbank.service.replay.granting import grant, uid_of
 from fairbank.service.replay.plan import OpenTrace, Plan, Progress
 from fairbank.service.replay.result import Played, Replayed, result
 from fairbank.simulator.header import Header
 from fairbank.simulator.job_line import SwfJob
-from fairbank.simulator.replay import Demand, Moment, billable_until, demand_of, moments, outcome_of, payer_of, resource_of
+from fairbank.simulator.replay import (
+    Demand,
+    Moment,
+    billable_until,
+    demand_of,
+    moments,
+    outcome_of,
+    particulars_of,
+    payer_of,
+    resource_of,
+    time_used_by,
+)
 from fairbank.simulator.swf import Jobs, Trace
 from fairbank.values.time import LAST_INSTANT, Instant
 from fairbank.values.trouble import Malformed, Trouble
@@ -48,6 +61,16 @@ def replay(bank: Bank, open_trace: OpenTrace, plan: Plan, progress: Progress | N
     except _Twice as twice:
         raise _told_twice(twice.job, open_trace) from twice
     return result(bank.store, bank.policy, demand, payers.accounts, player.played, time.perf_counter() - begun, progress)
+
+
+class _Facts(TypedDict):
+    """What a charge and a release of one run have in common."""
+
+    run: Run
+    ended: Instant
+    outcome: str
+    elapsed_seconds: int
+    particulars: Particulars | None
 
 
 class _Twice(Exception):
@@ -106,13 +129,20 @@ class _Player:
             partition=header.partitions.get(job.partition, "")[:64],
             billing=str(job.processors),
             limit_seconds=limit,
+            particulars=particulars_of(job),
         )
 
     def _resolution(self, moment: Moment, header: Header) -> Charge | Release:
         job, run, outcome = moment.job, self._run(moment.job, header), outcome_of(moment.job, header)
-        if job.run_time == 0 or outcome in self._bank.policy.free_states:
-            return Release(run=run, ended=moment.at, outcome=outcome, elapsed_seconds=job.run_time)
-        return Charge(run=run, amount=_cost(job, job.run_time), ended=moment.at, outcome=outcome, elapsed_seconds=job.run_time)
+        free = job.run_time == 0 or outcome in self._bank.policy.free_states
+        facts: _Facts = {
+            "run": run,
+            "ended": moment.at,
+            "outcome": outcome,
+            "elapsed_seconds": job.run_time,
+            "particulars": time_used_by(job),
+        }
+        return Release(**facts) if free else Charge(amount=_cost(job, job.run_time), **facts)
 
     def _run(self, job: SwfJob, header: Header) -> Run:
         return Run(self._plan.cluster, job.number, (header.unix_start_time or 0) + job.submit_time)

@@ -43,6 +43,15 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return bool(self.partition) and (bool(self.tres) or self.start is None)
 
 
+class Spent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How a job ended, as (exit code, signal), and the seconds that its steps kept processors busy; None where Slurm does not tell."""
+
+    job_id: int
+    submitted: int
+    exit_code: tuple[int, int] | None
+    cpu_seconds: int | None
+
+
 UNDER_WAY = frozenset({"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "STOPPED", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT"})
 """States of a job that slurmctld has not finished with."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairbank.cluster.partition import Cluster
-from fairbank.slurm.answers.values import Job
+from fairbank.slurm.answers.values import Job, Spent
 from fairbank.slurm.judging.books import BookedRun
 from fairbank.values.trouble import Malformed
 
@@ -39,6 +39,16 @@ def charge(job: Job, run: BookedRun | None, restart: int, cluster: Cluster) -> d
         "tres": job.tres,
         "comment": FROM_ACCOUNTING,
     }
+
+
+def spent(known: Spent | None) -> dict[str, Any]:
+    """What the report of an end says beside: how it ended, and the processor time that was used."""
+    said: dict[str, Any] = {}
+    if known is not None and known.exit_code is not None:
+        said["exit_code"], said["exit_signal"] = known.exit_code
+    if known is not None and known.cpu_seconds is not None:
+        said["cpu_seconds"] = known.cpu_seconds
+    return said
 
 
 def give_back(run: BookedRun, cluster: str, now: int) -> dict[str, Any]:
