@@ -16,6 +16,7 @@ from fairbank.bank.project import Role
 from fairbank.bank.refusal import Refusal
 from fairbank.bank.wish import Asked, Charge, CreateProject, Deposit, Hold, Open, Refund, Request, SetCap, SetMember
 from fairbank.cluster.job import Run
+from fairbank.cluster.particulars import Particulars
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.rest.house import House, furnish
 from fairbank.rest.server.serving import serve
@@ -42,6 +43,10 @@ PEOPLE = (
     (BIO, JORGE, Role.MEMBER),
 )
 MONTHS = (("07", 700_001, AYLA, 9_000), ("08", 700_002, AYLA, 9_000), ("09", 700_003, JORGE, 9_000), ("10", 700_004, MINH, 8_939))
+NAMES = {AYLA: "relax_w64", JORGE: "vqe-scan_H2O_cc-pVTZ", MINH: "=fit", DANA: "fold_batch"}
+BUSY_PERCENT = {AYLA: 91, JORGE: 64, MINH: 12}
+"""Of the processors that they hold; of dana's jobs nobody knows."""
+
 CLUSTERS = {
     "darwin": Cluster(
         "darwin",
@@ -58,6 +63,7 @@ class Scribe:
 
     def __init__(self, house: House) -> None:
         self._house = house
+        self._holding: dict[int, tuple[int, int]] = {}
 
     def ask(self, at: str, wish: Request, actor: int = 0) -> Done | Refusal:
         outcome = self._house.counter.ask([Asked(wish, parse_instant(at), actor)])[0]
@@ -80,14 +86,30 @@ class Scribe:
             partition="gpu-v100" if resource == "gpu" else "idle-std",
             billing=str(su / hours),
             limit_seconds=hours * 3600,
+            particulars=self._particulars(job, owner, su, resource, hours),
         )
         return self.ask(at, wish)
+
+    def _particulars(self, job: int, owner: int, su: int, resource: str, hours: int) -> Particulars:
+        """A core for each SU an hour; on a node with GPUs eight of them."""
+        cpus = 8 if resource == "gpu" else max(1, su // hours)
+        nodes = -(-cpus // 64)
+        self._holding[job] = owner, cpus
+        tres = f"cpu={cpus},mem={4 * cpus}G,node={nodes}{',gres/gpu=1' if resource == 'gpu' else ''}"
+        return Particulars(name=NAMES[owner], nodes=nodes, cpus=cpus, tres=tres, limit_seconds=hours * 3600)
 
     def charge(self, at: str, started: str, job: int, su: int, outcome: str = "COMPLETED") -> None:
         """Its end `at`, and what it cost."""
         start, end = parse_instant(started), parse_instant(at)
         run = Run("darwin", job, start - 600)
-        self.ask(at, Charge(run=run, amount=SuMinutes(su * 60), ended=end, outcome=outcome, elapsed_seconds=end - start))
+        owner, cpus = self._holding[job]
+        busy = BUSY_PERCENT.get(owner)
+        told = Particulars(
+            exit_status=127 * 256 if outcome == "FAILED" else 0,
+            cpu_seconds=None if busy is None else cpus * (end - start) * busy // 100,
+        )
+        cost, elapsed = SuMinutes(su * 60), end - start
+        self.ask(at, Charge(run=run, amount=cost, ended=end, outcome=outcome, elapsed_seconds=elapsed, particulars=told))
 
 
 def write_books(house: House) -> None:

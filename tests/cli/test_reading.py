@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.cli.idle import remarks, same_exit
 from fairbank.rest.client import Client
 from tests.cli.centre import AYLA, DANA, JORGE, MINH, STRANGER
 from tests.cli.conftest import Run, Said
@@ -446,3 +447,39 @@ def test_a_period_of_which_only_the_end_is_said_tells_where_it_begins(fairbank: 
     assert said.code == 2
     assert "(usual: from now-30days on)" in " ".join(said.err.split())
     assert "  field: --endtime\n  try: say where it begins: -S\n" in said.err
+
+
+def test_jobs_are_told_by_name_size_limit_and_exit(fairbank: Run) -> None:
+    columns = "NAME,LIMIT,NODES,TRES,EXIT"
+    said = fairbank("jobs", "-a", "-j", "700004,812300", "-n", "-P", "-o", columns).out.splitlines()
+    assert said == ["relax_w64|1-07:00:00|2|cpu=128,mem=512G,node=2|", "=fit|12:00:00|12|cpu=744,mem=2976G,node=12|127:0"]
+    (name, *_), *_ = csv.reader(io.StringIO(fairbank("jobs", "-a", "-j", "700004", "-n", "--csv", "-o", columns).out))
+    assert name == "'=fit"  # no formula for a spreadsheet
+
+
+def test_usage_tells_who_lets_processors_idle_and_how_long_jobs_waited(fairbank: Run) -> None:
+    query = ("usage", "-S", "2026-01-01", "-n", "-P", "-o", "USER,EFF%,WASTED,AVG-WAIT")
+    assert fairbank(*query, "-u", MINH).out == f"{MINH}|12%|8403.12|00:10:00\n"
+    assert fairbank(*query, "-u", DANA).out == f"{DANA}|||00:10:00\n"
+    table = fairbank("usage", "-S", "2026-01-01", "-u", f"{MINH},{DANA}")
+    assert [line.split()[-2:] for line in table.out.splitlines() if line.startswith("61")] == [["!", "8403.12"], ["-", "-"]]
+    assert "WASTED = charged but idle" in table.err
+    assert "WASTED" not in fairbank("usage", "-S", "2026-01-01", "-u", DANA).err
+
+
+def test_users_most_of_whose_jobs_fail_early_are_told_of() -> None:
+    row = {"name": "minh", "runs": 9, "failed_early": 7, "early_exit_code": 127, "cpu_given": 0}
+    assert remarks([row], "user") == [
+        "minh: 7 of 9 jobs failed within 2 minutes of start (exit 127): fairbank jobs -u minh --failed",
+    ]
+    assert "exit" not in remarks([{**row, "early_exit_code": None}], "user")[0]
+    assert remarks([{**row, "failed_early": 4}], "user") == remarks([{**row, "runs": 2, "failed_early": 2}], "user") == []
+    assert remarks([{**row, "name": "2026-11"}], "month") == []
+
+
+def test_exits_of_several_answers_are_one_only_if_they_are_the_same() -> None:
+    none, not_found, killed = ({"failed_early": n, "early_exit_code": code} for n, code in ((0, None), (2, 127), (1, 9)))
+    assert [same_exit(none, not_found), same_exit(not_found, not_found), same_exit(not_found, killed), same_exit(none, none)] == [
+        *(127, 127),
+        *(None, None),
+    ]

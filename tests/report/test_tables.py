@@ -137,6 +137,12 @@ def test_plus_adds_to_the_usual_columns() -> None:
     assert [column.head for column in choose(COLUMNS, None)] == [column.head for column in COLUMNS]
 
 
+@pytest.mark.parametrize(("said", "wide"), [("USED%", None), ("used", None), ("USED%%9", 9), ("USED%9", 9)])
+def test_a_head_may_end_with_what_comes_before_a_width(said: str, wide: int | None) -> None:
+    (column,) = choose([Column("USED%", text("used"))], said)
+    assert (column.head, column.wide) == ("USED%", wide)
+
+
 def test_a_width_cuts() -> None:
     (line,) = table(choose(COLUMNS, "PROJECT%4"), [row()], LOOK, heads=False).lines
     assert line == "che+"

@@ -36,25 +36,41 @@ def _reason(row: Row, look: Look) -> str:
     return ", ".join(said)
 
 
+def _exit(row: Row, look: Look) -> str:
+    """As Slurm writes it: the exit code, and the signal."""
+    return "" if row["exit_code"] is None else f"{row['exit_code']}:{row['exit_signal']}"
+
+
 COLUMNS = (
     Column("JOBID", text("job_id"), right=True),
-    Column("PROJECT", text("account")),
-    Column("USER", text("user"), drop=3),
-    Column("PART", text("partition"), drop=2),
+    Column("NAME", text("name"), least=8),
+    Column("PROJECT", text("account"), drop=6),
+    Column("USER", text("user"), drop=5),
+    Column("PART", text("partition"), drop=3),
     Column("STATE", text("word")),
     Column("ELAPSED", duration("ran"), right=True, drop=1),
+    Column("LIMIT", duration("time_limit"), right=True, drop=2),
     Column("SU", su("cost"), right=True),
-    Column("HELD", su("held"), right=True, drop=1),
-    Column("REASON", _reason, drop=4, least=10),
+    Column("HELD", su("held"), right=True, drop=7),
+    Column("REASON", _reason, drop=4),
     Column("SUBMIT", moment("submitted"), extra=True),
     Column("START", moment("start"), extra=True),
     Column("WAITED", duration("waited"), right=True, extra=True),
-    Column("END", moment("ended"), extra=True),
+    Column("NODES", text("nodes"), right=True, extra=True),
+    Column("TRES", text("tres"), extra=True, least=8),
     Column("ALLOC", text("allocation"), right=True, extra=True),
+    Column("EXIT", _exit, right=True, extra=True),
+    Column("END", moment("ended"), extra=True),
     Column("CLUSTER", text("cluster"), extra=True),
     Column("RESTART", text("restart"), right=True, extra=True),
     Column("ID", text("id"), right=True, extra=True),
 )
+
+
+def columns(*, running: bool, mine: bool) -> tuple[Column, ...]:
+    """Of jobs that run, what they hold is what people look for; of one's own, whose they are is what they need least."""
+    drops = ({"HELD": 0} if running else {}) | ({"USER": 8} if mine else {})
+    return tuple(column._replace(drop=drops.get(column.head, column.drop)) for column in COLUMNS)
 
 
 def add(parser: Parser) -> None:
@@ -110,7 +126,8 @@ def _show(desk: Desk) -> int:
     )
     check_listed(desk, rows, of_jobs=True)
     empty = "There is no such job that you may see." if owners is None else f"There is no such job of yours; {ALL}."
-    show(desk, Listing("fairbank.job/1", COLUMNS, rows, caption(desk), empty=empty))
+    there = columns(running=options.running, mine=owners == [desk.me()])
+    show(desk, Listing("fairbank.job/1", there, rows, caption(desk), empty=empty))
     return 0
 
 

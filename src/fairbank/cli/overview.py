@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.balance import WITHOUT_MINE as BALANCE
 from fairbank.cli.balance import balances
 from fairbank.cli.command import Command
-from fairbank.cli.jobs import COLUMNS as JOBS
-from fairbank.cli.jobs import jobs
+from fairbank.cli.jobs import columns, jobs
 from fairbank.cli.output import BOLD, PLAIN, caption, coloured
 from fairbank.cli.refusals import COLUMNS as REFUSALS
 from fairbank.cli.refusals import refusals
@@ -41,7 +40,15 @@ def run(desk: Desk, options: Namespace) -> int:
     desk.say(f"{caption(desk)}   user {name}")
     _part(desk, "What is left", BALANCE, rows, PROJECTS, "you are in no project with an active allocation", "fairbank balance")
     held = f", {desk.look.su(sum(row['held'] for row in running))} held"
-    _part(desk, f"Running jobs{held if running else ''}", JOBS, running, RUNNING, "none", "fairbank jobs --running")
+    _part(
+        desk,
+        f"Running jobs{held if running else ''}",
+        columns(running=True, mine=True),
+        running,
+        RUNNING,
+        "none",
+        "fairbank jobs --running",
+    )
     _part(desk, f"Refused in the last {REFUSED_DAYS} days", REFUSALS, refused, REFUSED, "none", "fairbank jobs --refused")
     return 0
 

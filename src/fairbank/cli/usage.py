@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.choosing import check_accounts, check_resources, spread
 from fairbank.cli.command import Command
+from fairbank.cli.idle import average_wait, efficiency, idle, remarks, same_exit, wasted
 from fairbank.cli.options import add_accounts, add_period, add_users, number
 from fairbank.cli.output import Listing, caption, show, shown_columns, watched
 from fairbank.cli.people import uid_of, user_name
-from fairbank.report.columns import Column, Look, Row, duration, su, text
+from fairbank.report.columns import Amount, Column, Look, Row, duration, su, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 BY = ("user", "day", "month", "partition", "allocation")
 BAR = 25
-_SUMS = ("runs", "failed", "charged", "elapsed")
+_SUMS = ("runs", "failed", "charged", "elapsed", "waited", "cpu_seconds", "cpu_given", "wasted", "failed_early")
 
 
 def _share(row: Row, look: Look) -> str:
@@ -40,6 +41,9 @@ def columns(by: str) -> Sequence[Column]:
         Column("FAILED", text("failed"), right=True, drop=2),
         Column("SU", su("charged"), right=True),
         Column("SHARE%", _share, drop=1),
+        Column("EFF%", efficiency, right=True, drop=4),
+        Column("WASTED", Amount(idle), right=True, drop=3),
+        Column("AVG-WAIT", average_wait, right=True, extra=True),
         Column("ELAPSED", duration("elapsed"), right=True, extra=True),
     )
 
@@ -81,6 +85,7 @@ def _show(desk: Desk, options: Namespace) -> int:
             told,
             caption(desk),
             total=_total(told) if len(told) > 1 else None,
+            notes=remarks(told, options.by),
             empty="No job ended in that time.",
         ),
     )
@@ -102,15 +107,18 @@ def usage(desk: Desk, query: Mapping[str, object], heard: set[object] | None = N
         for row in desk.rows("/usage", one):
             if heard is not None:
                 heard |= {one.get("account"), one.get("resource")}
-            known = groups.setdefault(row["group"], {"group": row["group"], **dict.fromkeys(_SUMS, 0)})
-            known |= {key: known[key] + row[key] for key in _SUMS}
+            known = groups.setdefault(row["group"], {"group": row["group"], "early_exit_code": None, **dict.fromkeys(_SUMS, 0)})
+            known |= {"early_exit_code": same_exit(known, row), **{key: known[key] + row[key] for key in _SUMS}}
     return list(groups.values())
 
 
 def _told(desk: Desk, rows: Sequence[Row], by: str) -> list[Row]:
     """The rows with names and shares, the largest first; days and months in their order."""
     whole = sum(row["charged"] for row in rows) or 1
-    told = [{**row, "name": _name(desk, row["group"], by), "share_permille": max(0, row["charged"]) * 1000 // whole} for row in rows]
+    told = [
+        {**row, "name": _name(desk, row["group"], by), "share_permille": max(0, row["charged"]) * 1000 // whole, "wasted": wasted(row)}
+        for row in rows
+    ]
     return sorted(told, key=lambda row: row["group"] if by in ("day", "month") else (-row["charged"], str(row["name"])))
 
 
@@ -119,8 +127,8 @@ def _name(desk: Desk, group: object, by: str) -> str:
 
 
 def _total(rows: Sequence[Row]) -> Row:
-    sums = {key: sum(row[key] for row in rows) for key in _SUMS}
-    return {"name": "TOTAL", "total": True, "share_permille": 1000 if sums["charged"] else 0, **sums}
+    sums = {key: sum(row[key] or 0 for row in rows) for key in _SUMS}
+    return {"name": "TOTAL", "total": True, "share_permille": 1000 if sums["charged"] else 0, **sums, "wasted": wasted(sums)}
 
 
 COMMAND = Command(

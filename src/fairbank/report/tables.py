@@ -120,11 +120,17 @@ def choose(columns: Sequence[Column], wanted: str | None, *, extras: bool = Fals
 
 
 def _asked(columns: Sequence[Column], said: str) -> Column:
-    name, percent, wide = said.partition("%")
-    found = next((column for column in columns if column.head == name.upper().replace("_", "-")), None)
+    name, percent, wide = said.rpartition("%") if "%" in said and _headed(columns, said) is None else (said, "", "")
+    found = _headed(columns, name)
     if found is None:
         there = ", ".join(column.head for column in columns)
         raise Malformed(f"there is no column {plain(name[:40])!r}", field="--format", remedy=f"there are: {there}")
     if percent and not (wide.lstrip("-").isascii() and wide.lstrip("-").isdigit() and 1 <= int(wide.lstrip("-")) <= 1_000):
         raise Malformed(f"{plain(said[:40])!r} has no width after %", field="--format", remedy=f"write for example {name.upper()}%20")
     return found._replace(extra=False, drop=0, wide=abs(int(wide)) if percent else None, right=found.right and not wide.startswith("-"))
+
+
+def _headed(columns: Sequence[Column], name: str) -> Column | None:
+    """The column with this head, which may itself end with the % that else comes before a width."""
+    head = name.upper().replace("_", "-")
+    return next((column for column in columns if column.head in (head, f"{head}%")), None)
