@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 
 from fairbank.bank.audit import Fold, Head
+from fairbank.bank.audit.effects import OF_RUNS
 from fairbank.bank.entry import Entry, Kind, link_of
 from tests.bank.checks import books_of
 from tests.bank.story import Teller
@@ -60,6 +63,25 @@ def test_a_head_written_down_betrays_a_book_rewritten_from_the_start(told: Telle
     assert heard(forged, Head(head.book, 0, bytes(32))) == []
     assert heard(forged, head) == ["the head that was written down is another: the book was rewritten"]
     assert heard(lines[:-3], head) == [f"it ends at entry number {head.seq - 1}; {head.seq} was written down: entries are missing"]
+
+
+def with_details(told: Teller, kind: Kind, details: Callable[[str], str]) -> list[str]:
+    """What is found in a book whose first entry of this kind has other details, with fitting links."""
+    lines = books_of(told.work.entries)[told.cast.allocations["physics/cpu"]]
+    place = next(place for place, entry in enumerate(lines) if entry.kind is kind)
+    other = msgspec.structs.replace(lines[place], details=details(lines[place].details or "{}"))
+    return heard(rewritten([*lines[:place], other, *lines[place + 1 :]]), Head(lines[0].book, 0, bytes(32)))
+
+
+@pytest.mark.parametrize("kind", OF_RUNS)
+def test_unreadable_details_of_a_run_are_found_though_the_links_fit(told: Teller, kind: Kind) -> None:
+    assert any("its details cannot be read" in each for each in with_details(told, kind, lambda details: details[:-1]))
+
+
+@pytest.mark.parametrize("kind", [Kind.HOLD, Kind.ADJUST, Kind.CHARGE, Kind.RELEASE])
+def test_numbers_written_as_text_are_found_though_the_links_fit(told: Teller, kind: Kind) -> None:
+    found = with_details(told, kind, lambda details: re.sub(r"\b(\d+)\b", r'"\1"', details))
+    assert any("its details cannot be read" in each for each in found)
 
 
 @pytest.mark.parametrize("kind", [Kind.CHARGE, Kind.LAPSE, Kind.ADJUST, Kind.RELEASE])

@@ -100,19 +100,18 @@ class Fold:
 
     def _settle(self, entry: Entry, effect: Effect) -> int:
         """Apply an entry to its run and its owner; what it takes off the held sum."""
-        facts = _facts(entry.details) if entry.details else {}
         number, owner = entry.run, entry.owner
         if number is None or owner is None:
             self._findings.add("it names no run", entry)
             return 0
-        run = new_run(entry, facts) if number == entry.id else self.runs.get(number)
+        run = new_run(entry) if number == entry.id else self.runs.get(number)
         if run is None or run.owner != owner:
             self._findings.add(f"its run {number} was never opened in this book for this user", entry)
             return 0
         if not may_follow(run, entry):
             self._findings.add(f"a {entry.kind.value} cannot follow: run {run.run} is {run.state.value} already", entry)
         closed = run.held if effect.closes else 0
-        self.runs[number] = after(run, entry, facts)
+        self.runs[number] = after(run, entry)
         sums = self.users.get(owner, _NOBODY)
         charged, held = sums.charged + effect.charges * entry.amount, sums.held + effect.holds * entry.amount - closed
         self.users[owner] = UserSums(SuMinutes(charged), SuMinutes(held), sums.cap)

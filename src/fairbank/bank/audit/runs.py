@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import msgspec
 
-from fairbank.bank.entry import Entry, Kind
+from fairbank.bank.entry import Entry, Kind, facts_of
 from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState
 from fairbank.cluster.job import Run
 from fairbank.cluster.particulars import Particulars, together
@@ -16,76 +16,139 @@ from fairbank.values.units import SuMinutes
 _replace = msgspec.structs.replace
 _NOTHING = SuMinutes(0)
 _EVENTS = {Kind.ADJUST: RunEvent.ADJUST, Kind.CHARGE: RunEvent.CHARGE, Kind.RELEASE: RunEvent.RELEASE, Kind.LAPSE: RunEvent.LAPSE}
+_FOLLOWING = frozenset((state, kind) for kind, wanted in _EVENTS.items() for state, event in NEXT if event is wanted)
 _OPENING = (Kind.HOLD, Kind.CHARGE, Kind.RELEASE)
+
+# Looked up once, not for each entry: before Python 3.12 the way to a member of an enumeration is as dear as making a value.
+_HOLD, _REFUND, _RECHARGE = Kind.HOLD, Kind.REFUND, Kind.RECHARGE
+_HELD, _CHARGED, _RELEASED, _LAPSED = RunState.HELD, RunState.CHARGED, RunState.RELEASED, RunState.LAPSED
+
+
+class _Opening(msgspec.Struct, gc=False):
+    """What the first entry of a run says in its details."""
+
+    run: Run
+    project: int
+    partition: str
+    start: Instant
+    until: Instant
+    particulars: Particulars | None = None
+
+
+class _Adjustment(msgspec.Struct, gc=False):
+    """What an entry says that changes a hold."""
+
+    until: Instant
+    particulars: Particulars | None = None
+
+
+class _Resolution(msgspec.Struct, gc=False):
+    """What the entry says with which a run ends."""
+
+    outcome: str
+    elapsed_seconds: int
+    ended: Instant
+    written_off: SuMinutes
+    particulars: Particulars | None = None
+
+
+_opening = msgspec.json.Decoder(_Opening).decode
+_adjustment = msgspec.json.Decoder(_Adjustment).decode
+_resolution = msgspec.json.Decoder(_Resolution).decode
 
 
 def may_follow(run: RunRecord, entry: Entry) -> bool:
     """Whether a run's life has room for the entry: it is born once, resolved once, refunded only what it was charged, and
     charged again only what it was refunded."""
+    kind = entry.kind
     if run.id == entry.id:
-        return entry.kind in _OPENING
-    if entry.kind is Kind.REFUND:
-        return run.state is RunState.CHARGED and run.refunded + entry.amount <= run.charged
-    if entry.kind is Kind.RECHARGE:
-        return run.state is RunState.CHARGED and entry.amount <= run.refunded
-    event = _EVENTS.get(entry.kind)
-    return event is not None and (run.state, event) in NEXT
+        return kind in _OPENING
+    if kind is _REFUND:
+        return run.state is _CHARGED and run.refunded + entry.amount <= run.charged
+    if kind is _RECHARGE:
+        return run.state is _CHARGED and entry.amount <= run.refunded
+    return (run.state, kind) in _FOLLOWING
 
 
-def new_run(entry: Entry, facts: dict[str, Any]) -> RunRecord:
-    """The row of a run that `entry` opens. Raises KeyError, TypeError or ValueError when its details lack something."""
+def new_run(entry: Entry) -> RunRecord:
+    """The row of a run that `entry` opens. Raises TypeError or ValueError when its details lack something."""
+    opening = _opening(entry.details or "{}")
     return RunRecord(
         id=entry.id,
-        run=Run(*facts["run"]),
-        project=facts["project"],
+        run=opening.run,
+        project=opening.project,
         allocation=entry.book,
         owner=entry.owner or 0,
-        partition=facts["partition"],
-        state=RunState.HELD,
-        held=SuMinutes(entry.amount if entry.kind is Kind.HOLD else 0),
-        start=facts["start"],
-        until=facts["until"],
+        partition=opening.partition,
+        state=_HELD,
+        held=SuMinutes(entry.amount if entry.kind is _HOLD else 0),
+        start=opening.start,
+        until=opening.until,
         set_by=entry.id,
-        particulars=_told(facts),
+        particulars=opening.particulars,
     )
 
 
-def after(run: RunRecord, entry: Entry, facts: dict[str, Any]) -> RunRecord:
+def after(run: RunRecord, entry: Entry) -> RunRecord:
     """The row after an entry of the run's. Raises like `new_run`."""
-    match entry.kind:
-        case Kind.HOLD:
-            return run if run.id == entry.id else _replace(run, held=SuMinutes(entry.amount))
-        case Kind.CHARGE:
-            return _resolved(run, entry, facts, RunState.CHARGED, SuMinutes(entry.amount))
-        case Kind.RELEASE:
-            return _resolved(run, entry, facts, RunState.RELEASED, _NOTHING)
-        case Kind.LAPSE:
-            return _replace(run, held=_NOTHING, state=RunState.LAPSED, set_by=entry.id)
-        case Kind.ADJUST:
-            held, told = SuMinutes(run.held + entry.amount), together(run.particulars, _told(facts))
-            return _replace(run, held=held, until=Instant(facts["until"]), set_by=entry.id, particulars=told)
-        case Kind.RECHARGE:
-            return _replace(run, refunded=SuMinutes(run.refunded - entry.amount))
-        case _:
-            return _replace(run, refunded=SuMinutes(run.refunded + entry.amount))
+    return _AFTER[entry.kind](run, entry)
 
 
-def _resolved(run: RunRecord, entry: Entry, facts: dict[str, Any], state: RunState, charged: SuMinutes) -> RunRecord:
+def _held(run: RunRecord, entry: Entry) -> RunRecord:
+    return run if run.id == entry.id else _replace(run, held=SuMinutes(entry.amount))
+
+
+def _charged(run: RunRecord, entry: Entry) -> RunRecord:
+    return _resolved(run, entry, _CHARGED, SuMinutes(entry.amount))
+
+
+def _released(run: RunRecord, entry: Entry) -> RunRecord:
+    return _resolved(run, entry, _RELEASED, _NOTHING)
+
+
+def _resolved(run: RunRecord, entry: Entry, state: RunState, charged: SuMinutes) -> RunRecord:
+    end = _resolution(entry.details or "{}")
     return _replace(
         run,
         state=state,
         held=_NOTHING,
         set_by=entry.id,
         charged=charged,
-        written_off=facts["written_off"],
-        ended=facts["ended"],
-        outcome=facts["outcome"],
-        elapsed_seconds=facts["elapsed_seconds"],
-        particulars=together(run.particulars, _told(facts)),
+        written_off=end.written_off,
+        ended=end.ended,
+        outcome=end.outcome,
+        elapsed_seconds=end.elapsed_seconds,
+        particulars=together(run.particulars, end.particulars),
     )
 
 
-def _told(facts: dict[str, Any]) -> Particulars | None:
-    """What an entry tells of its run's particulars."""
-    said = facts.get("particulars")
-    return None if said is None else msgspec.convert(said, Particulars)
+def _adjusted(run: RunRecord, entry: Entry) -> RunRecord:
+    changed = _adjustment(entry.details or "{}")
+    held, told = SuMinutes(run.held + entry.amount), together(run.particulars, changed.particulars)
+    return _replace(run, held=held, until=changed.until, set_by=entry.id, particulars=told)
+
+
+def _lapsed(run: RunRecord, entry: Entry) -> RunRecord:
+    facts_of(entry)  # as below: none of them is needed here, but they must be readable
+    return _replace(run, held=_NOTHING, state=_LAPSED, set_by=entry.id)
+
+
+def _refunded(run: RunRecord, entry: Entry) -> RunRecord:
+    facts_of(entry)
+    return _replace(run, refunded=SuMinutes(run.refunded + entry.amount))
+
+
+def _recharged(run: RunRecord, entry: Entry) -> RunRecord:
+    facts_of(entry)
+    return _replace(run, refunded=SuMinutes(run.refunded - entry.amount))
+
+
+_AFTER: Mapping[Kind, Callable[[RunRecord, Entry], RunRecord]] = {
+    Kind.HOLD: _held,
+    Kind.ADJUST: _adjusted,
+    Kind.CHARGE: _charged,
+    Kind.RELEASE: _released,
+    Kind.LAPSE: _lapsed,
+    Kind.REFUND: _refunded,
+    Kind.RECHARGE: _recharged,
+}
