@@ -36,4 +36,5 @@ def want(funds: Funds, project: int, resource: str, wanted: Reach) -> None:
     """Want this of a project's allocations of a resource as well."""
     fund = project, resource, wanted.first // _WEEK
     known = funds.get(fund)
-    funds[fund] = wanted if known is None else known | wanted
+    if known != wanted:  # most jobs of a batch begin in the same second
+        funds[fund] = wanted if known is None else known | wanted

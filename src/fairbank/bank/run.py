@@ -41,7 +41,7 @@ NEXT: Mapping[tuple[RunState, RunEvent], RunState] = {
 }
 
 
-class RunRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class RunRecord(msgspec.Struct, frozen=True, gc=False):
     """A run in the books. `id` is the journal entry that opened it; `held` is 0 once the hold is closed.
 
     `project` is the one that it ran for, whose account was reported; `allocation` carries it, perhaps one that a parent of the

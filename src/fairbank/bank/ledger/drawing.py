@@ -46,9 +46,9 @@ def moved(work: WorkingSet, allocation: Allocation, owner: int, *, charged: int 
 
 def details_of(record: RunRecord) -> str:
     """What a run's first entry says of it, so that its row can be checked against the journal."""
-    names = ("run", "project", "partition", "start", "until")
-    facts = {name: getattr(record, name) for name in names}
-    return with_particulars(facts, record.particulars)
+    r = record
+    facts = {"run": r.run, "project": r.project, "partition": r.partition, "start": r.start, "until": r.until}
+    return with_particulars(facts, r.particulars)
 
 
 def resolution_of(record: RunRecord, new: Particulars | None) -> str:
