@@ -1,26 +1,39 @@
-"""The whole way in one: a cluster, the agent beside it, and a bank with a project for each team."""
+"""The whole way: a cluster with the plug-in, the real agent beside it, and a real bank with a project for each team."""
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from fairbank.rest.client import Client, parse_address
 from tests.agent.running import RunningAgent
+from tests.slurm.desk import asking, install, socket_of
 from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.machine import SIZES
 from tests.slurm.lab.people import TEAMS
-from tests.support.server import FairbankServer
+from tests.support.server import FAIRBANK, FairbankServer
 from tests.support.waiting import wait_until
 
 SU = 60
 RICH = 1_000_000 * SU
-LAB = """
-[clusters.lab.partitions.cpu]
-resource = "cpu"
-[clusters.lab.partitions.gpu]
-resource = "gpu"
-[clusters.lab.partitions.gpu-t4]
-resource = "gpu"
+TERMS = """
+[terms]
+patience = 3
+[partitions.gpu]
+silence = "open"
 """
+PAGE = 1_000
+
+
+def prices() -> str:
+    """The bank's settings for the lab: as Slurm bills."""
+    return "".join(
+        f'[clusters.lab.partitions."{group.partition}"]\nresource = "{"gpu" if group.gpus else "cpu"}"\nweights = "{group.weights}"\n'
+        for group in SIZES["full"]
+    )
 
 
 class Office:
@@ -50,13 +63,22 @@ class Office:
     def deposit(self, allocation: int, amount: int) -> None:
         self._client.post(f"/alloc/{allocation}/deposit", {"amount": amount, "comment": "more"})
 
+    def rows(self, path: str, **query: object) -> list[dict[str, Any]]:
+        """All rows of a list, page after page."""
+        answer = self._client.get(path, {**query, "limit": PAGE})
+        found: list[dict[str, Any]] = answer["data"]
+        while after := answer.get("next"):
+            answer = self._client.get(path, {**query, "limit": PAGE, "after": after})
+            found += answer["data"]
+        return found
+
     def runs(self, job: int) -> list[dict[str, Any]]:
         """What the books have of a job, by its restarts."""
-        rows = self._client.get("/job", {"limit": 1000})["data"]
+        rows = self._client.get("/job", {"limit": PAGE})["data"]
         return sorted((each for each in rows if each["job_id"] == job), key=lambda each: int(each["restart"]))
 
     def refusals(self, job: int) -> list[dict[str, Any]]:
-        return [each for each in self._client.get("/failure", {"limit": 1000})["data"] if each["job_id"] == job]
+        return [each for each in self._client.get("/failure", {"limit": PAGE})["data"] if each["job_id"] == job]
 
     def sums(self, allocation: int) -> tuple[int, int]:
         found = self._client.get(f"/alloc/{allocation}")["data"]
@@ -68,3 +90,32 @@ class Office:
             lambda: len([each for each in self.runs(job) if each["state"] != "held"]) == count, f"job {job} to be settled", seconds=30
         )
         return self.runs(job)
+
+    def reconciled(self, *options: str) -> subprocess.CompletedProcess[str]:
+        """`fairbank reconcile`, as root types it beside this Slurm."""
+        environment = {**self.slurm.place.environment, "FAIRBANK_SERVER": f"unix:{self.bank.socket}"}
+        command = [FAIRBANK, "reconcile", "--grace", "0", "--progress", "none", *options]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+
+
+@contextmanager
+def opened(cluster: Cluster, plugin: Path, bank: FairbankServer, agent: RunningAgent) -> Iterator[Office]:
+    """Bank and agent started, the projects founded, and slurmctld asking, as long as the block lasts."""
+    install(plugin, cluster)
+    bank.config.write_text(bank.config.read_text() + prices())
+    bank.folder.chmod(0o755)  # for users to ask it, too
+    bank.start()
+    try:
+        agent.start()
+        office = Office(cluster, agent, bank)
+        office.found()
+        with asking(cluster):
+            yield office
+    finally:
+        print(agent.said())
+        agent.close()
+
+
+def agent_beside(cluster: Cluster, bank: FairbankServer, tables: str = TERMS) -> RunningAgent:
+    """The agent to which slurmctld speaks, and which speaks to the bank."""
+    return RunningAgent(f"unix:{bank.socket}", tables=tables, socket=socket_of(cluster), slurm_user='"slurm"')

@@ -16,7 +16,7 @@ import fairbank
 from fairbank.rest.client import Client, parse_address
 from tests.slurm.conftest import Tell
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.office import LAB, RICH, SU
+from tests.slurm.office import RICH, SU, prices
 from tests.support.server import FairbankServer, made
 from tests.support.waiting import wait_until
 
@@ -76,7 +76,7 @@ def bank(slurm: Cluster) -> Iterator[Bank]:
     with made() as server:
         slurm_user = int(slurm.root("scontrol", "show", "config").partition("SlurmUser")[2].partition("(")[2].partition(")")[0])
         settings = server.config.read_text().partition("[clusters.local]")[0]
-        server.config.write_text(f"{settings}[clusters.lab]\nagents = [{slurm_user}]\n{LAB}")
+        server.config.write_text(f"{settings}[clusters.lab]\nagents = [{slurm_user}]\n{prices()}")
         server.folder.chmod(0o755)
         server.start()
         bank = Bank(server, slurm)

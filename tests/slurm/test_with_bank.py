@@ -11,44 +11,24 @@ from pathlib import Path
 import pytest
 
 from fairbank.values.units import round_up
-from tests.agent.running import RunningAgent
 from tests.slurm.conftest import Tell
-from tests.slurm.desk import asking, build, install, socket_of
+from tests.slurm.desk import build
 from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import SLURMCTLD
 from tests.slurm.lab.people import TEAMS
-from tests.slurm.office import LAB, RICH, SU, Office
+from tests.slurm.office import RICH, SU, Office, agent_beside, opened
 from tests.support.server import made
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
-TERMS = """
-[terms]
-patience = 3
-[partitions.gpu]
-silence = "open"
-"""
-
 
 @pytest.fixture(scope="module")
 def office(cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    install(build(checkout, tmp_path_factory.mktemp("plugins")), cluster)
-    with made() as bank:
-        bank.config.write_text(bank.config.read_text() + LAB)
-        bank.folder.chmod(0o755)  # for users to ask it, too
-        bank.start()
-        agent = RunningAgent(f"unix:{bank.socket}", tables=TERMS, socket=socket_of(cluster), slurm_user='"slurm"')
-        try:
-            agent.start()
-            office = Office(cluster, agent, bank)
-            office.found()
-            with asking(cluster):
-                yield office
-        finally:
-            print(agent.said())
-            agent.close()
+    plugin = build(checkout, tmp_path_factory.mktemp("plugins"))
+    with made() as bank, opened(cluster, plugin, bank, agent_beside(cluster, bank)) as office:
+        yield office
 
 
 @pytest.fixture
@@ -137,7 +117,7 @@ def test_a_refused_job_that_can_be_paid_at_last_runs(at_rest: Office) -> None:
 
 def test_an_account_that_the_bank_does_not_know_is_refused_with_the_remedy(at_rest: Office) -> None:
     ran = at_rest.slurm.run("root", "srun", "--account=root", "true")
-    assert "there is no project with the account" in ran.err
+    assert "srun: Fairbank: root: there is no such project: none has the account 'root'. Try " in ran.err
 
 
 def test_limits_requeues_and_cancellations(at_rest: Office) -> None:
@@ -201,7 +181,7 @@ def test_an_agent_killed_now_and_then_loses_and_doubles_nothing(at_rest: Office,
     ids = range(job, job + 200)
 
     def settled() -> int:
-        rows = at_rest._client.get("/job", {"account": "wg_astro", "limit": 1000})["data"]
+        rows = at_rest.rows("/job", account="wg_astro")
         return len([each for each in rows if each["job_id"] in ids and each["state"] != "held"])
 
     for enough in (20, 60, 120):

@@ -1,0 +1,119 @@
+"""The books held against accounting, run by run, with arithmetic of our own: nothing here calls the product's."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+from tests.slurm.lab.answers import tres
+from tests.slurm.lab.machine import SIZES
+from tests.slurm.lab.shell import Shell
+from tests.slurm.office import Office
+
+COLUMNS = ("JobIDRaw", "Submit", "Start", "End", "ElapsedRaw", "State", "Account", "Partition", "AllocTRES", "User")
+GIGABYTES = {"K": Fraction(1, 1024**2), "M": Fraction(1, 1024), "G": Fraction(1), "T": Fraction(1024)}
+FREE = "NODE_FAIL"
+SAME_START_SECONDS = 2  # what the clocks of prolog and accounting may differ by
+
+
+def executions(slurm: Shell, since: float) -> list[dict[str, str]]:
+    """What accounting has of each time that a job ran since then, also of those that were put back into the queue."""
+    begin = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    rows = slurm.sacct("--duplicates", f"--starttime={begin}", "--endtime=now+1hour", columns=COLUMNS)
+    return [row for row in rows if instant(row["Submit"]) >= int(since)]
+
+
+def instant(text: str) -> int:
+    """Seconds since 1970; 0 for what has not been."""
+    return 0 if text in ("Unknown", "None", "") else int(datetime.fromisoformat(f"{text}+00:00").timestamp())
+
+
+def price(row: dict[str, str]) -> int:
+    """SU-minutes: the dearest of its resources, times its seconds, a begun minute counting."""
+    (weights,) = [group.weights for group in SIZES["full"] if group.partition == row["Partition"]]
+    given = tres(row["AllocTRES"])
+    memory = given.get("mem", "0G")
+    has = {"CPU": Fraction(given.get("cpu", 0)), "GRES/gpu": Fraction(given.get("gres/gpu", 0))}
+    has["Mem"] = Fraction(memory[:-1]) * GIGABYTES[memory[-1]]
+    units = max(Fraction(weight.removesuffix("G")) * has[name] for name, weight in (each.split("=") for each in weights.split(",")))
+    return math.ceil(units * int(row["ElapsedRaw"]) / 60)
+
+
+@dataclass
+class Reckoning:
+    """What was compared, and what is wrong, in words."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    states: Counter[str] = field(default_factory=Counter)
+    charged: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    def told(self) -> str:
+        return f"{dict(self.counts)}, {self.charged} SU-minutes, by state {dict(self.states)}"
+
+
+def reckon(office: Office, since: float, lost: Iterable[int] = ()) -> Reckoning:
+    """Compare all that ran since then. Jobs `lost` by Slurm itself have no end that anybody could know, and are left out."""
+    found = Reckoning()
+    gone = set(lost)
+    runs = defaultdict(list)
+    for run in office.rows("/job", cluster="lab"):
+        if instant(run["submitted"].rstrip("Z")) >= int(since) and run["job_id"] not in gone:
+            runs[run["job_id"]].append(run)
+    refused = {each["job_id"] for each in office.rows("/failure", cluster="lab")}
+    for row in executions(office.slurm, since):
+        if int(row["JobIDRaw"]) not in gone:
+            _compare(row, runs[int(row["JobIDRaw"])], refused, found)
+    for run in (run for each in runs.values() for run in each):
+        found.counts["runs of no execution"] += 1
+        if run["state"] != "released":
+            found.wrong.append(f"in the books, and not in accounting: {run}")
+    _once_each(office, found, gone)
+    return found
+
+
+def _compare(row: dict[str, str], runs: list[dict[str, Any]], refused: set[int], found: Reckoning) -> None:
+    state = row["State"].split()[0]
+    started = instant(row["Start"])
+    same = [run for run in runs if started and abs(instant(run["start"].rstrip("Z")) - started) <= SAME_START_SECONDS]
+    found.counts["executions"] += 1
+    found.states[state] += 1
+    if not same:
+        if int(row["ElapsedRaw"]) == 0 or (int(row["JobIDRaw"]) in refused and int(row["ElapsedRaw"]) <= SAME_START_SECONDS):
+            found.counts["never ran"] += 1
+        else:
+            found.wrong.append(f"in accounting, and not in the books: {row}")
+        return
+    run = min(same, key=lambda each: abs(instant(each["start"].rstrip("Z")) - started))
+    runs.remove(run)
+    due = 0 if state == FREE else price(row)
+    found.charged += run["charged"]
+    found.counts["charged" if run["charged"] else run["state"]] += 1
+    if run["state"] not in ("charged", "released") or run["held"]:
+        found.wrong.append(f"not resolved: {run}")
+    elif run["charged"] != due and not (run["outcome"] == "never" and due == 0):
+        found.wrong.append(f"charged {run['charged']} and not {due}: {run} {row}")
+
+
+def _once_each(office: Office, found: Reckoning, gone: set[int]) -> None:
+    """Every run has one hold, or none where its end came first, and one resolution."""
+    steps: dict[int, list[str]] = defaultdict(list)
+    for entry in office.rows("/entry", about="units"):
+        if entry["run"] is not None and entry["job_id"] not in gone:
+            steps[entry["run"]].append(entry["kind"])
+    for run, kinds in steps.items():
+        counted = Counter(kinds)
+        found.counts["holds"] += counted["hold"]
+        found.counts["resolutions"] += counted["charge"] + counted["release"]
+        if counted["hold"] > 1 or counted["charge"] + counted["release"] != 1:
+            found.wrong.append(f"run {run} of the books: {kinds}")
+
+
+def of_jobs(rows: Sequence[dict[str, str]], jobs: Iterable[int]) -> list[dict[str, str]]:
+    wanted = set(jobs)
+    return [row for row in rows if int(row["JobIDRaw"]) in wanted]

@@ -1,0 +1,100 @@
+"""A life of jobs of all kinds beside a bank: each held once and resolved once, charged what accounting tells, or refused in words."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.conftest import Tell
+from tests.slurm.crowd import Crowd
+from tests.slurm.desk import build
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.office import SU, Office, agent_beside, opened
+from tests.slurm.reckoning import FREE, executions, instant, of_jobs, reckon
+from tests.support.server import made
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
+
+COUNTS = [pytest.param(60, id="short"), pytest.param(1_000, marks=pytest.mark.campaign, id="a thousand")]
+POOR = 30 * SU
+
+
+@pytest.fixture
+def office(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Office]:
+    cluster.calm()
+    plugin = build(checkout, tmp_path)
+    with made() as bank, opened(cluster, plugin, bank, agent_beside(cluster, bank)) as office:
+        try:
+            yield office
+        finally:
+            cluster.calm()
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_every_job_of_a_life_is_charged_once_what_accounting_tells(office: Office, count: int, tell: Tell) -> None:
+    slurm, crowd = office.slurm, Crowd(office.slurm, random.Random(count))
+    some = max(1, count // 60)
+    since = float(int(time.time()) + 1)
+    wait_until(lambda: time.time() > since, "what was before to be over")
+    allocation = office.leave("wg_chem", POOR)
+
+    def limit_is_held(job: int, minutes: int) -> None:
+        wait_until(lambda: [each["held"] for each in office.runs(job)] == [minutes], f"{minutes} minutes to be held for job {job}")
+
+    timeouts = crowd.timeouts(some)
+    with ThreadPoolExecutor(4) as pool:
+        mass = pool.submit(crowd.mass, count - 12 * some)
+        failed = pool.submit(crowd.failed_nodes, some)
+        limits = pool.submit(crowd.changed_limits, some, limit_is_held)
+        others = [pool.submit(crowd.requeued, some), pool.submit(crowd.cancelled, some * 2), pool.submit(crowd.suspended, some)]
+        poor = [slurm.submit("dave", "-c20", "--time=60", script="sleep 2") for _ in range(some * 4)]
+        crowd.jobs["of the poor"] += len(poor)
+        mass.result()
+        for each in (limits, failed, *others):
+            each.result()
+    held = crowd.wait_until_over()
+    assert {int(each) for each in held} <= set(poor)
+    assert held, "a project of 30 SU cannot start all of its jobs of 20 SU at once"
+    for job in held:
+        assert "AdminComment=Fairbank: wg_chem: there is too little left: " in slurm.root("scontrol", "show", "job", job)
+    slurm.root("scancel", *held)
+    took = time.time() - since
+    wait_for_accounting(slurm, since)
+    office.agent.wait_until_empty()
+
+    found = reckon(office, since)
+    tell(f"{sum(crowd.jobs.values())} jobs in {took:.0f} s: {dict(crowd.jobs)}; {len(held)} of the poor refused")
+    tell(f"books against accounting: {found.told()}")
+    assert found.wrong == []
+    rows = executions(slurm, since)
+    states = {state: [row for row in rows if row["State"].split()[0] == state] for state in (FREE, "TIMEOUT", "REQUEUED")}
+    assert len(of_jobs(states[FREE], failed.result())) >= 2 * some
+    assert all(run["charged"] == 0 for row in states[FREE] for run in office.runs(int(row["JobIDRaw"])) if same(run, row))
+    assert len(of_jobs(states["TIMEOUT"], timeouts)) == some
+    assert len(states["REQUEUED"]) >= some
+    charged, still_held = office.sums(allocation)
+    assert (charged <= POOR, still_held) == (True, 0)
+    reconciled = office.reconciled("--starttime", "now-2hours")
+    tell("$ fairbank reconcile\n" + reconciled.stdout)
+    assert reconciled.returncode == 0, reconciled.stdout + reconciled.stderr
+    assert office.bank.command("audit", "verify").returncode == 0
+
+
+def same(run: dict[str, object], row: dict[str, str]) -> bool:
+    return abs(instant(str(run["start"]).rstrip("Z")) - instant(row["Start"])) <= 1
+
+
+def wait_for_accounting(slurm: Cluster, since: float) -> None:
+    """Until slurmdbd has heard the ends of all."""
+
+    def whole() -> bool:
+        rows = executions(slurm, since)
+        return bool(rows) and all(row["End"] != "Unknown" and row["Partition"] for row in rows)
+
+    wait_until(whole, "accounting to have every end", seconds=120)
