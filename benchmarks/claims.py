@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks import agent, commands, history, http, ledger, reconcile, replay, spent
+from benchmarks import agent, cluster, commands, history, http, ledger, reconcile, replay, spent
 from benchmarks.measure import Say, Table
 from benchmarks.page import page
 from benchmarks.results import kept
@@ -25,6 +25,7 @@ CLAIMS: Mapping[str, Measure] = {
     "replay": replay.measure,
     "reconcile": reconcile.measure,
     "commands": commands.measure,
+    "cluster": cluster.measure,
 }
 REMARKS = {
     "ledger": ledger.REMARK,
@@ -32,6 +33,7 @@ REMARKS = {
     "spent": spent.REMARK,
     "history": history.REMARK,
     "reconcile": reconcile.REMARK,
+    "cluster": cluster.REMARK,
 }
 
 

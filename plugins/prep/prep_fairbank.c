@@ -189,6 +189,13 @@ static void cancel(job_record_t *job, const verdict_t *verdict)
 		job_signal(job, SIGKILL, 0, 0, false);
 }
 
+static void write_reason(job_record_t *job, const verdict_t *verdict)
+{
+	job->state_reason = WAIT_HELD;	/* so that only an operator may release it */
+	xfree(job->state_desc);
+	job->state_desc = xstrdup(*verdict->reason ? verdict->reason : "Refused_by_Fairbank");
+}
+
 typedef struct {
 	const verdict_t *verdict;
 	bool held;
@@ -213,10 +220,36 @@ static int finish_hold(void *each, void *of)
 	if (!holding->held)
 		return 0;
 	job->priority = 0;
-	job->state_reason = WAIT_HELD;	/* so that only an operator may release it */
-	xfree(job->state_desc);
-	job->state_desc = xstrdup(*holding->verdict->reason ? holding->verdict->reason : "Refused_by_Fairbank");
+	write_reason(job, holding->verdict);
 	return 0;
+}
+
+/* Until the callback a held job still has a prolog running. A scheduler that passes by before takes that for cleaning up, which wipes our
+ * reason out: nobody could read then what the job waits for, and we would not know it among those to release. */
+static int repeat_reason(void *each, void *of)
+{
+	job_record_t *job = each;
+
+	if (IS_JOB_PENDING(job) && !job->priority && !job->state_desc && is_refused(job))
+		write_reason(job, of);
+	return 0;
+}
+
+static void hold_to_reason(const run_t *run, const verdict_t *verdict)
+{
+	slurmctld_lock_t locks = { .conf = READ_LOCK, .job = WRITE_LOCK };
+	job_record_t *job, *leader;
+
+	lock_slurmctld(locks);
+	if ((job = find_job_record(run->job_id))) {
+		leader = job->het_job_id ? find_job_record(job->het_job_id) : NULL;
+		if (leader && leader->het_job_list)
+			list_for_each(leader->het_job_list, repeat_reason, (void *) verdict);
+		else
+			repeat_reason(job, (void *) verdict);
+		last_job_update = time(NULL);
+	}
+	unlock_slurmctld(locks);
 }
 
 /* Back into the queue, held, under one lock: nothing can start it in between. False for what cannot wait in a queue. */
@@ -249,19 +282,22 @@ static void settle(const run_t *run, const verdict_t *verdict)
 {
 	slurmctld_lock_t locks = { .conf = READ_LOCK, .job = WRITE_LOCK, .node = WRITE_LOCK, .part = READ_LOCK, .fed = READ_LOCK };
 	job_record_t *job;
+	bool held = false;
 
 	lock_slurmctld(locks);
 	job = find_job_record(run->job_id);
 	if (job && is_same(job, run) && IS_JOB_CONFIGURING(job)) {
 		if (verdict->say == SAY_RUN)
 			let_run(job);
-		else if (verdict->say == SAY_CANCEL || !hold(job, verdict))
+		else if (verdict->say == SAY_CANCEL || !(held = hold(job, verdict)))
 			cancel(job, verdict);
 		last_job_update = time(NULL);
 	}
 	unlock_slurmctld(locks);
 	if (job)
 		callbacks.prolog_slurmctld(0, run->job_id, false);	/* each prolog wants this once, whatever became of the job */
+	if (held)
+		hold_to_reason(run, verdict);
 }
 
 /* ---------------------------------------------------------------- a look at all jobs */

@@ -121,10 +121,11 @@ class Crowd:
 
     def suspended(self, count: int) -> list[int]:
         """Jobs that stand still for a while, for which nobody pays."""
-        jobs = [self.running("suspended", "alice", "-c8", script="sleep 4") for _ in range(count)]
-        for job in jobs:
-            self.slurm.root("scontrol", "suspend", str(job))
-        self.slurm.wait_for(jobs[-1], "SUSPENDED")
+        jobs = []
+        for _ in range(count):
+            jobs.append(self.running("suspended", "alice", "-c8", script="sleep 20"))
+            self.slurm.root("scontrol", "suspend", str(jobs[-1]))
+            self.slurm.wait_for(jobs[-1], "SUSPENDED")
         for job in jobs:
             self.slurm.root("scontrol", "resume", str(job))
         return jobs

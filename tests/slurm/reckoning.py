@@ -52,28 +52,35 @@ class Reckoning:
     states: Counter[str] = field(default_factory=Counter)
     charged: int = 0
     wrong: list[str] = field(default_factory=list)
+    put_off_seconds: int = 0
 
     def told(self) -> str:
         return f"{dict(self.counts)}, {self.charged} SU-minutes, by state {dict(self.states)}"
 
 
-def reckon(office: Office, since: float, lost: Iterable[int] = ()) -> Reckoning:
-    """Compare all that ran since then. Jobs `lost` by Slurm itself have no end that anybody could know, and are left out."""
-    found = Reckoning()
+def reckon(office: Office, since: float, *, lost: Iterable[tuple[int, int]] = (), put_off_seconds: int = 0) -> Reckoning:
+    """Compare all that ran since then. Jobs `lost` by Slurm itself, by number and submission, have no end that anybody could know, and
+    are left out. Where jobs are put off because the bank was away, accounting may count up to `put_off_seconds` for a run that was never
+    let run, and that nobody pays."""
+    found = Reckoning(put_off_seconds=put_off_seconds)
     gone = set(lost)
+    unknown = set()
     runs = defaultdict(list)
     for run in office.rows("/job", cluster="lab"):
-        if instant(run["submitted"].rstrip("Z")) >= int(since) and run["job_id"] not in gone:
+        submitted = instant(run["submitted"].rstrip("Z"))
+        if (run["job_id"], submitted) in gone:
+            unknown.add(run["id"])
+        elif submitted >= int(since):
             runs[run["job_id"]].append(run)
     refused = {each["job_id"] for each in office.rows("/failure", cluster="lab")}
     for row in executions(office.slurm, since):
-        if int(row["JobIDRaw"]) not in gone:
+        if (int(row["JobIDRaw"]), instant(row["Submit"])) not in gone:
             _compare(row, runs[int(row["JobIDRaw"])], refused, found)
     for run in (run for each in runs.values() for run in each):
         found.counts["runs of no execution"] += 1
         if run["state"] != "released":
             found.wrong.append(f"in the books, and not in accounting: {run}")
-    _once_each(office, found, gone)
+    _once_each(office, found, unknown)
     return found
 
 
@@ -96,15 +103,17 @@ def _compare(row: dict[str, str], runs: list[dict[str, Any]], refused: set[int],
     found.counts["charged" if run["charged"] else run["state"]] += 1
     if run["state"] not in ("charged", "released") or run["held"]:
         found.wrong.append(f"not resolved: {run}")
-    elif run["charged"] != due and not (run["outcome"] == "never" and due == 0):
+    elif run["state"] == "released" and state == "REQUEUED" and int(row["ElapsedRaw"]) <= found.put_off_seconds:
+        found.counts["put off"] += 1
+    elif run["charged"] != due:
         found.wrong.append(f"charged {run['charged']} and not {due}: {run} {row}")
 
 
-def _once_each(office: Office, found: Reckoning, gone: set[int]) -> None:
+def _once_each(office: Office, found: Reckoning, unknown: set[int]) -> None:
     """Every run has one hold, or none where its end came first, and one resolution."""
     steps: dict[int, list[str]] = defaultdict(list)
     for entry in office.rows("/entry", about="units"):
-        if entry["run"] is not None and entry["job_id"] not in gone:
+        if entry["run"] is not None and entry["run"] not in unknown:
             steps[entry["run"]].append(entry["kind"])
     for run, kinds in steps.items():
         counted = Counter(kinds)

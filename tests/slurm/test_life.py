@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import grp
 import itertools
+import pwd
 import subprocess
 import sys
 import time
@@ -14,7 +16,7 @@ from tests.slurm.conftest import Tell
 from tests.slurm.lab.cluster import AlreadyThere, Cluster, names
 from tests.slurm.lab.configuration import NODE_TIMEOUT
 from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD, answers
-from tests.slurm.lab.people import PEOPLE
+from tests.slurm.lab.people import PEOPLE, Person, Team, arrive, leave
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
@@ -167,6 +169,25 @@ def test_a_second_cluster_lives_beside_and_leaves_without_a_trace(slurm: Cluster
     assert not any(answers((second.place.address, port)) for port in second.place.ports)
     assert slurm.states(jobs[0]) == ["RUNNING"]
     assert slurm.run(PEOPLE[0].name, "id").code == 0
+
+
+def test_people_who_have_a_process_of_their_own_stay_until_it_is_over(slurm: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    team = Team("fb_passing", 60_699, 1)
+    eve = Person("fb_eve", 60_698, ((team.name, "1"),))
+    arrive([eve], [team])
+    with subprocess.Popen(["sleep", "600"], user=eve.uid) as foreign:
+        try:
+            leave([eve], [team])
+            assert capsys.readouterr().err == (f"the user fb_eve stays: not of the lab, but theirs: process {foreign.pid} (sleep 600)\n")
+            assert grp.getgrnam(team.name).gr_mem == ["fb_eve"]
+        finally:
+            foreign.kill()
+            foreign.wait()
+            leave([eve], [team])
+    with pytest.raises(KeyError):
+        pwd.getpwnam("fb_eve")
+    with pytest.raises(KeyError):
+        grp.getgrnam("fb_passing")
 
 
 def test_what_cannot_start_says_why_and_leaves_nothing(slurm: Cluster) -> None:

@@ -124,6 +124,16 @@ def test_a_held_job_that_an_operator_releases_asks_again_as_another_run(desk: De
     assert "AdminComment=Fairbank" not in desk.slurm.root("scontrol", "show", "job", str(job))
 
 
+def test_many_that_are_refused_at_once_all_say_why(desk: Desk) -> None:
+    """The scheduler passes by while they are put back, and takes a job whose prolog is not over for one that is being cleaned up."""
+    desk.agent.policy = SHORT_OF_CREDIT
+    job = desk.slurm.submit("alice", "--array=1-200")
+    wait_until(lambda: len(desk.agent.ends()) == 200, "200 ends", seconds=120)
+    desk.slurm.wait_for(job, "PENDING")
+    reasons = desk.slurm.root("squeue", "--noheader", "--array", f"--jobs={job}", "--format=%r").split()
+    assert reasons == ["Allocation_exhausted"] * 200
+
+
 def test_a_refused_heterogeneous_job_is_held_as_a_whole(desk: Desk) -> None:
     desk.agent.policy = SHORT_OF_CREDIT
     job = desk.slurm.submit("alice", "--ntasks=1", ":", "--ntasks=2", "--partition=gpu")

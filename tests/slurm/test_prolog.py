@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
-import fairbank
 from fairbank.rest.client import Client, parse_address
 from tests.slurm.conftest import Tell
 from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lending import PYTHON, demand_python, lend
 from tests.slurm.office import RICH, SU, prices
 from tests.support.server import FairbankServer, made
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
-
-
-PYTHON = "/usr/bin/python3"
-"""Debian's, which every user may run; the checkout's own may be in somebody's home."""
 
 
 class Bank:
@@ -44,14 +36,10 @@ class Bank:
         """What packaging/slurm has, for this cluster and this bank."""
         packed = (Path(__file__).parents[2] / "packaging" / "slurm" / "prolog_slurmctld").read_text()
         assert "/opt/fairbank/bin/fairbank slurm prolog" in packed
-        lib = cluster.place.folder / "lib"  # SlurmUser may not be let into the checkout
-        for package in (fairbank, msgspec):
-            shutil.copytree(Path(package.__file__ or "").parent, lib / package.__name__, dirs_exist_ok=True)
         names = {
             "SLURM_CONF": str(cluster.place.slurm_conf),
             "FAIRBANK_SERVER": f"unix:{self.server.socket}",
-            "PYTHONPATH": str(lib),
-            "PYTHONDONTWRITEBYTECODE": "1",
+            **lend(cluster),
         }
         exports = "".join(f"export {name}='{value}'\n" for name, value in names.items())
         log = cluster.place.logs / "prolog"
@@ -70,9 +58,7 @@ class Bank:
 
 @pytest.fixture
 def bank(slurm: Cluster) -> Iterator[Bank]:
-    said = subprocess.run([PYTHON, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True, check=True).stdout
-    if said.split() != [str(part) for part in sys.version_info[:2]]:
-        pytest.skip(f"msgspec of this environment is not for {PYTHON}")
+    demand_python()
     with made() as server:
         slurm_user = int(slurm.root("scontrol", "show", "config").partition("SlurmUser")[2].partition("(")[2].partition(")")[0])
         settings = server.config.read_text().partition("[clusters.local]")[0]

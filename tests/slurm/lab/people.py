@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import grp
 import pwd
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 MARK = "a person of Fairbank's test lab"  # how we know them again in /etc/passwd
 COMMON_GROUP = "users"  # of everybody, and of no project
@@ -74,14 +77,34 @@ def arrive(people: Sequence[Person] = PEOPLE, teams: Sequence[Team] = TEAMS) -> 
 
 
 def leave(people: Sequence[Person] = PEOPLE, teams: Sequence[Team] = TEAMS) -> None:
-    """Remove our users and groups, and nobody else."""
+    """Remove our users and groups, and nobody else. Who has a process that is not of the lab, such as somebody's `su alice`, stays, and
+    is told of: the next one to leave removes them."""
+    kept: set[str] = set()
     for person in people:
         if _is_here(person.name) and pwd.getpwnam(person.name).pw_gecos == MARK:
-            _tell("userdel", person.name)
+            if busy := processes_of(person.uid):
+                told = ", ".join(f"{pid} ({words})" for pid, words in busy.items())
+                print(f"the user {person.name} stays: not of the lab, but theirs: process {told}", file=sys.stderr)
+                kept |= {team for team, _ in person.teams}
+            else:
+                _tell("userdel", person.name)
     known = {entry.gr_name: entry.gr_gid for entry in grp.getgrall()}
     for team in teams:
-        if known.get(team.name) == team.gid:
+        if known.get(team.name) == team.gid and team.name not in kept:
             _tell("groupdel", team.name)
+
+
+def processes_of(uid: int) -> dict[int, str]:
+    """The command of each process that has this user, by its number."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            status = (entry / "status").read_text()
+            uids = next(line for line in status.splitlines() if line.startswith("Uid:")).split()[1:]
+            if entry.name.isdigit() and str(uid) in uids:
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                found[int(entry.name)] = command or (entry / "comm").read_text().strip()
+    return found
 
 
 def _particulars(person: Person) -> list[str]:

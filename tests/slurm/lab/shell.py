@@ -17,6 +17,7 @@ from tests.support.waiting import wait_until
 
 SECONDS = 30
 RUN_COLUMNS = ("JobID", "JobIDRaw", "JobName", "User", "Group", "Account", "Partition", "QOS", "State", "ExitCode")
+WITHOUT_NAMES = tuple(column for column in RUN_COLUMNS if column != "JobName")  # people put anything into those, separators too
 RUN_TIMES = ("Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw", "AllocTRES", "ReqTRES", "NodeList")
 
 
@@ -130,7 +131,7 @@ class Shell:
         """The jobs that the controller has not finished with."""
         return self.root("squeue", "--noheader", "--format=%i").split()
 
-    def sacct(self, *options: str, columns: Sequence[str] = (*RUN_COLUMNS, *RUN_TIMES)) -> list[dict[str, str]]:
+    def sacct(self, *options: str, columns: Sequence[str] = (*WITHOUT_NAMES, *RUN_TIMES)) -> list[dict[str, str]]:
         """Rows of accounting: all users and no steps, unless told. It lags behind the controller, so wait for what you need."""
         asked = ("--allusers", "--allocations", "--noheader", "--parsable2", f"--delimiter={answers.DELIMITER}")
         return answers.rows(self.root("sacct", *asked, f"--format={','.join(columns)}", *options), columns)

@@ -1,0 +1,150 @@
+"""Work while things go wrong: jobs submitted without end, and somebody who looks at the queue all the time."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import median
+from typing import NamedTuple
+
+from tests.slurm.lab.cluster import Cluster
+from tests.support.waiting import wait_until
+
+MOST_QUEUED = 40
+USERS = ("alice", "bob", "carol", "dave")
+PATIENCE, HASTE_SECONDS = 300, 20
+LOOK_SECONDS = 5.0  # a squeue that takes longer has waited for somebody
+
+
+class Submitted(NamedTuple):
+    """A job, and when (in seconds since 1970)."""
+
+    job: int
+    at: float
+
+
+class Haste:
+    """Starts soon what was put back into the queue, and would wait for two minutes there; not within the same second, since then its
+    credential would count as revoked."""
+
+    def __init__(self, slurm: Cluster) -> None:
+        self.slurm = slurm
+        self._seen: dict[str, float] = {}
+
+    def see_to_it(self) -> None:
+        ran = self.slurm.run("root", "squeue", "--noheader", "--states=PENDING", "--format=%A|%r", seconds=60)
+        for job, reason in (line.split("|", 1) for line in ran.out.splitlines()):
+            now = time.monotonic()
+            if reason == "BeginTime" and now - self._seen.get(job, -HASTE_SECONDS) >= HASTE_SECONDS:
+                self.slurm.run("root", "scontrol", "update", f"jobid={job}", "starttime=now+3")
+                self._seen[job] = now
+
+
+class Load:
+    """Submits scripts, GPU jobs and arrays as long as few are queued, from `start` to `stop`. What failed is counted in `failed`."""
+
+    def __init__(self, slurm: Cluster, rng: random.Random) -> None:
+        self.slurm, self.rng = slurm, rng
+        self.submitted: list[Submitted] = []
+        self.failed = 0
+        self._over = threading.Event()
+        self._may = threading.Lock()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive()
+
+    def wait_for_more(self, jobs: int) -> None:
+        """Return when so many more are submitted, or nobody can submit because the queue is full."""
+        wanted = len(self.submitted) + jobs
+        wait_until(lambda: len(self.submitted) >= wanted or self.is_full(), f"{jobs} more jobs", seconds=PATIENCE)
+
+    def is_full(self) -> bool:
+        return self._queued() >= MOST_QUEUED
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        with self._may:
+            yield
+
+    def _queued(self) -> int:
+        ran = self.slurm.run("root", "squeue", "--noheader", "--format=%i", "--array", seconds=60)
+        return len(ran.out.split()) if ran.code == 0 else 0
+
+    def _work(self) -> None:
+        haste = Haste(self.slurm)
+        while not self._over.is_set():
+            if self.is_full():
+                haste.see_to_it()
+                self._over.wait(0.2)
+                continue
+            with self._may:
+                self._submit()
+
+    def _submit(self) -> None:
+        options = self.rng.choices(
+            ((), ("-c4",), ("--mem=16G",), ("--partition=gpu", "--gres=gpu:1"), ("--partition=gpu-t4", "--gres=gpu:1"), ("--array=1-4",)),
+            (6, 3, 2, 3, 1, 2),
+        )[0]
+        script = f"sleep {self.rng.choice((0, 0, 1, 2, 4))}"
+        at = time.time()
+        try:
+            self.submitted.append(Submitted(self.slurm.submit(self.rng.choice(USERS), "--time=10", *options, script=script), at))
+        except (AssertionError, TimeoutError, ValueError):
+            self.failed += 1
+
+
+@dataclass(frozen=True)
+class Look:
+    """One squeue: when it began and ended, and whether it was answered."""
+
+    begun: float
+    ended: float
+    answered: bool
+
+    @property
+    def seconds(self) -> float:
+        return self.ended - self.begun
+
+
+class Looking:
+    """squeue again and again, from `start` to `stop`."""
+
+    def __init__(self, slurm: Cluster) -> None:
+        self.slurm = slurm
+        self.looks: list[Look] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join(PATIENCE)
+
+    def _work(self) -> None:
+        while not self._over.wait(0.1):
+            begun, answered = time.monotonic(), False
+            with contextlib.suppress(TimeoutError):
+                answered = self.slurm.run("root", "squeue", "--noheader", seconds=LOOK_SECONDS).code == 0
+            self.looks.append(Look(begun, time.monotonic(), answered))
+
+
+def told(looks: list[Look]) -> str:
+    """How long they took, in words."""
+    took = sorted(each.seconds for each in looks if each.answered)
+    if not took:
+        return "none"
+    missed = sum(1 for each in looks if not each.answered)
+    return f"{len(looks)} looks, {missed} missed, median {median(took) * 1000:.0f} ms, longest {took[-1] * 1000:.0f} ms"

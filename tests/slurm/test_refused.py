@@ -1,0 +1,113 @@
+"""What a user sees who is refused, from the command to the balance: by sbatch, srun and salloc, with the policy and without it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fairbank.rest.client import Client, parse_address
+from tests.slurm.conftest import Tell
+from tests.slurm.desk import build
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.people import PEOPLE
+from tests.slurm.lending import PYTHON, SPROJECT, demand_python, lend
+from tests.slurm.office import SU, Office, agent_beside, opened
+from tests.support.server import FAIRBANK, made
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
+
+UID = next(person.uid for person in PEOPLE if person.name == "dave")
+USER, TEAM, ASKED = "dave", "wg_chem", ("-p", "cpu", "-c4", "-t", "60")
+SHORT = "asked 4 SU, available 1 SU, short by 3 SU"
+
+
+class Terminal:
+    """A user's, in their team's group. `page` is all that was typed and seen."""
+
+    def __init__(self, office: Office) -> None:
+        self.office, self.page = office, ""
+        self._environment = {**lend(office.slurm), "FAIRBANK_SERVER": f"unix:{office.bank.socket}"}
+
+    def type(self, *words: str) -> tuple[int, str]:
+        """The exit code, and what was seen."""
+        return self._seen(words, words)
+
+    def fairbank(self, *words: str) -> tuple[int, str]:
+        return self._seen(("fairbank", *words), (PYTHON, "-m", "fairbank.compose", *words))
+
+    def sproject(self, *words: str) -> tuple[int, str]:
+        return self._seen(("sproject", *words), (PYTHON, "-c", SPROJECT, *words))
+
+    def _seen(self, typed: tuple[str, ...], words: tuple[str, ...]) -> tuple[int, str]:
+        ran = self.office.slurm.run(USER, *words, group=TEAM, environment=self._environment)
+        said = ran.out + ran.err
+        self.page += f"$ {' '.join(typed)}\n{said}"
+        return ran.code, said
+
+
+@pytest.fixture(scope="module")
+def office(cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    demand_python()
+    cluster.calm()
+    plugin = build(checkout, tmp_path_factory.mktemp("plugins"))
+    with made() as bank, opened(cluster, plugin, bank, agent_beside(cluster, bank)) as office:
+        (project,) = (each["id"] for each in office.rows("/project") if each["account"] == TEAM)
+        Client(parse_address(f"unix:{bank.socket}")).put(f"/project/{project}/member/{UID}", {"role": "member"})
+        office.leave(TEAM, 1 * SU)
+        yield office
+
+
+@contextmanager
+def controlled(office: Office, checkout: Path, folder: Path) -> Iterator[None]:
+    """job_submit.lua with the policy that `fairbank slurm sync` has written; what nobody can pay is refused."""
+    conf = office.slurm.place.conf
+    shutil.copytree(checkout / "plugins" / "fairbank", conf / "fairbank", dirs_exist_ok=True)
+    shutil.copy(checkout / "plugins" / "job_submit.lua", conf)
+    site = folder / "slurm.toml"
+    site.write_text(f'policy = "{conf / "fairbank" / "policy"}"\nprice = "refuse"\n')
+    environment = {"FAIRBANK_SERVER": f"unix:{office.bank.socket}"}
+    synced = office.slurm.run("root", FAIRBANK, "slurm", "sync", "--site", str(site), "--progress", "none", environment=environment)
+    assert synced.code == 0, synced.out + synced.err
+    for path in (conf / "fairbank", *(conf / "fairbank").iterdir()):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    with office.slurm.configured({"JobSubmitPlugins": "lua"}):
+        yield
+
+
+def test_at_once_by_the_policy(office: Office, checkout: Path, tmp_path: Path, tell: Tell) -> None:
+    terminal = Terminal(office)
+    with controlled(office, checkout, tmp_path):
+        for command in (("sbatch", *ASKED, "--wrap", "true"), ("srun", *ASKED, "true"), ("salloc", *ASKED, "true")):
+            code, said = terminal.type(*command)
+            assert (code, said.partition(":")[0]) == (1, command[0])
+            assert "short by 3 SU" in said, said
+        assert office.slurm.queued() == []
+    tell(terminal.page)
+
+
+def test_at_the_start_by_the_bank(office: Office, tell: Tell) -> None:
+    terminal = Terminal(office)
+    code, said = terminal.type("sbatch", *ASKED, "--wrap", "true")
+    assert code == 0
+    job = said.split()[-1]
+    wait_until(lambda: office.slurm.job(job).get("Reason") == "Allocation_exhausted", "the job to be held")
+    assert "(Allocation_exhausted)" in terminal.type("squeue", "--me")[1]
+    shown = office.slurm.run(USER, "scontrol", "show", "job", job).out
+    assert f"AdminComment=Fairbank: {TEAM}: there is too little left: {SHORT}. Try " in shown
+    for command in ("srun", "salloc"):
+        code, said = terminal.type(command, *ASKED, "true")
+        assert code == 1
+        assert f"{command}: Fairbank: {TEAM}: there is too little left: {SHORT}. Try " in said
+    code, said = terminal.sproject("allocations")
+    assert (code, TEAM in said) == (0, True), said
+    code, said = terminal.fairbank("balance")
+    assert (code, TEAM in said, "1" in said) == (0, True, True), said
+    code, said = terminal.sproject("failures")
+    assert (code, job in said) == (0, True), said
+    tell(terminal.page)
+    office.slurm.root("scancel", job)

@@ -1,0 +1,159 @@
+"""Faults under load: everything is killed, away, full or in disorder while jobs are submitted; the books end as accounting tells."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.agent.running import RunningAgent
+from tests.slurm.conftest import Tell
+from tests.slurm.desk import PATIENCE, build, socket_of
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.daemons import SLURMCTLD
+from tests.slurm.load import Haste, Load, Looking, Submitted, told
+from tests.slurm.mischief import FrameMischief, Mischief, RequestMischief
+from tests.slurm.office import TERMS, Office, opened
+from tests.slurm.reckoning import executions, instant, reckon
+from tests.slurm.troubles import Troubles
+from tests.support.postgres import PostgresServer
+from tests.support.server import made
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(3_600)]
+
+SEED = 20_261_121
+FAULTS = [
+    pytest.param(11, 1, 2.0, id="short"),
+    pytest.param(110, 4, 15.0, marks=pytest.mark.campaign, id="a hundred and ten"),
+]
+UNSAVED_SECONDS = 20  # slurmctld writes its jobs to its disk every few seconds, and kill -9 loses the rest
+MISSED_SHARE = 0.02
+OVER_SECONDS = 400
+
+
+@dataclass
+class Stage:
+    """The whole way with somebody between each two, an outbox on a disk of its own, and a bank on PostgreSQL."""
+
+    office: Office
+    disk: Path
+    mischief: tuple[Mischief, Mischief]
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Path]:
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip("no disk can be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.fixture
+def stage(cluster: Cluster, checkout: Path, tmp_path: Path, postgres18: PostgresServer) -> Iterator[Stage]:
+    cluster.calm()
+    plugin = build(checkout, tmp_path / "plugins")
+    rng = random.Random(SEED)
+    with postgres18.fresh_database() as name, made(postgres18.url(name)) as bank, small_disk(tmp_path / "disk") as disk:
+        to_bank = RequestMischief(tmp_path / "bank.sock", bank.socket, rng)
+        agent = RunningAgent(f"unix:{to_bank.path}", tables=TERMS, outbox=disk / "outbox.sqlite", slurm_user='"slurm"', timeout=3.0)
+        to_agent = FrameMischief(socket_of(cluster), agent.socket, rng)
+        to_bank.start()
+        to_agent.start()
+        try:
+            with opened(cluster, plugin, bank, agent) as office:
+                yield Stage(office, disk, (to_agent, to_bank))
+                cluster.calm()
+        finally:
+            to_agent.stop()
+            to_bank.stop()
+
+
+@pytest.mark.parametrize(("faults", "resets", "away"), FAULTS)
+def test_after_all_faults_the_books_are_what_accounting_tells(
+    stage: Stage, postgres18: PostgresServer, faults: int, resets: int, away: float, tell: Tell
+) -> None:
+    office, slurm, rng = stage.office, stage.office.slurm, random.Random(SEED)
+    since = float(int(time.time()) + 1)
+    wait_until(lambda: time.time() > since, "what was before to be over")
+    load, looking = Load(slurm, rng), Looking(slurm)
+    troubles = Troubles(office, postgres18, stage.disk, stage.mischief, load, random.Random(SEED), away)
+    load.start()
+    looking.start()
+    try:
+        troubles.strike(faults, resets)
+    finally:
+        load.stop()
+    wait_until_nothing_is_queued(slurm)
+    looking.stop()
+    office.agent.wait_until_empty(seconds=120)
+    tell(f"{troubles.done.total()} faults in {time.time() - since:.0f} s: {dict(troubles.done)}")
+    for between, name in zip(stage.mischief, ("the plug-in", "the bank"), strict=True):
+        tell(f"messages to and from {name}: {dict(between.done)}")
+
+    lost = lost_by_slurm(slurm, since, troubles, tell)
+    there = [look for look in looking.looks if not troubles.without_controller.touch(look.begun, look.ended)]
+    away_looks = [look for look in there if troubles.without_bank.touch(look.begun, look.ended)]
+    tell(f"squeue: {told(there)}; of them with the bank away: {told(away_looks)}")
+    mended = office.reconciled("--starttime", "now-3hours", "--fix")
+    tell("$ fairbank reconcile --fix\n" + mended.stdout + mended.stderr)
+    again = office.reconciled("--starttime", "now-3hours")
+    tell("$ fairbank reconcile\n" + again.stdout + again.stderr)
+    found = reckon(office, since, lost=lost, put_off_seconds=PATIENCE + 5)
+    tell(f"books against accounting: {found.told()}")
+    assert found.wrong == []
+    assert again.returncode == 0
+    assert office.bank.command("audit", "verify").returncode == 0
+    assert sum(1 for look in there if not look.answered) <= MISSED_SHARE * len(there)
+
+
+def wait_until_nothing_is_queued(slurm: Cluster) -> None:
+    """No job stays behind, and none is held by us. What was put back into the queue is started soon, not after two minutes."""
+
+    haste = Haste(slurm)
+
+    def over() -> bool:
+        haste.see_to_it()
+        return not slurm.queued()
+
+    try:
+        wait_until(over, "the queue to be empty", seconds=OVER_SECONDS)
+    except TimeoutError as late:
+        raise TimeoutError(f"{late}:\n{slurm.root('squeue')}\n{slurm.log(SLURMCTLD)[-3000:]}") from None
+
+
+def lost_by_slurm(slurm: Cluster, since: float, troubles: Troubles, tell: Tell) -> set[tuple[int, int]]:
+    """The jobs that slurmctld has forgotten: those it had not written down yet when it was killed, and those of before a reset. Fails for
+    any other that has no end."""
+    rows = executions(slurm, since)
+    lost = set()
+    for row in rows:
+        submitted, end = instant(row["Submit"]), instant(row["End"])
+        at_reset = any(submitted <= ended and (not end or end >= int(begun)) for begun, ended in troubles.resets)
+        if at_reset or (not end and _was_unsaved(submitted, troubles)):
+            lost.add((int(row["JobIDRaw"]), submitted))
+        else:
+            assert end, f"accounting has no end of {row}"
+    known = {(int(row["JobIDRaw"])) for row in rows}
+    unheard = [each for each in troubles.load.submitted if each.job not in known]
+    assert [each for each in unheard if not _was_unsaved(each.at, troubles) and not _was_reset(each, troubles)] == []
+    tell(f"{len(troubles.load.submitted)} submissions, {troubles.load.failed} not taken; {len(rows)} executions; lost by Slurm {len(lost)}")
+    return lost
+
+
+def _was_unsaved(submitted: float, troubles: Troubles) -> bool:
+    return any(submitted - 2 <= death <= submitted + UNSAVED_SECONDS for death in troubles.controller_deaths)
+
+
+def _was_reset(each: Submitted, troubles: Troubles) -> bool:
+    return any(each.at <= ended for _, ended in troubles.resets)
