@@ -1,7 +1,7 @@
 # The verbs of Fairbank; `make` alone lists them. Each does its own set-up. CI calls these and has no steps of its own.
 #
 #   PYTHON=python3.12        another interpreter (3.11 or newer) for .venv
-#   SHORT=1                  bench and campaign: a few minutes instead of long ones
+#   SHORT=1                  bench, campaign, test-slurm: a few minutes instead of long ones
 #   TESTS=tests/bank         test, test-slurm and campaign: only these
 #   ARGS="-x -k hold"        handed on to pytest, to the benchmarks, or to `fairbank demo`
 #   SLURM_SOURCE=/path       plugins: this source of Slurm rather than Debian's
@@ -11,6 +11,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CODE := $(wildcard src tests tools benchmarks)
+SLURM_IN_SHORT := $(addprefix tests/slurm/test_,whole_life.py under_faults.py refused.py)
 COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate \
 	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 # Plug-ins that cost seconds at each start and that only the slow half uses.
@@ -41,7 +42,7 @@ test-slurm: $(VENV)/.dev ## tests with a real Slurm from Debian's packages, whic
 	$(call say,test-slurm: packages)
 	-$(BIN)/python -m tests.slurm.lab install
 	$(call say,test-slurm: tests)
-	$(BIN)/pytest $(LIGHT) -m slurm $(ARGS) $(or $(TESTS),tests/slurm)
+	$(BIN)/pytest $(LIGHT) -m 'slurm and not campaign' $(ARGS) $(or $(TESTS),$(if $(SHORT),$(SLURM_IN_SHORT),tests/slurm))
 
 check: $(VENV)/.dev ## lint, formatting, types, the map, the locks
 	$(call say,check: lint)
@@ -65,9 +66,9 @@ bench: $(VENV)/.dev ## measure every speed that we claim
 	$(call say,bench)
 	$(BIN)/python -m benchmarks $(if $(SHORT),--short) $(ARGS)
 
-campaign: $(VENV)/.dev ## faults, storms and long random runs
+campaign: $(VENV)/.dev ## faults, storms and long random runs; with a Slurm only where there is one, and not in short
 	$(call say,campaign)
-	$(BIN)/pytest -m campaign --timeout $(if $(SHORT),600,7200) $(ARGS) $(TESTS)
+	$(BIN)/pytest -m 'campaign$(if $(SHORT), and not slurm)' --timeout $(if $(SHORT),600,7200) $(ARGS) $(TESTS)
 
 map: $(VENV)/.dev ## draw the import graph into ARCHITECTURE.md
 	$(call say,map)

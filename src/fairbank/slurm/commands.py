@@ -32,13 +32,18 @@ _SETTINGS_OF_USERS = ("SACCT_", "SQUEUE_", "SINFO_", "SLURM_TIME_FORMAT", "SLURM
 
 
 class Slurm:
-    """The Slurm that PATH and SLURM_CONF find. Raises Unreachable when a command is missing, fails or hangs; it is safe to ask again."""
+    """The Slurm that PATH and SLURM_CONF find. Raises Unreachable when a command is missing, fails or hangs; it is safe to ask again.
 
-    def __init__(self, environ: Mapping[str, str] | None = None, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    `uid` is who asks (None: whoever we are), and decides how much Slurm shows."""
+
+    def __init__(
+        self, environ: Mapping[str, str] | None = None, patience_seconds: float = PATIENCE_SECONDS, *, uid: int | None = None
+    ) -> None:
         given = os.environ if environ is None else environ
         kept = {name: value for name, value in given.items() if not name.startswith(_SETTINGS_OF_USERS)}
         self._environ = {**kept, "TZ": "UTC", "LC_ALL": "C.UTF-8"}
         self._patience_seconds = patience_seconds
+        self._uid = os.geteuid() if uid is None else uid
 
     @cached_property
     def version(self) -> Version:
@@ -72,7 +77,7 @@ class Slurm:
         """Whether Slurm surely shows us everybody's jobs: PrivateData, here or in slurmdbd, may hide those of others from all but root and
         its own user."""
         match = re.search(r"\((\d{1,10})\)", self.config.get("SlurmUser", ""))
-        return os.geteuid() == 0 or (match is not None and os.geteuid() == int(match[1]))
+        return self._uid == 0 or (match is not None and self._uid == int(match[1]))
 
     # --- what runs and ran ---
 

@@ -21,8 +21,8 @@ def recorded(tmp_path: Path) -> Recorded:
     return Recorded.of_the_lab(tmp_path / "slurm")
 
 
-def slurm_of(recorded: Recorded, patience_seconds: float = 30, **environment: str) -> Slurm:
-    return Slurm({**os.environ, **environment, **recorded.environment}, patience_seconds)
+def slurm_of(recorded: Recorded, patience_seconds: float = 30, uid: int | None = None, **environment: str) -> Slurm:
+    return Slurm({**os.environ, **environment, **recorded.environment}, patience_seconds, uid=uid)
 
 
 def test_columns_are_asked_of_2205(recorded: Recorded) -> None:
@@ -99,6 +99,7 @@ def test_another_cluster_than_expected(recorded: Recorded) -> None:
 def test_who_sees_everybodys_jobs(recorded: Recorded, who: str) -> None:
     recorded.say("scontrol-show-config", f"SlurmUser               = {who}\n")
     assert slurm_of(recorded).sees_everything == (os.geteuid() == 0 or str(os.geteuid()) in who)
+    assert [uid for uid in (0, 61_009, 64_030) if slurm_of(recorded, uid=uid).sees_everything] == ([0, 64_030] if "slurm" in who else [0])
 
 
 def test_changes_that_change_nothing_are_no_failure(recorded: Recorded) -> None:
