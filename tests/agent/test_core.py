@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.slurm.agent.faring import SETTLED_SECONDS
-from fairbank.slurm.agent.judging import Came, Judgement
+from fairbank.slurm.agent.judging import SILENCE, Came, Judgement
 from fairbank.slurm.agent.letters import State
 from fairbank.slurm.agent.silence import FRESH_SECONDS, PartitionTerms, Silence
 from fairbank.values.trouble import Forbidden, Malformed, Trouble
@@ -100,6 +100,54 @@ def test_the_agent_hangs_up_once_some_time_after_the_last_was_put_off(world: Wor
     assert not world.core.lost_touch(world.now + SETTLED_SECONDS / 2)
     assert world.core.lost_touch(world.now + SETTLED_SECONDS)
     assert not world.core.lost_touch(world.now + 10 * SETTLED_SECONDS)
+
+
+def asked_again(world: World, *, by_another_agent: bool) -> tuple[str, str]:
+    """What a slurmctld hears that was killed before it had saved that its job is back in the queue."""
+    world.write()
+    if by_another_agent:
+        world.kill()  # and started anew
+    world.reconnect()
+    world.settled.clear()
+    world.say(asks(1))
+    world.settle()
+    ((_, said),) = [each for each in world.settled if each[0].run == asks(1).run]
+    return said.say, said.reason
+
+
+@pytest.mark.parametrize("by_another_agent", [False, True])
+def test_a_run_that_was_put_off_does_not_begin_after_its_end(world: World, by_another_agent: bool) -> None:
+    """It is released in the books: were it let run, nobody would pay for it."""
+    world.say(asks(1))
+    lose_a_request(world)
+    world.pass_time(5)
+    world.say(ends(1, 0, begun=False, state="REQUEUED"))
+    world.settle()
+    assert asked_again(world, by_another_agent=by_another_agent) == ("hold", SILENCE)
+    world.say(asks(2))
+    world.settle()
+    if not by_another_agent:
+        assert world.core.lost_touch(world.now + SETTLED_SECONDS), "the plug-in is to release it"
+    assert world.bank.sums() == (0, 60)
+
+
+@pytest.mark.parametrize("by_another_agent", [False, True])
+def test_a_refused_run_is_refused_after_its_end_too(world: World, by_another_agent: bool) -> None:
+    world.say(asks(1, billing=asks(1).billing * 1_000))
+    world.settle()
+    world.say(ends(1, 0, begun=False, state="REQUEUED"))
+    world.settle()
+    assert asked_again(world, by_another_agent=by_another_agent) == ("hold", "Allocation_exhausted")
+    assert world.bank.sums() == (0, 0)
+
+
+def test_a_run_that_has_ended_is_let_run_when_slurmctld_has_forgotten_its_end(world: World) -> None:
+    """It did run, and is charged; put back into the queue, it would run once more."""
+    world.say(asks(1))
+    world.settle()
+    world.say(ends(1, 60))
+    world.settle()
+    assert asked_again(world, by_another_agent=False)[0] == "run"
 
 
 def test_a_right_that_is_missing_drops_nothing(world: World) -> None:

@@ -1,11 +1,15 @@
-"""What the plug-in says changes: runs, their questions, and letters to the bank."""
+"""What the plug-in says changes: runs, their questions, and letters to the bank.
+
+The end of a run that never began resolves it for good, and it keeps its no. A slurmctld that is killed before it has saved such an end asks
+once more; were the run let run then, nobody would pay for it. Put back into the queue, it comes again as another run.
+"""
 
 from __future__ import annotations
 
 import logging
 
 from fairbank.slurm.agent.core import Core
-from fairbank.slurm.agent.judging import no_limit
+from fairbank.slurm.agent.judging import SILENCE, no_limit, put_off
 from fairbank.slurm.agent.letters import Kind, Receipt, State
 from fairbank.slurm.records import EpilogTold, LimitChanged, Noted, PrologAsked, Told
 
@@ -35,7 +39,7 @@ def _asked(core: Core, told: PrologAsked, run: str, receipt: Receipt, now: float
         _asked_first(core, told, run, receipt, now)
     elif known.state is State.ASKED:
         core.open(told, run, receipt, now, None)
-    elif known.state is State.PUT_OFF:
+    elif known.state is State.PUT_OFF or (known.words is not None and known.words.reason == SILENCE):
         core.put_off_again(receipt, known.words, now)
     else:
         if known.state is State.ENDED:
@@ -84,17 +88,23 @@ def _limit(core: Core, told: LimitChanged, run: str, receipt: Receipt, now: floa
 def _ended(core: Core, told: EpilogTold, run: str, receipt: Receipt, now: float) -> None:
     known = core.memory.get(run)
     core.let_go(run)
-    if known is not None and known.state is State.ENDED:
-        if (letter := core.unsafe.get(run)) is not None:
-            letter.receipts = (*letter.receipts[-3:], receipt)
-        else:
-            _note(core, receipt)
-        return
-    core.memory.put(run, State.ENDED, None)
     if known is not None and known.state is State.REFUSED and not told.begun:
-        _note(core, receipt)  # the bank holds nothing for it
-        return
-    core.news(core.letter(told, run, Kind.COMPLETE, now), receipt)
+        _note_when_safe(core, run, receipt)  # the bank holds nothing for it, or is told of it already
+    elif known is not None and known.state is State.ENDED:
+        _note_when_safe(core, run, receipt)
+    else:
+        if told.begun:
+            core.memory.put(run, State.ENDED, None)
+        else:
+            core.memory.put(run, State.REFUSED, None, (known and known.words) or put_off(batch=told.batch))
+        core.news(core.letter(told, run, Kind.COMPLETE, now), receipt)
+
+
+def _note_when_safe(core: Core, run: str, receipt: Receipt) -> None:
+    if (letter := core.unsafe.get(run)) is not None:
+        letter.receipts = (*letter.receipts[-3:], receipt)
+    else:
+        _note(core, receipt)
 
 
 def _note(core: Core, receipt: Receipt) -> None:

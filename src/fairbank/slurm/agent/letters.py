@@ -34,7 +34,7 @@ class State(Enum):
     UNHELD = "unheld"
     """it runs, though the bank refused to hold its price"""
     REFUSED = "refused"
-    """it was refused, and the bank holds nothing for it"""
+    """it was refused, or ended before it began, and the bank is to hold nothing for it"""
     PUT_OFF = "put off"
     """it was refused because the bank did not answer, which may hold its price all the same"""
     ENDED = "ended"
