@@ -37,7 +37,7 @@ def cluster(checkout: Path, tell: Tell) -> Iterator[Cluster]:
         check()
     except Unobtainable as why:
         pytest.skip(f"Slurm: {why}")
-    before = people_of_the_host()
+    before, alone = people_of_the_host(), not names()
     name = f"tests-{os.getpid()}"
     with guarded(name, checkout):
         begun = time.monotonic()
@@ -52,7 +52,7 @@ def cluster(checkout: Path, tell: Tell) -> Iterator[Cluster]:
     assert cluster.processes() == []
     assert not cluster.place.folder.exists()
     others = any(processes_of(person.uid) for person in PEOPLE)  # somebody is one of them, and they stay until that is over
-    if not names() and not others:  # another checkout may have a cluster of its own, with the same people
+    if alone and not names() and not others:  # another checkout may have a cluster of its own, with the same people
         assert people_of_the_host() == before
 
 

@@ -18,6 +18,7 @@ from tests.support.waiting import wait_until
 MOST_QUEUED = 40
 USERS = ("alice", "bob", "carol", "dave")
 PATIENCE, HASTE_SECONDS = 300, 20
+DUPLICATE = "launch failed requeued held"
 LOOK_SECONDS = 5.0  # a squeue that takes longer has waited for somebody
 
 
@@ -29,20 +30,34 @@ class Submitted(NamedTuple):
 
 
 class Haste:
-    """Starts soon what was put back into the queue, and would wait for two minutes there; not within the same second, since then its
-    credential would count as revoked."""
+    """An operator. Starts soon what was put back into the queue, and would wait for two minutes there; not within the same second, since
+    then its credential would count as revoked. And where a slurmctld has lost jobs and given their numbers again, a slurmd that knows
+    the old ones still refuses the new ones, and Slurm holds those and drains the node: `slurms_own` counts them."""
 
     def __init__(self, slurm: Cluster) -> None:
         self.slurm = slurm
+        self.slurms_own = 0
         self._seen: dict[str, float] = {}
 
     def see_to_it(self) -> None:
         ran = self.slurm.run("root", "squeue", "--noheader", "--states=PENDING", "--format=%A|%r", seconds=60)
         for job, reason in (line.split("|", 1) for line in ran.out.splitlines()):
             now = time.monotonic()
-            if reason == "BeginTime" and now - self._seen.get(job, -HASTE_SECONDS) >= HASTE_SECONDS:
+            if now - self._seen.get(job, -HASTE_SECONDS) < HASTE_SECONDS:
+                continue
+            if reason == "BeginTime":
                 self.slurm.run("root", "scontrol", "update", f"jobid={job}", "starttime=now+3")
-                self._seen[job] = now
+            elif reason.replace("_", " ") == DUPLICATE:
+                self.slurms_own += 1
+                self._resume_nodes()
+                self.slurm.run("root", "scontrol", "release", job)
+            else:
+                continue
+            self._seen[job] = now
+
+    def _resume_nodes(self) -> None:
+        for node in (node for node, state in self.slurm.nodes().items() if "drain" in state):
+            self.slurm.run("root", "scontrol", "update", f"nodename={node}", "state=resume")
 
 
 class Load:
@@ -52,6 +67,7 @@ class Load:
         self.slurm, self.rng = slurm, rng
         self.submitted: list[Submitted] = []
         self.failed = 0
+        self.haste = Haste(slurm)
         self._over = threading.Event()
         self._may = threading.Lock()
         self._thread = threading.Thread(target=self._work, daemon=True)
@@ -82,10 +98,9 @@ class Load:
         return len(ran.out.split()) if ran.code == 0 else 0
 
     def _work(self) -> None:
-        haste = Haste(self.slurm)
         while not self._over.is_set():
             if self.is_full():
-                haste.see_to_it()
+                self.haste.see_to_it()
                 self._over.wait(0.2)
                 continue
             with self._may:

@@ -87,11 +87,12 @@ def reckon(office: Office, since: float, *, lost: Iterable[tuple[int, int]] = ()
 def _compare(row: dict[str, str], runs: list[dict[str, Any]], refused: set[int], found: Reckoning) -> None:
     state = row["State"].split()[0]
     started = instant(row["Start"])
-    same = [run for run in runs if started and abs(instant(run["start"].rstrip("Z")) - started) <= SAME_START_SECONDS]
+    same = [run for run in runs if instant(run["submitted"].rstrip("Z")) == instant(row["Submit"])]  # its start is that of its prolog's end
+    same = same or [run for run in runs if started and abs(instant(run["start"].rstrip("Z")) - started) <= SAME_START_SECONDS]
     found.counts["executions"] += 1
     found.states[state] += 1
     if not same:
-        if int(row["ElapsedRaw"]) == 0 or (int(row["JobIDRaw"]) in refused and int(row["ElapsedRaw"]) <= SAME_START_SECONDS):
+        if not started or int(row["ElapsedRaw"]) == 0 or (int(row["JobIDRaw"]) in refused and int(row["ElapsedRaw"]) <= SAME_START_SECONDS):
             found.counts["never ran"] += 1
         else:
             found.wrong.append(f"in accounting, and not in the books: {row}")
