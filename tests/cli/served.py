@@ -37,7 +37,7 @@ def served(**environment: str) -> Iterator[Bank]:
         Order(
             command=[sys.executable, "-m", "tests.cli.centre", str(where), str(port), str(token)],
             environment={**os.environ, "PYTHONPATH": f"{CHECKOUT}{os.pathsep}{CHECKOUT / 'src'}", "TZ": "UTC", **environment},
-            folder=str(CHECKOUT),
+            folder=str(folder),  # its keeper removes it when the tests are killed
             log=str(folder / "log"),
             uid=os.geteuid(),
             gid=os.getegid(),
