@@ -63,7 +63,7 @@ EVERYTHING = """
     hold 4 alice physics/gpu 1                  -> NO_ALLOCATION
     charge 2 15
     refund 2 5
-    recharge 2 26
+    undo 26 physics/cpu 2
     refund 2 5
     release 5 alice physics/cpu
     charge 6 carol physics/cpu 10 told name=fit,cpus=4,cpu_seconds=9

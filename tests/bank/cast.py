@@ -19,7 +19,6 @@ from fairbank.bank.wish import (
     IssueToken,
     Lapse,
     Open,
-    Recharge,
     Refund,
     Release,
     Request,
@@ -27,6 +26,7 @@ from fairbank.bank.wish import (
     SetCap,
     SetMember,
     Transfer,
+    Undo,
     Withdraw,
 )
 from fairbank.cluster.job import Run
@@ -131,8 +131,6 @@ class Cast:
                 return Lapse(run=run(number))
             case ["refund", number, amount]:
                 return Refund(run=run(number), amount=None if amount == "all" else su(amount))
-            case ["recharge", number, entry]:
-                return Recharge(run=run(number), undoes=int(entry))
         return None
 
     def _drawn(self, user: str, name: str, options: Options, now: Instant) -> dict[str, Any]:
@@ -155,6 +153,8 @@ class Cast:
                 return Deposit(allocation=self._number(name), amount=su(amount))
             case ["withdraw", name, amount]:
                 return Withdraw(allocation=self._number(name), amount=su(amount))
+            case ["undo", entry, name, *of_run]:
+                return Undo(entry=int(entry), book=self._number(name), run=run(of_run[0]) if of_run else None)
             case ["transfer", amount, source, "=>", target]:
                 return Transfer(source=self._number(source), target=self._number(target), amount=su(amount))
             case ["cap", user, name, cap]:

@@ -13,12 +13,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Overrun, Policy
 from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Amend, Asked, Recharge, Refund, Release
+from fairbank.bank.wish import Amend, Asked, Refund, Release, Undo, undo_of
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
 from tests.bank import wishes
 from tests.bank.checks import check_books
 from tests.bank.model.model import Model
+from tests.bank.model.undoing import NOWHERE, Recharge
 from tests.bank.shelf import Shelf
 
 
@@ -86,15 +87,18 @@ class Bank(RuleBasedStateMachine):
     def a_refund_is_given_and_perhaps_taken_back(self, data: st.DataObject, amount: SuMinutes | None, actor: int) -> None:
         run = data.draw(st.sampled_from(self.model.paid()))
         self.ask([Asked(Refund(run=run, amount=amount), self.now, actor)])
-        refunds = [each for each in self.model.reverse.values() if isinstance(each, Recharge)]
-        self.ask([Asked(each, self.now, actor) for each in data.draw(st.lists(st.sampled_from(refunds), max_size=3))] if refunds else [])
+        refunds = [number for number, each in self.model.reverse.items() if isinstance(each, Recharge)]
+        self.undo(data.draw(st.lists(st.sampled_from(refunds), max_size=3)) if refunds else [], actor)
 
     @precondition(lambda self: self.model.reverse)
-    @rule(data=st.data(), actor=wishes.actors)
-    def what_was_done_is_taken_back(self, data: st.DataObject, actor: int) -> None:
+    @rule(data=st.data(), actor=wishes.actors, by=st.none() | wishes.uids)
+    def what_was_done_is_taken_back(self, data: st.DataObject, actor: int, by: int | None) -> None:
         """The last things rather than the first, and again what was taken back before."""
-        newest = [self.model.reverse[number] for number in sorted(self.model.reverse, reverse=True)]
-        self.ask([Asked(each, self.now, actor) for each in data.draw(st.lists(st.sampled_from(newest), min_size=1, max_size=4))])
+        newest = sorted(self.model.reverse, reverse=True)
+        self.undo(data.draw(st.lists(st.sampled_from(newest), min_size=1, max_size=4)), actor, by)
+
+    def undo(self, numbers: list[int], actor: int, by: int | None = None) -> None:
+        self.ask([Asked(Undo(entry=number, book=NOWHERE, by=by), self.now, actor) for number in numbers])
 
     @rule(seconds=st.integers(1, 30))
     def time_passes(self, seconds: int) -> None:
@@ -122,14 +126,25 @@ class Bank(RuleBasedStateMachine):
         self._compare()
 
     def _looked_up(self, asked: Asked) -> Asked | None:
-        """It is asked now; and a door knows whose allocation it amends."""
+        """It is asked now; and a door knows whose allocation it amends, and where an entry stands."""
         wish = asked.wish
+        if isinstance(wish, Undo):
+            wish = self._of_its_entry(wish)
         if isinstance(wish, Amend):
             row = self.together.rows.allocations.get(wish.allocation)
             if row is None:
                 return None
             wish = msgspec.structs.replace(wish, project=row.project, resource=row.resource)
         return msgspec.structs.replace(asked, wish=wish, at=self.now)
+
+    def _of_its_entry(self, wish: Undo) -> Undo:
+        rows = self.together.rows
+        entry = next((each for each in self.together.journal if each.id == wish.entry), None)
+        if entry is None:
+            return Undo(entry=wish.entry, book=NOWHERE, key=wish.key)
+        run = next((each.run for each in rows.runs.values() if each.id == entry.run), None)
+        project = rows.allocations[entry.book].project if entry.book else None
+        return undo_of(entry, run=run, project=project, by=wish.by, key=wish.key)
 
     def _compare(self) -> None:
         rows, model = self.together.rows, self.model

@@ -31,6 +31,7 @@ from fairbank.bank.wish import (
     SetCap,
     SetMember,
     Transfer,
+    Undo,
     Unpriced,
 )
 from fairbank.bank.working_set import OfficeNeeded, WorkingSet
@@ -212,6 +213,6 @@ def test_terms_that_a_batch_changes_and_takes_back_are_those_before_it() -> None
         shelf.ask(asked(*wishes), Policy())
     old, number = shelf.rows.allocations[1], len(shelf.journal) + 1
     amend = Amend(allocation=1, project=old.project, resource=old.resource, credit_limit=SuMinutes(old.credit_limit + 5))
-    back = Amend(allocation=1, project=old.project, resource=old.resource, undoes=number)
+    back = Undo(entry=number, book=1, project=old.project, resource=old.resource)
     assert [type(each) for each in shelf.ask(asked(amend, back), Policy())] == [Done, Done]
     assert shelf.rows.allocations[1].credit_limit == old.credit_limit

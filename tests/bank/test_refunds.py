@@ -50,19 +50,19 @@ def test_a_refund_that_is_taken_back_is_charged_again() -> None:
         charge 1 45
         refund 1 10                     -> ok left 65 amount 10
         refund 1 5                      -> ok left 70 amount 5
-        recharge 1 {before + 1}         -> ok left 60 amount 10
-        recharge 1 {before + 1}         -> UNDONE
+        undo {before + 1} physics/cpu 1         -> ok left 60 amount 10
+        undo {before + 1} physics/cpu 1         -> UNDONE
         used alice physics/cpu 40
         charged physics/cpu 40
         run 1 charged charged 45 refunded 5
-        recharge 1 {before}             -> NO_REVERSE       # a charge
-        recharge 1 99                   -> NO_REVERSE
-        recharge 7 {before + 2}         -> NO_HOLD
+        undo {before} physics/cpu 1             -> NOT_UNDONE       # a charge
+        undo 99 physics/cpu 1                   -> UNKNOWN_ENTRY
+        undo {before + 2} physics/cpu 7         -> NO_HOLD
         hold 2 bob physics/cpu 58
         freeze physics/cpu
-        recharge 1 {before + 2}         -> NOT_ENOUGH asked 5 left 2 short 3
+        undo {before + 2} physics/cpu 1         -> NOT_ENOUGH asked 5 left 2 short 3
         release 2
-        recharge 1 {before + 2}         -> ok left 55 amount 5
+        undo {before + 2} physics/cpu 1         -> ok left 55 amount 5
         run 1 charged charged 45 refunded 0
         """
     )
@@ -76,7 +76,7 @@ def test_what_policy_let_run_below_zero_is_charged_again_too() -> None:
         policy record
         charge 1 alice physics/cpu 130  -> ok left -30
         refund 1 all                    -> ok left 100
-        recharge 1 5                    -> ok left -30
+        undo 5 physics/cpu 1                    -> ok left -30
         """
     )
 
@@ -90,7 +90,7 @@ def test_an_overrun_of_before_is_no_leave_to_run_below_zero_again() -> None:
         refund 1 20                     -> ok left -10
         deposit physics/cpu 25
         policy write_off
-        recharge 1 5                    -> NOT_ENOUGH asked 20 left 15 short 5
+        undo 5 physics/cpu 1                    -> NOT_ENOUGH asked 20 left 15 short 5
         """
     )
     assert isinstance(told.said, Refusal)
@@ -107,7 +107,7 @@ def test_where_what_goes_beyond_the_credit_is_recorded_a_refund_is_always_taken_
             charge 1 alice physics/cpu 20
             refund 1 all                    -> ok left 100
             hold 2 bob physics/cpu 100
-            recharge 1 5                    -> ok left -20
+            undo 5 physics/cpu 1                    -> ok left -20
             used alice physics/cpu 20
             charge 2 100                    -> ok left -20
             """
@@ -117,7 +117,7 @@ def test_where_what_goes_beyond_the_credit_is_recorded_a_refund_is_always_taken_
 def test_nothing_is_recharged_that_cannot_be_counted() -> None:
     most = f"alice physics/cpu {AMOUNT_MAX}m"
     charges = "\n".join(f"charge {number} {most}" for number in range(2, 2 + SUM_MAX // AMOUNT_MAX))
-    tell(f"{PHYSICS}\n policy record\n charge 1 {most}\n refund 1 all\n {charges}\n recharge 1 5 -> TOO_LARGE")
+    tell(f"{PHYSICS}\n policy record\n charge 1 {most}\n refund 1 all\n {charges}\n undo 5 physics/cpu 1 -> TOO_LARGE")
 
 
 def test_a_refund_of_nothing_is_told_so() -> None:

@@ -21,7 +21,6 @@ from fairbank.bank.wish import (
     Lapse,
     Note,
     Open,
-    Recharge,
     Refund,
     Release,
     Request,
@@ -29,6 +28,7 @@ from fairbank.bank.wish import (
     SetCap,
     SetMember,
     Transfer,
+    Undo,
     Withdraw,
 )
 from fairbank.cluster.job import Run
@@ -60,7 +60,6 @@ GRANTS: list[Request] = [
     SetCap(allocation=2, uid=1, cap=SuMinutes(30)),
 ]
 
-undone = st.sampled_from([*[None] * 30, *range(1, 41)])
 keys = st.sampled_from([*[None] * 30, *(f"k{number}" for number in range(6))])
 amounts = st.integers(1, 40).map(SuMinutes)
 costs = st.integers(0, 40).map(SuMinutes)
@@ -96,14 +95,13 @@ of_runs = st.one_of(
     st.builds(Release, key=keys, **_drawn, **_ended),
     st.builds(Lapse, key=keys, run=runs),
     st.builds(Refund, key=keys, run=runs, amount=st.none() | amounts),
-    st.builds(Recharge, key=keys, run=runs, undoes=st.integers(1, 40)),
 )
 of_credit = st.one_of(
-    st.builds(Deposit, key=keys, allocation=allocations, amount=amounts, undoes=undone),
-    st.builds(Withdraw, key=keys, allocation=allocations, amount=amounts, undoes=undone),
-    st.builds(Transfer, key=keys, source=allocations, target=allocations, amount=amounts, undoes=undone),
+    st.builds(Deposit, key=keys, allocation=allocations, amount=amounts),
+    st.builds(Withdraw, key=keys, allocation=allocations, amount=amounts),
+    st.builds(Transfer, key=keys, source=allocations, target=allocations, amount=amounts),
     st.builds(SetCap, key=keys, allocation=allocations, uid=uids, cap=st.none() | costs, project=projects, by=st.none() | uids),
-    st.builds(SetCap, allocation=allocations, uid=uids, cap=st.none() | costs, undoes=undone),
+    st.builds(SetCap, allocation=allocations, uid=uids, cap=st.none() | costs),
 )
 openings = st.builds(
     Open,
@@ -122,7 +120,7 @@ _amended: dict[str, Any] = {"key": keys, "allocation": allocations, "project": s
 of_terms = st.one_of(
     openings,
     st.builds(Amend, start=st.none() | instants, end=st.none() | instants, **_amended),
-    st.builds(Amend, shared=st.booleans(), undoes=undone, **_amended),
+    st.builds(Amend, shared=st.booleans(), **_amended),
     st.builds(Amend, credit_limit=costs, **_amended),
     st.builds(Amend, event=st.sampled_from([*AllocationEvent, AllocationEvent.FREEZE]), end=st.none() | instants, **_amended),
     st.builds(Expire, key=keys, allocation=allocations),
@@ -150,7 +148,10 @@ of_the_office = st.one_of(
     st.builds(Note, key=keys, details=st.just('{"as":7}')),
 )
 
-of_anything = st.one_of(of_runs, of_credit, of_terms, of_the_office)
+# Where the entry stands, the door looks up: see `test_machine`.
+of_entries = st.builds(Undo, key=keys, entry=st.integers(1, 60), book=st.just(0), by=st.none() | uids)
+
+of_anything = st.one_of(of_runs, of_credit, of_terms, of_the_office, of_entries)
 
 
 def asked_by(actor: int, report: int | None, wish: Request) -> Asked:

@@ -27,7 +27,7 @@ def told(said: Said, code: int = 0) -> str:
 
 
 def test_a_project_from_nothing_to_a_balance(changing: Run) -> None:
-    assert told(changing("project", "create", "lab7", "--gid", 50_007)) == "project lab7: number 3, group lab7 (50007)\n"
+    assert told(changing("project", "create", "lab7", "--gid", 50_007)).endswith(": project lab7: number 3, group lab7 (50007)\n")
     assert "lab7" in told(changing("project", "add-user", "lab7", AYLA, "--role", "pi"))
     period = ("--start", "2026-11-01", "--end", "2027-11-01")
     words = ("alloc", "create", "-A", "lab7", "-r", "cpu", *period, "--amount", "2k", "--reason", "call 3")
@@ -67,7 +67,7 @@ def test_what_was_moved_is_undone_once(changing: Run) -> None:
     ]
     assert "undo of entry" in told(changing("undo", entries[0], "--reason", "a slip", "--dry-run"))
     for number in entries:
-        assert f"undo of entry {number}, a" in told(changing("undo", number, "--reason", "a slip"))
+        assert f"undo of entry {number}: " in told(changing("undo", number, "--reason", "a slip"))
     after = available(changing, GPU), available(changing, FOLD)
     assert after == before
     for number in entries:
@@ -84,14 +84,16 @@ def test_a_refund_is_taken_back_by_charging_again(changing: Run) -> None:
     assert "recharge" in shown
     assert "job 701001" in shown
     said = told(changing("undo", refund, "--reason", "a slip"))
-    assert "undo of entry" in said
-    assert "charge job 701001 again to allocation 2 (chem_qmc/gpu); available 262 SU" in said
+    assert f"undo of entry {refund}: recharge of 100 SU of job 701001, allocation 2 (chem_qmc/gpu); available 262 SU" in said
     assert available(changing, GPU) == before
     assert "refunded" not in changing("jobs", "-j", 701_001).out
     assert "was taken back by entry" in " ".join(told(changing("undo", refund, "--reason", "twice"), 7).split())
     again = entry_of(Said(0, said, ""))
     assert "recharge" in changing("statement", GPU, "-S", "2026-11-21").out
-    assert "refund 701001 6000m" in " ".join(told(changing("undo", again, "--reason", "x"), 2).split())
+    restored = entry_of(changing("undo", again, "--reason", "it was right"))
+    assert available(changing, GPU) == before + 6_000
+    told(changing("undo", restored, "--reason", "it was not"))
+    assert available(changing, GPU) == before
 
 
 def terms(changing: Run) -> dict[str, object]:
@@ -152,18 +154,91 @@ def test_a_cap_is_taken_back(changing: Run) -> None:
 
 def test_not_everything_is_undone(changing: Run) -> None:
     moved = entry_of(changing("transfer", FOLD, GPU, "1", "--reason", "x"))
-    assert "the entry that gave it" in " ".join(told(changing("undo", moved + 1, "--reason", "x"), 2).split())
+    assert "the entry that gave it" in " ".join(told(changing("undo", moved + 1, "--reason", "x"), 7).split())
     rows = json.loads(changing("statement", CPU, "-S", "2026-01-01", "--json").out)["data"]
     charge = next(row["id"] for row in rows if row["kind"] == "charge")
-    assert "fairbank refund" in told(changing("undo", charge, "--reason", "x"), 2)
+    assert "fairbank refund 7" in told(changing("undo", charge, "--reason", "x"), 7)
     for kind, instead in (("hold", "with its job"), ("open", f"fairbank alloc end {CPU}")):
         number = next(row["id"] for row in rows if row["kind"] == kind)
-        said = " ".join(told(changing("undo", number, "--reason", "x"), 2).split())
+        said = " ".join(told(changing("undo", number, "--reason", "x"), 7).split())
         assert instead in said
-        assert f"entry {number} is of the kind {kind}, which is not undone" in said
+        assert f"an entry of this kind is not taken back: {kind}." in said
     assert "there is no entry 999999" in told(changing("undo", 999_999, "--reason", "x"), 3)
     assert changing("undo", moved, "--reason", "x", "--as", MINH).code in (3, 4)
     told(changing("undo", moved, "--reason", "back"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("deposit", GPU, "5", "--reason", "x"),
+        ("withdraw", GPU, "5", "--reason", "x"),
+        ("transfer", FOLD, GPU, "5", "--reason", "x"),
+        ("refund", 701_001, "5", "--reason", "x"),
+        ("alloc", "set", FOLD, "--shared", "--reason", "x"),
+        ("alloc", "freeze", FOLD, "--reason", "x"),
+        ("alloc", "cap", CPU, JORGE, "5k"),
+        ("project", "add-user", "chem_qmc", 4_711),
+        ("project", "remove-user", "chem_qmc", MINH),
+    ],
+)
+def test_what_a_command_prints_can_be_undone_and_foretold(changing: Run, words: tuple[object, ...]) -> None:
+    """The dry run shows what is written later, and says no where undoing would say no, with the same exit code and words."""
+    number = entry_of(changing(*words))
+    dry = ("undo", number, "--reason", "a slip", "--dry-run", "--json")
+    (*_, planned) = json.loads(told(changing(*dry)))["data"]
+    assert planned["details"]["undoes"] == number
+    assert planned["comment"] == f"undo of entry {number}: a slip"
+    undone = entry_of(changing("undo", number, "--reason", "a slip"))
+    if planned["allocation"] is not None:
+        rows = json.loads(changing("statement", planned["allocation"], "--limit", 0, "--json").out)["data"]
+        written = next(row for row in rows if row["details"] and row["details"].get("undoes") == number)
+        for same in ("kind", "comment", "deposited", "charged", "held", "credit_limit", "available"):
+            assert written[same] == planned[same], same
+    real, foretold = changing("undo", number, "--reason", "a slip"), changing(*dry)
+    assert f"entry {number} was taken back by entry" in " ".join(foretold.err.split())
+    assert (real.code, real.err) == (foretold.code, foretold.err) == (7, real.err)
+    redone = entry_of(changing("undo", undone, "--reason", "right after all"))
+    told(changing("undo", redone, "--reason", "back"))
+
+
+def test_a_dry_run_of_undoing_foretells_what_came_since(changing: Run) -> None:
+    first = entry_of(changing("project", "add-user", "chem_qmc", 4_712))
+    second = entry_of(changing("project", "add-user", "chem_qmc", 4_712, "--role", "coordinator"))
+    for more in (("--dry-run",), ()):
+        no = changing("undo", first, "--reason", "x", *more)
+        assert no.code == 7
+        assert f"entry {second} changed it after entry {first}" in " ".join(no.err.split())
+    before = changing("project", "users", "chem_qmc", "--csv").out
+    shown = told(changing("undo", second, "--reason", "x", "--dry-run"))
+    assert "role member" in " ".join(shown.split())
+    assert changing("project", "users", "chem_qmc", "--csv").out == before
+    assert "back to member" in told(changing("undo", second, "--reason", "x"))
+    assert "back to none" in told(changing("undo", first, "--reason", "x"))
+    assert "4712" not in changing("project", "users", "chem_qmc").out
+
+
+def test_an_undo_under_a_key_is_carried_out_once_and_foretold_so(changing: Run) -> None:
+    number = entry_of(changing("deposit", GPU, "5", "--reason", "x"))
+    words = ("undo", number, "--reason", "a slip", "--idempotency-key", "slip-1")
+    first = entry_of(changing(*words))
+    assert json.loads(told(changing(*words, "--dry-run", "--json")))["data"] == []
+    again = changing(*words)
+    assert entry_of(again) == first
+    assert "carried out before" in again.err
+
+
+def test_a_project_and_a_token_are_not_undone_and_the_commands_say_so(changing: Run) -> None:
+    number = entry_of(changing("project", "create", "lab9", "--gid", 50_009))
+    for more in (("--dry-run",), ()):
+        no = " ".join(told(changing("undo", number, "--reason", "x", *more), 7).split())
+        assert "an entry of this kind is not taken back: project." in no
+        assert "a project stays" in no
+    assert changing("project", "create", "lab9", "--gid", 50_009).out.startswith("project lab9: ")
+    made = changing("token", "create", "laptop")
+    token = made.err.split()[1]
+    assert f"to take it back: fairbank token revoke {token}" in " ".join(made.err.split())
+    assert "that is not undone" in told(changing("token", "revoke", token))
 
 
 def test_an_undo_that_was_refused_may_be_tried_again(changing: Run) -> None:

@@ -20,7 +20,6 @@ from fairbank.bank.wish import (
     Lapse,
     Note,
     Open,
-    Recharge,
     Refund,
     Release,
     Request,
@@ -28,6 +27,7 @@ from fairbank.bank.wish import (
     SetCap,
     SetMember,
     Transfer,
+    Undo,
     Withdraw,
 )
 from fairbank.cluster.job import Run
@@ -43,14 +43,14 @@ def write_sample(url: str) -> None:
     """Fill the store, wish by wish, a few minutes apart; those with the comment "no" are refused."""
     with store_at(url) as store:
         bank = Bank(store, Policy())
-        refunds: list[int] = []
+        refunds: list[Done] = []
         for number, wish in enumerate(wishes()):
-            if isinstance(wish, Recharge):
-                wish = msgspec.structs.replace(wish, undoes=refunds[0])  # numbers have gaps on PostgreSQL
+            if isinstance(wish, Undo):  # numbers have gaps on PostgreSQL
+                wish = msgspec.structs.replace(wish, entry=refunds[0].entry, book=refunds[0].allocation or 0)
             (outcome,) = bank.ask([Asked(wish, Instant(BEGIN + 400 * number), 0, 1001 if number % 7 == 3 else None)])
             assert isinstance(outcome, Done) != (wish.comment == "no"), outcome
             if isinstance(wish, Refund) and isinstance(outcome, Done):
-                refunds.append(outcome.entry)
+                refunds.append(outcome)
 
 
 def wishes() -> list[Request]:
@@ -83,7 +83,7 @@ def wishes() -> list[Request]:
         Refund(run=_run(2), amount=SuMinutes(100), comment="a bad node"),
         Lapse(run=_run(4)),
         Refund(run=_run(2), amount=SuMinutes(50), comment="another one"),
-        Recharge(run=_run(2), undoes=0, comment="it was not the node"),
+        Undo(entry=0, book=0, run=_run(2), comment="it was not the node"),
         _hold(9, 10**6, "no"),
         Deposit(allocation=77, amount=SuMinutes(1), key="nowhere", comment="no"),
         _late(8),

@@ -38,6 +38,8 @@ def call(world: World, operation: str, whose: str, uid: int) -> Call:
     if operation == "list_tokens" and whose != NOBODYS:
         world.token_number(uid if whose == OWN else OTHER_PI)
     body = BODIES[operation](world, whose, things) if operation in BODIES else None
+    if "{entry}" in filled:
+        filled = filled.replace("{entry}", str(_refunded(world, things)))
     query = QUERIES[operation](account(whose)) if operation in QUERIES else ""
     return Call(method, filled + query, body)
 
@@ -58,6 +60,7 @@ _OF_AN_ACCOUNT = """
 """
 QUERIES: dict[str, Callable[[str], str]] = {
     **dict.fromkeys(_OF_AN_ACCOUNT.split(), _by_account),
+    "foretell_undo": lambda name: "?comment=a%20test",
     "list_tokens": lambda name: {"chem": "", "bio": f"?uid={OTHER_PI}"}.get(name, f"?uid={UNKNOWN}"),
 }
 
@@ -71,7 +74,7 @@ BODIES: dict[str, Callable[[World, str, dict[str, int]], Any]] = {
     "withdraw": lambda *_: {"amount": 1, **_WHY},
     "transfer": lambda w, whose, things: {"to": things.get("later", UNKNOWN), "amount": 1, **_WHY},
     "refund_job": lambda *_: {"amount": 1, **_WHY},
-    "recharge_job": lambda w, whose, things: {"undoes": _refunded(w, things), **_WHY},
+    "undo_entry": lambda *_: _WHY,
     "report_run": lambda w, whose, _: _report(w, whose),
     "report_runs": lambda w, whose, _: {"reports": [_report(w, whose)]},
     "quote_job": lambda w, whose, _: {"account": account(whose), "cluster": "alpha", "partition": "std", "tres": "cpu=1", "time_limit": 60},

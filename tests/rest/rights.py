@@ -106,9 +106,12 @@ show_job          unknown 401     404     404     404     404     404     404   
 refund_job        own     401     404     403     403     403     403     201     404     404     403
 refund_job        foreign 401     404     404     404     404     403     201     404     404     403
 refund_job        unknown 401     404     404     404     404     404     404     404     404     403
-recharge_job      own     401     404     403     403     403     403     201     404     404     403
-recharge_job      foreign 401     404     404     404     404     403     201     404     404     403
-recharge_job      unknown 401     404     404     404     404     404     404     404     404     403
+undo_entry        own     401     404     403     403     403     403     201     404     404     403
+undo_entry        foreign 401     404     404     404     404     403     201     404     404     403
+undo_entry        unknown 401     404     404     404     404     404     404     404     404     403
+foretell_undo     own     401     404     403     403     403     403     200     404     404     403
+foretell_undo     foreign 401     404     404     404     404     403     200     404     404     404
+foretell_undo     unknown 401     404     404     404     404     404     404     404     404     404
 list_failures     own     401     200:0   200     200     200     200     200     200:0   200:0   200
 list_failures     foreign 401     200:0   200:0   200:0   200:0   200     200     200:0   200:0   200:0
 list_failures     unknown 401     200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0   200:0

@@ -88,14 +88,16 @@ UNDOING: Mapping[Kind, Kind] = {
     Kind.DEPOSIT: Kind.WITHDRAW,
     Kind.WITHDRAW: Kind.DEPOSIT,
     Kind.TRANSFER_IN: Kind.TRANSFER_OUT,
+    Kind.REFUND: Kind.RECHARGE,
     Kind.RECHARGE: Kind.REFUND,
     Kind.TERMS: Kind.TERMS,
     Kind.CAP: Kind.CAP,
+    Kind.MEMBER: Kind.MEMBER,
 }
 """Kinds whose entries may take another back, and of which kind that is. They stand in its book, and `undoes` ends their details."""
 
 LOOKED_THROUGH = (*UNDOING, Kind.OPEN)
-"""Kinds of which entries are looked for when one is taken back: what undid it, and what terms and caps there were before and after it."""
+"""Kinds of which entries are looked for when one is taken back: what undid it, and what else was said of the same."""
 
 
 def undone_by(entry: Entry) -> int | None:
@@ -106,15 +108,18 @@ def undone_by(entry: Entry) -> int | None:
 OF_TERMS = frozenset({Kind.OPEN, Kind.TERMS})
 """Kinds of entries that say what the terms of an allocation are."""
 
+_OF_USERS = frozenset({Kind.CAP, Kind.MEMBER})
+
 TERMS = -1
 """In place of a user: the terms of an allocation rather than somebody's cap in it."""
 
 
 def tells_of(entry: Entry) -> tuple[int, int] | None:
-    """What an entry says anew: the terms of an allocation, as (allocation, TERMS), or a cap, as (allocation, user)."""
+    """What an entry says anew: the terms of an allocation, as (allocation, TERMS), a cap, as (allocation, user), or a role, in whichever
+    project, as (OFFICE, user)."""
     if entry.kind in OF_TERMS:
         return entry.book, TERMS
-    return (entry.book, entry.owner) if entry.kind is Kind.CAP and entry.owner is not None else None
+    return (entry.book, entry.owner) if entry.kind in _OF_USERS and entry.owner is not None else None
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -50,12 +50,12 @@ _WHY: Mapping[Reason, str] = {
     Reason.NOT_ENOUGH: "Only what is neither used nor held can be taken out or moved on, and a credit limit is no credit of one's own. "
     "A refund is taken back only if what it gave is still unused, unless the bank records what goes beyond the credit.",
     Reason.LIMIT_IN_USE: "The allocation was drawn below zero, as its credit limit allowed. It cannot fall below what is drawn on it.",
-    Reason.UNDONE: "An entry is taken back once, by one other entry. Both are in the statement. The later can be taken back in its turn, "
-    "but for the new charge of a refund that was taken back: the run is refunded anew.",
-    Reason.CHANGED_SINCE: "Terms and caps are put back as they were before an entry. What later entries said would be lost with it: "
+    Reason.UNDONE: "An entry is taken back once, by one other entry. Both are in the statement. The later can be taken back in its turn.",
+    Reason.CHANGED_SINCE: "Terms, caps and roles are put back as they were before an entry. What later entries said would be lost with it: "
     "so those are taken back first, the last one before the others.",
-    Reason.NO_REVERSE: "What undoes an entry stands in the same book. A deposit, withdrawal or transfer is taken back by the same amount "
-    "the other way, a refund by charging its run that much again, new terms and a cap by those before them.",
+    Reason.NOT_UNDONE: "A deposit, withdrawal or transfer is taken back by the same amount the other way, a refund by charging its run "
+    "that much again, new terms, a cap or a role by those before them. What follows a job is not taken back, nor a project, an "
+    "allocation or a token; undo says what helps instead.",
     Reason.SAME_ALLOCATION: "A transfer names one allocation as the giver and as the taker.",
     Reason.NOT_DUE: "The bank does this by itself when the time has come, and not before.",
     Reason.TOO_MUCH_BACK: "A refund gives back what a run was charged, all or a part, less what was given back before.",
@@ -67,6 +67,7 @@ _WHY: Mapping[Reason, str] = {
     "does not reopen what has ended.",
     Reason.TOO_LARGE: "Sums are kept below a bound up to which every program counts exactly.",
     Reason.BAD_PERIOD: "A period goes from its start up to, not including, its end.",
+    Reason.UNKNOWN_ENTRY: "No entry of the books has this number, or it is not for whoever asks.",
     Reason.UNKNOWN_ALLOCATION: "No allocation has this number, or it is of another project or resource than the request says.",
     Reason.UNKNOWN_PROJECT: "No project has this number, account or group in the bank.",
     Reason.UNKNOWN_TOKEN: "The token was never made, was revoked, or its time is over.",

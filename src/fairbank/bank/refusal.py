@@ -10,6 +10,7 @@ import msgspec
 
 from fairbank.bank.charge import longest_paid
 from fairbank.bank.entry import Entry
+from fairbank.cluster.job import Run
 from fairbank.values.refusal_kind import RefusalKind
 from fairbank.values.time import show_duration
 from fairbank.values.units import MINUTES_IN_SU, show_short, show_su, type_su
@@ -31,7 +32,7 @@ class Reason(Enum):
     LIMIT_IN_USE = "more is drawn on the credit limit already"
     UNDONE = "this entry was taken back already"
     CHANGED_SINCE = "what this entry said was changed since"
-    NO_REVERSE = "this is not the reverse of the entry that it is to take back"
+    NOT_UNDONE = "an entry of this kind is not taken back"
     SAME_ALLOCATION = "credit cannot move from an allocation to itself"
     NOT_DUE = "its time has not come"
     TOO_MUCH_BACK = "that is more than the run was charged"
@@ -42,6 +43,7 @@ class Reason(Enum):
     OVER = "the period of the allocation is over"
     TOO_LARGE = "the sum would be more than the bank can count"
     BAD_PERIOD = "an allocation ends after it starts"
+    UNKNOWN_ENTRY = "there is no such entry"
     UNKNOWN_ALLOCATION = "there is no such allocation"
     UNKNOWN_PROJECT = "there is no such project"
     UNKNOWN_TOKEN = "there is no such token, or it is valid no more"  # noqa: S105 (a sentence)
@@ -64,7 +66,7 @@ KINDS: Mapping[Reason, RefusalKind] = {
     Reason.LIMIT_IN_USE: RefusalKind.CONFLICT,
     Reason.UNDONE: RefusalKind.CONFLICT,
     Reason.CHANGED_SINCE: RefusalKind.CONFLICT,
-    Reason.NO_REVERSE: RefusalKind.CONFLICT,
+    Reason.NOT_UNDONE: RefusalKind.CONFLICT,
     Reason.SAME_ALLOCATION: RefusalKind.CONFLICT,
     Reason.NOT_DUE: RefusalKind.CONFLICT,
     Reason.TOO_MUCH_BACK: RefusalKind.CANNOT_BE_PAID,
@@ -75,6 +77,7 @@ KINDS: Mapping[Reason, RefusalKind] = {
     Reason.OVER: RefusalKind.CONFLICT,
     Reason.TOO_LARGE: RefusalKind.CONFLICT,
     Reason.BAD_PERIOD: RefusalKind.CONFLICT,
+    Reason.UNKNOWN_ENTRY: RefusalKind.NOT_FOUND,
     Reason.UNKNOWN_ALLOCATION: RefusalKind.NOT_FOUND,
     Reason.UNKNOWN_PROJECT: RefusalKind.NOT_FOUND,
     Reason.UNKNOWN_TOKEN: RefusalKind.NOT_FOUND,
@@ -159,6 +162,8 @@ def remedies(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> tuple[s
         "most": type_su(max(0, no.available)),
         "project": no.project or "ACCOUNT",
         "show": "fairbank jobs -a -l" if no.allocation is None else f"fairbank alloc show {no.allocation}",
+        "both": "fairbank project users PROJECT" if no.allocation is None else f"fairbank statement {no.allocation}",
+        "job": "JOBID" if no.run is None else Run.parse(no.run).job_id,
     }
     return (*advice, _advice(no).format(**said))
 
@@ -168,12 +173,27 @@ def _advice(no: Refusal) -> str:
         return _UNKNOWN_ACCOUNT
     if no.reason is Reason.NOT_ENOUGH and no.run is not None:
         return _WHOLE
+    if no.reason is Reason.NOT_UNDONE:
+        return _INSTEAD.get(no.about or "", _ADVICE[no.reason])
     return _NOTHING_LEFT if no.reason is Reason.NOT_ENOUGH and no.available <= 0 else _ADVICE[no.reason]
 
 
 _WHOLE = "a refund is taken back whole; first deposit what is missing: fairbank deposit {no.allocation} {more} --reason '...'"
 _NOTHING_LEFT = "nothing can be taken out now; see what is used and held: fairbank alloc show {no.allocation}"
 _UNKNOWN_ACCOUNT = "the right account, or have its project entered, by staff: fairbank project create GROUP -A {no.account}"
+
+# What to do instead, by the kinds of entries that are not taken back.
+_INSTEAD: Mapping[str, str] = {
+    "transfer-in": "undo the entry that gave it: the one before, in the other allocation's statement",
+    "hold": "a hold ends with its job",
+    "adjust": "a hold is as large as its job's time limit says: change that",
+    "charge": "give it back: fairbank refund {job} --reason '...'",
+    "release": "nothing was charged; what a run cost after all is for its cluster to report",
+    "lapse": "nothing was charged; what a run cost after all is for its cluster to report",
+    "open": "end it before its time: fairbank alloc end {no.allocation} --reason '...'",
+    "project": "a project stays: it costs nothing, and without an allocation nobody draws on it",
+    "token": "revoke the token: fairbank token revoke ID; what is revoked is made anew: fairbank token create",
+}
 
 # What helps against each, with the words to type.
 _ADVICE: Mapping[Reason, str] = {
@@ -189,9 +209,9 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.KEY_TAKEN: "use a new key for a new wish",
     Reason.NOT_ENOUGH: "take out at most {most}",
     Reason.LIMIT_IN_USE: "first deposit what is drawn on the limit: fairbank deposit {no.allocation} AMOUNT --reason '...'",
-    Reason.UNDONE: "look at both: fairbank statement {no.allocation}",
+    Reason.UNDONE: "look at both: {both}",
     Reason.CHANGED_SINCE: "undo that first: fairbank undo ENTRY --reason '...'",
-    Reason.NO_REVERSE: "let fairbank undo make the reverse; the numbers of the entries: fairbank statement {no.allocation}",
+    Reason.NOT_UNDONE: "look at what it did: {both}",
     Reason.SAME_ALLOCATION: "name another allocation to move credit to",
     Reason.NOT_DUE: "wait until it is due",
     Reason.TOO_MUCH_BACK: "refund at most {most}",
@@ -202,6 +222,7 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.OVER: "extend it, by staff: fairbank alloc reopen {no.allocation} --end ... --reason '...'",
     Reason.TOO_LARGE: "give the credit in several allocations",
     Reason.BAD_PERIOD: "choose an end after the start",
+    Reason.UNKNOWN_ENTRY: "the numbers are in the column ENTRY of: fairbank statement ALLOC",
     Reason.UNKNOWN_ALLOCATION: "list those there are: fairbank alloc list",
     Reason.UNKNOWN_PROJECT: "list those there are: fairbank project list",
     Reason.UNKNOWN_TOKEN: "list those there are: fairbank token list",
@@ -219,5 +240,11 @@ class _Anything:
 
 def usual_remedy(reason: Reason) -> str:
     """What helps against `reason` in general, with capitals for what each case has of its own."""
-    said = {"more": "AMOUNT", "most": "AMOUNT", "project": "PROJECT", "show": "fairbank alloc show ALLOC"}
+    said = {
+        "more": "AMOUNT",
+        "most": "AMOUNT",
+        "project": "PROJECT",
+        "show": "fairbank alloc show ALLOC",
+        "both": "fairbank statement ALLOC",
+    }
     return _ADVICE[reason].format(no=_Anything, **said)

@@ -11,7 +11,7 @@ from operator import attrgetter
 import msgspec
 
 from fairbank.bank.allocation import NO_LINK, Allocation
-from fairbank.bank.entry import OFFICE, Entry, Kind, link_of, tells_of, undone_by
+from fairbank.bank.entry import OFFICE, Entry, Kind, facts_of, link_of, tells_of, undone_by
 from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.run import RunRecord, UserSums
 from fairbank.bank.token import Token
@@ -120,9 +120,11 @@ class WorkingSet(Changes):
         return found
 
     def words_like(self, entry: Entry) -> list[Entry]:
-        """All that was ever said of the terms, or of the cap, that `entry` is about, in its order; loaded where that is to be undone."""
-        said = (*self._words.values(), *self.entries)
-        return sorted((each for each in said if tells_of(each) == tells_of(entry)), key=_SEQ)
+        """All that was ever said of the terms, cap or role that `entry` is about, in its order; loaded where that is to be undone."""
+        said = [each for each in (*self._words.values(), *self.entries) if tells_of(each) == tells_of(entry)]
+        if entry.kind is Kind.MEMBER:  # a user has a role in each project
+            said = [each for each in said if facts_of(each)["project"] == facts_of(entry)["project"]]
+        return sorted(said, key=_SEQ)
 
     def sums_of(self, allocation: int, uid: int) -> UserSums:
         """What a user drew, and the cap; nothing and none for somebody who never drew."""

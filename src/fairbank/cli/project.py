@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
+    from fairbank.report.columns import Row
 
 ROLES = ("member", "coordinator", "pi")
 COLUMNS = (
@@ -76,7 +77,10 @@ def _create(desk: Desk, options: Namespace) -> int:
     parent = None if options.parent is None else the_project(desk, options.parent, "--parent")["id"]
     body = {"gname": options.group, "gid": gid, "account": options.account or options.group, "parent": parent}
     answer = post(desk, Posting("POST", "/project", body, [entry("project", None, body)], f"Make project {body['account']}?"))
-    sentence = "" if answer is None else f"project {answer['account']}: number {answer['id']}, group {answer['gname']} ({answer['gid']})"
+    if answer is None:
+        return tell(desk, "fairbank.project/1", None, "")
+    made = "" if answer["entry"] is None else f"entry {answer['entry']}: "
+    sentence = f"{made}project {answer['account']}: number {answer['id']}, group {answer['gname']} ({answer['gid']})"
     return tell(desk, "fairbank.project/1", answer, sentence)
 
 
@@ -102,7 +106,11 @@ def _add_user(desk: Desk, options: Namespace) -> int:
     body = {"role": options.role} | ({"comment": options.reason} if options.reason else {})
     question = f"Make {user_name(uid)} {options.role} of {project['account']}?"
     answer = post(desk, Posting("PUT", f"/project/{project['id']}/member/{uid}", body, [told], question))
-    return tell(desk, "fairbank.member/1", answer, f"{user_name(uid)} is {options.role} of {project['account']}")
+    return tell(desk, "fairbank.member/1", answer, _numbered(answer, f"{user_name(uid)} is {options.role} of {project['account']}"))
+
+
+def _numbered(answer: Row | None, sentence: str) -> str:
+    return "" if answer is None else f"entry {answer['entry']}: {sentence}"
 
 
 def _add_removal(parser: Parser) -> None:
@@ -116,7 +124,7 @@ def _remove_user(desk: Desk, options: Namespace) -> int:
     told = entry("member", None, {"project": project["account"], "uid": uid, "role": "none"})
     question = f"Take {user_name(uid)} out of {project['account']}?"
     answer = post(desk, Posting("DELETE", f"/project/{project['id']}/member/{uid}", None, [told], question))
-    return tell(desk, "fairbank.member/1", answer, f"{user_name(uid)} is not in {project['account']} any more")
+    return tell(desk, "fairbank.member/1", answer, _numbered(answer, f"{user_name(uid)} is not in {project['account']} any more"))
 
 
 COMMAND = Noun(

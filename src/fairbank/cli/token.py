@@ -1,4 +1,8 @@
-"""`fairbank token`: opaque tokens, for signing in over the network. A secret is shown once and never again."""
+"""`fairbank token`: opaque tokens, for signing in over the network. A secret is shown once and never again.
+
+These commands print no entry for `fairbank undo`: what takes a token back is to revoke it, and what was revoked stays so, since somebody
+had a reason not to trust it.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +88,9 @@ def _tell(desk: Desk, answer: Row | None) -> int:
 
 
 def _sentence(answer: Row) -> str:
-    return f"token {answer['id']} ({answer['label']}) is good until {answer['expires']}"
+    return (
+        f"token {answer['id']} ({answer['label']}) is good until {answer['expires']}; to take it back: fairbank token revoke {answer['id']}"
+    )
 
 
 @contextmanager
@@ -110,7 +116,7 @@ def _add_revoke(parser: Parser) -> None:
 def _revoke(desk: Desk, options: Namespace) -> int:
     told = entry("token", None, {"token": options.token, "revoked": "now"})
     answer = post(desk, Posting("DELETE", f"/token/{options.token}", None, [told], f"Revoke token {options.token}?"))
-    return tell(desk, "fairbank.token/1", answer, f"token {options.token} is revoked")
+    return tell(desk, "fairbank.token/1", answer, f"token {options.token} is revoked; that is not undone, but a new one can be made")
 
 
 COMMAND = Noun(

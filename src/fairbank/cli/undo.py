@@ -7,29 +7,18 @@ from typing import TYPE_CHECKING, Any
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_writing, number
 from fairbank.cli.people import user_name
-from fairbank.cli.posting import Posting, entry, moved, post, tell
+from fairbank.cli.posting import Posting, post, tell
 from fairbank.cli.terms import shown_terms
-from fairbank.values.trouble import Malformed, Unknown
+from fairbank.report.columns import instant_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Mapping
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
     from fairbank.report.columns import Row
 
-INSTEAD = {
-    "transfer-in": "undo the entry that gave it: the one before, in the other allocation's statement",
-    "hold": "a hold ends with its job",
-    "adjust": "a hold is as large as its job's time limit says: change that",
-    "charge": "give it back: fairbank refund {job} --reason '...'",
-    "release": "nothing was charged; what a run cost after all is for its cluster to report",
-    "lapse": "nothing was charged; what a run cost after all is for its cluster to report",
-    "recharge": "refund it anew: fairbank refund {job} {amount} --reason '...'",
-    "open": "end it before its time: fairbank alloc end {allocation} --reason '...'",
-}
-"""What to do instead, of the kinds that are not undone."""
+AGAIN = "what was done before"
 
 
 def add(parser: Parser) -> None:
@@ -38,116 +27,65 @@ def add(parser: Parser) -> None:
 
 
 def run(desk: Desk, options: Namespace) -> int:
-    done = _the_entry(desk, options.entry)
-    row = desk.one(f"/alloc/{done['allocation']}")
-    comment = f"undo of entry {options.entry}: {options.reason}"
-    if done["kind"] not in HOW:
-        said = {"job": done["job_id"] or "JOBID", "amount": f"{done['amount']}m", "allocation": row["id"]}
-        raise Malformed(
-            f"entry {done['id']} is of the kind {done['kind']}, which is not undone",
-            field="ENTRY",
-            remedy=INSTEAD[done["kind"]].format(**said),
-        )
-    posting = HOW[done["kind"]](desk, done, row, comment)
-    answer = post(desk, posting)
-    what = posting.question.removesuffix(". Go on?")
-    return tell(desk, "fairbank.undo/1", answer, moved(desk, answer, what))
+    path = f"/entry/{options.entry}/undo"
+    planned = desk.get(path, {"comment": options.reason}, options.idempotency_key)["data"]
+    told = [_shown(desk, row) for row in planned]  # the bank's own no, if it has one, came before
+    what = f"undo of entry {options.entry}: {' and '.join(_said(desk, row) for row in told) or AGAIN}"
+    answer = post(desk, Posting("POST", path, {"comment": options.reason}, told, f"{what}. Go on?"))
+    if answer is None:
+        return tell(desk, "fairbank.undo/1", None, "")
+    left = "" if answer["allocation"] is None else f"; available {desk.look.left(answer['available'])} SU"
+    return tell(desk, "fairbank.undo/1", answer, f"entry {answer['entry']}: {what}{left}")
 
 
-def _the_entry(desk: Desk, number: int) -> Row:
-    """The entry, in whichever book. Raises Unknown."""
-    for found in desk.get("/entry", {"after": number + 1, "limit": 1})["data"]:
-        row: Row = found
-        if row["id"] == number:
-            return row
-    raise Unknown(
-        f"there is no entry {number} in the book of an allocation, or you may not see it",
-        field="ENTRY",
-        remedy="the numbers are in the column ENTRY of: fairbank statement; members and tokens have commands of their own to go back",
-    )
+def _shown(desk: Desk, row: Row) -> dict[str, Any]:
+    """An entry that would be written, as people read it: with the names of its book, and what it says of which job, user or terms."""
+    home: Row = {"account": None, "resource": None} if row["allocation"] is None else desk.one(f"/alloc/{row['allocation']}")
+    details = {"job": row["job_id"], "cluster": row["cluster"], **_details(desk, row)}
+    moves = row["kind"] not in ("terms", "cap", "member")
+    return {
+        **row,
+        "account": home["account"],
+        "resource": home["resource"],
+        "amount": row["amount"] if moves else None,
+        "available": row["available"] if row["allocation"] is not None else None,
+        "details": {key: value for key, value in details.items() if value is not None},
+    }
 
 
-def _name(row: Row) -> str:
-    return f"allocation {row['id']} ({row['account']}/{row['resource']})"
+def _details(desk: Desk, row: Row) -> dict[str, object]:
+    said = row["details"] or {}
+    match row["kind"]:
+        case "terms":
+            changed = {key: instant_of(value) if key in ("start", "end") else value for key, value in row["changed"].items()}
+            return {**shown_terms(desk, changed), "undoes": said.get("undoes")}
+        case "cap":
+            return {"uid": row["owner_uid"], "cap": "none" if said["cap"] is None else desk.look.su(said["cap"]), "undoes": said["undoes"]}
+        case "member":
+            return {**said, "role": said["role"] or "none"}
+        case _:
+            return dict(said)
 
 
-def _what(desk: Desk, done: Row) -> str:
-    return f"undo of entry {done['id']}, a {done['kind'].removesuffix('-out')} of {desk.look.su(done['amount'])} SU"
+def _said(desk: Desk, row: Row) -> str:
+    """What an entry does, in a few words."""
+    name, details = f"allocation {row['allocation']} ({row['account']}/{row['resource']})", row["details"]
+    match row["kind"]:
+        case "terms":
+            said = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in details.items() if key != "undoes")
+            return f"{name} back to {said or 'what it was already'}"
+        case "cap":
+            unit = "" if details["cap"] == "none" else " SU"
+            return f"the cap of {user_name(row['owner_uid'])} in {name} back to {details['cap']}{unit}"
+        case "member":
+            return f"the role of {user_name(row['owner_uid'])} in project {details['project']} back to {details['role']}"
+        case _:
+            job = f" of job {row['job_id']}" if row["job_id"] is not None else ""
+            return f"{row['kind']} of {desk.look.su(row['amount'])} SU{job}, {name}"
 
-
-# How each kind is taken back: the request that does the opposite. The bank sees to it that it is done once, whoever asks and however often.
-
-
-def _credit(desk: Desk, done: Row, row: Row, comment: str) -> Posting:
-    verb, sign, way = ("withdraw", -1, "out of") if done["kind"] == "deposit" else ("deposit", 1, "into")
-    undoes = {"undoes": done["id"]}
-    told = [entry(verb, comment, undoes, allocation=row, amount=sign * done["amount"])]
-    body = {"amount": done["amount"], "comment": comment, **undoes}
-    return Posting("POST", f"/alloc/{row['id']}/{verb}", body, told, f"{_what(desk, done)}: {verb} {way} {_name(row)}. Go on?")
-
-
-def _transfer(desk: Desk, done: Row, row: Row, comment: str) -> Posting:
-    other, undoes, amount = desk.one(f"/alloc/{done['details']['to']}"), {"undoes": done["id"]}, done["amount"]
-    told = [
-        entry("transfer-out", comment, allocation=other, amount=-amount),
-        entry("transfer-in", comment, undoes, allocation=row, amount=amount),
-    ]
-    body = {"to": row["id"], "amount": amount, "comment": comment, **undoes}
-    return Posting("POST", f"/alloc/{other['id']}/transfer", body, told, f"{_what(desk, done)}: back to {_name(row)}. Go on?")
-
-
-def _refund(desk: Desk, done: Row, row: Row, comment: str) -> Posting:
-    undoes = {"undoes": done["id"]}
-    told = [entry("recharge", comment, {"job": done["job_id"], **undoes}, allocation=row, amount=-done["amount"])]
-    question = f"{_what(desk, done)}: charge job {done['job_id']} again to {_name(row)}. Go on?"
-    return Posting("POST", f"/job/{done['run']}/recharge", {"comment": comment, **undoes}, told, question)
-
-
-def _terms(desk: Desk, done: Row, row: Row, comment: str) -> Posting:
-    before = _before(desk, done, "terms")
-    if before is None:
-        raise Unknown(f"the terms before entry {done['id']} are not to be seen", field="ENTRY", remedy="fairbank audit verify")
-    shown = shown_terms(desk, _changes(done, before))
-    told = [entry("terms", comment, {**shown, "undoes": done["id"]}, allocation=row)]
-    said = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in shown.items()) or "what it was already"
-    question = f"undo of entry {done['id']}, new terms of {_name(row)}: back to {said}. Go on?"
-    return Posting("PATCH", f"/alloc/{row['id']}", {"undoes": done["id"], "comment": comment}, told, question)
-
-
-def _changes(done: Row, before: Row) -> dict[str, Any]:
-    """The terms that the entry changed, as they were."""
-    was, made = ({**each["details"], "credit_limit": each["credit_limit"]} for each in (before, done))
-    return {key: was[key] for key in ("start", "end", "shared", "credit_limit", "state") if was[key] != made[key]}
-
-
-def _cap(desk: Desk, done: Row, row: Row, comment: str) -> Posting:
-    uid = done["owner_uid"]
-    before = _before(desk, done, "caps", owner_uid=uid)
-    cap = None if before is None else before["details"]["cap"]
-    told = [entry("cap", comment, {"uid": uid, "cap": "none" if cap is None else desk.look.su(cap), "undoes": done["id"]}, allocation=row)]
-    said = "none" if cap is None else f"{desk.look.su(cap)} SU"
-    question = f"undo of entry {done['id']}, the cap of {user_name(uid)} in {_name(row)}: back to {said}. Go on?"
-    body = {"cap": cap, "undoes": done["id"], "comment": comment}
-    return Posting("PUT", f"/alloc/{row['id']}/cap/{uid}", body, told, question)
-
-
-def _before(desk: Desk, done: Row, about: str, **whose: object) -> Row | None:
-    """The entry before this one that said the same of its kind: what the bank puts back, if no later one stands against it."""
-    query: dict[str, object] = {"allocation": done["allocation"], "about": about, "limit": 1, "after": done["id"], **whose}
-    return next(iter(desk.get("/entry", query)["data"]), None)
-
-
-HOW: Mapping[str, Callable[[Desk, Row, Row, str], Posting]] = {
-    "deposit": _credit,
-    "withdraw": _credit,
-    "transfer-out": _transfer,
-    "refund": _refund,
-    "terms": _terms,
-    "cap": _cap,
-}
 
 COMMAND = Command(
-    "take back a deposit, withdrawal, transfer, refund, new terms or a cap, by an entry the other way round",
+    "take back what an entry did: credit moved, a refund, new terms, a cap, a role; by an entry the other way round",
     (
         'fairbank undo 9913533 --reason "wrong allocation"',
         'fairbank undo 9913533 --reason "wrong allocation" --dry-run',

@@ -33,6 +33,7 @@ from fairbank.rest.routes import (
     quote,
     statement,
     token,
+    undoing,
     usage,
 )
 from fairbank.rest.sign_in.doorkeeper import Doorkeeper
@@ -41,7 +42,7 @@ from fairbank.rest.workers import THREADS, Workers
 
 ROUTES: tuple[HTTPRouteHandler, ...] = tuple(
     route
-    for noun in (health, cluster, project, alloc, granting, statement, activity, job, failure, usage, quote, token, audit, docs)
+    for noun in (health, cluster, project, alloc, granting, statement, undoing, activity, job, failure, usage, quote, token, audit, docs)
     for route in noun.ROUTES
 )
 

@@ -28,9 +28,12 @@ READING = {
     404: _problem("There is no such thing, or not for you"),
     **OPEN,
 }
-WRITING = {
+REFUSING = {
     402: _problem("The bank says no: it cannot be paid"),
     409: _problem("The bank says no: it exists with other content, or is in a state that does not allow this"),
+}
+WRITING = {
+    **REFUSING,
     413: _problem("The body is too large"),
     415: _problem("The body is not JSON"),
     **READING,

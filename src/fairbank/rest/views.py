@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -130,6 +130,18 @@ def entry_row(entry: Entry, run: RunRecord | None) -> answers.EntryRow:
         credit_limit=entry.credit_limit,
         available=_available(entry),
     )
+
+
+def planned_entry(entry: Entry, run: RunRecord | None, changed: dict[str, Any] | None) -> answers.PlannedEntry:
+    """An entry that would be written: as it is shown later, but for what only writing gives it."""
+    row = entry_row(entry, run)
+    fields = {name: getattr(row, name) for name in answers.PlannedEntry.__struct_fields__ if hasattr(row, name)}
+    return answers.PlannedEntry(**fields, allocation=entry.book or None, changed=changed)
+
+
+def changed_terms(changed: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Terms as the row of an allocation has them."""
+    return None if changed is None else {name: iso(value) if name in ("start", "end") else value for name, value in changed.items()}
 
 
 def _available(entry: Entry) -> int:

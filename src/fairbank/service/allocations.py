@@ -34,14 +34,13 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to change of an allocation; None leaves a term as it is. `undoes`, alone, is the entry that the change takes back."""
+    """What is to change of an allocation; None leaves a term as it is."""
 
     start: Instant | None = None
     end: Instant | None = None
     shared: bool | None = None
     credit_limit: SuMinutes | None = None
     event: AllocationEvent | None = None
-    undoes: int | None = None
 
 
 class Allocations:

@@ -6,9 +6,13 @@ import random
 import time
 from collections.abc import Sequence
 
+import msgspec
+
+from fairbank.bank.entry import Entry
 from fairbank.bank.ledger import Outcome, judge
 from fairbank.bank.needs import needs_of
 from fairbank.bank.policy import Policy
+from fairbank.bank.refusal import Refusal
 from fairbank.bank.wish import Asked
 from fairbank.bank.working_set import OfficeNeeded, WorkingSet
 from fairbank.service.patience import Deadline, Patience
@@ -39,13 +43,27 @@ class Bank:
             answers += self._ask_once(batch[begin : begin + BATCH_MAX], deadline or self.patience.from_now())
         return answers
 
+    def foretell(self, asked: Asked) -> tuple[Outcome, list[Entry]]:
+        """What `ask` would answer to one wish and write for it, judged in the same rows under the same locks; nothing is written.
+
+        Entries and whatever else is new have numbers that nobody will see again. Raises Busy, Unreachable.
+        """
+        work, (answer,) = self._judge_once([asked], self.patience.from_now(), write=False)
+        if isinstance(answer, Refusal) and any(each.id == answer.entry for each in work.entries):
+            answer = msgspec.structs.replace(answer, entry=None)  # it would be kept, and is not
+        return answer, work.entries
+
     def _ask_once(self, batch: Sequence[Asked], deadline: Deadline) -> list[Outcome]:
+        return self._judge_once(batch, deadline, write=True)[1]
+
+    def _judge_once(self, batch: Sequence[Asked], deadline: Deadline, *, write: bool) -> tuple[WorkingSet, list[Outcome]]:
         for attempt in range(_TRIES):
             try:
                 with self.store.transaction() as transaction:
                     work, answers = self._judged(transaction, batch)
-                    transaction.write(work)
-                return answers
+                    if write:
+                        transaction.write(work)
+                return work, answers
             except Contention:
                 if deadline.over:
                     break

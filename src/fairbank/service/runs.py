@@ -8,7 +8,7 @@ from fairbank.bank.query import Page, RefusalQuery, RunQuery
 from fairbank.bank.quote import usable
 from fairbank.bank.refusal import Alternative, Reason, Refusal, refusal_of
 from fairbank.bank.run import RunRecord
-from fairbank.bank.wish import Asked, Recharge, Refund
+from fairbank.bank.wish import Asked, Refund
 from fairbank.service.askers import Asker
 from fairbank.service.counter import Counter
 from fairbank.service.directory import Directory
@@ -76,13 +76,6 @@ class Runs:
         record = self.get(asker, number)
         demand(asker, Do.REFUND)
         wish = Refund(run=record.run, amount=amount, comment=comment, key=key)
-        return self._counter.ask([Asked(wish, self._clock.now(), asker.actor, asker.acting_as)])[0]
-
-    def recharge(self, asker: Asker, number: int, undoes: int, comment: str, key: str | None) -> Outcome:
-        """Take back the refund that entry `undoes` made. Raises Unknown, Forbidden."""
-        record = self.get(asker, number)
-        demand(asker, Do.REFUND)
-        wish = Recharge(run=record.run, undoes=undoes, comment=comment, key=key)
         return self._counter.ask([Asked(wish, self._clock.now(), asker.actor, asker.acting_as)])[0]
 
 

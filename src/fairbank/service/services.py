@@ -21,6 +21,7 @@ from fairbank.service.quotes import Quotes
 from fairbank.service.reports import Reports
 from fairbank.service.runs import Runs
 from fairbank.service.tokens import Tokens
+from fairbank.service.undoing import Undoing
 from fairbank.service.upkeep import Upkeep
 from fairbank.service.usage import UsageReports
 from fairbank.store.contract import Store
@@ -42,6 +43,7 @@ class Services:
     allocations: Allocations
     reports: Reports
     runs: Runs
+    undoing: Undoing
     quotes: Quotes
     usage: UsageReports
     tokens: Tokens
@@ -87,6 +89,7 @@ def services(
         allocations=Allocations(store, counter, directory, clock),
         reports=Reports(directory, clusters, policy, clock),
         runs=Runs(store, counter, directory, memberships, clock),
+        undoing=Undoing(store, counter, clock),
         quotes=Quotes(store, directory, clusters, clock),
         usage=UsageReports(store),
         tokens=Tokens(store, counter, clock, key),

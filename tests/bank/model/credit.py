@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from fairbank.bank import wish as w
-from tests.bank.model.undoing import Undoing
+from tests.bank.model.granted import Granted
 
 
-class Credit(Undoing):
+class Credit(Granted):
     """The wishes of credit, each answered by a word."""
 
     def _deposit(self, wish: w.Deposit, at: int) -> str:
-        return self._move(wish, (wish.allocation, wish.amount))
+        return self._move((wish.allocation, wish.amount))
 
     def _withdraw(self, wish: w.Withdraw, at: int) -> str:
-        return self._move(wish, (wish.allocation, -wish.amount))
+        return self._move((wish.allocation, -wish.amount))
 
     def _transfer(self, wish: w.Transfer, at: int) -> str:
         ends = [self.allocations.get(number) for number in (wish.source, wish.target)]
@@ -21,20 +21,15 @@ class Credit(Undoing):
             return "SAME_ALLOCATION"
         if all(ends) and len({each["resource"] for each in ends if each}) > 1:
             return "OTHER_RESOURCE"
-        if all(ends) and (against := self._against_undoing(wish)):
-            return against
         if all(ends) and any(each["state"] != "active" or each["end"] <= at for each in ends if each):
             return "WRONG_STATE"
-        return self._move(wish, (wish.source, -wish.amount), (wish.target, wish.amount))
+        return self._move((wish.source, -wish.amount), (wish.target, wish.amount))
 
-    def _move(self, wish: w.Deposit | w.Withdraw | w.Transfer, *moves: tuple[int, int]) -> str:
+    def _move(self, *moves: tuple[int, int]) -> str:
         """All of it or none."""
         if any(where not in self.allocations for where, _ in moves):
             return "UNKNOWN_ALLOCATION"
-        if against := self._against_undoing(wish):
-            return against
         if any(amount < 0 and self.free(where) + amount < 0 for where, amount in moves):
             return "NOT_ENOUGH"
         self.credit += moves
-        self.undone |= {wish.undoes or 0}
         return "ok"

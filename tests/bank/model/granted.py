@@ -22,13 +22,12 @@ class Granted:
         self.caps: dict[tuple[int, int], int | None] = {}
         self.answers: dict[tuple[int, str], tuple[w.Asked, str, int]] = {}
         self.asked: list[w.Asked] = []
-        self.reverse: dict[int, w.Request] = {}
+        self.reverse: dict[int, Any] = {}
         """What takes back each entry, by the number that whoever asks was told."""
-        self.words: dict[tuple[int, int | None], list[dict[str, Any]]] = {}
-        """All terms that each allocation ever had, and all caps of each user in it; `over` are the entries that may then be undone."""
+        self.words: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        """All terms that each allocation ever had, all caps of each user in it, all roles in a project; `over`: what may then be undone."""
         self.swept: set[int] = set()
         """Entries that only say that a time was over."""
-        self.refunded: dict[int, int] = {}
         self.undone: set[int] = set()
         self.like: int | None = None
 

@@ -6,13 +6,10 @@ the wishes themselves, with who asks and what was said.
 from __future__ import annotations
 
 from fairbank.bank import wish as w
-from tests.bank.model.credit import Credit
-from tests.bank.model.office import Office
-from tests.bank.model.runs import Runs
-from tests.bank.model.terms import Terms
+from tests.bank.model.undoing import Undoing
 
 
-class Model(Runs, Credit, Terms, Office):
+class Model(Undoing):
     """What was granted, and the words of the answers: `ok`, `again`, or the name of a reason to refuse.
 
     Questions are numbered from 0 as they come; `like` is the question that was answered before as the last one is now.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fairbank.bank import wish as w
-from tests.bank.model.granted import Granted
+from tests.bank.model.words import Words
 
 
-class Office(Granted):
+class Office(Words):
     """The wishes of the office, each answered by a word."""
 
     def _createproject(self, wish: w.CreateProject, at: int) -> str:
@@ -20,7 +20,7 @@ class Office(Granted):
         self.projects[len(self.projects) + 1] = facts
         return "ok"
 
-    def _setmember(self, wish: w.SetMember, at: int) -> str:
+    def _setmember(self, wish: w.SetMember, at: int, undoes: int | None = None) -> str:
         if wish.project not in self.projects:
             return "UNKNOWN_PROJECT"
         if wish.by is not None:
@@ -30,8 +30,10 @@ class Office(Granted):
             if mine == below.index("member") or any(below.index(role) <= mine for role in touched if role):
                 return "ROLE_ABOVE"
         self.members.pop((wish.project, wish.uid), None)
-        if wish.role is not None:
-            self.members[wish.project, wish.uid] = wish.role.value
+        role = None if wish.role is None else wish.role.value
+        if role is not None:
+            self.members[wish.project, wish.uid] = role
+        self._say(("role", wish.project, wish.uid), undoes, {"role": role}, {"role": None})
         return "ok"
 
     def _issuetoken(self, wish: w.IssueToken, at: int) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from fairbank.bank import wish as w
-from tests.bank.model.undoing import Undoing
+from tests.bank.model.granted import Granted
 
 
-class Runs(Undoing):
+class Runs(Granted):
     """The wishes of runs, each answered by a word."""
 
     def _hold(self, wish: w.Hold, at: int) -> str:
@@ -117,17 +117,4 @@ class Runs(Undoing):
         if back > most:
             return "TOO_MUCH_BACK"
         run["back"] += back
-        return "ok"
-
-    def _recharge(self, wish: w.Recharge, at: int) -> str:
-        run = self.runs.get(wish.run)
-        if not run:
-            return "NO_HOLD"
-        if against := self._against_undoing(wish):
-            return against
-        back = self.refunded[wish.undoes]
-        if back > max(0, self.left(run["where"])) and self.enforce and self.write_off:
-            return "NOT_ENOUGH"  # of a charge some would be written off, and half a refund is not taken back
-        run["back"] -= back
-        self.undone.add(wish.undoes)
         return "ok"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairbank.bank import wish as w
-from tests.bank.model.undoing import Undoing
+from tests.bank.model.words import Words
 
 LIFE = {
     ("active", "freeze"): "frozen",
@@ -16,7 +16,7 @@ LIFE = {
 }
 
 
-class Terms(Undoing):
+class Terms(Words):
     """The wishes of terms and caps, each answered by a word."""
 
     def _open(self, wish: w.Open, at: int) -> str:
@@ -42,10 +42,6 @@ class Terms(Undoing):
         old = self.allocations.get(wish.allocation)
         if not old:
             return "UNKNOWN_ALLOCATION"
-        if against := self._against_undoing(wish):
-            return against
-        if wish.undoes is not None:
-            return self._put_back(wish, wish.undoes, old)
         given = {"start": wish.start, "end": wish.end, "shared": wish.shared, "limit": wish.credit_limit}
         new = old | {what: value for what, value in given.items() if value is not None}
         event = None if wish.event is None else wish.event.value
@@ -77,23 +73,6 @@ class Terms(Undoing):
         if undoes is None and old["state"] != "ended" and new == old | {"state": "ended"} and at >= new["end"]:
             self.words[number, None][-1]["over"] = list(over)
 
-    def _put_back(self, wish: w.Amend, undoes: int, old: dict[str, Any]) -> str:
-        about = (wish.allocation, None)
-        if undoes not in self.words[about][-1]["over"]:
-            return "CHANGED_SINCE"
-        if undoes in self.swept:
-            return "OVER"
-        new = {what: value for what, value in self._before(about, undoes).items() if what != "over"}
-        given = {"start": wish.start, "end": wish.end, "shared": wish.shared, "limit": wish.credit_limit, "event": wish.event}
-        if any(value not in (None, new.get(what)) for what, value in given.items()):
-            return "NO_REVERSE"
-        if against := self._bad_period(wish.allocation, new):
-            return against
-        if new["limit"] < old["limit"] and self.free(wish.allocation) + new["limit"] < 0:
-            return "LIMIT_IN_USE"
-        self._now(wish.allocation, new, 0, undoes)
-        return "ok"
-
     def _expire(self, wish: w.Expire, at: int) -> str:
         old = self.allocations.get(wish.allocation)
         if not old:
@@ -103,20 +82,13 @@ class Terms(Undoing):
         self._now(wish.allocation, old | {"state": "ended"}, at)
         return "ok"
 
-    def _setcap(self, wish: w.SetCap, at: int) -> str:
+    def _setcap(self, wish: w.SetCap, at: int, undoes: int | None = None) -> str:
         if wish.allocation not in self.allocations:
             return "UNKNOWN_ALLOCATION"
         if wish.by is not None and not self._may_cap(wish, wish.by):
             return "ROLE_ABOVE"
         about = (wish.allocation, wish.uid)
-        words = self.words.setdefault(about, [{"cap": None, "over": [0]}])
-        if against := self._against_undoing(wish):
-            return against
-        if wish.undoes is not None and wish.undoes not in words[-1]["over"]:
-            return "CHANGED_SINCE"
-        if wish.undoes is not None and wish.cap != self._before(about, wish.undoes)["cap"]:
-            return "NO_REVERSE"
-        self._say(about, wish.undoes, {"cap": wish.cap})
+        self._say(about, undoes, {"cap": wish.cap}, {"cap": None})
         self.caps[about] = wish.cap
         return "ok"
 

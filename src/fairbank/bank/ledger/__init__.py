@@ -1,12 +1,13 @@
 """The ledger: every wish judged against a working set. `judge` is the only way anything enters the books.
 
 `runs` holds the rules of holds and charges, `unheld` those of runs without a hold, `drawing` what both share; `credit` those of deposits
-and their like, `undoing` when one of them takes another back; `terms` those of allocations themselves, `office` those of projects and
-members, `tokens` those of tokens. `refusing` says how runs are refused and where that is kept, `repeating` what is answered to whom asks
-again.
+and their like, `terms` those of allocations themselves, `office` those of projects and members, `tokens` those of tokens; `undoing` how an
+entry is taken back by the opposite of one of these. `refusing` says how runs are refused and where that is kept, `repeating` what is
+answered to whom asks again.
 """
 
 from fairbank.bank.ledger.judge import judge
 from fairbank.bank.ledger.outcome import Done, Outcome
+from fairbank.bank.ledger.undoing import no_undoing
 
-__all__ = ["Done", "Outcome", "judge"]
+__all__ = ["Done", "Outcome", "judge", "no_undoing"]

@@ -1,51 +1,48 @@
-"""The rules of credit: deposit, withdraw, transfer, refund and its reverse."""
+"""The rules of credit: deposit, withdraw, transfer, refund and its reverse. `undoes` is the entry that is taken back by it, if one is."""
 
 from __future__ import annotations
 
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.entry import Kind
+from fairbank.bank.entry import Entry, Kind
 from fairbank.bank.ledger.drawing import moved
 from fairbank.bank.ledger.outcome import Outcome, done
-from fairbank.bank.ledger.undoing import post_undoing, refund_to_undo, refuse_undoing
+from fairbank.bank.ledger.posting import post
 from fairbank.bank.policy import Policy, is_countable
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunState, UserSums
-from fairbank.bank.wish import Asked, Deposit, Recharge, Refund, Transfer, Withdraw
+from fairbank.bank.wish import Asked, Deposit, Refund, Transfer, Withdraw
 from fairbank.bank.working_set import WorkingSet
+from fairbank.cluster.job import Run
 from fairbank.values.units import SuMinutes, show_su
 
 _replace = msgspec.structs.replace
 
 
-def deposit(work: WorkingSet, asked: Asked, wish: Deposit) -> Outcome:
+def deposit(work: WorkingSet, asked: Asked, wish: Deposit, *, undoes: int | None = None) -> Outcome:
     """Put credit into an allocation."""
     allocation = work.allocations.get(wish.allocation)
     if allocation is None:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
-    if (no := refuse_undoing(work, wish, Kind.DEPOSIT, allocation)) is not None:
-        return no
     after = _deposited(allocation, wish.amount)
     if isinstance(after, Refusal):
         return after
-    return done(post_undoing(work, asked, wish, Kind.DEPOSIT, after), after)
+    return done(post(work, asked, Kind.DEPOSIT, wish.amount, after, undoes=undoes), after)
 
 
-def withdraw(work: WorkingSet, asked: Asked, wish: Withdraw) -> Outcome:
+def withdraw(work: WorkingSet, asked: Asked, wish: Withdraw, *, undoes: int | None = None) -> Outcome:
     """Take unused credit out of an allocation; a credit limit cannot be taken out."""
     allocation = work.allocations.get(wish.allocation)
     if allocation is None:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
-    if (no := refuse_undoing(work, wish, Kind.WITHDRAW, allocation)) is not None:
-        return no
     if wish.amount > allocation.own_available:
         return _too_little(allocation, wish.amount)
     after = _replace(allocation, deposited=allocation.deposited - wish.amount)
-    return done(post_undoing(work, asked, wish, Kind.WITHDRAW, after), after)
+    return done(post(work, asked, Kind.WITHDRAW, wish.amount, after, undoes=undoes), after)
 
 
-def transfer(work: WorkingSet, asked: Asked, wish: Transfer) -> Outcome:
+def transfer(work: WorkingSet, asked: Asked, wish: Transfer, *, undoes: int | None = None) -> Outcome:
     """Move unused credit from one active allocation to another of the same resource: two entries or none."""
     source, target = work.allocations.get(wish.source), work.allocations.get(wish.target)
     if source is None or target is None:
@@ -54,8 +51,6 @@ def transfer(work: WorkingSet, asked: Asked, wish: Transfer) -> Outcome:
         return Refusal(reason=Reason.SAME_ALLOCATION, allocation=wish.target)
     if source.resource != target.resource:
         return Refusal(reason=Reason.OTHER_RESOURCE, allocation=wish.target, resource=source.resource)
-    if (no := refuse_undoing(work, wish, Kind.TRANSFER_IN, target)) is not None:
-        return no
     for each in (source, target):
         if each.state is not AllocationState.ACTIVE or each.end <= asked.at:
             # What staff froze stays where it is, and credit does not outlive its period; staff have withdraw and deposit.
@@ -67,12 +62,12 @@ def transfer(work: WorkingSet, asked: Asked, wish: Transfer) -> Outcome:
     if isinstance(richer, Refusal):
         return richer
     poorer = _replace(source, deposited=source.deposited - wish.amount)
-    entry = work.post(asked, Kind.TRANSFER_OUT, wish.amount, poorer, details=f'{{"to":{target.id}}}')
-    post_undoing(work, asked, wish, Kind.TRANSFER_IN, richer, {"from": source.id})
+    entry = post(work, asked, Kind.TRANSFER_OUT, wish.amount, poorer, {"to": target.id})
+    post(work, asked, Kind.TRANSFER_IN, wish.amount, richer, {"from": source.id}, undoes=undoes)
     return done(entry, poorer)
 
 
-def refund(work: WorkingSet, asked: Asked, wish: Refund) -> Outcome:
+def refund(work: WorkingSet, asked: Asked, wish: Refund, *, undoes: int | None = None) -> Outcome:
     """Give back part or all of a run's charge, to the allocation and the user that carried it."""
     known = work.runs.get(wish.run)
     if known is None:
@@ -92,33 +87,27 @@ def refund(work: WorkingSet, asked: Asked, wish: Refund) -> Outcome:
     sums = work.sums_of(allocation.id, known.owner)
     work.put_user(allocation.id, known.owner, UserSums(SuMinutes(sums.charged - amount), sums.held, sums.cap))
     after = _replace(allocation, charged=allocation.charged - amount)
-    return done(work.post(asked, Kind.REFUND, amount, after, run=known.id, owner=known.owner), after)
+    return done(post(work, asked, Kind.REFUND, amount, after, undoes=undoes, run=known.id, owner=known.owner), after)
 
 
-def recharge(work: WorkingSet, asked: Asked, wish: Recharge, policy: Policy) -> Outcome:
-    """Take a refund back, whole: its run is charged that much again, in the same allocation, for the same user.
+def recharge(work: WorkingSet, asked: Asked, run: Run, back: Entry, policy: Policy) -> Outcome:
+    """Take the refund `back` of a run back, whole: the run is charged that much again, in the same allocation, for the same user.
 
     As with any charge of what was used, neither a user's cap nor a freeze stands against it, and where policy records what goes beyond
     the credit, this may. Where policy would write that off, what the refund gave back must still be there: half of it is not taken back.
     """
-    known = work.runs.get(wish.run)
-    if known is None:
-        return Refusal(reason=Reason.NO_HOLD, run=str(wish.run))
-    allocation = work.allocations[known.allocation]
-    entry = refund_to_undo(work, wish, known, allocation)
-    if isinstance(entry, Refusal):
-        return entry
-    amount = entry.amount
+    known = work.runs.get(run)
+    if known is None or known.id != back.run:
+        return Refusal(reason=Reason.NO_HOLD, run=str(run))
+    allocation, amount = work.allocations[known.allocation], back.amount
     split = policy.split(amount, allocation.available)
     if split.written_off:
-        return _replace(_too_little(allocation, amount), available=max(0, allocation.available), run=str(wish.run))
+        return _replace(_too_little(allocation, amount), available=max(0, allocation.available), run=str(run))
     if not is_countable(allocation.charged + amount):
-        return Refusal(reason=Reason.TOO_LARGE, run=str(wish.run), asked=amount, allocation=allocation.id)
+        return Refusal(reason=Reason.TOO_LARGE, run=str(run), asked=amount, allocation=allocation.id)
     work.put_run(_replace(known, refunded=SuMinutes(known.refunded - amount)))
     after = moved(work, allocation, known.owner, charged=amount, below=split.overrun > 0)
-    details = f'{{"undoes":{wish.undoes}}}'
-    back = work.post(asked, Kind.RECHARGE, amount, after, run=known.id, owner=known.owner, details=details)
-    return done(work.undo(wish.undoes, back), after)
+    return done(post(work, asked, Kind.RECHARGE, amount, after, undoes=back.id, run=known.id, owner=known.owner), after)
 
 
 def _deposited(allocation: Allocation, amount: int) -> Allocation | Refusal:

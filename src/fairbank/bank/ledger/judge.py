@@ -9,7 +9,7 @@ import msgspec
 
 from fairbank.bank import wish as wishes
 from fairbank.bank.entry import Kind
-from fairbank.bank.ledger import credit, office, runs, terms, tokens
+from fairbank.bank.ledger import credit, office, runs, terms, tokens, undoing
 from fairbank.bank.ledger.outcome import Outcome
 from fairbank.bank.ledger.repeating import again, is_the_wish_of
 from fairbank.bank.policy import Policy
@@ -23,7 +23,7 @@ _BY_POLICY: Mapping[type, Callable[[WorkingSet, wishes.Asked, Any, Policy], Outc
     wishes.Adjust: runs.adjust,
     wishes.Charge: runs.charge,
     wishes.Release: runs.release,
-    wishes.Recharge: credit.recharge,
+    wishes.Undo: undoing.undo,
 }
 _EVERYWHERE: Mapping[type, Callable[[WorkingSet, wishes.Asked, Any], Outcome]] = {
     wishes.Unpriced: runs.unpriced,

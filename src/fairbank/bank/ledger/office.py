@@ -6,6 +6,7 @@ import msgspec
 
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Done, Outcome, done
+from fairbank.bank.ledger.posting import post
 from fairbank.bank.project import GRANTS, Project
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, CreateProject, Note, SetMember
@@ -37,15 +38,18 @@ def details_of(project: Project) -> str:
     return _encode(facts).decode()
 
 
-def set_member(work: WorkingSet, asked: Asked, wish: SetMember) -> Outcome:
-    """Give a user a role in a project, or take it away; both by the roles as they are now, whatever the asker saw before."""
+def set_member(work: WorkingSet, asked: Asked, wish: SetMember, *, undoes: int | None = None) -> Outcome:
+    """Give a user a role in a project, or take it away; both by the roles as they are now, whatever the asker saw before.
+
+    `undoes` is the entry that is taken back by it, if one is.
+    """
     if wish.project not in work.projects:
         return Refusal(reason=Reason.UNKNOWN_PROJECT, project=wish.project)
     if wish.by is not None and not _may_grant(work, wish, wish.by):
         return Refusal(reason=Reason.ROLE_ABOVE, project=wish.project)
     role = wish.role.value if wish.role else None
-    details = _encode({"project": wish.project, "uid": wish.uid, "role": role}).decode()
-    entry = work.post(asked, Kind.MEMBER, 0, None, owner=wish.uid, details=details)
+    facts = {"project": wish.project, "uid": wish.uid, "role": role}
+    entry = post(work, asked, Kind.MEMBER, 0, None, facts, undoes=undoes, owner=wish.uid)
     work.put_member(wish.project, wish.uid, wish.role)
     return done(entry, None, project=wish.project)
 

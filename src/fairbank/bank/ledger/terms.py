@@ -5,22 +5,20 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.bank.allocation import NEXT, Allocation, AllocationEvent, AllocationState, overlapping
-from fairbank.bank.entry import Kind, facts_of
+from fairbank.bank.entry import Entry, Kind, facts_of
 from fairbank.bank.ledger.office import above
 from fairbank.bank.ledger.outcome import Outcome, done
-from fairbank.bank.ledger.undoing import no_reverse, words_before
+from fairbank.bank.ledger.posting import post
 from fairbank.bank.policy import is_countable
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import UserSums
 from fairbank.bank.wish import Amend, Asked, Expire, Open, SetCap
 from fairbank.bank.working_set import WorkingSet
 from fairbank.values.time import Instant, iso
-from fairbank.values.trouble import Corrupt
-from fairbank.values.units import SuMinutes, show_su
+from fairbank.values.units import SuMinutes
 
 _ACTIVE, _FROZEN, _ENDED = AllocationState.ACTIVE, AllocationState.FROZEN, AllocationState.ENDED
 _replace = msgspec.structs.replace
-_encode = msgspec.json.Encoder().encode
 
 
 def open_allocation(work: WorkingSet, asked: Asked, wish: Open) -> Outcome:
@@ -46,21 +44,16 @@ def open_allocation(work: WorkingSet, asked: Asked, wish: Open) -> Outcome:
     )
     work.open(fresh)
     if not wish.deposit:
-        return done(work.post(asked, Kind.OPEN, 0, fresh, details=terms_of(fresh)), fresh)
+        return done(post(work, asked, Kind.OPEN, 0, fresh, facts_of_terms(fresh)), fresh)
     # The last entry answers, so it carries the key: asked again, the same figures come back.
     keyless = _replace(asked, wish=_replace(wish, key=None))
-    work.post(keyless, Kind.OPEN, 0, fresh, details=terms_of(fresh))
+    post(work, keyless, Kind.OPEN, 0, fresh, facts_of_terms(fresh))
     richer = _replace(work.allocations[fresh.id], deposited=wish.deposit)
-    return done(work.post(asked, Kind.DEPOSIT, wish.deposit, richer), richer)
-
-
-def terms_of(allocation: Allocation, *, undoes: int | None = None) -> str:
-    """The terms as the journal keeps them, so that the allocation's row can be checked against it."""
-    return _encode(facts_of_terms(allocation) | ({} if undoes is None else {"undoes": undoes})).decode()
+    return done(post(work, asked, Kind.DEPOSIT, wish.deposit, richer), richer)
 
 
 def facts_of_terms(allocation: Allocation) -> dict[str, object]:
-    """The terms by their names; the credit limit is among the sums of an entry."""
+    """The terms as the journal keeps them, so that the allocation's row can be checked against it; the credit limit is among the sums."""
     return {
         "project": allocation.project,
         "resource": allocation.resource,
@@ -80,8 +73,6 @@ def amend(work: WorkingSet, asked: Asked, wish: Amend) -> Outcome:
     old = work.allocations.get(wish.allocation)
     if old is None or (old.project, old.resource) != (wish.project, wish.resource):
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
-    if wish.undoes is not None:
-        return _put_back(work, asked, wish, wish.undoes, old)
     before = _state_before(old, wish.event, asked.at)
     state = before if wish.event is None else NEXT.get((before, wish.event))
     if state is None:
@@ -105,7 +96,7 @@ def amend(work: WorkingSet, asked: Asked, wish: Amend) -> Outcome:
     no = _over(old, new, wish.event, asked.at)
     if no is not None:
         return no
-    return done(work.post(asked, Kind.TERMS, 0, new, details=terms_of(new)), new)
+    return done(post(work, asked, Kind.TERMS, 0, new, facts_of_terms(new)), new)
 
 
 def _state_before(old: Allocation, event: AllocationEvent | None, now: int) -> AllocationState:
@@ -125,14 +116,9 @@ def _over(old: Allocation, new: Allocation, event: AllocationEvent | None, now: 
     return Refusal(reason=Reason.OVER, allocation=old.id, project=old.project, resource=old.resource, about=about)
 
 
-def _put_back(work: WorkingSet, asked: Asked, wish: Amend, undoes: int, old: Allocation) -> Outcome:
-    """Take back what entry `undoes` said, whole: all terms, the state among them, are those of the words before it."""
-    before = words_before(work, wish, undoes, old)
-    if isinstance(before, Refusal):
-        return before
-    if before is None:
-        raise Corrupt(f"no entry opens allocation {old.id}", remedy="fairbank audit verify")
-    facts = facts_of(before)
+def put_back(work: WorkingSet, asked: Asked, before: Entry, *, undoes: int) -> Outcome:
+    """Say all terms as entry `before` said them, the state among them: that takes entry `undoes` back, whole."""
+    old, facts = work.allocations[before.book], facts_of(before)
     new = _replace(
         old,
         state=AllocationState(facts["state"]),
@@ -141,19 +127,9 @@ def _put_back(work: WorkingSet, asked: Asked, wish: Amend, undoes: int, old: All
         shared=facts["shared"],
         credit_limit=SuMinutes(before.credit_limit),
     )
-    if not _asks_for(wish, new):
-        limit = f"credit limit {show_su(new.credit_limit)} SU"
-        due = f"{_period(new)}, {limit}, {'shared' if new.shared else 'not shared'}: send none of these, nor an event, with undoes"
-        return no_reverse(undoes, old, due)
     if (no := _objection(work, old, new)) is not None:
         return no
-    return done(work.undo(undoes, work.post(asked, Kind.TERMS, 0, new, details=terms_of(new, undoes=undoes))), new)
-
-
-def _asks_for(wish: Amend, new: Allocation) -> bool:
-    """Whether the wish names no other terms than these."""
-    named = ((wish.start, new.start), (wish.end, new.end), (wish.shared, new.shared), (wish.credit_limit, new.credit_limit))
-    return wish.event is None and all(asked in (None, due) for asked, due in named)
+    return done(post(work, asked, Kind.TERMS, 0, new, facts_of_terms(new), undoes=undoes), new)
 
 
 def expire(work: WorkingSet, asked: Asked, wish: Expire) -> Outcome:
@@ -166,7 +142,7 @@ def expire(work: WorkingSet, asked: Asked, wish: Expire) -> Outcome:
     if asked.at < old.end:
         return Refusal(reason=Reason.NOT_DUE, allocation=old.id)
     new = _replace(old, state=_ENDED)
-    return done(work.post(asked, Kind.TERMS, 0, new, details=terms_of(new)), new)
+    return done(post(work, asked, Kind.TERMS, 0, new, facts_of_terms(new)), new)
 
 
 def _states_for(event: AllocationEvent) -> str:
@@ -190,10 +166,10 @@ def _objection(work: WorkingSet, old: Allocation, new: Allocation) -> Refusal | 
     return None
 
 
-def set_cap(work: WorkingSet, asked: Asked, wish: SetCap) -> Outcome:
+def set_cap(work: WorkingSet, asked: Asked, wish: SetCap, *, undoes: int | None = None) -> Outcome:
     """Cap one user inside an allocation, or lift the cap; but for staff, a user whose role is below the asker's.
 
-    A cap below what is drawn already only stops new holds.
+    A cap below what is drawn already only stops new holds. `undoes` is the entry that is taken back by it, if one is.
     """
     allocation = work.allocations.get(wish.allocation)
     if allocation is None:
@@ -201,14 +177,5 @@ def set_cap(work: WorkingSet, asked: Asked, wish: SetCap) -> Outcome:
     if wish.by is not None and (wish.project != allocation.project or not above(work, allocation.project, wish.by, wish.uid)):
         return Refusal(reason=Reason.ROLE_ABOVE, project=allocation.project)
     sums = work.sums_of(allocation.id, wish.uid)
-    if wish.undoes is not None:
-        before = words_before(work, wish, wish.undoes, allocation)
-        if isinstance(before, Refusal):
-            return before
-        due = None if before is None else facts_of(before).get("cap")
-        if wish.cap != due:
-            return no_reverse(wish.undoes, allocation, "no cap" if due is None else f"a cap of {show_su(due)} SU")
     work.put_user(allocation.id, wish.uid, UserSums(sums.charged, sums.held, wish.cap))
-    details = _encode({"cap": wish.cap} | ({} if wish.undoes is None else {"undoes": wish.undoes})).decode()
-    entry = work.post(asked, Kind.CAP, wish.cap or 0, allocation, owner=wish.uid, details=details)
-    return done(entry if wish.undoes is None else work.undo(wish.undoes, entry), allocation)
+    return done(post(work, asked, Kind.CAP, wish.cap or 0, allocation, {"cap": wish.cap}, undoes=undoes, owner=wish.uid), allocation)

@@ -1,67 +1,116 @@
-"""Taking an entry back: once, whoever asks, and whole, by the opposite of what it did in its own book (docs/decisions/0015)."""
+"""Taking an entry back: once, whoever asks, and whole, by the opposite of what it did in its own book (docs/decisions/0015).
+
+The reverse is judged by the rule of its own kind, as if somebody had asked for it, and posted with the number of what it takes back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-import msgspec
-
-from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.entry import UNDOING, Entry, Kind, facts_of, undone_by
+from fairbank.bank.allocation import AllocationState
+from fairbank.bank.entry import OFFICE, UNDOING, Entry, Kind, facts_of, undone_by
+from fairbank.bank.ledger import credit, office, terms
+from fairbank.bank.ledger.outcome import Outcome
+from fairbank.bank.policy import Policy
+from fairbank.bank.project import Role
 from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.run import RunRecord
-from fairbank.bank.wish import Amend, Asked, Deposit, Recharge, SetCap, Transfer, Withdraw
+from fairbank.bank.wish import Asked, Deposit, Refund, SetCap, SetMember, Transfer, Undo, Withdraw
 from fairbank.bank.working_set import WorkingSet
+from fairbank.cluster.job import Run
 from fairbank.values.time import iso
+from fairbank.values.trouble import Corrupt
+from fairbank.values.units import SuMinutes
 
 
-def refuse_undoing(work: WorkingSet, wish: Deposit | Withdraw | Transfer, kind: Kind, allocation: Allocation) -> Refusal | None:
-    """Why the entry of `kind` that `wish` asks for in `allocation` may not take back the entry it names; None when it may.
+def undo(work: WorkingSet, asked: Asked, wish: Undo, policy: Policy) -> Outcome:
+    """Take back what an entry did, if it is there, is of a kind that is taken back, and nothing else took it back or came after it.
 
-    Whoever undoes an entry locks the allocation it stands in, so two never find it untouched.
+    Whoever undoes an entry locks the book it stands in, so two never find it untouched.
     """
-    if wish.undoes is None:
-        return None
-    if (no := _taken_back(work, wish.undoes, allocation)) is not None:
+    entry = work.told.get(wish.entry)
+    if entry is None or entry.book != wish.book:
+        return Refusal(reason=Reason.UNKNOWN_ENTRY, about=f"entry {wish.entry}")
+    if (no := _taken_back(work, entry)) is not None:
         return no
-    entry = work.told.get(wish.undoes)
-    if entry is None or not _reverses(wish, kind, allocation, entry):
-        return _no_reverse(wish.undoes, entry, allocation, wish.amount)
-    return None
+    match entry.kind:
+        case Kind.DEPOSIT:
+            return credit.withdraw(work, asked, Withdraw(allocation=entry.book, amount=SuMinutes(entry.amount)), undoes=entry.id)
+        case Kind.WITHDRAW:
+            return credit.deposit(work, asked, Deposit(allocation=entry.book, amount=SuMinutes(entry.amount)), undoes=entry.id)
+        case Kind.TRANSFER_OUT:
+            back = Transfer(source=facts_of(entry)["to"], target=entry.book, amount=SuMinutes(entry.amount))
+            return credit.transfer(work, asked, back, undoes=entry.id)
+        case Kind.REFUND if wish.run is not None:
+            return credit.recharge(work, asked, wish.run, entry, policy)
+        case Kind.RECHARGE if wish.run is not None:
+            return credit.refund(work, asked, Refund(run=wish.run, amount=SuMinutes(entry.amount)), undoes=entry.id)
+        case Kind.TERMS | Kind.CAP | Kind.MEMBER:
+            return _say_as_before(work, asked, wish, entry)
+    return _never(entry, wish.run)
 
 
-def refund_to_undo(work: WorkingSet, wish: Recharge, known: RunRecord, allocation: Allocation) -> Entry | Refusal:
-    """The refund of the run that `wish` takes back, or why it may not."""
-    if (no := _taken_back(work, wish.undoes, allocation)) is not None:
-        return no
-    entry = work.told.get(wish.undoes)
-    if entry is None or (entry.kind, entry.run) != (Kind.REFUND, known.id):
-        return _no_reverse(wish.undoes, entry, allocation)
-    return entry
+_UNDONE = frozenset(UNDOING.values())
 
 
-def words_before(work: WorkingSet, wish: Amend | SetCap, undoes: int, allocation: Allocation) -> Entry | Refusal | None:
-    """The entry whose terms or cap `wish` puts back, or why it may not; None where nothing was said before: of a cap alone.
+def no_undoing(entry: Entry, run: Run | None) -> Refusal | None:
+    """That entries of this kind are not taken back at all, whoever asks; None where they are. `run` is the one that it is about."""
+    return None if entry.kind in _UNDONE else _never(entry, run)
 
-    It may take back the last words, so that no later ones are lost with them. Words that were taken back count no more, and neither do
+
+def _never(entry: Entry, run: Run | None) -> Refusal:
+    name = None if run is None else str(run)
+    return Refusal(reason=Reason.NOT_UNDONE, allocation=entry.book or None, run=name, about=entry.kind.value)
+
+
+def _say_as_before(work: WorkingSet, asked: Asked, wish: Undo, entry: Entry) -> Outcome:
+    """Terms, a cap or a role are those before the entry, whole."""
+    before = _words_before(work.words_like(entry), entry)
+    if isinstance(before, Refusal):
+        return before
+    return _PUT_BACK[entry.kind](work, asked, wish, entry, before)
+
+
+def _terms(work: WorkingSet, asked: Asked, wish: Undo, entry: Entry, before: Entry | None) -> Outcome:
+    if before is None:
+        raise Corrupt(f"no entry opens allocation {entry.book}", remedy="fairbank audit verify")
+    return terms.put_back(work, asked, before, undoes=entry.id)
+
+
+def _cap(work: WorkingSet, asked: Asked, wish: Undo, entry: Entry, before: Entry | None) -> Outcome:
+    cap = None if before is None else facts_of(before)["cap"]
+    back = SetCap(allocation=entry.book, uid=entry.owner or 0, cap=cap, project=wish.project, by=wish.by)
+    return terms.set_cap(work, asked, back, undoes=entry.id)
+
+
+def _role(work: WorkingSet, asked: Asked, wish: Undo, entry: Entry, before: Entry | None) -> Outcome:
+    facts, role = facts_of(entry), None if before is None else facts_of(before)["role"]
+    back = SetMember(project=facts["project"], uid=facts["uid"], role=None if role is None else Role(role), by=wish.by)
+    return office.set_member(work, asked, back, undoes=entry.id)
+
+
+_PUT_BACK: Mapping[Kind, Callable[[WorkingSet, Asked, Undo, Entry, Entry | None], Outcome]] = {
+    Kind.TERMS: _terms,
+    Kind.CAP: _cap,
+    Kind.MEMBER: _role,
+}
+
+
+def _words_before(said: Sequence[Entry], entry: Entry) -> Entry | Refusal | None:
+    """Of all that was ever `said` of the same, what came before `entry`; or why that is not put back. None where nothing was said before.
+
+    Only the last words are taken back, so that no later ones are lost with them. Words that were taken back count no more, and neither do
     those of the sweep, which only says what the clock made of them.
     """
-    if (no := _taken_back(work, undoes, allocation)) is not None:
-        return no
-    entry, kind = work.told.get(undoes), Kind.TERMS if isinstance(wish, Amend) else Kind.CAP
-    if entry is None or (entry.kind, entry.book) != (kind, allocation.id) or (isinstance(wish, SetCap) and entry.owner != wish.uid):
-        return _no_reverse(undoes, entry, allocation)
-    said = work.words_like(entry)
     standing = _standing(said)
     if entry not in standing:
         undone = {undone_by(each) for each in said}
         later = [each for each in standing if each.id not in undone][-1]
-        about = f"entry {later.id} changed it after entry {undoes}"
-        return Refusal(reason=Reason.CHANGED_SINCE, allocation=allocation.id, about=about)
+        about = f"entry {later.id} changed it after entry {entry.id}"
+        return Refusal(reason=Reason.CHANGED_SINCE, allocation=entry.book or None, about=about)
     before = said[place - 1] if (place := said.index(entry)) else None
     if before is not None and _only_expired(entry, before):
-        about = f"entry {undoes} says only that allocation {allocation.id} ended {iso(allocation.end)}"
-        return Refusal(reason=Reason.OVER, allocation=allocation.id, about=about)
+        about = f"entry {entry.id} says only that allocation {entry.book} ended {iso(facts_of(entry)['end'])}"
+        return Refusal(reason=Reason.OVER, allocation=entry.book, about=about)
     return before
 
 
@@ -89,45 +138,10 @@ def _only_expired(entry: Entry, before: Entry) -> bool:
     return {**then, "state": ended, "undoes": None} == {**now, "undoes": None} and entry.credit_limit == before.credit_limit
 
 
-def no_reverse(undoes: int, allocation: Allocation, due: str) -> Refusal:
-    """That a wish asks for other terms, or another cap, than taking the entry back puts back: these are `due`."""
-    return Refusal(reason=Reason.NO_REVERSE, allocation=allocation.id, about=f"before entry {undoes} there was {due}")
-
-
-def _taken_back(work: WorkingSet, undoes: int, allocation: Allocation) -> Refusal | None:
-    other = work.undoing.get(undoes)
+def _taken_back(work: WorkingSet, entry: Entry) -> Refusal | None:
+    other = work.undoing.get(entry.id)
     if other is None:
         return None
     who = f"user {other.actor}" + ("" if other.acting_as is None else f" as user {other.acting_as}")
-    about = f"entry {undoes} was taken back by entry {other.id}, of {who}"
-    return Refusal(reason=Reason.UNDONE, allocation=allocation.id, about=about)
-
-
-def _no_reverse(undoes: int, entry: Entry | None, allocation: Allocation, asked: int = 0) -> Refusal:
-    about = f"entry {undoes} is no such entry of allocation {allocation.id}" if entry is None else _about(entry)
-    return Refusal(reason=Reason.NO_REVERSE, asked=asked, allocation=allocation.id, about=about)
-
-
-def post_undoing(
-    work: WorkingSet,
-    asked: Asked,
-    wish: Deposit | Withdraw | Transfer,
-    kind: Kind,
-    after: Allocation,
-    facts: Mapping[str, int] | None = None,
-) -> Entry:
-    """Post the entry of `kind` with the fact that it takes another back, where it does."""
-    told = {**(facts or {}), **({} if wish.undoes is None else {"undoes": wish.undoes})}  # in this order: stores look at the end
-    entry = work.post(asked, kind, wish.amount, after, details=msgspec.json.encode(told).decode() if told else None)
-    return entry if wish.undoes is None else work.undo(wish.undoes, entry)
-
-
-def _reverses(wish: Deposit | Withdraw | Transfer, kind: Kind, allocation: Allocation, entry: Entry) -> bool:
-    back = not isinstance(wish, Transfer) or facts_of(entry).get("to") == wish.source
-    return back and UNDOING[kind] is entry.kind and (entry.book, entry.amount) == (allocation.id, wish.amount)
-
-
-def _about(entry: Entry) -> str:
-    words = entry.kind in (Kind.OPEN, Kind.TERMS, Kind.CAP)
-    what = "says terms or a cap" if words else f"is of the kind {entry.kind.value}, over {entry.amount} SU-minutes,"
-    return f"entry {entry.id} {what} in the book of allocation {entry.book}"
+    about = f"entry {entry.id} was taken back by entry {other.id}, of {who}"
+    return Refusal(reason=Reason.UNDONE, allocation=None if entry.book == OFFICE else entry.book, about=about)

@@ -17,10 +17,10 @@ class Needs(msgspec.Struct, kw_only=True):
 
     `allocations` by number, `funds` with what is wanted of them, `late` likewise, but only if one of the runs that are `ending` is not
     in the books, `runs` with their allocations (those that are said to start are `starting`, those whose hold is to change `changing`),
-    entries by the actor and key of a wish in `keys`, entries to be `undone` with those that undid them before, all that was ever said
-    of the terms and caps in `reworded`, `caps` as (allocation, user), user sums for `owners` in whatever allocations they may draw on,
-    `projects` and those that one of `creating` would collide with, `members` by project and user, `tokens` by number and by their
-    `digests`.
+    entries by the actor and key of a wish in `keys`, entries to be `undone` with those that undid them before, all that was ever
+    said of the terms, caps and roles in `reworded`, `caps` as (allocation, user), user sums for `owners` in whatever allocations they may
+    draw on, `projects` and those that one of `creating` would collide with, `members` by project and user, `tokens` by number and by
+    their `digests`.
     `entries`, `opens`, `creates`, `issues` count the fresh numbers wanted at most.
 
     What is loaded is locked, and whoever else needs it waits. So of a fund no more is wanted than a run could draw on: those who draw on

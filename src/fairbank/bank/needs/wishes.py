@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fairbank.bank.entry import TERMS
+from fairbank.bank.entry import OFFICE, TERMS
 from fairbank.bank.needs.rows import Needs
 from fairbank.bank.reach import ALL_OF_IT, Funds, Reach, want
 from fairbank.bank.wish import (
@@ -21,13 +21,13 @@ from fairbank.bank.wish import (
     Lapse,
     Note,
     Open,
-    Recharge,
     Refund,
     Release,
     RevokeToken,
     SetCap,
     SetMember,
     Transfer,
+    Undo,
     Unpriced,
     Withdraw,
 )
@@ -94,24 +94,27 @@ def _run_alone(needs: Needs, wish: Lapse | Refund) -> None:
 
 def _moved(needs: Needs, wish: Deposit | Withdraw) -> None:
     needs.allocations.add(wish.allocation)
-    _undone(needs, wish)
 
 
 def _transfer(needs: Needs, wish: Transfer) -> None:
     needs.allocations |= {wish.source, wish.target}
-    _undone(needs, wish)
 
 
-def _recharge(needs: Needs, wish: Recharge) -> None:
-    needs.runs.add(wish.run)
-    _undone(needs, wish)
-
-
-def _undone(needs: Needs, wish: Deposit | Withdraw | Transfer | Recharge | Amend | SetCap) -> None:
-    if wish.undoes is not None:
-        needs.undone.add(wish.undoes)
-        if isinstance(wish, Amend | SetCap):
-            needs.reworded.add((wish.allocation, wish.uid if isinstance(wish, SetCap) else TERMS))
+def _undo(needs: Needs, wish: Undo) -> None:
+    """The entry with what undid it before; then what its reverse needs, and where that only says something, all that was said of it."""
+    needs.undone.add(wish.entry)
+    needs.allocations.update(each for each in (wish.book, wish.other) if each)
+    if wish.run is not None:
+        needs.runs.add(wish.run)
+    if wish.book == OFFICE:
+        needs.office = True
+        needs.projects.update(() if wish.project is None else (wish.project,))
+    if wish.uid is not None:
+        needs.reworded.add((wish.book, wish.uid))
+        _of_user(needs, wish.book, wish.uid, wish.project, wish.by)
+    elif wish.project is not None and wish.resource is not None:
+        needs.reworded.add((wish.book, TERMS))
+        want(needs.funds, wish.project, wish.resource, ALL_OF_IT)
 
 
 def _open(needs: Needs, wish: Open) -> None:
@@ -123,7 +126,6 @@ def _open(needs: Needs, wish: Open) -> None:
 def _amend(needs: Needs, wish: Amend) -> None:
     needs.allocations.add(wish.allocation)
     want(needs.funds, wish.project, wish.resource, ALL_OF_IT)
-    _undone(needs, wish)
 
 
 def _expire(needs: Needs, wish: Expire) -> None:
@@ -132,11 +134,15 @@ def _expire(needs: Needs, wish: Expire) -> None:
 
 def _set_cap(needs: Needs, wish: SetCap) -> None:
     needs.allocations.add(wish.allocation)
-    needs.caps.add((wish.allocation, wish.uid))
-    _undone(needs, wish)
-    if wish.project is not None:
-        _roles(needs, wish.project, wish.uid, wish.by)
-    if wish.by is not None:
+    _of_user(needs, wish.allocation, wish.uid, wish.project, wish.by)
+
+
+def _of_user(needs: Needs, book: int, uid: int, project: int | None, by: int | None) -> None:
+    if book != OFFICE:
+        needs.caps.add((book, uid))
+    if project is not None:
+        _roles(needs, project, uid, by)
+    if by is not None:
         needs.office = True  # nobody's role changes while it is looked at
 
 
@@ -181,10 +187,10 @@ _OF: Mapping[type, Callable[[Needs, Any], None]] = {
     Lapse: _run_alone,
     Refund: _run_alone,
     Unpriced: _unpriced,
-    Recharge: _recharge,
     Deposit: _moved,
     Withdraw: _moved,
     Transfer: _transfer,
+    Undo: _undo,
     Open: _open,
     Amend: _amend,
     Expire: _expire,

@@ -4,8 +4,9 @@ from fairbank.bank.wish.asked import Asked, Request, digest
 from fairbank.bank.wish.base import Wish
 from fairbank.bank.wish.credit import Deposit, Transfer, Withdraw
 from fairbank.bank.wish.office import CreateProject, IssueToken, Note, RevokeToken, SetMember
-from fairbank.bank.wish.runs import Adjust, Charge, Hold, Lapse, Recharge, Refund, Release, Unpriced
+from fairbank.bank.wish.runs import Adjust, Charge, Hold, Lapse, Refund, Release, Unpriced
 from fairbank.bank.wish.terms import Amend, Expire, Open, SetCap
+from fairbank.bank.wish.undoing import Undo, undo_of
 
 __all__ = [
     "Adjust",
@@ -20,7 +21,6 @@ __all__ = [
     "Lapse",
     "Note",
     "Open",
-    "Recharge",
     "Refund",
     "Release",
     "Request",
@@ -28,8 +28,10 @@ __all__ = [
     "SetCap",
     "SetMember",
     "Transfer",
+    "Undo",
     "Unpriced",
     "Wish",
     "Withdraw",
     "digest",
+    "undo_of",
 ]

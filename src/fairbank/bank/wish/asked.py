@@ -8,8 +8,9 @@ import msgspec
 
 from fairbank.bank.wish.credit import Deposit, Transfer, Withdraw
 from fairbank.bank.wish.office import CreateProject, IssueToken, Note, RevokeToken, SetMember
-from fairbank.bank.wish.runs import Adjust, Charge, Hold, Lapse, Recharge, Refund, Release, Unpriced
+from fairbank.bank.wish.runs import Adjust, Charge, Hold, Lapse, Refund, Release, Unpriced
 from fairbank.bank.wish.terms import Amend, Expire, Open, SetCap
+from fairbank.bank.wish.undoing import Undo
 from fairbank.values.time import Instant
 
 Request = (
@@ -20,10 +21,10 @@ Request = (
     | Unpriced
     | Lapse
     | Refund
-    | Recharge
     | Deposit
     | Withdraw
     | Transfer
+    | Undo
     | Open
     | Amend
     | Expire

@@ -7,14 +7,10 @@ from fairbank.values.units import SuMinutes
 
 
 class Deposit(Wish, frozen=True, kw_only=True, tag="deposit"):
-    """Put credit into an allocation.
-
-    Here and below `undoes` is the number of the entry that this takes back, if it takes one back: that is done once and whole.
-    """
+    """Put credit into an allocation."""
 
     allocation: int
     amount: SuMinutes
-    undoes: int | None = None
 
 
 class Withdraw(Wish, frozen=True, kw_only=True, tag="withdraw"):
@@ -22,7 +18,6 @@ class Withdraw(Wish, frozen=True, kw_only=True, tag="withdraw"):
 
     allocation: int
     amount: SuMinutes
-    undoes: int | None = None
 
 
 class Transfer(Wish, frozen=True, kw_only=True, tag="transfer"):
@@ -31,4 +26,3 @@ class Transfer(Wish, frozen=True, kw_only=True, tag="transfer"):
     source: int
     target: int
     amount: SuMinutes
-    undoes: int | None = None

@@ -92,10 +92,3 @@ class Refund(Wish, frozen=True, kw_only=True, tag="refund"):
 
     run: Run
     amount: SuMinutes | None = None
-
-
-class Recharge(Wish, frozen=True, kw_only=True, tag="recharge"):
-    """Take back the refund of a run that the entry `undoes` made: the run costs that much again."""
-
-    run: Run
-    undoes: int

@@ -24,8 +24,7 @@ class Open(Wish, frozen=True, kw_only=True, tag="open"):
 class Amend(Wish, frozen=True, kw_only=True, tag="amend"):
     """Change the terms of an allocation; None leaves a term as it is. The event END also ends the period now.
 
-    `project` and `resource` are the allocation's own: they never change, and tell which others it must not overlap. `undoes` is the
-    entry of new terms that this takes back, if it takes one back: all terms are then those before it, so none is named here.
+    `project` and `resource` are the allocation's own: they never change, and tell which others it must not overlap.
     """
 
     allocation: int
@@ -36,7 +35,6 @@ class Amend(Wish, frozen=True, kw_only=True, tag="amend"):
     shared: bool | None = None
     credit_limit: SuMinutes | None = None
     event: AllocationEvent | None = None
-    undoes: int | None = None
 
 
 class Expire(Wish, frozen=True, kw_only=True, tag="expire"):
@@ -49,7 +47,7 @@ class SetCap(Wish, frozen=True, kw_only=True, tag="cap"):
     """Let user `uid` draw at most `cap` in all from an allocation; None lifts the cap.
 
     `by` is the user whose own role in `project`, the allocation's, decides whom they may cap, as it is when the wish is judged; None is
-    staff, who may cap anybody. `undoes` is the entry of a cap that this takes back, if it takes one back: `cap` is then the one before it.
+    staff, who may cap anybody.
     """
 
     allocation: int
@@ -57,4 +55,3 @@ class SetCap(Wish, frozen=True, kw_only=True, tag="cap"):
     cap: SuMinutes | None
     project: int | None = None
     by: int | None = None
-    undoes: int | None = None

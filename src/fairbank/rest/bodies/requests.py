@@ -77,41 +77,31 @@ class NewAllocation(Body, frozen=True, kw_only=True):
 
 
 class NewTerms(Body, frozen=True, kw_only=True):
-    """What is to change about an allocation; what is left out stays. `undoes`, alone: the entry whose terms this takes back, if none
-    came after it; all is then as it was before."""
+    """What is to change about an allocation; what is left out stays."""
 
     start: When | None = None
     end: When | None = None
     credit_limit: Limit | None = None
     shared: bool | None = None
     event: Literal["freeze", "thaw", "end", "reopen"] | None = None
-    undoes: Id | None = None
     comment: Reason
 
 
 class NewCap(Body, frozen=True, kw_only=True):
-    """How much a user may draw in all; null lifts the cap. `undoes`: the entry whose cap this takes back, if none came after it; `cap` is
-    then the one before it."""
+    """How much a user may draw in all; null lifts the cap."""
 
     cap: Limit | None
-    undoes: Id | None = None
     comment: Comment | None = None
 
 
 class Movement(Body, frozen=True, kw_only=True):
-    """`undoes`: the entry that this takes back, once and whole; this must be its reverse."""
-
     amount: Amount
-    undoes: Id | None = None
     comment: Reason
 
 
 class NewTransfer(Body, frozen=True, kw_only=True):
-    """`undoes` as in a deposit: the entry by which the credit left `to`."""
-
     to: Id
     amount: Amount
-    undoes: Id | None = None
     comment: Reason
 
 
@@ -122,10 +112,7 @@ class NewRefund(Body, frozen=True, kw_only=True):
     comment: Reason
 
 
-class NewRecharge(Body, frozen=True, kw_only=True):
-    """`undoes`: the entry of the refund that is taken back, whole."""
-
-    undoes: Id
+class NewUndo(Body, frozen=True, kw_only=True):
     comment: Reason
 
 

@@ -80,10 +80,9 @@ def amend_allocation(request: Asking, allocation: Number, data: JSONBody[NewTerm
         shared=data.shared,
         credit_limit=None if data.credit_limit is None else SuMinutes(data.credit_limit),
         event=None if data.event is None else AllocationEvent(data.event),
-        undoes=data.undoes,
     )
     if terms == Terms():
-        raise Malformed("nothing is to change", remedy="send start, end, credit_limit, shared, event or undoes")
+        raise Malformed("nothing is to change", remedy="send start, end, credit_limit, shared or event")
     _check_period(terms.start, terms.end)
     done = done_of(request.house.allocations.amend(request.asker, allocation, terms, ids.reason(data.comment), checked_key(key)))
     return _changed(request, done)
@@ -94,7 +93,7 @@ def set_cap(request: Asking, allocation: Number, uid: UidNumber, data: JSONBody[
     """Let a user draw at most so much in all from an allocation."""
     cap = None if data.cap is None else SuMinutes(data.cap)
     comment = None if data.comment is None else ids.comment(data.comment)
-    wish = SetCap(allocation=allocation, uid=uid, cap=cap, undoes=data.undoes, key=checked_key(key), comment=comment)
+    wish = SetCap(allocation=allocation, uid=uid, cap=cap, key=checked_key(key), comment=comment)
     return answer(request.house.allocations.set_cap(request.asker, wish), request.house.clock)
 
 
@@ -102,13 +101,12 @@ class _Moved(TypedDict):
     """What all movements of credit have in common."""
 
     amount: SuMinutes
-    undoes: int | None
     key: str | None
     comment: str
 
 
 def _moved(data: Movement | NewTransfer, key: str | None) -> _Moved:
-    return {"amount": SuMinutes(data.amount), "undoes": data.undoes, "key": checked_key(key), "comment": ids.reason(data.comment)}
+    return {"amount": SuMinutes(data.amount), "key": checked_key(key), "comment": ids.reason(data.comment)}
 
 
 @writes(post, "/alloc/{allocation:int}/deposit", responses=AGAIN)

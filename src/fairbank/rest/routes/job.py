@@ -19,7 +19,7 @@ from fairbank.cluster.report import Report
 from fairbank.rest.answering import Reply, new, reply, response
 from fairbank.rest.asking import JUDGED, Asking
 from fairbank.rest.bodies.answers import Granted, JobRow, Listing, ReportAnswer, Single
-from fairbank.rest.bodies.requests import AnyReport, NewRecharge, NewRefund, Reports
+from fairbank.rest.bodies.requests import AnyReport, NewRefund, Reports
 from fairbank.rest.params import JOBS, JobsAsked, Key, Number, OneName, OnePage, checked_key
 from fairbank.rest.problems import SaidNo, problem_of_refusal, refused
 from fairbank.rest.reading import read_json
@@ -150,11 +150,4 @@ def refund_job(request: Asking, job: Number, data: JSONBody[NewRefund], key: Key
     return new(request.house.runs.refund(request.asker, job, amount, ids.reason(data.comment), checked_key(key)), request.house.clock)
 
 
-@writes(post, "/job/{job:int}/recharge", responses=AGAIN)
-def recharge_job(request: Asking, job: Number, data: JSONBody[NewRecharge], key: Key = None) -> Response[Single[Granted]]:
-    """Take a refund of a run back, whole: the run costs that much again."""
-    outcome = request.house.runs.recharge(request.asker, job, data.undoes, ids.reason(data.comment), checked_key(key))
-    return new(outcome, request.house.clock)
-
-
-ROUTES = (report_run, report_runs, list_jobs, show_job, refund_job, recharge_job)
+ROUTES = (report_run, report_runs, list_jobs, show_job, refund_job)

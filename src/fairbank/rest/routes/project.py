@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from litestar import Response, delete, post, put
 from litestar.params import JSONBody
+from msgspec import structs
 
 from fairbank.bank.project import Role
 from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
 from fairbank.bank.wish import CreateProject
 from fairbank.rest.answering import answer, done_of
 from fairbank.rest.asking import Asking
-from fairbank.rest.bodies.answers import Granted, Listing, MemberRow, ProjectCard, ProjectRow, Single
+from fairbank.rest.bodies.answers import EnteredProject, Granted, Listing, MemberRow, ProjectCard, ProjectRow, Single
 from fairbank.rest.bodies.requests import NewProject, NewRole
 from fairbank.rest.params import PAGE, Key, Number, OneName, OnePage, OneUid, UidNumber, checked_key
 from fairbank.rest.verbs import again, reads, writes
@@ -36,8 +37,8 @@ def show_project(request: Asking, project: Number) -> Single[ProjectCard]:
     return single("project", request.house.clock, project_card(found, members))
 
 
-@writes(post, "/project", responses=again(Single[ProjectRow]))
-def enter_project(request: Asking, data: JSONBody[NewProject], key: Key = None) -> Response[Single[ProjectRow]]:
+@writes(post, "/project", responses=again(Single[EnteredProject]))
+def enter_project(request: Asking, data: JSONBody[NewProject], key: Key = None) -> Response[Single[EnteredProject]]:
     """Enter a Unix group that is to have credit."""
     wish = CreateProject(
         gname=ids.name(data.gname, field="gname"),
@@ -48,7 +49,8 @@ def enter_project(request: Asking, data: JSONBody[NewProject], key: Key = None) 
     )
     done = done_of(request.house.projects.create(request.asker, wish))
     row = project_row(request.house.directory.by_id(done.project or 0))
-    return Response(single("project", request.house.clock, row), status_code=200 if done.again else 201)
+    entered = EnteredProject(**structs.asdict(row), entry=done.entry or None)
+    return Response(single("project", request.house.clock, entered), status_code=200 if done.again else 201)
 
 
 @reads("/project/{project:int}/member", dependencies={"page": PAGE})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from litestar.params import FromQuery
 from msgspec import structs
@@ -16,7 +16,7 @@ from fairbank.rest.bodies.answers import BookEntryRow, Listing, StatementAnswer,
 from fairbank.rest.lookup import runs_by_id
 from fairbank.rest.params import PAGE, PERIOD, RECENT, RUN_FOR, Number, OneId, OnePage, OnePeriod, OneUid, Projects
 from fairbank.rest.verbs import reads
-from fairbank.rest.views import allocation_row, entry_row, listing, next_after, sums
+from fairbank.rest.views import allocation_row, changed_terms, entry_row, listing, next_after, sums
 from fairbank.values.time import LAST_INSTANT, Instant, iso
 
 
@@ -32,18 +32,13 @@ def show_statement(request: Asking, allocation: Number, page: OnePage, period: O
         allocation=allocation_row(found.allocation, house.directory.by_id(found.allocation.project), house.clock.now()),
         opening=opening,
         entries=[
-            StatementRow(**structs.asdict(entry_row(each, runs.get(each.run))), changed=_told(found.changes.get(each.id)))
+            StatementRow(**structs.asdict(entry_row(each, runs.get(each.run))), changed=changed_terms(found.changes.get(each.id)))
             for each in found.entries
         ],
         closing=sums(found.entries[-1]) if found.entries else opening,
     )
     cursor = next_after(page, [each.seq for each in found.entries])
     return StatementAnswer(schema="fairbank.statement/1", as_of=iso(house.clock.now()), data=told, next=cursor)
-
-
-def _told(changed: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Terms as the row of an allocation has them."""
-    return changed and {name: iso(value) if name in ("start", "end") else value for name, value in changed.items()}
 
 
 _ABOUT: Mapping[str, frozenset[Kind]] = {

@@ -62,17 +62,17 @@ SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.
        journal.overrun, journal.comment, journal.details, journal.link
 FROM journal AS undone JOIN journal ON journal.book = undone.book AND journal.seq > undone.seq
 WHERE undone.id = ANY ($1::bigint[])
-  AND journal.kind IN ('deposit', 'withdraw', 'transfer-in', 'recharge', 'terms', 'cap', 'open')
+  AND journal.kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge', 'terms', 'cap', 'member', 'open')
   AND position('"undoes":' || undone.id || '}' IN journal.details) > 0
 
 -- name: words
--- All that was ever said of the terms of an allocation (-1), or of a user's cap in it.
+-- All that was ever said of the terms of an allocation (-1), or of a user's cap in it; in the office's book (0) of a user's roles.
 SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
        journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
        journal.overrun, journal.comment, journal.details, journal.link
 FROM unnest($1::bigint[], $2::bigint[]) AS wanted (book, about) JOIN journal ON journal.book = wanted.book
-WHERE journal.kind IN ('deposit', 'withdraw', 'transfer-in', 'recharge', 'terms', 'cap', 'open')
-  AND ((journal.kind IN ('open', 'terms') AND wanted.about = -1) OR (journal.kind = 'cap' AND journal.owner = wanted.about))
+WHERE journal.kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge', 'terms', 'cap', 'member', 'open')
+  AND ((journal.kind IN ('open', 'terms') AND wanted.about = -1) OR (journal.kind IN ('cap', 'member') AND journal.owner = wanted.about))
 
 -- name: users
 SELECT allocation, uid, charged, held, cap

@@ -48,19 +48,19 @@ SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.
 FROM json_each(?) AS wanted
 CROSS JOIN journal AS undone ON undone.id = json_extract(wanted.value, '$[0]')
 CROSS JOIN journal ON journal.book = undone.book AND journal.seq > undone.seq
-WHERE journal.kind IN ('deposit', 'withdraw', 'transfer-in', 'recharge', 'terms', 'cap', 'open')
+WHERE journal.kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge', 'terms', 'cap', 'member', 'open')
   AND journal.details LIKE '%"undoes":' || undone.id || '}'
 
 -- name: words
--- All that was ever said of the terms of an allocation (-1), or of a user's cap in it.
+-- All that was ever said of the terms of an allocation (-1), or of a user's cap in it; in the office's book (0) of a user's roles.
 SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
        journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
        journal.overrun, journal.comment, journal.details, journal.link
 FROM json_each(?) AS wanted
 CROSS JOIN journal ON journal.book = json_extract(wanted.value, '$[0]')
-WHERE journal.kind IN ('deposit', 'withdraw', 'transfer-in', 'recharge', 'terms', 'cap', 'open')
+WHERE journal.kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge', 'terms', 'cap', 'member', 'open')
   AND ((journal.kind IN ('open', 'terms') AND json_extract(wanted.value, '$[1]') = -1)
-       OR (journal.kind = 'cap' AND journal.owner = json_extract(wanted.value, '$[1]')))
+       OR (journal.kind IN ('cap', 'member') AND journal.owner = json_extract(wanted.value, '$[1]')))
 
 -- name: users
 SELECT user_sum.allocation, user_sum.uid, user_sum.charged, user_sum.held, user_sum.cap

@@ -8,10 +8,10 @@ from fairbank.rest.bodies.answers.audit import AuditAnswer, AuditCard, Head
 from fairbank.rest.bodies.answers.cluster import ClusterRow, PartitionRow
 from fairbank.rest.bodies.answers.envelope import Granted, Listing, Problem, Refused, Single
 from fairbank.rest.bodies.answers.job import FailureRow, JobRow, ReportAnswer, Status
-from fairbank.rest.bodies.answers.project import MemberRow, ProjectCard, ProjectRow
+from fairbank.rest.bodies.answers.project import EnteredProject, MemberRow, ProjectCard, ProjectRow
 from fairbank.rest.bodies.answers.quote import QuoteCard, QuoteLine
 from fairbank.rest.bodies.answers.server import Health, Myself, RoleIn, RoleWord
-from fairbank.rest.bodies.answers.statement import BookEntryRow, EntryRow, StatementAnswer, StatementPage, StatementRow, Sums
+from fairbank.rest.bodies.answers.statement import BookEntryRow, EntryRow, PlannedEntry, StatementAnswer, StatementPage, StatementRow, Sums
 from fairbank.rest.bodies.answers.token import TokenCard, TokenRow
 from fairbank.rest.bodies.answers.usage import UsageRow
 
@@ -27,6 +27,7 @@ __all__ = [
     "CreditRow",
     "DebitRow",
     "DrawnRow",
+    "EnteredProject",
     "EntryRow",
     "FailureRow",
     "Granted",
@@ -37,6 +38,7 @@ __all__ = [
     "MemberRow",
     "Myself",
     "PartitionRow",
+    "PlannedEntry",
     "PredebitRow",
     "Problem",
     "ProjectCard",

@@ -22,5 +22,11 @@ class ProjectRow(Struct, frozen=True, kw_only=True):
     parent: int | None
 
 
+class EnteredProject(ProjectRow, frozen=True, kw_only=True):
+    """A project after it was entered; `entry` is the one that says so, null where the very same project was there before."""
+
+    entry: int | None
+
+
 class ProjectCard(ProjectRow, frozen=True, kw_only=True):
     members: list[MemberRow]

@@ -48,6 +48,21 @@ class BookEntryRow(EntryRow, frozen=True, kw_only=True):
     allocation: int
 
 
+class PlannedEntry(Sums, frozen=True, kw_only=True):
+    """An entry as it would be written now, with the sums after it. `allocation` is null in the office's book, where roles are kept;
+    `changed` as in a statement."""
+
+    kind: str
+    allocation: int | None
+    amount: int
+    cluster: str | None
+    job_id: int | None
+    owner_uid: int | None
+    comment: str | None
+    details: dict[str, Any] | None
+    changed: dict[str, Any] | None
+
+
 class StatementPage(Struct, frozen=True, kw_only=True):
     allocation: AllocationRow
     opening: Sums

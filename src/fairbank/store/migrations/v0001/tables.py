@@ -9,7 +9,7 @@ _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 _HELD = sa.text("state = 'held'")
 _KEYED = sa.text("key IS NOT NULL")
 _REFUSED = sa.text("kind = 'refusal'")
-_UNDOING = sa.text("kind IN ('deposit', 'withdraw', 'transfer-in', 'recharge', 'terms', 'cap', 'open')")
+_UNDOING = sa.text("kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge', 'terms', 'cap', 'member', 'open')")
 
 
 def make() -> None:

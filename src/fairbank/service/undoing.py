@@ -1,0 +1,121 @@
+"""Taking entries back: who may, and what would come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.changes import changes
+from fairbank.bank.entry import OF_TERMS, OFFICE, Entry, Kind, facts_of
+from fairbank.bank.ledger import Done, Outcome, no_undoing
+from fairbank.bank.query import AllocationQuery, EntryQuery, Page, RunQuery
+from fairbank.bank.refusal import Refusal
+from fairbank.bank.wish import Asked, Undo, undo_of
+from fairbank.cluster.job import Run
+from fairbank.service.askers import Asker
+from fairbank.service.counter import Counter
+from fairbank.service.rights import Do, demand
+from fairbank.store.contract import Reader, Store
+from fairbank.values.time import Clock
+from fairbank.values.trouble import Unknown
+
+# What must be allowed to whoever undoes an entry of each kind: to do its opposite.
+_AS: Mapping[Kind, Do] = {
+    Kind.DEPOSIT: Do.WITHDRAW,
+    Kind.WITHDRAW: Do.DEPOSIT,
+    Kind.TRANSFER_OUT: Do.TRANSFER,
+    Kind.REFUND: Do.REFUND,
+    Kind.RECHARGE: Do.REFUND,
+    Kind.TERMS: Do.AMEND_ALLOCATION,
+    Kind.CAP: Do.SET_CAP,
+    Kind.MEMBER: Do.SET_MEMBER,
+}
+
+
+class Foretold(msgspec.Struct, frozen=True):
+    """What undoing an entry would be answered, and the entries that it would write, with what these change of terms, by their numbers;
+    the numbers are none that they will have."""
+
+    outcome: Outcome
+    entries: list[Entry]
+    changes: Mapping[int, Mapping[str, Any]]
+
+
+class Undoing:
+    """The use cases around taking entries back. Whoever may do the opposite of an entry may undo it."""
+
+    def __init__(self, store: Store, counter: Counter, clock: Clock) -> None:
+        self._store, self._counter, self._clock = store, counter, clock
+
+    def undo(self, asker: Asker, number: int, comment: str, key: str | None) -> Outcome:
+        """Take the entry back. Raises Unknown, Forbidden."""
+        wish = self._wish(asker, number, comment, key)
+        return wish if isinstance(wish, Refusal) else self._counter.ask([self._asked(asker, wish)])[0]
+
+    def foretell(self, asker: Asker, number: int, comment: str, key: str | None) -> Foretold:
+        """What `undo` would answer and write now. Raises Unknown, Forbidden, Busy."""
+        wish = self._wish(asker, number, comment, key)
+        if isinstance(wish, Refusal):
+            return Foretold(wish, [], {})
+        outcome, entries = self._counter.bank.foretell(self._asked(asker, wish))
+        if not isinstance(outcome, Done):
+            return Foretold(outcome, [], {})
+        with self._store.reading() as reader:
+            before = _terms_before(reader, wish) if any(each.kind is Kind.TERMS for each in entries) else None
+        return Foretold(outcome, entries, changes(before, entries))
+
+    def _asked(self, asker: Asker, wish: Undo) -> Asked:
+        return Asked(wish, self._clock.now(), asker.actor, asker.acting_as)
+
+    def _wish(self, asker: Asker, number: int, comment: str, key: str | None) -> Undo | Refusal:
+        """The wish to undo the entry; at once the bank's no where that is of a kind that is not undone."""
+        with self._store.reading() as reader:
+            entry = _the_entry(reader, asker, number)
+            books = _books_of(reader, entry)
+            run = _run_of(reader, entry)
+        no = no_undoing(entry, run)
+        if no is not None:
+            return no
+        projects = {facts_of(entry)["project"]} if entry.kind is Kind.MEMBER else {each.project for each in books}
+        for project in projects:
+            demand(asker, _AS[entry.kind], project)
+        home = next((each.project for each in books if each.id == entry.book), None)
+        return undo_of(
+            entry, run=run, project=home, by=None if asker.superuser else asker.uid, key=key, comment=f"undo of entry {number}: {comment}"
+        )
+
+
+def _the_entry(reader: Reader, asker: Asker, number: int) -> Entry:
+    """The entry, in a book that the asker sees; who sees a project sees who was given a role in it. Raises Unknown."""
+    wanted = EntryQuery(ids=frozenset({number}))
+    role = next(iter(reader.entries(msgspec.structs.replace(wanted, kinds=frozenset({Kind.MEMBER})), Page(1))), None)
+    if role is not None and (asker.sight.everything or facts_of(role)["project"] in asker.sight.projects):
+        return role
+    found = reader.entries(msgspec.structs.replace(wanted, sight=asker.sight), Page(1))
+    if not found:
+        raise Unknown(
+            f"there is no entry {number}, or you may not see it",
+            field="entry",
+            remedy="the number is the one that the command printed, or in the column ENTRY of: fairbank statement",
+        )
+    return found[0]
+
+
+def _books_of(reader: Reader, entry: Entry) -> list[Allocation]:
+    """The allocations that undoing it touches: its own, and the other of a transfer."""
+    other = facts_of(entry)["to"] if entry.kind is Kind.TRANSFER_OUT else entry.book
+    return reader.allocations(AllocationQuery(ids=frozenset({entry.book, other} - {OFFICE})), Page(2))
+
+
+def _run_of(reader: Reader, entry: Entry) -> Run | None:
+    if entry.run is None:
+        return None
+    return next((each.run for each in reader.runs(RunQuery(ids=frozenset({entry.run})), Page(1))), None)
+
+
+def _terms_before(reader: Reader, wish: Undo) -> Entry | None:
+    """The entry that says what the terms are now."""
+    return next(iter(reader.entries(EntryQuery(book=wish.book, kinds=OF_TERMS), Page(1, newest_first=True))), None)
