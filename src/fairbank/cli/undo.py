@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from fairbank.cli.parser import Parser
     from fairbank.report.columns import Row
 
-AGAIN = "what was done before"
-
 
 def add(parser: Parser) -> None:
     parser.add_argument("entry", metavar="ENTRY", type=number, help="the number that the command printed, or of a statement's line")
@@ -30,7 +28,10 @@ def run(desk: Desk, options: Namespace) -> int:
     path = f"/entry/{options.entry}/undo"
     planned = desk.get(path, {"comment": options.reason}, options.idempotency_key)["data"]
     told = [_shown(desk, row) for row in planned]  # the bank's own no, if it has one, came before
-    what = f"undo of entry {options.entry}: {' and '.join(_said(desk, row) for row in told) or AGAIN}"
+    if options.dry_run and not told and options.form is None:
+        desk.note("Nothing would be posted: this was carried out before, under the same key.")
+        return 0
+    what = f"undo of entry {options.entry}: {' and '.join(_said(desk, row) for row in told) or 'as before'}"
     answer = post(desk, Posting("POST", path, {"comment": options.reason}, told, f"{what}. Go on?"))
     if answer is None:
         return tell(desk, "fairbank.undo/1", None, "")

@@ -1,0 +1,21 @@
+"""What stories of people who change the books read from what a command said."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.conftest import Run, Said
+
+
+def available(changing: Run, allocation: int) -> int:
+    found: int = json.loads(changing("alloc", "show", allocation, "--json").out)["data"][0]["available"]
+    return found
+
+
+def told(said: Said, code: int = 0) -> str:
+    assert said.code == code, said
+    return said.out if code == 0 else said.err
+
+
+def entry_of(said: Said) -> int:
+    return int(told(said).split(":")[0].removeprefix("entry "))
