@@ -355,7 +355,8 @@ def texts_of_addresses() -> list[tuple[str, str]]:
 @pytest.mark.parametrize("text", ["%00", "a%00b", "%0a", "%1b", "%e2%80%ae"])
 @pytest.mark.parametrize(("path", "name"), texts_of_addresses())
 def test_characters_that_nobody_can_see_in_a_filter(old_world: World, path: str, name: str, text: str) -> None:
-    refused(old_world, SUPERUSER, "GET", f"{path.replace('{allocation}', '1')}?{name}={text}", 400, name)
+    there = path.replace("{allocation}", "1").replace("{entry}", "1")
+    refused(old_world, SUPERUSER, "GET", f"{there}?{name}={text}", 400, name)
 
 
 LISTS_OF_A_TIME = ["/job", "/failure", "/activity", "/entry", "/credit", "/predebit", "/usage", "/alloc/1/statement"]

@@ -25,7 +25,7 @@ def world(postgres18: PostgresServer) -> Iterator[World]:
 
 def filters() -> list[tuple[str, str]]:
     return [
-        (path.replace("{allocation}", "1"), each["name"])
+        (path.replace("{allocation}", "1").replace("{entry}", "1"), each["name"])
         for path, item in document()["paths"].items()
         for each in item.get("get", {}).get("parameters", ())
         if each["in"] == "query" and each["schema"]["type"] == "string"
@@ -41,7 +41,8 @@ def test_a_nul_in_a_filter_is_told_and_does_not_reach_the_database(world: World)
 def test_odd_texts_in_a_filter_find_nothing(world: World, text: str) -> None:
     for path, name in filters():
         answer = world.ask("GET", f"{path}?{name}={text}", SUPERUSER)
-        assert answer.status_code == 400 or answer.json()["data"] == [] or name == "after", (path, name)
+        said = answer.status_code in (400, 409) if name == "comment" else answer.status_code == 400 or answer.json()["data"] == []
+        assert said or name == "after", (path, name)
 
 
 def test_a_nul_in_a_body_is_told(world: World) -> None:

@@ -43,12 +43,13 @@ def test_a_project_is_entered_and_found_by_any_of_its_names(world: World) -> Non
     made = world.ask("POST", "/project", SUPERUSER, json={"gname": "phys", "gid": 4_000, "account": "physics", "parent": 1})
     assert made.status_code == 201
     row = made.json()["data"]
-    assert row == {"id": row["id"], "gname": "phys", "gid": 4_000, "account": "physics", "parent": 1}
+    assert row == {"id": row["id"], "gname": "phys", "gid": 4_000, "account": "physics", "parent": 1, "entry": row["entry"]}
+    assert row["entry"] > 0
     for query in ("gname=phys", "gid=4000", "account=physics"):
         assert ids_of(data(world, f"/project?{query}", SUPERUSER)) == [row["id"]]
-    assert (
-        world.ask("POST", "/project", SUPERUSER, json={"gname": "phys", "gid": 4_000, "account": "physics", "parent": 1}).status_code == 200
-    )
+    again = world.ask("POST", "/project", SUPERUSER, json={"gname": "phys", "gid": 4_000, "account": "physics", "parent": 1})
+    assert again.status_code == 200
+    assert again.json()["data"] == row | {"entry": None}  # it was there: nothing was written
 
 
 def test_a_projects_account_is_named_like_its_group_unless_said(world: World) -> None:
