@@ -1,1 +1,0 @@
-../../../../../../plugins/fairbank/desk.lua

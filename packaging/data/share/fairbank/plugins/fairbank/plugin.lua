@@ -1,0 +1,1 @@
+../../../../../../plugins/fairbank/plugin.lua
