@@ -18,6 +18,8 @@ from fairbank.slurm.agent.pool import GROW_SECONDS, LONGEST_PAUSE, SHRINK_SECOND
 from fairbank.slurm.agent.queue import Queue, slimmed
 from fairbank.slurm.agent.silence import Credit, PartitionTerms, Silence, deadline, unanswered
 from fairbank.slurm.frames import TEXT_MAX
+from fairbank.slurm.wording import words_of
+from fairbank.values import ids
 from fairbank.values.trouble import Busy, Forbidden, Malformed, Trouble, Unreachable
 from tests.agent.plugin import asks, ends
 
@@ -154,6 +156,33 @@ def test_a_run_that_never_began_has_lasted_no_time() -> None:
     said = msgspec.json.decode(report(ends(1, 7, begun=False), Kind.COMPLETE, "k"))
     assert (said["elapsed"], said["state"]) == (0, "COMPLETED")
     assert msgspec.json.decode(report(ends(1, 7), Kind.COMPLETE, "k"))["elapsed"] == 7
+
+
+def test_a_report_tells_name_size_and_exit() -> None:
+    named: dict[str, Any] = {"name": "relax w64", "tres": "cpu=8,mem=64G,node=1,billing=32"}
+    hold = msgspec.json.decode(report(asks(1, **named), Kind.HOLD, "k"))
+    end = msgspec.json.decode(report(ends(1, exit_status=127 * 256, **named), Kind.COMPLETE, "k"))
+    killed = msgspec.json.decode(report(ends(1, exit_status=0x80 | 9, **named), Kind.COMPLETE, "k"))  # with a core dump
+    assert named.items() <= hold.items()
+    assert named.items() <= end.items()
+    assert [(each["exit_code"], each["exit_signal"]) for each in (end, killed)] == [(127, 0), (0, 9)]
+    never = msgspec.json.decode(report(ends(1, begun=False, exit_status=256), Kind.COMPLETE, "k"))
+    assert never.keys().isdisjoint({"exit_code", "name", "tres"})
+
+
+@pytest.mark.parametrize(
+    ("name", "tres", "told"),
+    [
+        ("", "", {}),
+        ("two\nlines\x1b[31m", "cpu=1", {"name": "two?lines?[31m", "tres": "cpu=1"}),
+        ("n" * 300, "bananas=7", {"name": "n" * 128}),
+        ("job", "cpu=1" + ",gres/gpu:x=1" * 40, {"name": "job"}),
+    ],
+)
+def test_what_the_bank_would_refuse_of_a_job_is_not_told(name: str, tres: str, told: dict[str, str]) -> None:
+    assert words_of(name, tres) == told
+    if "name" in told:
+        assert ids.job_name(told["name"])
 
 
 def test_a_letter_turned_says_the_same_of_the_run() -> None:

@@ -28,7 +28,9 @@ def has_heard_ends(desk: Desk, count: int) -> bool:
 
 
 def test_a_job_starts_after_the_answer_and_its_end_is_told(desk: Desk) -> None:
-    job = desk.slurm.submit("carol", "--partition=gpu", "--cpus-per-task=16", "--gres=gpu:2", "--time=7", script="sleep 1; exit 3")
+    job = desk.slurm.submit(
+        "carol", "--partition=gpu", "--cpus-per-task=16", "--gres=gpu:2", "--time=7", "--job-name=two words", script="sleep 1; exit 3"
+    )
     desk.slurm.wait_for(job, "FAILED")
     wait_for_end(desk, job)
     (asked,), (end,) = desk.agent.asked(job), desk.agent.ends(job)
@@ -38,6 +40,7 @@ def test_a_job_starts_after_the_answer_and_its_end_is_told(desk: Desk) -> None:
     assert (asked.account, asked.partition, asked.qos, asked.limit_seconds, asked.batch) == ("wg_bio", "gpu", "normal", 420, True)
     assert tres(asked.tres) == {"cpu": "16", "mem": "16000M", "node": "1", "billing": "24", "gres/gpu": "2"}
     assert asked.billing == 24
+    assert asked.name == end.name == "two words"
     assert (end.state, end.exit_status, end.begun) == ("FAILED", 3 << 8, True)
     assert end.elapsed_seconds == int(row["ElapsedRaw"]) == end.end - end.start
 
