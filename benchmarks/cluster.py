@@ -45,7 +45,7 @@ class Scale(msgspec.Struct, frozen=True):
     sruns: int
 
 
-LONG, SHORT = Scale(5, 1_000, 30), Scale(1, 100, 5)
+LONG, SHORT = Scale(3, 1_000, 30), Scale(1, 100, 5)
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,22 @@ def test_what_the_bank_refused_after_the_end_is_not_asked_again() -> None:
     assert kinds(compared([job], refused={(1, job.submitted): end + 5})) == [Kind.REFUSED]
 
 
+@pytest.mark.parametrize("state", ["REQUEUED", "CANCELLED"])
+def test_nobody_pays_for_the_second_in_which_a_job_was_refused(state: str) -> None:
+    job = a_job(1, elapsed=1, state=state)
+    for refused in (job.submitted, job.submitted + 1):
+        assert compared([job], refused={(1, job.submitted): refused}) == Comparison(matched=0, free=1, late=0, findings=())
+
+
+def test_what_ran_is_no_refused_start() -> None:
+    for ran, refused in (
+        (a_job(1, elapsed=1, state="COMPLETED"), 0),
+        (a_job(1, elapsed=600, state="REQUEUED"), 0),
+        (a_job(1, elapsed=1, state="REQUEUED"), -3_600),
+    ):
+        assert kinds(compared([ran], refused={(1, ran.submitted): ran.submitted + refused})) == [Kind.MISSING]
+
+
 def test_a_hold_that_was_refused_says_nothing_of_the_charge() -> None:
     """The agent let the job run all the same."""
     job = a_job(1)

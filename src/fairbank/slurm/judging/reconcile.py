@@ -19,6 +19,9 @@ from fairbank.slurm.judging.price import Prices
 
 SAME_START_SECONDS = 2
 EPILOGS_SECONDS, UNDER_WAY_SECONDS = 3_600, 60
+NEVER_BEGAN_SECONDS = 15
+"""What accounting may count of a run that was refused when it was to start, before it was back in the queue or gone."""
+PUT_BACK = frozenset({"REQUEUED", "CANCELLED"})
 DONE = frozenset({"COMPLETED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY", "DEADLINE"})
 """After these nothing is restarted (but by hand, which nobody does)."""
 
@@ -67,8 +70,8 @@ class Sides(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it. `matched` agree to the minute; `free` ran for no time and are not in the books; `late` are not whole in
-    accounting, or too young."""
+    """What came of it. `matched` agree to the minute; `free` ran for no time, or were refused when they were to start, and are not in the
+    books; `late` are not whole in accounting, or too young."""
 
     matched: int
     free: int
@@ -90,7 +93,7 @@ def compare(sides: Sides) -> Comparison:
             lost = _is_lost(job, run, sides)
             findings += [Finding(kind=Kind.PARTIAL, job=job, run=run)] if lost else []
             late += not lost
-        elif run is None and not job.elapsed:
+        elif run is None and (not job.elapsed or _never_began(job, sides)):
             free += 1
         elif _is_under_way(job, run, sides):
             late += 1
@@ -157,6 +160,15 @@ def _is_lost(job: Job, run: BookedRun | None, sides: Sides) -> bool:
     """Whether the other half of a record should have been there by now, and the bank has not heard of the end itself."""
     old = (job.end or 0) < sides.now - sides.grace_seconds
     return old and bool(job.elapsed) and (run is None or run.open)
+
+
+def _never_began(job: Job, sides: Sides) -> bool:
+    """Whether the bank refused it when it was to start, and it was put back into the queue or ended: for those seconds nobody pays. Had it
+    begun all the same, its end would have been told."""
+    refused = sides.refused.get((job.job_id, job.submitted))
+    if refused is None or job.start is None or job.end is None or job.state not in PUT_BACK:
+        return False
+    return job.elapsed <= NEVER_BEGAN_SECONDS and job.start - SAME_START_SECONDS <= refused <= job.end
 
 
 def _missing(job: Job, sides: Sides, prices: Prices) -> Finding:
