@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -33,6 +33,11 @@ def instant(text: str) -> int:
     return 0 if text in ("Unknown", "None", "") else int(datetime.fromisoformat(f"{text}+00:00").timestamp())
 
 
+def instants(run: dict[str, Any]) -> tuple[int, ...]:
+    """When it began, and ended if it did."""
+    return tuple(instant(run[when].rstrip("Z")) for when in ("start", "ended") if run[when])
+
+
 def price(row: dict[str, str]) -> int:
     """SU-minutes: the dearest of its resources, times its seconds, a begun minute counting."""
     (weights,) = [group.weights for group in SIZES["full"] if group.partition == row["Partition"]]
@@ -44,14 +49,22 @@ def price(row: dict[str, str]) -> int:
     return math.ceil(units * int(row["ElapsedRaw"]) / 60)
 
 
+@dataclass(frozen=True)
+class Wrong:
+    """Something that does not agree, in words, and when all that happened (seconds since 1970)."""
+
+    words: str
+    instants: tuple[int, ...]
+
+
 @dataclass
 class Reckoning:
-    """What was compared, and what is wrong, in words."""
+    """What was compared, and what is wrong."""
 
     counts: Counter[str] = field(default_factory=Counter)
     states: Counter[str] = field(default_factory=Counter)
     charged: int = 0
-    wrong: list[str] = field(default_factory=list)
+    wrong: list[Wrong] = field(default_factory=list)
     put_off_seconds: int = 0
 
     def told(self) -> str:
@@ -64,10 +77,11 @@ def reckon(office: Office, since: float, *, lost: Iterable[tuple[int, int]] = ()
     let run, and that nobody pays."""
     found = Reckoning(put_off_seconds=put_off_seconds)
     gone = set(lost)
-    unknown = set()
+    unknown, started = set(), {}
     runs = defaultdict(list)
     for run in office.rows("/job", cluster="lab"):
         submitted = instant(run["submitted"].rstrip("Z"))
+        started[run["id"]] = instants(run)
         if (run["job_id"], submitted) in gone:
             unknown.add(run["id"])
         elif submitted >= int(since):
@@ -79,8 +93,8 @@ def reckon(office: Office, since: float, *, lost: Iterable[tuple[int, int]] = ()
     for run in (run for each in runs.values() for run in each):
         found.counts["runs of no execution"] += 1
         if run["state"] != "released":
-            found.wrong.append(f"in the books, and not in accounting: {run}")
-    _once_each(office, found, unknown)
+            found.wrong.append(Wrong(f"in the books, and not in accounting: {run}", instants(run)))
+    _once_each(office, found, unknown, started)
     return found
 
 
@@ -95,7 +109,7 @@ def _compare(row: dict[str, str], runs: list[dict[str, Any]], refused: set[int],
         if not started or int(row["ElapsedRaw"]) == 0 or (int(row["JobIDRaw"]) in refused and int(row["ElapsedRaw"]) <= SAME_START_SECONDS):
             found.counts["never ran"] += 1
         else:
-            found.wrong.append(f"in accounting, and not in the books: {row}")
+            found.wrong.append(Wrong(f"in accounting, and not in the books: {row}", (started, instant(row["End"]))))
         return
     run = min(same, key=lambda each: abs(instant(each["start"].rstrip("Z")) - started))
     runs.remove(run)
@@ -103,14 +117,14 @@ def _compare(row: dict[str, str], runs: list[dict[str, Any]], refused: set[int],
     found.charged += run["charged"]
     found.counts["charged" if run["charged"] else run["state"]] += 1
     if run["state"] not in ("charged", "released") or run["held"]:
-        found.wrong.append(f"not resolved: {run}")
+        found.wrong.append(Wrong(f"not resolved: {run}", instants(run)))
     elif run["state"] == "released" and state == "REQUEUED" and int(row["ElapsedRaw"]) <= found.put_off_seconds:
         found.counts["put off"] += 1
     elif run["charged"] != due:
-        found.wrong.append(f"charged {run['charged']} and not {due}: {run} {row}")
+        found.wrong.append(Wrong(f"charged {run['charged']} and not {due}: {run} {row}", instants(run)))
 
 
-def _once_each(office: Office, found: Reckoning, unknown: set[int]) -> None:
+def _once_each(office: Office, found: Reckoning, unknown: set[int], started: Mapping[int, tuple[int, ...]]) -> None:
     """Every run has one hold, or none where its end came first, and one resolution."""
     steps: dict[int, list[str]] = defaultdict(list)
     for entry in office.rows("/entry", about="units"):
@@ -121,7 +135,7 @@ def _once_each(office: Office, found: Reckoning, unknown: set[int]) -> None:
         found.counts["holds"] += counted["hold"]
         found.counts["resolutions"] += counted["charge"] + counted["release"]
         if counted["hold"] > 1 or counted["charge"] + counted["release"] != 1:
-            found.wrong.append(f"run {run} of the books: {kinds}")
+            found.wrong.append(Wrong(f"run {run} of the books: {kinds}", started[run]))
 
 
 def of_jobs(rows: Sequence[dict[str, str]], jobs: Iterable[int]) -> list[dict[str, str]]:

@@ -71,7 +71,7 @@ def test_every_job_of_a_life_is_charged_once_what_accounting_tells(office: Offic
     found = reckon(office, since)
     tell(f"{sum(crowd.jobs.values())} jobs in {took:.0f} s: {dict(crowd.jobs)}; {len(held)} of the poor refused")
     tell(f"books against accounting: {found.told()}")
-    assert found.wrong == [], "\n".join(found.wrong[:20])
+    assert found.wrong == [], "\n".join(each.words for each in found.wrong[:20])
     rows = executions(slurm, since)
     states = {state: [row for row in rows if row["State"].split()[0] == state] for state in (FREE, "TIMEOUT", "REQUEUED")}
     assert len(of_jobs(states[FREE], failed.result())) >= 2 * some
