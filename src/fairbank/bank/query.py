@@ -55,6 +55,9 @@ class Sight(msgspec.Struct, frozen=True):
     uid: int | None = None
     projects: frozenset[int] = frozenset()
 
+    def sees(self, project: int) -> bool:
+        return self.everything or project in self.projects
+
 
 ALL = Sight(everything=True)
 

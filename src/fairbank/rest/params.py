@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, NamedTuple
 
+from litestar.concurrency import sync_to_thread
 from litestar.di import NamedDependency, Provide
 from litestar.params import FromQuery, HeaderParameter, PathParameter, QueryParameter
 
@@ -84,30 +85,36 @@ def instant(request: Asking, active_at: str | None) -> Instant | None:
     return request.house.clock.now() if active_at == "now" else one_time(active_at, "active-at")
 
 
-def projects(
+async def projects(
     request: Asking, project: OneId = None, gid: OneUid = None, gname: OneName = None, account: OneName = None
 ) -> frozenset[int] | None:
     """The projects that are named and may be seen; None when none is named. What fits nothing selects nothing."""
-    return _named(request, request.asker.sight, project, gid, gname, account)
+    return await _named(request, request.asker.sight, project, gid, gname, account)
 
 
-def run_for(
+async def run_for(
     request: Asking, project: OneId = None, gid: OneUid = None, gname: OneName = None, account: OneName = None
 ) -> frozenset[int] | None:
     """The projects that are named, for lists of which the asker sees rows of foreign projects, too: a child's, on its parent's credit.
 
     Only for queries that carry the asker's sight themselves: a project of which the asker sees no row is then as one that is not there.
     """
-    return _named(request, ALL, project, gid, gname, account)
+    return await _named(request, ALL, project, gid, gname, account)
 
 
-def _named(
+async def _named(
     request: Asking, sight: Sight, project: int | None, gid: int | None, gname: str | None, account: str | None
 ) -> frozenset[int] | None:
-    if project is None and gid is None and gname is None and account is None:
-        return None
+    """In a worker thread only where the books must be asked: an account by itself, as commands name it, is mostly in memory."""
+    if project is None and gid is None and gname is None:
+        if account is None:
+            return None
+        directory = request.house.directory
+        if directory.knows((account,)) and (known := directory.known(account)) is not None:
+            return frozenset({known.id} if sight.sees(known.id) else ())
     query = ProjectQuery(sight=sight, ids=None if project is None else frozenset({project}), gid=gid, gname=gname, account=account)
-    return frozenset(each.id for each in request.house.projects.find(query, Page(1)))
+    found = await sync_to_thread(request.house.projects.find, query, Page(1))
+    return frozenset(each.id for each in found)
 
 
 def one_time(text: str | None, field: str) -> Instant | None:
@@ -158,7 +165,7 @@ Projects = NamedDependency[frozenset[int] | None]
 PAGE = Provide(page, sync_to_thread=False)
 RECENT = Provide(recent, sync_to_thread=False)
 PERIOD = Provide(period, sync_to_thread=False)
-PROJECTS = Provide(projects, sync_to_thread=True)
-RUN_FOR = Provide(run_for, sync_to_thread=True)
+PROJECTS = Provide(projects)
+RUN_FOR = Provide(run_for)
 CONCERNED = Provide(allocation_filters, sync_to_thread=False)
 JOBS = {"page": RECENT, "period": PERIOD, "projects": RUN_FOR, "concerned": CONCERNED, "chosen": Provide(job_filters, sync_to_thread=False)}

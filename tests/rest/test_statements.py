@@ -1,0 +1,56 @@
+"""How many SQL statements a request takes that people and programs make all the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from fairbank.store.migrating import migrate
+from fairbank.store.opening import open_store
+from tests.contracts.counting import Statements, counted, taken
+from tests.rest.world import MEMBER, STRANGER, SUPERUSER, World, a_world
+
+
+class Counting(NamedTuple):
+    world: World
+    seen: Statements
+
+    def balances(self, uid: int, query: str) -> tuple[int, int]:
+        """How many balances are told, and by how many statements."""
+        answer = self.world.ask("GET", f"/balance?{query}", uid)
+        assert answer.status_code == 200, answer.text
+        return len(answer.json()["data"]), taken(self.seen)
+
+
+@pytest.fixture
+def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counting]:
+    url = f"sqlite:///{tmp_path}/books.sqlite"
+    migrate(url)
+    with counted(monkeypatch) as seen, a_world(open_store(url)) as world:
+        world.house.directory.refresh()
+        taken(seen)
+        yield Counting(world, seen)
+
+
+def test_the_balance_of_an_account_takes_one_statement(counting: Counting) -> None:
+    assert counting.balances(SUPERUSER, "account=chem") == (1, 1)
+    assert counting.balances(SUPERUSER, "") == (2, 1)
+
+
+def test_whoever_is_no_staff_is_looked_up_and_sees_no_more_by_the_name_of_an_account(counting: Counting) -> None:
+    assert counting.balances(MEMBER, "account=chem") == (1, 2)
+    assert counting.balances(MEMBER, "account=bio") == (0, 2)
+    assert counting.balances(STRANGER, "account=chem") == (0, 2)
+
+
+@pytest.mark.parametrize("query", ["account=nobody", "gname=chem", "account=chem&gid=1"])
+def test_what_is_not_in_memory_is_looked_up_in_the_books(counting: Counting, query: str) -> None:
+    assert counting.balances(SUPERUSER, query)[1] == 2
+
+
+def test_a_directory_that_was_read_long_ago_is_not_believed(counting: Counting) -> None:
+    counting.world.ticks.at += 60
+    assert counting.balances(SUPERUSER, "account=chem") == (1, 3), "the project, the balance, all projects"
