@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+
 import pytest
 
 from fairbank.bank.project import Role
 from fairbank.bank.wish import SetMember
+from fairbank.store.rows import entry_of, entry_row
 from fairbank.values.trouble import Corrupt
 from tests.contracts.centre import ALICE, charge, contents, fill, granted, hold
 from tests.contracts.places import Place
@@ -42,3 +45,15 @@ def test_a_flag_that_is_neither_true_nor_false(file_place: Place, cell: str) -> 
     file_place.run(f"UPDATE allocation SET shared = {cell}")
     with pytest.raises(Corrupt, match="neither true nor false"):
         contents(file_place.open())
+
+
+@pytest.mark.parametrize("column", [11, 19], ids=["digest", "link"])
+def test_bytes_that_became_text(filled: Place, column: int) -> None:
+    """Also where the text spells the same bytes: the cell is not as it was written."""
+    with filled.open().reading() as reader:
+        entry = next(iter(reader.scan_entries()))
+    row = list(entry_row(entry))
+    assert entry_of(row) == entry
+    row[column] = b64encode(entry.link).decode()
+    with pytest.raises(Corrupt, match="its digest or its link is text"):
+        entry_of(row)
