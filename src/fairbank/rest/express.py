@@ -43,6 +43,10 @@ _STATUS = {200: b"HTTP/1.1 200 OK\r\n", 201: b"HTTP/1.1 201 Created\r\n"}
 _encode = msgspec.json.Encoder().encode
 
 
+def _nothing() -> None:
+    """What is left to do once an answer is complete."""
+
+
 class Gate(Protocol):
     """As much of the front as the express needs: a place in the crowd, and the account of what was answered."""
 
@@ -162,6 +166,7 @@ class _Journey:
             if not cycle.keep_alive:
                 cycle.transport.close()
             cycle.on_response()
+            cycle.on_response = _nothing  # or the last of a connection would keep it, until somebody looks for cycles
         scope: Any = cycle.scope
         scope["path_template"], scope["user"] = PATH, express.peer_as(self._peer)
         express.gate.tell("POST", scope, status, time.perf_counter() - self.begun)
