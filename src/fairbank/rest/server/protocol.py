@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from fairbank.rest.bodies.answers import Problem
 from fairbank.rest.express import Express
@@ -16,6 +16,7 @@ from fairbank.rest.problems import PROBLEM_JSON
 from fairbank.rest.server.arriving import neighbourhood
 from fairbank.rest.server.doorway import Doorway
 from fairbank.rest.server.joined import Joined
+from fairbank.rest.server.silence import Patient
 from fairbank.rest.sign_in.peers import EXTENSION, Peer, peer_at
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class _TooLarge(Exception):
     """Stops the parser in the middle of a head; uvicorn then calls `send_400_response`."""
 
 
-class PeerProtocol(HttpToolsProtocol):
+class PeerProtocol(Patient):
     """uvicorn's HTTP, plus the peer in `scope["extensions"]`, a largest head, and a longest time to send a request.
 
     httptools keeps a header of any size in memory, and uvicorn waits for ever for a request that never ends. A connection that
