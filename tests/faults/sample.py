@@ -31,12 +31,14 @@ from fairbank.bank.wish import (
     Withdraw,
 )
 from fairbank.cluster.job import Run
+from fairbank.cluster.particulars import Particulars
 from fairbank.service.bank import Bank
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
 from tests.faults.auditing import store_at
 
 BEGIN, HOUR, YEAR = 1_790_000_000, 3_600, 31_536_000
+BUSY = Particulars(exit_status=0, cpu_seconds=7 * HOUR)
 
 
 def write_sample(url: str) -> None:
@@ -78,7 +80,9 @@ def wishes() -> list[Request]:
         SetCap(allocation=2, uid=1002, cap=SuMinutes(5_000)),
         *(_hold(number, 1_200 + number) for number in range(1, 6)),
         Adjust(run=_run(1), amount=SuMinutes(1_500), until=Instant(BEGIN + 9 * HOUR), key="adjust"),
-        Charge(run=_run(2), amount=SuMinutes(700), ended=Instant(BEGIN + HOUR), outcome="COMPLETED", elapsed_seconds=HOUR),
+        Charge(
+            run=_run(2), amount=SuMinutes(700), ended=Instant(BEGIN + HOUR), outcome="COMPLETED", elapsed_seconds=HOUR, particulars=BUSY
+        ),
         Release(run=_run(3), ended=Instant(BEGIN + HOUR), outcome="NODE_FAIL", elapsed_seconds=60),
         Refund(run=_run(2), amount=SuMinutes(100), comment="a bad node"),
         Lapse(run=_run(4)),
@@ -115,6 +119,7 @@ def _hold(number: int, amount: int, comment: str | None = None) -> Hold:
         partition="cpu",
         key=f"hold.{number}",
         comment=comment,
+        particulars=Particulars(name=f"relax {number}", nodes=1, cpus=8, tres="cpu=8,mem=16G,node=1", limit_seconds=2 * HOUR),
     )
 
 

@@ -24,7 +24,9 @@ def cursor(postgres18: PostgresServer) -> Iterator[psycopg.RawCursor[Any]]:
 
 
 def sent(cursor: psycopg.RawCursor[Any], kind: str, column: list[Any]) -> list[Any]:
-    return [value for (value,) in cursor.execute(f"SELECT * FROM unnest($1::{kind}[])", [_array(column)])]
+    """As in a table, beside the numbers of its rows: a column of nothing but None is as long as these, though nothing of it is sent."""
+    asked = f"SELECT value FROM unnest($1::bigint[], $2::{kind}[]) AS sent (place, value) ORDER BY place"
+    return [value for (value,) in cursor.execute(asked, [_array(list(range(len(column)))), _array(column)])]
 
 
 @given(column=st.lists(st.none() | texts | odd | st.sampled_from(["NULL", "null", "", "\\", '\\"', "\\n", "\\\\n"]), max_size=8))
@@ -40,5 +42,9 @@ def test_numbers(cursor: psycopg.RawCursor[Any], column: list[int | None]) -> No
 
 @given(column=st.lists(st.none() | st.binary(max_size=8), max_size=8))
 def test_bytes(cursor: psycopg.RawCursor[Any], column: list[bytes | None]) -> None:
-    found = cursor.execute("SELECT * FROM unnest($1::bytea[])", [_array(_hexadecimal(column))])
-    assert [value for (value,) in found] == column
+    assert sent(cursor, "bytea", list(_hexadecimal(column))) == column
+
+
+def test_of_nothing_nothing_is_sent() -> None:
+    assert _array([None, None]) == "{}"
+    assert _array([None, 1]) == "{null,1}"
