@@ -86,7 +86,7 @@ def _said(desk: Desk, row: Row) -> str:
 
 
 COMMAND = Command(
-    "take back what an entry did (credit moved, a refund, terms, a cap, a role) by an entry the other way round",
+    "take back what an entry did, by one the other way round: credit, a refund, terms, a cap, a role",
     (
         'fairbank undo 9913533 --reason "wrong allocation"',
         'fairbank undo 9913533 --reason "wrong allocation" --dry-run',
