@@ -21,7 +21,7 @@ from fairbank.rest.views import granted
 from fairbank.service.askers import Asker, Staff
 from fairbank.service.services import services
 from fairbank.store.memory import MemoryStore
-from fairbank.values.time import Instant, StoppedClock
+from fairbank.values.time import DAY, Instant, StoppedClock
 from fairbank.values.trouble import Trouble
 from fairbank.values.units import SuMinutes
 from tests.agent.plugin import ACCOUNT, BEGAN, CLUSTER, PARTITION
@@ -35,8 +35,9 @@ class InProcessBank:
 
     def __init__(self, credit: int, policy: Policy | None = None) -> None:
         clusters = {CLUSTER: Cluster(CLUSTER, {PARTITION: Partition(PARTITION, "cpu")})}
-        clock = StoppedClock(NOW)
-        self._services = services(MemoryStore(), clock=clock, staff=Staff(), clusters=clusters, policy=policy or Policy(), key=b"k" * 32)
+        self.clock = StoppedClock(NOW)
+        rules = policy or Policy(clock_tolerance_seconds=DAY)  # the clock stands still, and runs end
+        self._services = services(MemoryStore(), clock=self.clock, staff=Staff(), clusters=clusters, policy=rules, key=b"k" * 32)
         counter = self._services.counter
         (found,) = counter.ask([Asked(CreateProject(gname=ACCOUNT, gid=5_000, account=ACCOUNT), NOW, 0)])
         assert isinstance(found, Done)

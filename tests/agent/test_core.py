@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.bank.policy import Policy
+from fairbank.slurm.agent.core import EARLY_SECONDS
 from fairbank.slurm.agent.faring import SETTLED_SECONDS
 from fairbank.slurm.agent.judging import SILENCE, Came, Judgement
 from fairbank.slurm.agent.letters import State
 from fairbank.slurm.agent.silence import FRESH_SECONDS, PartitionTerms, Silence
+from fairbank.values.time import Instant
 from fairbank.values.trouble import Forbidden, Malformed, Trouble
 from tests.agent.bank import InProcessBank
-from tests.agent.plugin import asks, ends, limits
+from tests.agent.plugin import BEGAN, HOUR, asks, ends, limits
 from tests.agent.world import World
 
 CREDIT = 100 * 60
@@ -257,3 +260,27 @@ def test_a_job_that_ran_ahead_and_was_refused_is_charged_at_its_end(tmp_path: Pa
 
 
 RICH = Judgement(Came.GRANTED, available=10**9, allocation=1)
+
+
+def test_an_end_that_the_bank_finds_too_early_is_told_again_until_it_counts(tmp_path: Path) -> None:
+    """A clock is wrong by an hour. The letter stays on the disk, also for the next agent, and holds up no other."""
+    bank = InProcessBank(CREDIT, Policy(clock_tolerance_seconds=0))
+    world = world_with(tmp_path, bank)
+    world.say(asks(1))
+    world.settle()
+    world.say(ends(1))
+    world.settle()
+    assert bank.sums() == (0, 60)
+    assert len(world.outbox.left()[1]) == 1
+    world.pass_time(EARLY_SECONDS)
+    world.settle()
+    assert bank.sums() == (0, 60)
+    bank.clock.at = Instant(BEGAN + HOUR)
+    world.pass_time(EARLY_SECONDS)
+    assert not world.send()  # it waits longer each time
+    world.kill()
+    world.settle()
+    assert bank.sums() == (60, 0)
+    assert world.outbox.left()[1] == []
+    world.close()
+    bank.close()

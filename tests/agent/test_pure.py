@@ -225,6 +225,7 @@ def granted(amount: int, available: int) -> ReportAnswer:
         (refused("RUN_TAKEN"), Came.TAKEN),
         (refused("RUN_RESOLVED"), Came.RESOLVED),
         (refused("NO_HOLD"), Came.NO_HOLD),
+        (refused("FROM_FUTURE"), Came.EARLY),
         (refused("SOMETHING_NEW"), Came.UNBILLABLE),
         (ReportAnswer(status=404, detail="no such account"), Came.UNBILLABLE),
         (ReportAnswer(status=403, detail="not your cluster"), Came.NOT_ALLOWED),

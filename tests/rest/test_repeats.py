@@ -23,7 +23,7 @@ LIFE = [START, CHANGE, END]
 # Dearer, on another partition's resource, with another grace, and what failed costs nothing.
 CHANGED: dict[str, Any] = {
     "clusters": {"alpha": Cluster("alpha", {"std": Partition("std", "gpu", parse_weights("CPU=7.0,Mem=0.5G"))}, {})},
-    "policy": Policy(hold_grace_seconds=60, free_states=frozenset({"FAILED"})),
+    "policy": Policy(clock_tolerance_seconds=3_600, hold_grace_seconds=60, free_states=frozenset({"FAILED"})),
 }
 
 

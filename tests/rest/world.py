@@ -39,6 +39,9 @@ UNKNOWN = 999_999
 STAFF = Staff(frozenset({SUPERUSER}), frozenset({ADMIN}), {AGENT: frozenset({"alpha"}), OTHER_AGENT: frozenset({"beta"})})
 CLUSTERS = {"alpha": Cluster("alpha", {"std": Partition("std", "cpu", parse_weights("CPU=1.0,Mem=0.5G"))}, {})}
 
+PATIENT = Policy(clock_tolerance_seconds=365 * DAY)
+"""The clock stands still, and runs end all the same."""
+
 _AS = b"x-test-uid"
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -103,7 +106,7 @@ class World:
 def a_world(store: Store | None = None, *, empty: bool = True, **more: Any) -> Iterator[World]:
     """A world on a store of its own, closed afterwards; or a second server on a store where the people are already."""
     clock, ticks = StoppedClock(NOW), Ticks()
-    settings = {"staff": STAFF, "clusters": CLUSTERS, "policy": Policy(), **more}
+    settings = {"staff": STAFF, "clusters": CLUSTERS, "policy": PATIENT, **more}
     house = furnish(services(store or MemoryStore(), clock=clock, ticks=ticks, key=b"k" * 32, **settings))
     try:
         app = create_app(house)

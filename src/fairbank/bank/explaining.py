@@ -43,6 +43,8 @@ _WHY: Mapping[Reason, str] = {
     Reason.FROZEN: "Staff stopped all drawing on the allocation for now. Its credit is still there, and jobs that hold some go on.",
     Reason.UNPRICED: "A job ended, and its cluster or partition stands no more in the bank's settings, so there are no weights to price it "
     "by. It is kept, and counts when it is reported again.",
+    Reason.FROM_FUTURE: "A report says when a run was submitted, started or ended, and by the bank's clock that has not come yet, not even "
+    "nearly (policy.clock_tolerance_seconds): a clock is wrong. Holds stay as they are. An end is kept, and counts when it comes again.",
     Reason.NO_HOLD: "Something is to change about a run of which the bank never heard that it began, or which was never charged.",
     Reason.RUN_TAKEN: "The start of this very run (cluster, job, submission, restart) was reported before with other figures.",
     Reason.RUN_RESOLVED: "A run is charged or released once. This one was, and the report that came now says something else.",

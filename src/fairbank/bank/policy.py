@@ -26,6 +26,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `free_states`: final job states that cost nothing; naming FAILED, CANCELLED and TIMEOUT as well gives Maui's
     DEBITSUCCESSFULWC.
     `hold_grace_seconds`: how long after its time limit a hold lapses when nothing more is heard of the run.
+    `clock_tolerance_seconds`: how far a report of a run may be ahead of the bank's clock; one from further in the future is refused.
     """
 
     enforce: bool = True
@@ -33,6 +34,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     late_charges: bool = True
     free_states: frozenset[str] = frozenset({"NODE_FAIL", "BOOT_FAIL"})
     hold_grace_seconds: Annotated[int, msgspec.Meta(ge=1)] = 86_400
+    clock_tolerance_seconds: Annotated[int, msgspec.Meta(ge=0)] = 300
 
     def split(self, cost: int, room: int) -> Split:
         """Divide a run's `cost` where only `room` is left for it."""

@@ -24,6 +24,7 @@ class Reason(Enum):
     NO_ALLOCATION = "the project has no allocation of this resource at this time"
     FROZEN = "the allocation is frozen"
     UNPRICED = "the settings do not tell what this run cost"
+    FROM_FUTURE = "the report is from the future"
     NO_HOLD = "this run has no hold"
     RUN_TAKEN = "this run already has a hold of other content"
     RUN_RESOLVED = "this run is already resolved"
@@ -58,6 +59,7 @@ KINDS: Mapping[Reason, RefusalKind] = {
     Reason.NO_ALLOCATION: RefusalKind.CANNOT_BE_PAID,
     Reason.FROZEN: RefusalKind.CANNOT_BE_PAID,
     Reason.UNPRICED: RefusalKind.NOT_FOUND,
+    Reason.FROM_FUTURE: RefusalKind.CONFLICT,
     Reason.NO_HOLD: RefusalKind.NOT_FOUND,
     Reason.RUN_TAKEN: RefusalKind.CONFLICT,
     Reason.RUN_RESOLVED: RefusalKind.CONFLICT,
@@ -169,7 +171,7 @@ def remedies(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> tuple[s
 
 
 def _advice(no: Refusal) -> str:
-    if no.account is not None and no.reason is not Reason.UNPRICED:  # a report of no known cluster is not helped by a project
+    if no.account is not None and no.reason not in (Reason.UNPRICED, Reason.FROM_FUTURE):  # there a project would not help
         return _UNKNOWN_ACCOUNT
     if no.reason is Reason.NOT_ENOUGH and no.run is not None:
         return _WHOLE
@@ -203,6 +205,7 @@ _ADVICE: Mapping[Reason, str] = {
     "fairbank alloc create --project {project} --resource {no.resource} --start ... --end ... --reason '...'",
     Reason.FROZEN: "have it thawed, by staff: fairbank alloc thaw {no.allocation} --reason '...'",
     Reason.UNPRICED: "have the cluster and the partition entered in the settings, by staff, then send the report again",
+    Reason.FROM_FUTURE: "set the clocks of the bank and of the cluster right, by staff, then send the report again: an end counts then",
     Reason.NO_HOLD: "send the hold first, or let late charges in: policy.late_charges = true",
     Reason.RUN_TAKEN: "send the run's own figures again, or adjust its hold",
     Reason.RUN_RESOLVED: "look at what it cost: fairbank jobs; a correction is a refund, by staff",

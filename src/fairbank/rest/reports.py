@@ -18,7 +18,8 @@ from fairbank.values.trouble import Malformed
 
 _STATE = re.compile(r"([A-Z][A-Z_]{0,31})(?:\+| by \d{1,10})?", re.ASCII)
 _CLOCK_STEP_SECONDS = 3_600
-"""By how much more than its two times say a run may have lasted: schedulers measure it, and clocks are set right."""
+"""By how much more than its two times say a run may have lasted, and how much before it was submitted it may start: schedulers
+measure how long it lasts, and clocks are set right."""
 
 _BILLING_MAX, _BILLING_PLACES = 10**12, 30
 
@@ -42,6 +43,12 @@ def report_of(body: requests.AnyReport) -> Report:
         "comment": None if body.comment is None else ids.comment(body.comment),
         "particulars": _particulars(body, counts),
     }
+    if body.submitted > body.start + _CLOCK_STEP_SECONDS and not isinstance(body, requests.CompleteReport):  # no end is turned away
+        raise Malformed(
+            f"the run starts {body.submitted - body.start} s before it was submitted",
+            field="submitted",
+            remedy=f"send submitted and start in seconds since 1970, in that order; up to {_CLOCK_STEP_SECONDS} s may be a clock set right",
+        )
     match body:
         case requests.HoldReport():
             return Started(**facts)

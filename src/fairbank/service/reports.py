@@ -61,11 +61,12 @@ class Reports:
     def wishes(self, asker: Asker, reports: Sequence[Report]) -> list[Prepared]:
         """`prepare` without a look at the books: it never waits."""
         now = self._clock.now()
+        latest = now + self._policy.clock_tolerance_seconds
         prepared: list[Prepared] = []
         for report in reports:
             try:
                 demand_cluster(asker, report.run.cluster)
-                prepared.append(Asked(self._wish(report), now, asker.actor, asker.acting_as, fingerprint(report)))
+                prepared.append(Asked(self._wish(report), now, asker.actor, asker.acting_as, fingerprint(report), latest))
             except Trouble as trouble:
                 prepared.append(trouble)
         return prepared
@@ -113,6 +114,7 @@ class Reports:
             run=report.run,
             amount=self._price(report, report.limit_seconds),
             until=until,
+            start=report.start,
             line=self._directory.line(project) if project else (),
             account=None if project else report.account,
             resource=self._resource_if_known(report),

@@ -17,7 +17,14 @@ _encode = msgspec.json.Encoder().encode
 
 
 def refuse_hold(
-    work: WorkingSet, asked: Asked, wish: Hold, reason: Reason, allocation: Allocation | None, *, observed: bool = False
+    work: WorkingSet,
+    asked: Asked,
+    wish: Hold,
+    reason: Reason,
+    allocation: Allocation | None,
+    *,
+    about: str | None = None,
+    observed: bool = False,
 ) -> Refusal:
     """Refuse a hold and keep the refusal, in the office's book when the project has no allocation that it could stand in."""
     no = Refusal(
@@ -27,7 +34,7 @@ def refuse_hold(
         allocation=allocation.id if allocation else None,
         project=wish.line[0] if wish.line else None,
         account=wish.account,
-        about=_about(wish.account),
+        about=about or _about(wish.account),
         resource=wish.resource,
         owner=wish.owner,
         run=str(wish.run),
@@ -105,6 +112,23 @@ def refuse_unpriced(work: WorkingSet, asked: Asked, wish: Unpriced, allocation: 
         run=str(wish.run),
     )
     return _keep(work, asked, no, allocation)
+
+
+def refuse_early(work: WorkingSet, asked: Asked, wish: Adjust | Charge | Release, about: str, allocation: Allocation | None) -> Refusal:
+    """Refuse what the future says of a run, and keep the refusal where its hold is. The hold stays, and the key: it may yet count."""
+    no = Refusal(
+        reason=Reason.FROM_FUTURE,
+        asked=0 if isinstance(wish, Release) else wish.amount,
+        available=allocation.available if allocation else 0,
+        allocation=allocation.id if allocation else None,
+        project=wish.line[0] if wish.line else None,
+        account=wish.account,
+        about=about,
+        resource=wish.resource,
+        owner=wish.owner,
+        run=str(wish.run),
+    )
+    return _keep(work, without_key(asked), no, allocation)
 
 
 def _about(account: str | None) -> str | None:

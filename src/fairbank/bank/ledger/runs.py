@@ -7,11 +7,13 @@ import msgspec
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.drawing import RESOLUTION, details_of, moved, objection, resolution_of, with_particulars
+from fairbank.bank.ledger.early import from_future
 from fairbank.bank.ledger.outcome import Done, Outcome, done
 from fairbank.bank.ledger.refusing import (
     let_through,
     nobody_pays,
     refuse_adjust,
+    refuse_early,
     refuse_hold,
     refuse_unpriced,
     without_key,
@@ -39,6 +41,10 @@ def hold(work: WorkingSet, asked: Asked, wish: Hold, policy: Policy) -> Outcome:
     """Set the highest cost of a run aside on the first allocation of its line that can carry all of it."""
     if (known := work.runs.get(wish.run)) is not None:
         return held_before(work, asked, known, wish)
+    if (about := from_future(asked, wish)) is not None:
+        observed = not policy.enforce
+        early = refuse_hold(work, without_key(asked), wish, Reason.FROM_FUTURE, None, about=about, observed=observed)
+        return let_through(early) if observed else early
     refusals = []
     for each in work.candidates(wish.line, wish.resource, wish.start):
         no = objection(work, each, wish.owner, wish.amount)
@@ -89,6 +95,8 @@ def adjust(work: WorkingSet, asked: Asked, wish: Adjust, policy: Policy) -> Outc
     more, newest = wish.amount - known.held, work.entry(known.set_by)
     if (more == 0 and wish.until == known.until) or is_reported_by(newest, asked):
         return again(newest)
+    if (about := from_future(asked, wish)) is not None:
+        return refuse_early(work, asked, wish, about, allocation)
     no = objection(work, allocation, known.owner, more) if more > 0 else None
     if no is not None:
         observed = not policy.enforce and is_countable(allocation.charged + allocation.held + more)
@@ -108,9 +116,7 @@ def adjust(work: WorkingSet, asked: Asked, wish: Adjust, policy: Policy) -> Outc
 def charge(work: WorkingSet, asked: Asked, wish: Charge, policy: Policy) -> Outcome:
     """Charge what a run cost to the allocation that carried its hold, even after its end; the rest of the hold returns."""
     known = work.runs.get(wish.run)
-    if known is None:
-        return resolve_late(work, asked, wish, wish.amount, policy)
-    if known.state not in _CHARGEABLE:
+    if known is not None and known.state not in _CHARGEABLE:
         return resolved_before(work, asked, known, RunState.CHARGED, wish.amount)
     return _resolve(work, asked, known, wish, wish.amount, policy)
 
@@ -118,9 +124,7 @@ def charge(work: WorkingSet, asked: Asked, wish: Charge, policy: Policy) -> Outc
 def release(work: WorkingSet, asked: Asked, wish: Release, policy: Policy) -> Outcome:
     """Close a hold without a charge; the whole of it returns."""
     known = work.runs.get(wish.run)
-    if known is None:
-        return resolve_late(work, asked, wish, SuMinutes(0), policy)
-    if known.state not in _RELEASABLE:
+    if known is not None and known.state not in _RELEASABLE:
         return resolved_before(work, asked, known, RunState.RELEASED, 0)
     return _resolve(work, asked, known, wish, SuMinutes(0), policy)
 
@@ -150,8 +154,12 @@ def lapse(work: WorkingSet, asked: Asked, wish: Lapse) -> Outcome:
 # --- the parts ---
 
 
-def _resolve(work: WorkingSet, asked: Asked, known: RunRecord, wish: Charge | Release, cost: SuMinutes, policy: Policy) -> Outcome:
-    """Close the hold of `known` at `cost`."""
+def _resolve(work: WorkingSet, asked: Asked, known: RunRecord | None, wish: Charge | Release, cost: SuMinutes, policy: Policy) -> Outcome:
+    """Close the hold of `known` at `cost`, where there is one; but not on word from the future."""
+    if (about := from_future(asked, wish)) is not None:
+        return refuse_early(work, asked, wish, about, work.allocations[known.allocation] if known else None)
+    if known is None:
+        return resolve_late(work, asked, wish, cost, policy)
     allocation = work.allocations[known.allocation]
     split = policy.split(cost, allocation.available + known.held)
     if not is_countable(allocation.charged + split.charged):

@@ -40,7 +40,8 @@ Request = (
 class Asked(msgspec.Struct, frozen=True, gc=False):
     """A wish with who asks and when. `actor` is the authenticated user, perhaps acting as another.
 
-    `said` is the fingerprint of the report that the wish was made from; None where the wish itself is what was said.
+    `said` is the fingerprint of the report that the wish was made from; None where the wish itself is what was said. `latest` is how late
+    the times of a report may be, judged by the bank's clock; None where `at` is the clock of the report itself, as in a replay.
     """
 
     wish: Request
@@ -48,6 +49,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     actor: int
     acting_as: int | None = None
     said: bytes | None = None
+    latest: int | None = None
 
 
 _encode = msgspec.msgpack.Encoder().encode

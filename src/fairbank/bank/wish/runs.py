@@ -34,12 +34,13 @@ class Hold(Wish, frozen=True, kw_only=True, tag="hold"):
 class Adjust(Wish, frozen=True, kw_only=True, tag="adjust"):
     """A running job's time limit changed: its hold becomes `amount` and lapses at `until`.
 
-    Fields from `line` on as in Hold; they only tell whose run it is, where it has no hold.
+    `start` is the one reported. Fields from `line` on as in Hold; they only tell whose run it is, where it has no hold.
     """
 
     run: Run
     amount: SuMinutes
     until: Instant
+    start: Instant | None = None
     line: tuple[int, ...] = ()
     account: str | None = None
     resource: str | None = None

@@ -6,6 +6,7 @@ No I/O and no clock here: `now` is seconds of a clock that only goes forward. Sh
 
 from __future__ import annotations
 
+import heapq
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -22,6 +23,9 @@ from fairbank.slurm.agent.silence import Credit, PartitionTerms, deadline, unans
 from fairbank.slurm.records import Answer, Noted, PrologAsked, Told, Verdict
 
 _log = logging.getLogger(__name__)
+
+EARLY_SECONDS = 600
+"""How long an end that the bank's clock finds too early waits at first."""
 
 
 class Core:
@@ -40,6 +44,7 @@ class Core:
         self._seq = 0
         self.unsafe: dict[str, Letter] = {}  # ends whose receipts wait
         self._leaving: set[int] = set()  # no room in memory; they wait for the disk
+        self._later: list[tuple[float, int, Letter]] = []  # when it is due, and its number
         self._idle_since = now
         self._put_off_at: float | None = None
 
@@ -115,6 +120,9 @@ class Core:
         """Decide without the bank what has waited long enough."""
         for run, question in self.questions.overdue(now):
             self._decide(run, question, now)
+        while self._later and self._later[0][0] <= now:
+            letter = heapq.heappop(self._later)[2]
+            self.make_room(letter, self.queue.add(letter))
         if self.busy:
             self._idle_since = now
         self.senders = resized(self.senders, self.limits, waited=0.0, idle=now - self._idle_since)
@@ -185,6 +193,10 @@ class Core:
         """Tell it as something else, before whatever else there is of the run."""
         self.memory.keep(letter)
         self.queue.back([letter])
+
+    def later(self, letter: Letter, now: float) -> None:
+        """Keep it, and tell it again: after ten minutes, and each time after twice as long, at most a day. A life begun anew tells all."""
+        heapq.heappush(self._later, (now + min(EARLY_SECONDS * 2 ** (letter.tried - 1), 86_400), letter.seq, letter))
 
     def over(self, letter: Letter) -> None:
         """It need not be kept any more: the bank has it, or has better."""

@@ -28,6 +28,8 @@ class Came(Enum):
     RESOLVED = "resolved"
     """the run is charged or released already"""
     NO_HOLD = "no hold"
+    EARLY = "early"
+    """by the bank's clock it has not happened yet: a clock is wrong, and an end counts when it is told again"""
     NOT_ALLOWED = "not allowed"
     """we may not report for this cluster, which says nothing of the run"""
 
@@ -52,6 +54,7 @@ _BY_REASON = {
     "RUN_TAKEN": (Came.TAKEN, ""),
     "RUN_RESOLVED": (Came.RESOLVED, ""),
     "NO_HOLD": (Came.NO_HOLD, ""),
+    "FROM_FUTURE": (Came.EARLY, "Clocks_differ"),
 }
 _UNBILLABLE = (Came.UNBILLABLE, "Fairbank_cannot_bill_this")
 _GRANTED, _MALFORMED, _FORBIDDEN = (200, 201), 400, 403

@@ -61,7 +61,7 @@ def _settle(core: Core, letter: Letter, judgement: Judgement, now: float) -> Non
         case Kind.ADJUST:
             _adjust(core, letter, judgement)
         case Kind.COMPLETE:
-            _complete(core, letter, judgement)
+            _complete(core, letter, judgement, now)
 
 
 def _hold(core: Core, letter: Letter, judgement: Judgement, now: float) -> None:
@@ -91,7 +91,7 @@ def _refused(core: Core, letter: Letter, known: Known, judgement: Judgement, now
     said = facts(letter)
     terms = core.terms_of(said["partition"])
     question = core.questions.take(letter.run)
-    if judgement.came is Came.UNBILLABLE and terms.unbillable == "run":
+    if judgement.came in (Came.UNBILLABLE, Came.EARLY) and terms.unbillable == "run":
         _log.warning("%s is let run uncharged: %s", letter.run, judgement.text)
         core.memory.put(letter.run, State.UNHELD, known.limit)
         if question is not None:
@@ -113,7 +113,11 @@ def _adjust(core: Core, letter: Letter, judgement: Judgement) -> None:
         _log.warning("%s has a new time limit that the bank does not hold for: %s", letter.run, judgement.text)
 
 
-def _complete(core: Core, letter: Letter, judgement: Judgement) -> None:
+def _complete(core: Core, letter: Letter, judgement: Judgement, now: float) -> None:
+    if judgement.came is Came.EARLY:
+        _log.warning("%s has ended, and the bank does not charge it yet: %s", letter.run, judgement.text)
+        core.later(letter, now)
+        return
     core.over(letter)
     if judgement.came is not Came.GRANTED:
         _log.warning("%s has ended, and the bank has not charged it: %s", letter.run, judgement.text)
