@@ -120,6 +120,8 @@ def test_the_agent_and_its_status(fairbank: Run) -> None:
         "           try: start it",
     ]
     assert "cannot be written: disk full" in said.out
+    assert "aside      3 frames of slurmctld's plug-in were not understood, the last: epilog: no end (end)" in said.out
+    assert "           try: one release" in said.out
     assert json.loads(fairbank("agent", "status", "--json", works=works).out) == STATUS
     assert works.asked == [("agent", "/c"), ("agent_status", None), ("agent_status", None)]
 
@@ -129,6 +131,7 @@ STATUS = {
     "bank": {"reachable": False, "since": 1_795_219_200, "failures": 3, "trouble": "nobody\x1b answers", "remedy": "start it"},
     "outbox": {"letters": 7, "on_disk_only": 0, "oldest_seconds": 4.2, "trouble": "disk full"},
     "senders": {"size": 1, "busy": 1, "minimum": 1, "maximum": 4},
+    "aside": {"path": "/x/outbox.aside", "frames": 3, "last": "epilog: no end (end)", "trouble": None, "remedy": "one release"},
     "questions": 2,
     "runs": 9,
     "answers": {"closed: put off": 2},

@@ -43,7 +43,8 @@ def _status(desk: Desk, options: Namespace) -> int:
     else:
         for name, said in _lines(status):
             desk.say(f"{name:<11}{plain(said)}")
-    return 0 if status["bank"]["reachable"] and not status["outbox"]["trouble"] else FOUND
+    well = status["bank"]["reachable"] and not status["outbox"]["trouble"] and not _aside(status)
+    return 0 if well else FOUND
 
 
 def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -61,6 +62,9 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if outbox["trouble"]:
         yield "", f"cannot be written: {outbox['trouble']}"
         yield "", "try: make room on its disk; the agent goes on by itself"
+    if aside := _aside(status):
+        yield "aside", f"{aside['frames']} frames of slurmctld's plug-in were not understood, the last: {aside['last']}"
+        yield "", f"try: {aside['remedy']}"
     yield "senders", f"{senders['size']} ({senders['minimum']} to {senders['maximum']}), {senders['busy']} busy"
     yield "questions", f"{status['questions']} open; settled: {_counted(status['answers'])}"
     for kind, what in (("hold", "holds"), ("adjust", "limits"), ("complete", "ends")):
@@ -72,6 +76,12 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if table["trouble"]:
             yield "", f"not written again: {table['trouble']}"
             yield "", f"try: {table['remedy']}"
+
+
+def _aside(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What was put aside, if anything was."""
+    found: Mapping[str, Any] | None = status.get("aside")
+    return found if found and found["frames"] else None
 
 
 def _counted(counts: Mapping[str, int]) -> str:

@@ -46,6 +46,7 @@ STATUS: dict[str, Any] = {
     "plugins": [{"slurm": "22.05.8", "cluster": "lab"}],
     "bank": {"reachable": True, "trouble": None, "remedy": None},
     "outbox": {"letters": 0, "trouble": None},
+    "aside": {"frames": 0, "last": None, "path": "/x/outbox.aside", "remedy": "one release"},
 }
 AGENT = Beside(socket="/run/fairbank/prep.sock", slurm_users=frozenset({0, 64030}), patience=10.0, status=STATUS)
 POLICY = Policy(path="/etc/slurm/fairbank/policy", written=1_000, whole=True, readable=True, stale_seconds=3600)
@@ -171,13 +172,16 @@ def test_a_plugin_that_does_not_fit_the_agent(parameters: str, expected: str) ->
 
 def test_an_agent_in_trouble() -> None:
     bank = {"reachable": False, "trouble": "you may not report runs of lab", "remedy": "agents = [64030] under [clusters.lab]"}
-    status = {"plugins": [{"slurm": "22.05.8", "cluster": "other"}], "bank": bank, "outbox": {"letters": 7, "trouble": "disk full"}}
+    aside = {"frames": 3, "last": "epilog: 'x' is not known here (key)", "path": "/x/aside", "remedy": "one release"}
+    outbox = {"letters": 7, "trouble": "disk full"}
+    status = {"plugins": [{"slurm": "22.05.8", "cluster": "other"}], "bank": bank, "outbox": outbox, "aside": aside}
     checks = list(health.agents(ASKING, msgspec.structs.replace(AGENT, status=status, slurm_users=frozenset({0}))))
     assert wrong(checks) == [
         "the agent lets SlurmUser in (slurm(64030))",
         "slurmctld is connected to the agent: no",
         "the agent reaches the bank: you may not report runs of lab",
         "the agent's outbox: cannot be written: disk full",
+        "the agent understands slurmctld's plug-in, but for 3 frames, the last: epilog: 'x' is not known here (key); they are in /x/aside",
     ]
     assert "agents = [64030] under [clusters.lab]" in [each.remedy for each in checks]
 

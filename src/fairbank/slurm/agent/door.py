@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
 from fairbank.rest.sign_in.peers import Peer, peer_at
-from fairbank.slurm.frames import bodies, encode, question
+from fairbank.slurm.frames import Unread, bodies, encode, question, salvaged
 from fairbank.slurm.records import VERSION, Answer, Greeting, Told, Welcome
 from fairbank.values.trouble import Malformed
 
@@ -33,12 +33,18 @@ class Host(Protocol):
     def hear(self, door: Door, told: Sequence[Told]) -> None:
         """It says this."""
 
+    def put_aside(self, door: Door, unread: Sequence[Unread]) -> None:
+        """It says this, which is not understood, and wants it answered."""
+
     def farewell(self, door: Door) -> None:
         """It is gone."""
 
 
 class Door(asyncio.Protocol):
-    """One connection. Garbage, a stranger, too long a silence before the hello or within a frame: a line in the log, and it is closed."""
+    """One connection. Garbage, a stranger, too long a silence before the hello or within a frame: a line in the log, and it is closed.
+
+    What has a number is no garbage, though it may not be understood: hung up on, it would only be said again, and all behind it would wait.
+    """
 
     def __init__(self, host: Host, allowed: Callable[[Peer], bool], doors: set[Door]) -> None:
         self._host, self._allowed, self._doors = host, allowed, doors
@@ -101,7 +107,7 @@ class Door(asyncio.Protocol):
             return
         try:
             whole, self._rest = bodies(self._rest + data if self._rest else data)
-            told = [each for each in map(self._read, whole) if each is not None]
+            said = [each for each in map(self._read, whole) if each is not None]
         except Malformed as bad:
             self._rest = b""
             self._close(f"garbage: {bad.message} ({bad.field})", f"it takes {bad.remedy}")
@@ -109,11 +115,18 @@ class Door(asyncio.Protocol):
         self._forget_timer()
         if self._rest or self.greeting is None:
             self._expect(FRAME_SECONDS if self.greeting else HELLO_SECONDS)
-        if told:
+        if told := [each for each in said if isinstance(each, Told)]:
             self._host.hear(self, told)
+        if unread := [each for each in said if isinstance(each, Unread)]:
+            self._host.put_aside(self, unread)
 
-    def _read(self, body: bytes) -> Told | None:
-        said = question(body)
+    def _read(self, body: bytes) -> Told | Unread | None:
+        try:
+            said = question(body)
+        except Malformed as bad:
+            if self.greeting is not None and (unread := salvaged(body, bad)) is not None:
+                return unread
+            raise
         if isinstance(said, Told):
             if self.greeting is None:
                 raise Malformed("no hello", field="kind", remedy="a hello first")

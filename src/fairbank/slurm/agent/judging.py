@@ -100,4 +100,11 @@ def beyond_cache(account: str, *, batch: bool) -> Words:
     return Words("hold", SILENCE, shortened(text))
 
 
+def not_understood(*, batch: bool) -> Words:
+    """What slurmctld's plug-in asks cannot be read, so the bank cannot be asked."""
+    return Words(
+        "hold", SILENCE, f"Fairbank's plug-in and agent do not understand each other; tell your operators. {_LATER[batch].capitalize()}"
+    )
+
+
 _LATER = {True: "the job is tried again by itself when it can", False: "try again later"}

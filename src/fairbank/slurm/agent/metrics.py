@@ -94,6 +94,7 @@ class Metrics(Collector):
             ("told hold", "Holds told to the bank, by what came of them", "came"),
             ("told adjust", "Changed limits told, by what came of them", "came"),
             ("told complete", "Ends told, by what came of them", "came"),
+            ("aside", "Frames of the plug-in that were not understood, and put aside", "kind"),
             ("failures", "Requests to the bank that failed", "trouble"),
         ):
             family = CounterMetricFamily(f"fairbank_agent_{what.replace(' ', '_')}", about, labels=[label])

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.server.unix_socket import bind_unix
+from fairbank.slurm.agent.aside import Aside
 from fairbank.slurm.agent.control import HEAD_MAX, answering, as_json
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.disk import Disk
@@ -26,6 +27,7 @@ from fairbank.slurm.agent.sending import send
 from fairbank.slurm.agent.settings import AgentSettings
 from fairbank.slurm.agent.settling import answered, failed
 from fairbank.slurm.agent.site_factor import TableWriter
+from fairbank.slurm.frames import Unread
 from fairbank.slurm.records import Answer, Greeting, Told
 from fairbank.values.trouble import Trouble
 
@@ -54,6 +56,7 @@ class Agent:
         self._doors: set[Door] = set()
         self._table = TableWriter(settings) if settings.site_factor.path else None
         self._disk = Disk(outbox, self.core, self._do, self.pump_soon)
+        self._aside = Aside(Path(settings.outbox.path), self.core, self._do, self.pump_soon)
         self._wires = ThreadPoolExecutor(settings.senders.maximum, "sender")
         self._pumping = self._full = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -120,6 +123,7 @@ class Agent:
         self._wires.shutdown(wait=False, cancel_futures=True)
         if self._table is not None:
             self._table.close()
+        self._aside.close()
         self._disk.close()
 
     # ------------------------------------------------------------------ the plug-in
@@ -133,6 +137,10 @@ class Agent:
         now = time.monotonic()
         for each in told:
             hear(self.core, each, door, now)
+        self.pump_soon()
+
+    def put_aside(self, door: Door, unread: Sequence[Unread]) -> None:
+        self._aside.take(door, door.who, unread)
         self.pump_soon()
 
     def farewell(self, door: Door) -> None:
@@ -216,7 +224,8 @@ class Agent:
     def status(self) -> dict[str, object]:
         plugins = [{"slurm": each.greeting.slurm, "cluster": each.greeting.cluster} for each in self._doors if each.greeting]
         table = None if self._table is None else self._table.status()
-        return {"plugins": plugins, **status(self.core, time.monotonic(), self._ahead), "site_factor": table}
+        own = {"plugins": plugins, "aside": self._aside.status(), "site_factor": table}
+        return own | status(self.core, time.monotonic(), self._ahead)
 
     def _metrics(self) -> bytes:
         return self.metrics.page(time.monotonic())

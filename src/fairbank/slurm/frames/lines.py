@@ -14,6 +14,11 @@ _HALF_ESCAPE = re.compile(r"%(?![0-9A-F]{2})")
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
 
 
+def whole_number(text: str, low: int = 0, high: int = ID_MAX) -> int | None:
+    """The number that `text` is in a frame's way of writing; None for anything else."""
+    return number if _WHOLE.fullmatch(text) and low <= (number := int(text)) <= high else None
+
+
 def read_lines(body: bytes) -> tuple[str, Lines]:
     """The word for the kind, and the lines after it. Raises Malformed for a body that is not made so."""
     try:
@@ -61,7 +66,7 @@ class Lines:
         raw = self._lines.pop(key, None)
         if raw is None:
             raise Malformed(f"{key} is missing", field=key, remedy="say it once")
-        if _WHOLE.fullmatch(raw) and low <= (number := int(raw)) <= high:
+        if (number := whole_number(raw, low, high)) is not None:
             return number
         raise Malformed(f"{raw[:40]!r} is no {key}", field=key, remedy=f"a whole number from {low} to {high}")
 

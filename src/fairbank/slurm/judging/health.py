@@ -179,6 +179,9 @@ def agents(config: Config, agent: Beside) -> Iterator[Check]:
     yield Check(f"the agent reaches the bank{trouble}", bank["reachable"], remedy)
     kept = f"{outbox['letters']} reports wait" if not outbox["trouble"] else f"cannot be written: {outbox['trouble']}"
     yield Check(f"the agent's outbox: {kept}", not outbox["trouble"], "make room on its disk; the agent goes on by itself")
+    aside = status["aside"]
+    last = f" {aside['frames']} frames, the last: {aside['last']}; they are in {aside['path']}" if aside["frames"] else ""
+    yield Check(f"the agent understands slurmctld's plug-in{last and ', but for'}{last}", not last, aside["remedy"])
 
 
 def policies(policy: Policy, now: int) -> Iterator[Check]:
