@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fairbank.cluster.partition import Cluster
 from fairbank.rest.client import Client
 from fairbank.slurm.bank import Bank
 from fairbank.slurm.commands import Slurm
-from fairbank.slurm.judging import health
+from fairbank.slurm.conf_folder import conf_path, conf_settings, find_scripts, find_table
+from fairbank.slurm.judging import health, loading
 from fairbank.slurm.judging.entering import Machine
 from fairbank.slurm.judging.health import Check
 from fairbank.slurm.policy_file import SIZE_MAX, heading
@@ -78,6 +79,17 @@ class Doctor:
         yield from health.plugins(self._slurm.config, agent)
         if agent is not None:
             yield from health.agents(self._slurm.config, agent)
+        yield from loading.scripts(find_scripts(self._slurm.config))
+        if agent is not None:
+            yield from self._of_the_site_factor(agent.status.get("site_factor"))
+
+    def _of_the_site_factor(self, status: Mapping[str, Any] | None) -> Iterator[Check]:
+        checks: list[Check] = []
+        settings = self._asked(checks, "slurm.conf is read", lambda: conf_settings(conf_path(self._slurm.config)))
+        yield from checks
+        if settings is not None:
+            table = find_table(loading.parameter(settings))
+            yield from loading.site_factor(self._slurm.config, settings, status, table, int(time.time()))
 
     def _of_the_policy(self) -> Iterator[Check]:
         checks: list[Check] = []

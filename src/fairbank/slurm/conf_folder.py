@@ -1,0 +1,71 @@
+"""The folder of slurm.conf on this host, and the table of site factors: what stands there, for `judging.loading` to judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fairbank.slurm.answers.conf import read_conf
+from fairbank.slurm.judging.loading import RULES, SCRIPTS, Script, TableFile, calls, is_ours, loads_lua
+from fairbank.slurm.site_factor import SIZE_MAX, decode
+from fairbank.values.trouble import Malformed, Unknown
+
+USUAL = "/etc/slurm/slurm.conf"
+_TEXT_MAX = 4 * 1024 * 1024
+_DEPTH = 4
+
+
+def conf_path(config: Mapping[str, str]) -> Path:
+    """The slurm.conf that slurmctld read."""
+    return Path(config.get("SLURM_CONF") or USUAL)
+
+
+def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
+    """The settings of slurm.conf and of what it includes. Raises Unknown for a file that cannot be read."""
+    try:
+        with path.open("rb") as file:
+            conf = read_conf(file.read(_TEXT_MAX).decode(errors="replace"))
+    except OSError as bad:
+        remedy = "run this on slurmctld's host, as root or as Slurm's user"
+        raise Unknown(f"cannot read {path}: {bad.strerror}", field="slurm.conf", remedy=remedy) from bad
+    found = dict(conf.settings)
+    for name in conf.includes if depth else ():
+        found |= conf_settings(path.parent / name, depth - 1)
+    return found
+
+
+def find_scripts(config: Mapping[str, str]) -> dict[str, Script]:
+    """The Lua files that Slurm was told to load."""
+    folder = conf_path(config).parent
+    return {name: _script(folder / name) for name in SCRIPTS if loads_lua(config, name)}
+
+
+def _script(path: Path) -> Script:
+    text = _text(path)
+    if text is None:
+        return Script(path=str(path), there=False, ours=False)
+    for each in (path, *map(Path, calls(text)[:16])):
+        if is_ours(_text(each) or ""):
+            missing = [name for name in RULES if not (each.parent / "fairbank" / name).is_file()]
+            return Script(path=str(path), there=True, ours=True, missing=missing)
+    return Script(path=str(path), there=True, ours=False)
+
+
+def _text(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return file.read(_TEXT_MAX).decode(errors="replace")
+    except OSError:
+        return None
+
+
+def find_table(path: str) -> TableFile:
+    """The table of site factors there."""
+    try:
+        with Path(path).open("rb") as file:
+            table = decode(file.read(SIZE_MAX + 1))
+    except OSError as bad:
+        return TableFile(path=path, wrong=str(bad.strerror))
+    except Malformed as bad:
+        return TableFile(path=path, wrong=bad.message)
+    return TableFile(path=path, written=table.written, stale_seconds=table.stale_seconds)
