@@ -398,7 +398,7 @@ static bool read_setting(const char *name, const char *value, void *read)
 
 static bool start(void)
 {
-	courier_settings_t settings = { .socket = "/run/fairbank/prep.sock", .patience = 30, .watch = 5, .most = 20000 };
+	courier_settings_t settings = { .socket = "/run/fairbank-agent/prep.sock", .patience = 30, .watch = 5, .most = 20000 };
 	courier_hooks_t hooks = { .settle = settle, .look = look, .log = note };
 	frame_t hello;
 

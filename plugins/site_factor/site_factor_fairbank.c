@@ -71,7 +71,7 @@ static bool read_setting(const char *name, const char *value, void *read)
 
 static bool read_settings(keeper_settings_t *settings)
 {
-	*settings = (keeper_settings_t) { .path = "/run/fairbank/site_factor", .look = 1000 };
+	*settings = (keeper_settings_t) { .path = "/run/fairbank-agent/site_factor", .look = 1000 };
 	return read_params(slurm_conf.site_factor_params, "PrioritySiteFactorParameters", read_setting, settings);
 }
 

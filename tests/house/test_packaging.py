@@ -18,7 +18,10 @@ import pytest
 
 from fairbank.cli.command import Command, Noun
 from fairbank.cli.main import find
+from fairbank.cli.settings import SITE_SOCKET
 from fairbank.slurm.agent.settings import AgentSettings
+from fairbank.slurm.judging.health import SOCKET
+from fairbank.slurm.judging.loading import TABLE
 from fairbank.slurm.site import POLICY_FILE
 
 UNITS = ("fairbank.service", "fairbank-agent.service", "fairbank-reconcile.service", "fairbank-sync.service")
@@ -142,6 +145,23 @@ def test_the_folders_of_the_units_are_those_of_the_settings(checkout: Path) -> N
         assert Path(path).parent == Path("/run", agent["RuntimeDirectory"])
     assert Path(settings.outbox.path).parent == Path("/var/lib", agent["StateDirectory"])
     assert Path(POLICY_FILE).parent == Path(unit(checkout, "fairbank-sync.service")["ReadWritePaths"])
+
+
+def test_bank_and_agent_share_no_folder_and_meet_without_settings(checkout: Path) -> None:
+    """Whichever of two units stops first takes a shared folder away, and each demands it for its own user."""
+    bank, agent = unit(checkout, "fairbank.service"), unit(checkout, "fairbank-agent.service")
+    for key in ("RuntimeDirectory", "StateDirectory"):
+        assert bank[key] != agent[key]
+    assert AgentSettings().plugin.socket == SOCKET
+    assert AgentSettings().bank.server == f"unix:{SITE_SOCKET}"
+    assert Path(SITE_SOCKET).parent == Path("/run", bank["RuntimeDirectory"])
+
+
+@pytest.mark.parametrize(("plugin", "default"), [("prep", SOCKET), ("site_factor", TABLE)])
+def test_a_plugin_looks_where_the_agent_is(checkout: Path, plugin: str, default: str) -> None:
+    assert f'"{default}"' in (checkout / "plugins" / plugin / f"{plugin}_fairbank.c").read_text()
+    assert f"`{default}`" in (checkout / "plugins" / plugin / "README.md").read_text()
+    assert Path(default).parent == Path("/run", unit(checkout, "fairbank-agent.service")["RuntimeDirectory"])
 
 
 def test_each_timer_has_its_service(checkout: Path) -> None:

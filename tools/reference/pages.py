@@ -117,7 +117,7 @@ token_file = "/etc/fairbank/agent.token"   # fairbank token create darwin --scop
 port = 9341                   # for Prometheus, on 127.0.0.1
 
 [site_factor]
-path = "/run/fairbank/site_factor"         # what Slurm's site_factor/fairbank reads
+path = "/run/fairbank-agent/site_factor"         # what Slurm's site_factor/fairbank reads
 token_file = "/etc/fairbank/reader.token"  # fairbank token create reader --scopes read, of an administrator
 
 [terms]

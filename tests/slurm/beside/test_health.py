@@ -30,7 +30,7 @@ CONFIG = scontrol.read_config(said("config"))
 ASKING = {
     **CONFIG,
     "PrEpPlugins": "prep/fairbank,prep/script",
-    "PrEpParameters": "fairbank_socket=/run/fairbank/prep.sock",
+    "PrEpParameters": "fairbank_socket=/run/fairbank-agent/prep.sock",
     "JobSubmitPlugins": "lua",
     "CliFilterPlugins": "lua",
 }
@@ -48,7 +48,7 @@ STATUS: dict[str, Any] = {
     "outbox": {"letters": 0, "trouble": None},
     "aside": {"frames": 0, "last": None, "path": "/x/outbox.aside", "remedy": "one release"},
 }
-AGENT = Beside(socket="/run/fairbank/prep.sock", slurm_users=frozenset({0, 64030}), patience=10.0, status=STATUS)
+AGENT = Beside(socket="/run/fairbank-agent/prep.sock", slurm_users=frozenset({0, 64030}), patience=10.0, status=STATUS)
 POLICY = Policy(path="/etc/slurm/fairbank/policy", written=1_000, whole=True, readable=True, stale_seconds=3600)
 
 

@@ -107,19 +107,19 @@ def test_a_site_factor_that_works_and_one_that_nobody_wants() -> None:
             OURS,
             STATUS,
             TableFile(path="/x"),
-            "the agent writes site factors to /run/fairbank/site_factor, the plug-in reads /x",
+            "the agent writes site factors to /run/fairbank-agent/site_factor, the plug-in reads /x",
         ),
         (
             OURS,
             STATUS,
             TableFile(path=TABLE, written=999, stale_seconds=600),
-            "/run/fairbank/site_factor is of 1970-01-01T00:16:39Z, more than 600 s from now: site factors are 0",
+            "/run/fairbank-agent/site_factor is of 1970-01-01T00:16:39Z, more than 600 s from now: site factors are 0",
         ),
         (
             OURS,
             STATUS,
             TableFile(path=TABLE, wrong="its checksum is wrong"),
-            "/run/fairbank/site_factor: its checksum is wrong; site factors are 0",
+            "/run/fairbank-agent/site_factor: its checksum is wrong; site factors are 0",
         ),
     ],
 )

@@ -28,7 +28,7 @@ class PluginSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where slurmctld's plug-in finds the agent (its fairbank_socket). `slurm_user` is slurm.conf's SlurmUser: only that one and root
     may connect."""
 
-    socket: Absolute = "/run/fairbank/prep.sock"
+    socket: Absolute = "/run/fairbank-agent/prep.sock"
     slurm_user: str | Uid = "slurm"
 
     def uids(self) -> frozenset[int]:
@@ -69,14 +69,14 @@ class BankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class OutboxSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The file in which reports wait for the bank. It wants a disk of its own host, with room for 1 KiB a report."""
 
-    path: Absolute = "/var/lib/fairbank/outbox.sqlite"
+    path: Absolute = "/var/lib/fairbank-agent/outbox.sqlite"
 
 
 class ControlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the agent tells its status (`fairbank agent status`) and its metrics for Prometheus: on a socket, and on a port of
     127.0.0.1 if one is given."""
 
-    socket: Absolute = "/run/fairbank/agent.sock"
+    socket: Absolute = "/run/fairbank-agent/agent.sock"
     port: Port | None = None
 
 

@@ -16,7 +16,7 @@ from fairbank.values.tres import Adding, parse_weights
 CLOCK_SECONDS = 5
 """How far clocks may lie apart before it is told. MUNGE gives up at 300; the books' times become wrong long before."""
 
-SOCKET, PATIENCE_SECONDS = "/run/fairbank/prep.sock", 30.0
+SOCKET, PATIENCE_SECONDS = "/run/fairbank-agent/prep.sock", 30.0
 """What the PrEp plug-in takes when PrEpParameters do not say (plugins/prep/README.md)."""
 
 _GUIDE = "docs/howto/install-next-to-slurm.md"

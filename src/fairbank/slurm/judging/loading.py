@@ -20,7 +20,7 @@ SCRIPTS: Mapping[str, tuple[str, str]] = {
 RULES = ("paying.lua", "plugin.lua", "policy_file.lua", "price.lua", "request.lua", "rules.lua", "words.lua")
 """What stands in `fairbank` beside either."""
 
-SITE_FACTOR, TABLE = "site_factor/fairbank", "/run/fairbank/site_factor"
+SITE_FACTOR, TABLE = "site_factor/fairbank", "/run/fairbank-agent/site_factor"
 """The plug-in, and the table that it takes when PrioritySiteFactorParameters do not say (plugins/site_factor/README.md)."""
 
 _OURS = 'loadfile(FOLDER .. "/plugin.lua")'
