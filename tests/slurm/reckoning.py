@@ -23,9 +23,13 @@ SAME_START_SECONDS = 2  # what the clocks of prolog and accounting may differ by
 
 def executions(slurm: Shell, since: float) -> list[dict[str, str]]:
     """What accounting has of each time that a job ran since then, also of those that were put back into the queue."""
-    begin = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    rows = slurm.sacct("--duplicates", f"--starttime={begin}", "--endtime=now+1hour", columns=COLUMNS)
+    rows = slurm.sacct("--duplicates", f"--starttime={words_of(since)}", "--endtime=now+1hour", columns=COLUMNS)
     return [row for row in rows if instant(row["Submit"]) >= int(since)]
+
+
+def words_of(instant: float) -> str:
+    """As Slurm's commands and ours take it, in the lab's time zone."""
+    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def instant(text: str) -> int:

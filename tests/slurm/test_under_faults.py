@@ -22,7 +22,7 @@ from tests.slurm.lab.daemons import SLURMCTLD
 from tests.slurm.load import Haste, Load, Looking, Submitted, told
 from tests.slurm.mischief import FrameMischief, Mischief, RequestMischief
 from tests.slurm.office import TERMS, Office, opened
-from tests.slurm.reckoning import executions, instant, reckon
+from tests.slurm.reckoning import executions, instant, reckon, words_of
 from tests.slurm.troubles import Troubles
 from tests.support.postgres import PostgresServer
 from tests.support.server import made
@@ -108,9 +108,9 @@ def test_after_all_faults_the_books_are_what_accounting_tells(
     there = [look for look in looking.looks if not troubles.without_controller.touch(look.begun, look.ended)]
     away_looks = [look for look in there if troubles.without_bank.touch(look.begun, look.ended)]
     tell(f"squeue: {told(there)}; of them with the bank away: {told(away_looks)}")
-    mended = office.reconciled("--starttime", "now-3hours", "--fix")
+    mended = office.reconciled("--starttime", words_of(since), "--fix")
     tell("$ fairbank reconcile --fix\n" + mended.stdout + mended.stderr)
-    again = office.reconciled("--starttime", "now-3hours", "--json")
+    again = office.reconciled("--starttime", words_of(since), "--json")
     left = json.loads(again.stdout)["data"]
     tell(f"then fairbank reconcile finds: {dict(Counter(each['kind'] for each in left))}")
     found = reckon(office, since, lost=lost, put_off_seconds=PATIENCE + 5)

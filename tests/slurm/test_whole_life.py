@@ -15,7 +15,7 @@ from tests.slurm.crowd import Crowd
 from tests.slurm.desk import build
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.office import SU, Office, agent_beside, opened
-from tests.slurm.reckoning import FREE, executions, instant, of_jobs, reckon
+from tests.slurm.reckoning import FREE, executions, instant, of_jobs, reckon, words_of
 from tests.support.server import made
 from tests.support.waiting import wait_until
 
@@ -80,7 +80,7 @@ def test_every_job_of_a_life_is_charged_once_what_accounting_tells(office: Offic
     assert len(states["REQUEUED"]) >= some
     charged, still_held = office.sums(allocation)
     assert (charged <= POOR, still_held) == (True, 0)
-    reconciled = office.reconciled("--starttime", "now-2hours")
+    reconciled = office.reconciled("--starttime", words_of(since))
     tell("$ fairbank reconcile\n" + reconciled.stdout)
     assert reconciled.returncode == 0, reconciled.stdout + reconciled.stderr
     assert office.bank.command("audit", "verify").returncode == 0
