@@ -141,15 +141,9 @@ def wait_until_nothing_is_queued(slurm: Cluster, haste: Haste) -> None:
 def lost_by_slurm(slurm: Cluster, since: float, troubles: Troubles, tell: Tell) -> set[tuple[int, int]]:
     """The jobs that slurmctld has forgotten: those it had not written down yet when it was killed, and those of before a reset. Fails for
     any other that has no end."""
+    wait_until(lambda: not _without_end(executions(slurm, since), troubles), "accounting to have every end", seconds=120)
     rows = executions(slurm, since)
-    lost = set()
-    for row in rows:
-        submitted, end = instant(row["Submit"]), instant(row["End"])
-        at_reset = any(submitted <= ended and (not end or end >= int(begun)) for begun, ended in troubles.resets)
-        if at_reset or (not end and _was_unsaved(submitted, troubles)):
-            lost.add((int(row["JobIDRaw"]), submitted))
-        else:
-            assert end, f"accounting has no end of {row}"
+    lost = {(int(row["JobIDRaw"]), instant(row["Submit"])) for row in rows if _is_lost(row, troubles)}
     known = {(int(row["JobIDRaw"])) for row in rows}
     unheard = [each for each in troubles.load.submitted if each.job not in known]
     assert [each for each in unheard if not _was_unsaved(each.at, troubles) and not _was_reset(each, troubles)] == []
@@ -157,6 +151,16 @@ def lost_by_slurm(slurm: Cluster, since: float, troubles: Troubles, tell: Tell) 
     tell(f"{len(load.submitted)} submissions, {load.failed} not taken; {len(rows)} executions")
     tell(f"by Slurm itself: {len(lost)} executions lost, {load.haste.slurms_own} jobs held since their numbers were known")
     return lost
+
+
+def _without_end(rows: list[dict[str, str]], troubles: Troubles) -> list[dict[str, str]]:
+    return [row for row in rows if not instant(row["End"]) and not _is_lost(row, troubles)]
+
+
+def _is_lost(row: dict[str, str], troubles: Troubles) -> bool:
+    submitted, end = instant(row["Submit"]), instant(row["End"])
+    at_reset = any(submitted <= ended and (not end or end >= int(begun)) for begun, ended in troubles.resets)
+    return at_reset or (not end and _was_unsaved(submitted, troubles))
 
 
 def _was_unsaved(submitted: float, troubles: Troubles) -> bool:
