@@ -163,6 +163,7 @@ class Troubles:
         """slurmctld forgets all jobs, and counts from 1 again."""
         with self.without_controller.now(), self.load.paused():
             begun = time.time()
+            self.controller_deaths.append(begun)  # what it had not told accounting yet is lost with the rest
             self.office.slurm.empty()
             self.resets.append((begun, time.time()))
 
