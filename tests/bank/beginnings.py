@@ -52,6 +52,7 @@ EVERYTHING = """
     open physics/cpu 0..500 with 100 limit 10 note annual-grant
     open physics/cpu:next 500..1000
     cap bob physics/cpu 30
+    cap carol physics/cpu 5
     cap carol physics/cpu none
     deposit physics/cpu 50 key d
     withdraw physics/cpu 5
@@ -63,7 +64,7 @@ EVERYTHING = """
     hold 4 alice physics/gpu 1                  -> NO_ALLOCATION
     charge 2 15
     refund 2 5
-    undo 26 physics/cpu 2
+    undo 27 physics/cpu 2
     refund 2 5
     release 5 alice physics/cpu
     charge 6 carol physics/cpu 10 told name=fit,cpus=4,cpu_seconds=9

@@ -48,7 +48,9 @@ class Shelf:
         runs = [rows.runs[run] for run in needs.runs if run in rows.runs]
         numbers = needs.allocations | {each.allocation for each in runs}
         reaches = list(needs.reaches({each.run for each in runs}))
-        allocations = [each for each in rows.allocations.values() if each.id in numbers or _is_wanted(each, reaches)]
+        allocations = [
+            each for each in rows.allocations.values() if each.id in numbers or each.project in needs.closing or _is_wanted(each, reaches)
+        ]
         drawn = needs.caps | {(each.allocation, each.owner) for each in runs}
         for each in allocations:
             drawn |= {(each.id, uid) for uid in needs.owners.get((each.project, each.resource), ())}
@@ -83,7 +85,7 @@ class Shelf:
         rows.allocations |= {number: work.allocations[number] for number in work.opened | work.touched}
         rows.runs |= {run: work.runs[run] for run in work.new_runs | work.changed_runs}
         rows.users |= {pair: work.users[pair] for pair in work.changed_users}
-        rows.projects |= {number: work.projects[number] for number in work.new_projects}
+        rows.projects |= {number: work.projects[number] for number in work.new_projects | work.changed_projects}
         for pair in work.changed_members:
             rows.members.pop(pair, None)
             if pair in work.members:

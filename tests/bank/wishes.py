@@ -11,6 +11,7 @@ from fairbank.bank.project import Role
 from fairbank.bank.wish import (
     Adjust,
     Amend,
+    AmendProject,
     Asked,
     Charge,
     CreateProject,
@@ -23,6 +24,7 @@ from fairbank.bank.wish import (
     Open,
     Refund,
     Release,
+    RemoveProject,
     Request,
     RevokeToken,
     SetCap,
@@ -134,6 +136,16 @@ of_the_office = st.one_of(
         account=st.sampled_from(["g1", "g5"]),
         parent=st.none() | projects,
     ),
+    st.builds(
+        AmendProject,
+        key=keys,
+        project=projects,
+        gname=st.none() | st.sampled_from(["g1", "g7"]),
+        gid=st.none() | st.sampled_from([1, 7]),
+        parent=st.none() | st.just(0),
+        restore=st.booleans(),
+    ),
+    st.builds(RemoveProject, key=keys, project=projects),
     st.builds(SetMember, key=keys, project=projects, uid=uids, role=st.none() | st.sampled_from(Role), by=st.none() | uids),
     st.builds(
         IssueToken,

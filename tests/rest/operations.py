@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from fairbank.bank.project import Role
+from fairbank.bank.wish import SetMember
 from fairbank.rest.app import document
 from tests.rest.world import NOW, OTHER_PI, PI, SUPERUSER, UNKNOWN, World, grant, report
 
@@ -37,6 +39,8 @@ def call(world: World, operation: str, whose: str, uid: int) -> Call:
         filled = filled.replace("{token}", str(UNKNOWN if owner is None else world.token_number(owner)))
     if operation == "list_tokens" and whose != NOBODYS:
         world.token_number(uid if whose == OWN else OTHER_PI)
+    if operation == "remove_member" and things:
+        world.wish(SetMember(project=things["project"], uid=7_777, role=Role.MEMBER))
     body = BODIES[operation](world, whose, things) if operation in BODIES else None
     if "{entry}" in filled:
         filled = filled.replace("{entry}", str(_refunded(world, things)))
@@ -66,6 +70,7 @@ QUERIES: dict[str, Callable[[str], str]] = {
 
 BODIES: dict[str, Callable[[World, str, dict[str, int]], Any]] = {
     "enter_project": lambda w, *_: {"gname": f"p{(n := next(w.numbers))}", "gid": n},
+    "amend_project": lambda *_: {"parent": 0},
     "set_member": lambda *_: {"role": "member"},
     "open_allocation": lambda w, whose, _: grant(account=account(whose), resource=f"r{next(w.numbers)}"),
     "amend_allocation": lambda *_: {"shared": False, **_WHY},

@@ -34,6 +34,12 @@ enter_project     any     401     403     403     403     403     403     201   
 show_project      own     401     404     200     200     200     200     200     404     404     200
 show_project      foreign 401     404     404     404     404     200     200     404     404     404
 show_project      unknown 401     404     404     404     404     404     404     404     404     404
+amend_project     own     401     404     403     403     403     403     200     404     404     403
+amend_project     foreign 401     404     404     404     404     403     200     404     404     403
+amend_project     unknown 401     404     404     404     404     404     404     404     404     403
+remove_project    own     401     404     403     403     403     403     409     404     404     403
+remove_project    foreign 401     404     404     404     404     403     409     404     404     403
+remove_project    unknown 401     404     404     404     404     404     404     404     404     403
 list_members      own     401     404     200     200     200     200     200     404     404     200
 list_members      foreign 401     404     404     404     404     200     200     404     404     404
 list_members      unknown 401     404     404     404     404     404     404     404     404     404

@@ -43,7 +43,8 @@ def test_a_project_is_entered_and_found_by_any_of_its_names(world: World) -> Non
     made = world.ask("POST", "/project", SUPERUSER, json={"gname": "phys", "gid": 4_000, "account": "physics", "parent": 1})
     assert made.status_code == 201
     row = made.json()["data"]
-    assert row == {"id": row["id"], "gname": "phys", "gid": 4_000, "account": "physics", "parent": 1, "entry": row["entry"]}
+    told = {"id": row["id"], "gname": "phys", "gid": 4_000, "account": "physics", "parent": 1, "removed": False, "entry": row["entry"]}
+    assert row == told
     assert row["entry"] > 0
     for query in ("gname=phys", "gid=4000", "account=physics"):
         assert ids_of(data(world, f"/project?{query}", SUPERUSER)) == [row["id"]]

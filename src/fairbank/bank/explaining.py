@@ -72,8 +72,11 @@ _WHY: Mapping[Reason, str] = {
     Reason.UNKNOWN_ENTRY: "No entry of the books has this number, or it is not for whoever asks.",
     Reason.UNKNOWN_ALLOCATION: "No allocation has this number, or it is of another project or resource than the request says.",
     Reason.UNKNOWN_PROJECT: "No project has this number, account or group in the bank.",
+    Reason.NO_MEMBER: "Only who is a member by the bank's own list can be taken out of it; a Unix group is left in Unix.",
     Reason.UNKNOWN_TOKEN: "The token was never made, was revoked, or its time is over.",
     Reason.TOKEN_TAKEN: "Two tokens with one secret could not be told apart.",
     Reason.ROLE_ABOVE: "A PI decides about coordinators and members, a coordinator about members; staff about all.",
+    Reason.PROJECT_IN_USE: "Only a project whose allocations are all over, with nothing held, can be removed.",
+    Reason.PROJECT_REMOVED: "A removed project keeps its books for staff to read. It is granted nothing and gets no members.",
     Reason.EXISTS: "Group, gid and account each belong to one project. The very same project again would be no conflict.",
 }

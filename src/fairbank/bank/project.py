@@ -25,13 +25,18 @@ GRANTS: Mapping[Role, frozenset[Role]] = {
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
-    """A Unix group with a Slurm account of its own; a project may draw on the shared credit of its parents."""
+    """A Unix group with a Slurm account of its own; a project may draw on the shared credit of its parents.
+
+    One that was `removed` keeps its number, its names and its books, so that nobody else gets at these; it holds and is granted no more,
+    and makes nobody a member. What its runs cost before is still charged.
+    """
 
     id: int
     gname: str
     gid: int
     account: str
     parent: int | None = None
+    removed: bool = False
 
 
 class Member(msgspec.Struct, frozen=True):

@@ -68,6 +68,7 @@ class ProjectQuery(msgspec.Struct, frozen=True, kw_only=True):
     gname: str | None = None
     gid: int | None = None
     account: str | None = None
+    removed: bool | None = None
 
 
 class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):

@@ -47,9 +47,12 @@ class Reason(Enum):
     UNKNOWN_ENTRY = "there is no such entry"
     UNKNOWN_ALLOCATION = "there is no such allocation"
     UNKNOWN_PROJECT = "there is no such project"
+    NO_MEMBER = "this user is no member of the project"
     UNKNOWN_TOKEN = "there is no such token, or it is valid no more"  # noqa: S105 (a sentence)
     TOKEN_TAKEN = "this secret belongs to another token"  # noqa: S105 (a sentence)
     ROLE_ABOVE = "nobody gives or takes a role at or above their own, or caps who has one"
+    PROJECT_IN_USE = "the project is still in use"
+    PROJECT_REMOVED = "the project was removed"
     EXISTS = "a project with this group, gid or account exists with other content"
 
 
@@ -82,9 +85,12 @@ KINDS: Mapping[Reason, RefusalKind] = {
     Reason.UNKNOWN_ENTRY: RefusalKind.NOT_FOUND,
     Reason.UNKNOWN_ALLOCATION: RefusalKind.NOT_FOUND,
     Reason.UNKNOWN_PROJECT: RefusalKind.NOT_FOUND,
+    Reason.NO_MEMBER: RefusalKind.NOT_FOUND,
     Reason.UNKNOWN_TOKEN: RefusalKind.NOT_FOUND,
     Reason.TOKEN_TAKEN: RefusalKind.CONFLICT,
     Reason.ROLE_ABOVE: RefusalKind.NOT_PERMITTED,
+    Reason.PROJECT_IN_USE: RefusalKind.CONFLICT,
+    Reason.PROJECT_REMOVED: RefusalKind.CONFLICT,
     Reason.EXISTS: RefusalKind.CONFLICT,
 }
 
@@ -228,9 +234,12 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.UNKNOWN_ENTRY: "the numbers are in the column ENTRY of: fairbank statement ALLOC",
     Reason.UNKNOWN_ALLOCATION: "list those there are: fairbank alloc list",
     Reason.UNKNOWN_PROJECT: "list those there are: fairbank project list",
+    Reason.NO_MEMBER: "list those there are: fairbank project users {no.project}",
     Reason.UNKNOWN_TOKEN: "list those there are: fairbank token list",
     Reason.TOKEN_TAKEN: "make a new secret",
     Reason.ROLE_ABOVE: "ask a superuser",
+    Reason.PROJECT_IN_USE: "end its allocations first: fairbank alloc end {no.allocation} --reason '...'; and let its runs end",
+    Reason.PROJECT_REMOVED: "bring it back first, by staff: fairbank project set {no.project} --restore",
     Reason.EXISTS: "look at the project that has it: fairbank project list",
 }
 

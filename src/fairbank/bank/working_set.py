@@ -52,6 +52,7 @@ class Changes:
         self.changed_runs: set[Run] = set()
         self.changed_users: set[tuple[int, int]] = set()
         self.new_projects: set[int] = set()
+        self.changed_projects: set[int] = set()
         self.changed_members: set[tuple[int, int]] = set()
         self.new_tokens: set[int] = set()
         self.changed_tokens: set[int] = set()
@@ -226,9 +227,12 @@ class WorkingSet(Changes):
         self.changed_users.add((allocation, uid))
 
     def put_project(self, project: Project) -> None:
-        """Add a project."""
+        """Add a project or replace it."""
+        if project.id not in self.projects:
+            self.new_projects.add(project.id)
+        elif project.id not in self.new_projects:
+            self.changed_projects.add(project.id)
         self.projects[project.id] = project
-        self.new_projects.add(project.id)
 
     def put_member(self, project: int, uid: int, role: Role | None) -> None:
         """Set a member's role; None removes the member."""

@@ -43,7 +43,7 @@ def the_project(desk: Desk, said: str, field: str = "PROJECT") -> Row:
             missing.field = field
             raise
     for name in ("account", "gname"):
-        for row in desk.get("/project", {name: said, "limit": 1})["data"]:
+        for row in desk.get("/project", {name: said, "limit": 1, "removed": "any"})["data"]:
             found: Row = row
             return found
     mine = [str(row["account"]) for row in desk.rows("/project")]

@@ -11,7 +11,7 @@ from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.people import uid_of, user_name
 from fairbank.cli.posting import Posting, entry, post, tell
 from fairbank.report.columns import Column, text
-from fairbank.values.trouble import Unknown
+from fairbank.values.trouble import Malformed, Unknown
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -28,6 +28,7 @@ COLUMNS = (
     Column("GID", text("gid"), right=True, drop=1),
     Column("PARENT", text("parent"), right=True, drop=3),
 )
+REMOVED = Column("REMOVED", lambda row, look: "yes" if row["removed"] else "", drop=4)
 MEMBER_COLUMNS = (Column("USER", text("user")), Column("UID", text("uid"), right=True), Column("ROLE", text("role")))
 
 
@@ -40,15 +41,18 @@ def _add_project(parser: Parser) -> None:
 
 
 def _add_filters(parser: Parser) -> None:
+    parser.add_argument("-a", "--all", action="store_true", help="those that were removed, too; for staff")
     parser.add_argument("-A", "--account", metavar="PROJECT", help="only the project with this Slurm account")
     parser.add_argument("-g", "--group", metavar="GROUP", help="only the project of this Unix group, by name or number")
 
 
 def _list(desk: Desk, options: Namespace) -> int:
-    if shown_columns(desk, COLUMNS):
+    if shown_columns(desk, (*COLUMNS, REMOVED)):
         return 0
-    rows = desk.rows("/project", {"account": options.account, **group_query(options.group)})
-    show(desk, Listing("fairbank.project/1", COLUMNS, rows, empty="There is no such project that you may see."))
+    wanted = {"account": options.account, "removed": "any" if options.all else None, **group_query(options.group)}
+    rows = desk.rows("/project", wanted)
+    columns = (*COLUMNS, REMOVED) if options.all else COLUMNS
+    show(desk, Listing("fairbank.project/1", columns, rows, empty="There is no such project that you may see."))
     return 0
 
 
@@ -58,7 +62,8 @@ def _show(desk: Desk, options: Namespace) -> int:
     project = desk.one(f"/project/{the_project(desk, options.project)['id']}")
     members = [{**each, "user": user_name(each["uid"])} for each in project["members"]]
     parent = f", parent {project['parent']}" if project["parent"] is not None else ""
-    caption = f"Project {project['account']}: number {project['id']}, group {project['gname']} ({project['gid']}){parent}"
+    removed = ", removed" if project["removed"] else ""
+    caption = f"Project {project['account']}: number {project['id']}, group {project['gname']} ({project['gid']}){parent}{removed}"
     card = {key: value for key, value in project.items() if key != "members"}
     show(desk, Listing("fairbank.member/1", MEMBER_COLUMNS, members, caption, empty=f"{caption}; no members", more={"project": card}))
     return 0
@@ -81,6 +86,46 @@ def _create(desk: Desk, options: Namespace) -> int:
         return tell(desk, "fairbank.project/1", None, "")
     made = "" if answer["entry"] is None else f"entry {answer['entry']}: "
     sentence = f"{made}project {answer['account']}: number {answer['id']}, group {answer['gname']} ({answer['gid']})"
+    return tell(desk, "fairbank.project/1", answer, sentence)
+
+
+def _add_set(parser: Parser) -> None:
+    _add_project(parser)
+    parser.add_argument("--group", metavar="GROUP", help="the name of its Unix group from now on; its number too, as this host knows it")
+    parser.add_argument("--gid", metavar="N", type=count, help="the number of its Unix group from now on")
+    parser.add_argument("-A", "--account", metavar="NAME", help="its Slurm account from now on; rename it in Slurm as well")
+    parent = parser.add_mutually_exclusive_group()
+    parent.add_argument("--parent", metavar="PROJECT", help="the project whose shared credit it may draw on")
+    parent.add_argument("--no-parent", action="store_true", help="let it draw on its own credit alone")
+    parser.add_argument("--restore", action="store_true", help="bring back a project that was removed")
+    add_writing(parser, reason="optional")
+
+
+def _set(desk: Desk, options: Namespace) -> int:
+    project = the_project(desk, options.project)
+    gid = _gid_of(options.group) if options.gid is None and options.group is not None else options.gid
+    parent = 0 if options.no_parent else None if options.parent is None else the_project(desk, options.parent, "--parent")["id"]
+    given = {"gname": options.group, "gid": gid, "account": options.account, "parent": parent, "restore": options.restore or None}
+    changes = {name: value for name, value in given.items() if value is not None}
+    if not changes:
+        raise Malformed("nothing is to change", remedy="name --group, --gid, -A, --parent, --no-parent or --restore")
+    told = entry("project", options.reason, {"project": project["id"], **changes})
+    body = changes | ({"comment": options.reason} if options.reason else {})
+    answer = post(desk, Posting("PATCH", f"/project/{project['id']}", body, [told], f"Change project {project['account']}?"))
+    return tell(desk, "fairbank.project/1", answer, f"project {project['id']} is changed")
+
+
+def _add_named_removal(parser: Parser) -> None:
+    _add_project(parser)
+    add_writing(parser, reason="none")
+
+
+def _remove(desk: Desk, options: Namespace) -> int:
+    project = the_project(desk, options.project)
+    told = entry("project", None, {"project": project["id"], "removed": True})
+    question = f"Remove project {project['account']}? Staff still read its books, and its names stay taken."
+    answer = post(desk, Posting("DELETE", f"/project/{project['id']}", None, [told], question))
+    sentence = f"project {project['account']} is removed; bring it back: fairbank project set {project['id']} --restore"
     return tell(desk, "fairbank.project/1", answer, sentence)
 
 
@@ -151,6 +196,22 @@ COMMAND = Noun(
             ),
             _add_create,
             _create,
+        ),
+        "set": Command(
+            "change a project's names or its parent, or bring it back; for staff",
+            (
+                "fairbank project set chem_qmc --parent chemistry",
+                "fairbank project set 12 --group qmc --gid 5012 -A qmc",
+                "fairbank project set 12 --restore --dry-run",
+            ),
+            _add_set,
+            _set,
+        ),
+        "remove": Command(
+            "let a project be no more, once its credit and its runs are over; for staff",
+            ("fairbank project remove chem_qmc", "fairbank project remove 12 --yes", "fairbank project remove chem_qmc --dry-run"),
+            _add_named_removal,
+            _remove,
         ),
         "users": Command(
             "the members of a project",

@@ -10,13 +10,14 @@ takes the long way.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from litestar import Litestar, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.routes import HTTPRoute
+from litestar.types import ControllerRouterHandler
 
 from fairbank.rest.answering import Reply
 from fairbank.rest.asking import Asking
@@ -32,7 +33,7 @@ Handling = Callable[..., Awaitable[Any]]
 class Laned(Litestar):
     """The framework's application with a lane, and the doorkeeper who stands before every route of it."""
 
-    def __init__(self, routes: list[HTTPRouteHandler], *, doorkeeper: Doorkeeper, **more: Any) -> None:
+    def __init__(self, routes: Sequence[ControllerRouterHandler], *, doorkeeper: Doorkeeper, **more: Any) -> None:
         super().__init__(routes, **more)
         self.doorkeeper = doorkeeper
         self._lane: Mapping[tuple[str, str], tuple[HTTPRouteHandler, Handling]] = {

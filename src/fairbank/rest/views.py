@@ -40,7 +40,7 @@ def next_after(page: Page, numbers: Sequence[int]) -> str | None:
 
 def project_row(project: Project) -> answers.ProjectRow:
     """A project as lists show it."""
-    return answers.ProjectRow(id=project.id, gname=project.gname, gid=project.gid, account=project.account, parent=project.parent)
+    return answers.ProjectRow(**msgspec.structs.asdict(project))
 
 
 def project_card(project: Project, members: list[Member]) -> answers.ProjectCard:

@@ -36,7 +36,7 @@ class Memberships:
         known = self._by_group.get(uid)
         if known is not None and now - known[0] < FRESH_SECONDS:
             return known[1]
-        found = frozenset(each.id for gid in groups_of(uid) for each in reader.projects(ProjectQuery(gid=gid), Page(1)))
+        found = frozenset(each.id for gid in groups_of(uid) for each in reader.projects(ProjectQuery(gid=gid, removed=False), Page(1)))
         if len(self._by_group) >= _REMEMBERED_MAX:
             self._by_group.clear()
         self._by_group[uid] = (now, found)

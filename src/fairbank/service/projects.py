@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.project import Member, Project, Role
-from fairbank.bank.query import Page, ProjectQuery
-from fairbank.bank.wish import Asked, CreateProject, SetMember
+from fairbank.bank.query import ALL, Page, ProjectQuery, RunQuery
+from fairbank.bank.run import RunState
+from fairbank.bank.wish import AmendProject, Asked, CreateProject, RemoveProject, SetMember
 from fairbank.service.askers import Asker
 from fairbank.service.counter import Counter
 from fairbank.service.directory import Directory
 from fairbank.service.rights import Do, demand
 from fairbank.store.contract import Store
 from fairbank.values.time import Clock
-from fairbank.values.trouble import Unknown
+from fairbank.values.trouble import Conflict, Unknown
 
 
 class Projects:
@@ -46,6 +47,36 @@ class Projects:
         self._directory.refresh()
         return outcome
 
+    def amend(self, asker: Asker, wish: AmendProject) -> Outcome:
+        """Change names or parent, or bring a removed project back. Raises Unknown, Forbidden, Conflict."""
+        project = self.get(asker, wish.project)
+        demand(asker, Do.AMEND_PROJECT)
+        if wish.parent:
+            self._directory.refresh()
+            try:
+                above = self._directory.line(self._directory.by_id(wish.parent))
+            except Unknown as missing:
+                missing.field = "parent"
+                raise
+            if project.id in above:
+                raise Conflict(f"project {wish.parent} is project {project.id} or under it", field="parent", remedy="name another parent")
+        return self._changed(asker, wish)
+
+    def remove(self, asker: Asker, wish: RemoveProject) -> Outcome:
+        """Let a project be no more. Raises Unknown, Forbidden, Conflict while runs of it are open, wherever these are held."""
+        project = self.get(asker, wish.project)
+        demand(asker, Do.AMEND_PROJECT)
+        running = RunQuery(sight=ALL, projects=frozenset({project.id}), state=RunState.HELD)
+        with self._store.reading() as reader:
+            for each in reader.runs(running, Page(1)):
+                raise Conflict(f"run {each.run} of project {project.id} is open", field="project", remedy="let its runs end first")
+        return self._changed(asker, wish)
+
+    def _changed(self, asker: Asker, wish: AmendProject | RemoveProject) -> Outcome:
+        outcome = self._ask(asker, wish)
+        self._directory.refresh()
+        return outcome
+
     def set_member(
         self, asker: Asker, number: int, uid: int, role: Role | None, *, comment: str | None = None, key: str | None = None
     ) -> Outcome:
@@ -58,5 +89,5 @@ class Projects:
         by = None if asker.superuser else asker.uid
         return self._ask(asker, SetMember(project=project.id, uid=uid, role=role, by=by, comment=comment, key=key))
 
-    def _ask(self, asker: Asker, wish: CreateProject | SetMember) -> Outcome:
+    def _ask(self, asker: Asker, wish: CreateProject | AmendProject | RemoveProject | SetMember) -> Outcome:
         return self._counter.ask([Asked(wish, self._clock.now(), asker.actor, asker.acting_as)])[0]

@@ -28,7 +28,7 @@ class Quotes:
         """The price with its lines, and the allocation that would carry it now. Raises Unknown, Malformed."""
         cluster = named(self._clusters, request.cluster)
         project = self._directory.by_account(account)
-        if project is None or not asker.sight.sees(project.id):
+        if project is None or project.removed or not asker.sight.sees(project.id):
             raise Unknown(
                 f"there is no project with the account {account!r}", field="account", remedy="list yours with: fairbank project list"
             )

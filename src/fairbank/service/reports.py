@@ -89,6 +89,7 @@ class Reports:
 
     def _hold(self, report: Started, until: Instant) -> Hold:
         project = self._directory.known(report.account)
+        project = None if project is None or project.removed else project  # its ends are charged all the same
         _demand_limit(report)
         units = None if report.amount is not None else self._units(report)  # a price that was told is the same for any time limit
         return Hold(

@@ -14,6 +14,7 @@ class Do(Enum):
     """The operations that change something, or show what members may not see."""
 
     CREATE_PROJECT = "enter projects"
+    AMEND_PROJECT = "change or remove projects"
     SET_MEMBER = "add or remove members"
     OPEN_ALLOCATION = "make allocations"
     AMEND_ALLOCATION = "change allocations"

@@ -75,6 +75,7 @@ class SqlTransaction(ABC):
         """
         if self._read_runs is None:
             self._read_runs = []
+            needs.allocations |= self._allocations_of(needs.closing)
             if needs.allocations or needs.funds or needs.runs:
                 allocations, self._read_runs = self._load(needs)
                 self._loaded = {each.id: each for each in allocations}
@@ -123,6 +124,11 @@ class SqlTransaction(ABC):
         names, gids, accounts = [each.gname for each in creating], [each.gid for each in creating], [each.account for each in creating]
         return map(project_of, self._find("projects", [list(needs.projects)], [names], [gids], [accounts]))
 
+    def _allocations_of(self, projects: Collection[int]) -> set[int]:
+        a = schema.allocation.c
+        found = select(a.id).where(a.project.in_(sorted(projects)))
+        return set(self._connection.execute(found).scalars()) if projects else set()
+
     def _tokens(self, needs: Needs) -> Iterable[Token]:
         """Those wanted by number, and those whose secret is the same."""
         if not needs.tokens and not needs.digests:
@@ -135,6 +141,9 @@ class SqlTransaction(ABC):
         """Projects, members, tokens and the head of the office's book: rare, so any SQL will do."""
         if work.new_projects:
             self._insert(schema.project, [project_row(work.projects[number]) for number in sorted(work.new_projects)])
+        if work.changed_projects:
+            changed = [self._named(schema.project, project_row(work.projects[number])) for number in sorted(work.changed_projects)]
+            self._connection.execute(update(schema.project).where(schema.project.c.id == bindparam("number")), changed)
         if work.changed_members:
             member = schema.member.c
             self._connection.execute(
@@ -159,16 +168,16 @@ class SqlTransaction(ABC):
 
         In this order, because the database looks for overlaps at each step: one that was ended or moved makes room for another.
         """
-        amended = [self._named(each) for each in work.amended if each.id not in work.opened]
+        amended = [self._named(schema.allocation, allocation_row(each)) for each in work.amended if each.id not in work.opened]
         if amended:
             self._connection.execute(update(schema.allocation).where(schema.allocation.c.id == bindparam("number")), amended)
         if work.opened:
             self._insert(schema.allocation, [allocation_row(work.allocations[number]) for number in sorted(work.opened)])
 
     @staticmethod
-    def _named(allocation: Allocation) -> dict[str, Any]:
-        row = dict(zip(schema.allocation.c.keys(), allocation_row(allocation), strict=True))
-        return {**row, "number": row.pop("id")}
+    def _named(table: Any, row: tuple[Any, ...]) -> dict[str, Any]:
+        named = dict(zip(table.c.keys(), row, strict=True))
+        return {**named, "number": named.pop("id")}
 
     def _insert(self, table: Any, rows: list[tuple[Any, ...]]) -> None:
         names = table.c.keys()

@@ -49,7 +49,7 @@ class Reader(Protocol):
         ...
 
     def memberships(self, uid: int) -> list[Member]:
-        """A user's roles, by project."""
+        """A user's roles, by project; none in those that were removed."""
         ...
 
     def allocations(self, query: AllocationQuery, page: Page) -> list[Allocation]:

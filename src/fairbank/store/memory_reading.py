@@ -60,7 +60,7 @@ class MemoryReader:
             for each in self._tables.projects.values()
             if (q.sight.everything or each.id in q.sight.projects)
             and among(each.id, q.ids)
-            and equal((each.gname, q.gname), (each.gid, q.gid), (each.account, q.account))
+            and equal((each.gname, q.gname), (each.gid, q.gid), (each.account, q.account), (each.removed, q.removed))
         )
         return paged(wanted, _ID, page)
 
@@ -68,7 +68,7 @@ class MemoryReader:
         return paged((each for each in self.scan_members() if each.project == project), _UID, page)
 
     def memberships(self, uid: int) -> list[Member]:
-        return [each for each in self.scan_members() if each.uid == uid]
+        return [each for each in self.scan_members() if each.uid == uid and not self._tables.projects[each.project].removed]
 
     def allocations(self, query: AllocationQuery, page: Page) -> list[Allocation]:
         q = query

@@ -50,6 +50,8 @@ class Tables:
         numbers = needs.allocations.union(each.allocation for each in runs)
         for project, resource, reach in needs.reaches({each.run for each in runs}):
             numbers.update(number for number in self.funds.get((project, resource), ()) if reach.has(self.allocations[number]))
+        if needs.closing:
+            numbers.update(number for number, each in self.allocations.items() if each.project in needs.closing)
         allocations = [self.allocations[number] for number in sorted(numbers) if number in self.allocations]
         pairs = needs.caps | {(each.allocation, each.owner) for each in runs}
         for each in allocations:
@@ -74,7 +76,7 @@ class Tables:
 
     def apply(self, work: WorkingSet) -> None:
         """Make the changes of a batch."""
-        self.add_projects(work.projects[number] for number in work.new_projects)
+        self.add_projects(work.projects[number] for number in work.new_projects | work.changed_projects)
         for pair in work.changed_members:
             self.members.pop(pair, None)
         self.add_members(work.members[pair] for pair in work.changed_members if pair in work.members)

@@ -59,7 +59,9 @@ class SqlReader:
         return self._all(selecting.members(project, page), member_of)
 
     def memberships(self, uid: int) -> list[Member]:
-        return self._all(select(schema.member).where(schema.member.c.uid == uid).order_by(schema.member.c.project), member_of)
+        m, p = schema.member.c, schema.project.c
+        present = select(p.id).where(p.removed.is_(False))
+        return self._all(select(schema.member).where(m.uid == uid, m.project.in_(present)).order_by(m.project), member_of)
 
     def allocations(self, query: AllocationQuery, page: Page) -> list[Allocation]:
         return self._all(selecting.allocations(query, page), allocation_of)

@@ -51,12 +51,12 @@ def _flag(cell: object) -> bool:
 
 
 def project_of(row: Row) -> Project:
-    number, gname, gid, account, parent = row
-    return Project(id=number, gname=gname, gid=gid, account=account, parent=parent)
+    number, gname, gid, account, parent, removed = row
+    return Project(id=number, gname=gname, gid=gid, account=account, parent=parent, removed=_flag(removed))
 
 
 def project_row(project: Project) -> tuple[Any, ...]:
-    return (project.id, project.gname, project.gid, project.account, project.parent)
+    return (project.id, project.gname, project.gid, project.account, project.parent, project.removed)
 
 
 def member_of(row: Row) -> Member:

@@ -53,6 +53,7 @@ project = Table(
     Column("gid", BigInteger, nullable=False, unique=True),
     Column("account", Text, nullable=False, unique=True),
     Column("parent", _Id, ForeignKey("project.id")),
+    Column("removed", _Flag, nullable=False),
 )
 
 member = Table(

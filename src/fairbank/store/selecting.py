@@ -43,6 +43,7 @@ def projects(query: ProjectQuery, page: Page) -> Select[Any]:
         _equal(p.gname, query.gname),
         _equal(p.gid, query.gid),
         _equal(p.account, query.account),
+        true() if query.removed is None else p.removed.is_(query.removed),
     ]
     return _paged(select(project).where(*wanted), p.id, page)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fairbank.bank import wish as w
 from tests.bank.model.words import Words
 
@@ -10,27 +12,55 @@ class Office(Words):
     """The wishes of the office, each answered by a word."""
 
     def _createproject(self, wish: w.CreateProject, at: int) -> str:
-        facts = {"gname": wish.gname, "gid": wish.gid, "account": wish.account, "parent": wish.parent}
+        facts = {"gname": wish.gname, "gid": wish.gid, "account": wish.account, "parent": wish.parent, "removed": False}
         if facts in self.projects.values():
             return "again"
-        if any(each[what] == facts[what] for each in self.projects.values() for what in ("gname", "gid", "account")):
+        return self._entered(len(self.projects) + 1, facts, wish.parent)
+
+    def _entered(self, number: int, facts: dict[str, Any], parent: int | None) -> str:
+        others = [each for other, each in self.projects.items() if other != number]
+        if any(each[what] == facts[what] for each in others for what in ("gname", "gid", "account")):
             return "EXISTS"
-        if wish.parent is not None and wish.parent not in self.projects:
+        if parent and self.projects.get(parent, {"removed": True})["removed"]:
             return "UNKNOWN_PROJECT"
-        self.projects[len(self.projects) + 1] = facts
+        self.projects[number] = facts
+        return "ok"
+
+    def _amendproject(self, wish: w.AmendProject, at: int) -> str:
+        if wish.project not in self.projects:
+            return "UNKNOWN_PROJECT"
+        old = self.projects[wish.project]
+        new = old | {what: said for what in ("gname", "gid", "account") if (said := getattr(wish, what)) is not None}
+        new |= {} if wish.parent is None else {"parent": wish.parent or None}
+        new["removed"] = old["removed"] and not wish.restore
+        return "again" if new == old else self._entered(wish.project, new, wish.parent)
+
+    def _removeproject(self, wish: w.RemoveProject, at: int) -> str:
+        if wish.project not in self.projects:
+            return "UNKNOWN_PROJECT"
+        if self.projects[wish.project]["removed"]:
+            return "again"
+        theirs = {number: each for number, each in self.allocations.items() if each["project"] == wish.project}
+        if any(self.held(number) or (each["state"] != "ended" and each["end"] > at) for number, each in theirs.items()):
+            return "PROJECT_IN_USE"
+        self.projects[wish.project]["removed"] = True
         return "ok"
 
     def _setmember(self, wish: w.SetMember, at: int, undoes: int | None = None) -> str:
         if wish.project not in self.projects:
             return "UNKNOWN_PROJECT"
+        if self.projects[wish.project]["removed"]:
+            return "PROJECT_REMOVED"
         if wish.by is not None:
             below = ("pi", "coordinator", "member")
             mine = below.index(self.members.get((wish.project, wish.by), "member"))
             touched = {self.members.get((wish.project, wish.uid)), wish.role and wish.role.value} - {None}
             if mine == below.index("member") or any(below.index(role) <= mine for role in touched if role):
                 return "ROLE_ABOVE"
-        self.members.pop((wish.project, wish.uid), None)
         role = None if wish.role is None else wish.role.value
+        if undoes is None and self.members.get((wish.project, wish.uid)) == role:
+            return "again" if role else "NO_MEMBER"
+        self.members.pop((wish.project, wish.uid), None)
         if role is not None:
             self.members[wish.project, wish.uid] = role
         self._say(("role", wish.project, wish.uid), undoes, {"role": role}, {"role": None})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairbank.bank import wish as w
+from fairbank.bank.allocation import AllocationEvent
 from tests.bank.model.words import Words
 
 LIFE = {
@@ -22,6 +23,8 @@ class Terms(Words):
     def _open(self, wish: w.Open, at: int) -> str:
         if wish.project not in self.projects:
             return "UNKNOWN_PROJECT"
+        if self.projects[wish.project]["removed"]:
+            return "PROJECT_REMOVED"
         terms = {"project": wish.project, "resource": wish.resource, "start": wish.start, "end": wish.end}
         against = self._bad_period(0, terms)
         if not against:
@@ -42,6 +45,8 @@ class Terms(Words):
         old = self.allocations.get(wish.allocation)
         if not old:
             return "UNKNOWN_ALLOCATION"
+        if (wish.event is AllocationEvent.REOPEN or (wish.end or 0) > at) and self.projects[old["project"]]["removed"]:
+            return "PROJECT_REMOVED"
         given = {"start": wish.start, "end": wish.end, "shared": wish.shared, "limit": wish.credit_limit}
         new = old | {what: value for what, value in given.items() if value is not None}
         event = None if wish.event is None else wish.event.value
@@ -88,6 +93,8 @@ class Terms(Words):
         if wish.by is not None and not self._may_cap(wish, wish.by):
             return "ROLE_ABOVE"
         about = (wish.allocation, wish.uid)
+        if undoes is None and wish.cap == self.caps.get(about):
+            return "again"
         self._say(about, undoes, {"cap": wish.cap}, {"cap": None})
         self.caps[about] = wish.cap
         return "ok"

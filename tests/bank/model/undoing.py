@@ -97,6 +97,8 @@ class Undoing(Runs, Credit, Terms, Office):
             role = before["role"] and Role(before["role"])
             return self._setmember(w.SetMember(project=about[1], uid=about[2], role=role, by=wish.by), at, wish.entry)
         old = self.allocations[wish.book]
+        if self.projects[old["project"]]["removed"]:
+            return "PROJECT_REMOVED"
         if against := self._bad_period(wish.book, before):
             return against
         if before["limit"] < old["limit"] and self.free(wish.book) + before["limit"] < 0:

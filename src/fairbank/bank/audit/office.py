@@ -26,7 +26,12 @@ class OfficeRows:
         if entry.kind is Kind.PROJECT:
             number = facts["project"]
             self.projects[number] = Project(
-                id=number, gname=facts["gname"], gid=facts["gid"], account=facts["account"], parent=facts["parent"]
+                id=number,
+                gname=facts["gname"],
+                gid=facts["gid"],
+                account=facts["account"],
+                parent=facts["parent"],
+                removed=facts.get("removed", False),
             )
         elif entry.kind is Kind.MEMBER:
             where = (facts["project"], facts["uid"])

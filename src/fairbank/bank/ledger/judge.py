@@ -37,6 +37,8 @@ _EVERYWHERE: Mapping[type, Callable[[WorkingSet, wishes.Asked, Any], Outcome]] =
     wishes.Expire: terms.expire,
     wishes.SetCap: terms.set_cap,
     wishes.CreateProject: office.create_project,
+    wishes.AmendProject: office.amend_project,
+    wishes.RemoveProject: office.remove_project,
     wishes.SetMember: office.set_member,
     wishes.IssueToken: tokens.issue,
     wishes.RevokeToken: tokens.revoke,

@@ -4,29 +4,72 @@ from __future__ import annotations
 
 import msgspec
 
+from fairbank.bank.allocation import AllocationState
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Done, Outcome, done
 from fairbank.bank.ledger.posting import post
 from fairbank.bank.project import GRANTS, Project
 from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import Asked, CreateProject, Note, SetMember
+from fairbank.bank.wish import AmendProject, Asked, CreateProject, Note, RemoveProject, SetMember
 from fairbank.bank.working_set import WorkingSet
 
 _encode = msgspec.json.Encoder().encode
+_replace = msgspec.structs.replace
+_NAMES = ("gname", "gid", "account")
 
 
 def create_project(work: WorkingSet, asked: Asked, wish: CreateProject) -> Outcome:
     """Enter a project. The same project again is answered again; one that shares a group, gid or account with another is refused."""
+    wanted = Project(id=0, gname=wish.gname, gid=wish.gid, account=wish.account, parent=wish.parent)
     for each in work.projects.values():
-        if (each.gname, each.gid, each.account, each.parent) == (wish.gname, wish.gid, wish.account, wish.parent):
+        if _replace(each, id=0) == wanted:
             return Done(entry=0, project=each.id, again=True)
-        same = [f"{name} {getattr(each, name)}" for name in ("gname", "gid", "account") if getattr(each, name) == getattr(wish, name)]
-        if same:
-            differs = ", but another parent" if len(same) == 3 else ""
-            return Refusal(reason=Reason.EXISTS, project=each.id, about=f"project {each.id} has {', '.join(same)}{differs}")
-    if wish.parent is not None and wish.parent not in work.projects:
-        return Refusal(reason=Reason.UNKNOWN_PROJECT, project=wish.parent)
-    project = Project(id=next(work.project_ids), gname=wish.gname, gid=wish.gid, account=wish.account, parent=wish.parent)
+    no = _objection(work, wanted, wish.parent)
+    return no if no is not None else _entered(work, asked, _replace(wanted, id=next(work.project_ids)))
+
+
+def amend_project(work: WorkingSet, asked: Asked, wish: AmendProject) -> Outcome:
+    """Change a project's names or parent, or bring it back. What is that way already is answered so, and nothing is written."""
+    old = work.projects.get(wish.project)
+    if old is None:
+        return Refusal(reason=Reason.UNKNOWN_PROJECT, project=wish.project)
+    names = {name: said for name in _NAMES if (said := getattr(wish, name)) is not None}
+    parent = old.parent if wish.parent is None else wish.parent or None
+    new = _replace(old, parent=parent, removed=old.removed and not wish.restore, **names)
+    if new == old:
+        return Done(entry=0, project=old.id, again=True)
+    no = _objection(work, new, wish.parent)
+    return no if no is not None else _entered(work, asked, new)
+
+
+def remove_project(work: WorkingSet, asked: Asked, wish: RemoveProject) -> Outcome:
+    """Let a project be no more, once its allocations are over and nothing is held there. Its books stay, and so do its names."""
+    old = work.projects.get(wish.project)
+    if old is None:
+        return Refusal(reason=Reason.UNKNOWN_PROJECT, project=wish.project)
+    if old.removed:
+        return Done(entry=0, project=old.id, again=True)
+    for each in work.allocations.values():
+        if each.project == old.id and (each.held or each.state_at(asked.at) is not AllocationState.ENDED):
+            about = f"allocation {each.id} is {'in use by open runs' if each.held else each.standing(asked.at).value}"
+            return Refusal(reason=Reason.PROJECT_IN_USE, project=old.id, allocation=each.id, about=about)
+    return _entered(work, asked, _replace(old, removed=True))
+
+
+def _objection(work: WorkingSet, wanted: Project, parent: int | None) -> Refusal | None:
+    """Another project has one of the names, or the parent that it is given is none."""
+    for each in work.projects.values():
+        same = [f"{name} {getattr(each, name)}" for name in _NAMES if getattr(each, name) == getattr(wanted, name)]
+        if same and each.id != wanted.id:
+            differs = ", but another parent" if len(same) == len(_NAMES) and each.parent != wanted.parent else ""
+            removed = ", which was removed," if each.removed else ""
+            return Refusal(reason=Reason.EXISTS, project=each.id, about=f"project {each.id}{removed} has {', '.join(same)}{differs}")
+    if parent and (parent not in work.projects or work.projects[parent].removed):
+        return Refusal(reason=Reason.UNKNOWN_PROJECT, project=parent)
+    return None
+
+
+def _entered(work: WorkingSet, asked: Asked, project: Project) -> Done:
     entry = work.post(asked, Kind.PROJECT, 0, None, details=details_of(project))
     work.put_project(project)
     return done(entry, None, project=project.id)
@@ -35,7 +78,7 @@ def create_project(work: WorkingSet, asked: Asked, wish: CreateProject) -> Outco
 def details_of(project: Project) -> str:
     """The project as the journal keeps it, so that its row can be checked against it."""
     facts = {"project": project.id, "gname": project.gname, "gid": project.gid, "account": project.account, "parent": project.parent}
-    return _encode(facts).decode()
+    return _encode(facts | ({"removed": True} if project.removed else {})).decode()
 
 
 def set_member(work: WorkingSet, asked: Asked, wish: SetMember, *, undoes: int | None = None) -> Outcome:
@@ -45,8 +88,15 @@ def set_member(work: WorkingSet, asked: Asked, wish: SetMember, *, undoes: int |
     """
     if wish.project not in work.projects:
         return Refusal(reason=Reason.UNKNOWN_PROJECT, project=wish.project)
+    if work.projects[wish.project].removed:
+        return Refusal(reason=Reason.PROJECT_REMOVED, project=wish.project)
     if wish.by is not None and not _may_grant(work, wish, wish.by):
         return Refusal(reason=Reason.ROLE_ABOVE, project=wish.project)
+    known = work.members.get((wish.project, wish.uid))
+    if undoes is None and known is None and wish.role is None:
+        return Refusal(reason=Reason.NO_MEMBER, project=wish.project, owner=wish.uid, about=f"user {wish.uid} in project {wish.project}")
+    if undoes is None and known is not None and known.role is wish.role:
+        return Done(entry=0, project=wish.project, again=True)
     role = wish.role.value if wish.role else None
     facts = {"project": wish.project, "uid": wish.uid, "role": role}
     entry = post(work, asked, Kind.MEMBER, 0, None, facts, undoes=undoes, owner=wish.uid)

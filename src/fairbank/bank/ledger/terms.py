@@ -7,7 +7,7 @@ import msgspec
 from fairbank.bank.allocation import NEXT, Allocation, AllocationEvent, AllocationState, overlapping
 from fairbank.bank.entry import Entry, Kind, facts_of
 from fairbank.bank.ledger.office import above
-from fairbank.bank.ledger.outcome import Outcome, done
+from fairbank.bank.ledger.outcome import Done, Outcome, done
 from fairbank.bank.ledger.posting import post
 from fairbank.bank.policy import is_countable
 from fairbank.bank.refusal import Reason, Refusal
@@ -25,6 +25,8 @@ def open_allocation(work: WorkingSet, asked: Asked, wish: Open) -> Outcome:
     """Make an allocation whose period overlaps no other of its project and resource."""
     if wish.project not in work.projects:
         return Refusal(reason=Reason.UNKNOWN_PROJECT, project=wish.project)
+    if work.projects[wish.project].removed:
+        return Refusal(reason=Reason.PROJECT_REMOVED, project=wish.project)
     if wish.end <= wish.start:
         return Refusal(reason=Reason.BAD_PERIOD, project=wish.project, resource=wish.resource, about=_period(wish))
     if not is_countable(wish.credit_limit + wish.deposit):
@@ -73,6 +75,8 @@ def amend(work: WorkingSet, asked: Asked, wish: Amend) -> Outcome:
     old = work.allocations.get(wish.allocation)
     if old is None or (old.project, old.resource) != (wish.project, wish.resource):
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
+    if _gives_time(wish, asked.at) and (gone := _removed(work, old)) is not None:
+        return gone
     before = _state_before(old, wish.event, asked.at)
     state = before if wish.event is None else NEXT.get((before, wish.event))
     if state is None:
@@ -99,6 +103,17 @@ def amend(work: WorkingSet, asked: Asked, wish: Amend) -> Outcome:
     return done(post(work, asked, Kind.TERMS, 0, new, facts_of_terms(new)), new)
 
 
+def _gives_time(wish: Amend, now: int) -> bool:
+    return wish.event is AllocationEvent.REOPEN or (wish.end is not None and wish.end > now)
+
+
+def _removed(work: WorkingSet, old: Allocation) -> Refusal | None:
+    project = work.projects.get(old.project)
+    if project is None or not project.removed:
+        return None
+    return Refusal(reason=Reason.PROJECT_REMOVED, allocation=old.id, project=old.project)
+
+
 def _state_before(old: Allocation, event: AllocationEvent | None, now: int) -> AllocationState:
     """The state that an event meets: the one by the clock; but a freeze outlives the end, so it can be thawed then, too."""
     return _FROZEN if event is AllocationEvent.THAW and old.state is _FROZEN else old.state_at(now)
@@ -119,6 +134,8 @@ def _over(old: Allocation, new: Allocation, event: AllocationEvent | None, now: 
 def put_back(work: WorkingSet, asked: Asked, before: Entry, *, undoes: int) -> Outcome:
     """Say all terms as entry `before` said them, the state among them: that takes entry `undoes` back, whole."""
     old, facts = work.allocations[before.book], facts_of(before)
+    if (gone := _removed(work, old)) is not None:  # what was, may be time
+        return gone
     new = _replace(
         old,
         state=AllocationState(facts["state"]),
@@ -177,5 +194,7 @@ def set_cap(work: WorkingSet, asked: Asked, wish: SetCap, *, undoes: int | None 
     if wish.by is not None and (wish.project != allocation.project or not above(work, allocation.project, wish.by, wish.uid)):
         return Refusal(reason=Reason.ROLE_ABOVE, project=allocation.project)
     sums = work.sums_of(allocation.id, wish.uid)
+    if undoes is None and wish.cap == sums.cap:
+        return Done(entry=0, amount=wish.cap or 0, allocation=allocation.id, available=allocation.available, again=True)
     work.put_user(allocation.id, wish.uid, UserSums(sums.charged, sums.held, wish.cap))
     return done(post(work, asked, Kind.CAP, wish.cap or 0, allocation, {"cap": wish.cap}, undoes=undoes, owner=wish.uid), allocation)

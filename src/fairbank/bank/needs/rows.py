@@ -8,7 +8,7 @@ import msgspec
 
 from fairbank.bank.reach import Funds, Reach
 from fairbank.bank.run import RunRecord, RunState
-from fairbank.bank.wish import CreateProject
+from fairbank.bank.wish import AmendProject, CreateProject
 from fairbank.cluster.job import Run
 
 
@@ -19,8 +19,8 @@ class Needs(msgspec.Struct, kw_only=True):
     in the books, `runs` with their allocations (those that are said to start are `starting`, those whose hold is to change `changing`),
     entries by the actor and key of a wish in `keys`, entries to be `undone` with those that undid them before, all that was ever
     said of the terms, caps and roles in `reworded`, `caps` as (allocation, user), user sums for `owners` in whatever allocations they may
-    draw on, `projects` and those that one of `creating` would collide with, `members` by project and user, `tokens` by number and by
-    their `digests`.
+    draw on, `projects` and those that the names of one of `creating` would collide with, all allocations of projects that are `closing`,
+    `members` by project and user, `tokens` by number and by their `digests`.
     `entries`, `opens`, `creates`, `issues` count the fresh numbers wanted at most.
 
     What is loaded is locked, and whoever else needs it waits. So of a fund no more is wanted than a run could draw on: those who draw on
@@ -43,7 +43,8 @@ class Needs(msgspec.Struct, kw_only=True):
     owners: dict[tuple[int, str], set[int]] = msgspec.field(default_factory=dict)
     caps: set[tuple[int, int]] = msgspec.field(default_factory=set)
     projects: set[int] = msgspec.field(default_factory=set)
-    creating: list[CreateProject] = msgspec.field(default_factory=list)
+    creating: list[CreateProject | AmendProject] = msgspec.field(default_factory=list)
+    closing: set[int] = msgspec.field(default_factory=set)
     members: set[tuple[int, int]] = msgspec.field(default_factory=set)
     tokens: set[int] = msgspec.field(default_factory=set)
     digests: set[bytes] = msgspec.field(default_factory=set)

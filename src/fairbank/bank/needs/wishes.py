@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from fairbank.bank.allocation import AllocationEvent
 from fairbank.bank.entry import OFFICE, TERMS
 from fairbank.bank.needs.rows import Needs
 from fairbank.bank.reach import ALL_OF_IT, Funds, Reach, want
 from fairbank.bank.wish import (
     Adjust,
     Amend,
+    AmendProject,
     Asked,
     Charge,
     CreateProject,
@@ -23,6 +25,7 @@ from fairbank.bank.wish import (
     Open,
     Refund,
     Release,
+    RemoveProject,
     RevokeToken,
     SetCap,
     SetMember,
@@ -114,6 +117,7 @@ def _undo(needs: Needs, wish: Undo) -> None:
         _of_user(needs, wish.book, wish.uid, wish.project, wish.by)
     elif wish.project is not None and wish.resource is not None:
         needs.reworded.add((wish.book, TERMS))
+        needs.projects.add(wish.project)
         want(needs.funds, wish.project, wish.resource, ALL_OF_IT)
 
 
@@ -126,6 +130,8 @@ def _open(needs: Needs, wish: Open) -> None:
 def _amend(needs: Needs, wish: Amend) -> None:
     needs.allocations.add(wish.allocation)
     want(needs.funds, wish.project, wish.resource, ALL_OF_IT)
+    if wish.end is not None or wish.event is AllocationEvent.REOPEN:
+        needs.projects.add(wish.project)  # one that was removed gets no more time
 
 
 def _expire(needs: Needs, wish: Expire) -> None:
@@ -152,6 +158,18 @@ def _create_project(needs: Needs, wish: CreateProject) -> None:
     needs.office = True
     if wish.parent is not None:
         needs.projects.add(wish.parent)
+
+
+def _amend_project(needs: Needs, wish: AmendProject) -> None:
+    needs.creating.append(wish)
+    needs.projects |= {wish.project, wish.parent or wish.project}
+    needs.office = True
+
+
+def _remove_project(needs: Needs, wish: RemoveProject) -> None:
+    needs.projects.add(wish.project)
+    needs.closing.add(wish.project)
+    needs.office = True
 
 
 def _set_member(needs: Needs, wish: SetMember) -> None:
@@ -196,6 +214,8 @@ _OF: Mapping[type, Callable[[Needs, Any], None]] = {
     Expire: _expire,
     SetCap: _set_cap,
     CreateProject: _create_project,
+    AmendProject: _amend_project,
+    RemoveProject: _remove_project,
     SetMember: _set_member,
     IssueToken: _issue,
     RevokeToken: _revoke,

@@ -3,7 +3,7 @@
 from fairbank.bank.wish.asked import Asked, Request, digest
 from fairbank.bank.wish.base import Wish
 from fairbank.bank.wish.credit import Deposit, Transfer, Withdraw
-from fairbank.bank.wish.office import CreateProject, IssueToken, Note, RevokeToken, SetMember
+from fairbank.bank.wish.office import AmendProject, CreateProject, IssueToken, Note, RemoveProject, RevokeToken, SetMember
 from fairbank.bank.wish.runs import Adjust, Charge, Hold, Lapse, Refund, Release, Unpriced
 from fairbank.bank.wish.terms import Amend, Expire, Open, SetCap
 from fairbank.bank.wish.undoing import Undo, undo_of
@@ -11,6 +11,7 @@ from fairbank.bank.wish.undoing import Undo, undo_of
 __all__ = [
     "Adjust",
     "Amend",
+    "AmendProject",
     "Asked",
     "Charge",
     "CreateProject",
@@ -23,6 +24,7 @@ __all__ = [
     "Open",
     "Refund",
     "Release",
+    "RemoveProject",
     "Request",
     "RevokeToken",
     "SetCap",

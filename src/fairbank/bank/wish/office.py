@@ -16,6 +16,23 @@ class CreateProject(Wish, frozen=True, kw_only=True, tag="project"):
     parent: int | None = None
 
 
+class AmendProject(Wish, frozen=True, kw_only=True, tag="amend-project"):
+    """Change the names of a project, or its parent (0: none), or bring back one that was removed; None leaves it as it is."""
+
+    project: int
+    gname: str | None = None
+    gid: int | None = None
+    account: str | None = None
+    parent: int | None = None
+    restore: bool = False
+
+
+class RemoveProject(Wish, frozen=True, kw_only=True, tag="remove-project"):
+    """Let a project be no more: it has no allocation that is not over, and nothing held."""
+
+    project: int
+
+
 class SetMember(Wish, frozen=True, kw_only=True, tag="member"):
     """Give user `uid` a role in a project; None takes it away.
 

@@ -56,6 +56,17 @@ class NewProject(Body, frozen=True, kw_only=True):
     parent: Id | None = None
 
 
+class NewNames(Body, frozen=True, kw_only=True):
+    """What is to change about a project; what is left out stays. `restore` brings back one that was removed."""
+
+    gname: Name | None = None
+    gid: Uid | None = None
+    account: Name | None = None
+    parent: Annotated[int, Meta(ge=0, le=ID_MAX, description="the number of a project; 0 for none")] | None = None
+    restore: bool = False
+    comment: Comment | None = None
+
+
 class NewRole(Body, frozen=True, kw_only=True):
     role: RoleWord
     comment: Comment | None = None

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from litestar import Response, delete, post, put
-from litestar.params import JSONBody
+from typing import Annotated, Literal
+
+from litestar import Response, delete, patch, post, put
+from litestar.params import JSONBody, QueryParameter
 from msgspec import structs
 
 from fairbank.bank.project import Role
 from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
-from fairbank.bank.wish import CreateProject
+from fairbank.bank.wish import AmendProject, CreateProject, RemoveProject
 from fairbank.rest.answering import answer, done_of
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import EnteredProject, Granted, Listing, MemberRow, ProjectCard, ProjectRow, Single
-from fairbank.rest.bodies.requests import NewProject, NewRole
+from fairbank.rest.bodies.requests import NewNames, NewProject, NewRole
 from fairbank.rest.params import PAGE, Key, Number, OneName, OnePage, OneUid, UidNumber, checked_key
 from fairbank.rest.verbs import again, reads, writes
 from fairbank.rest.views import listing, member_row, next_after, project_card, project_row, single
 from fairbank.values import ids
+from fairbank.values.trouble import Malformed
+
+Removed = Annotated[Literal["no", "yes", "any"], QueryParameter(description="whether those that were removed are listed")]
 
 
 @reads("/project", dependencies={"page": PAGE})
 def list_projects(
-    request: Asking, page: OnePage, gid: OneUid = None, gname: OneName = None, account: OneName = None
+    request: Asking, page: OnePage, gid: OneUid = None, gname: OneName = None, account: OneName = None, removed: Removed = "no"
 ) -> Listing[ProjectRow]:
-    """The projects that the asker may see."""
-    found = request.house.projects.find(ProjectQuery(sight=request.asker.sight, gid=gid, gname=gname, account=account), page)
+    """The projects that the asker may see. Those that were removed are for staff only."""
+    there = {"no": False, "yes": True}.get(removed)
+    found = request.house.projects.find(ProjectQuery(sight=request.asker.sight, gid=gid, gname=gname, account=account, removed=there), page)
     rows = [project_row(each) for each in found]
     return listing("project", request.house.clock, rows, next_after(page, [each.id for each in found]))
 
@@ -53,6 +59,31 @@ def enter_project(request: Asking, data: JSONBody[NewProject], key: Key = None) 
     return Response(single("project", request.house.clock, entered), status_code=200 if done.again else 201)
 
 
+@writes(patch, "/project/{project:int}")
+def amend_project(request: Asking, project: Number, data: JSONBody[NewNames], key: Key = None) -> Single[Granted]:
+    """Change a project's names or its parent, or bring it back. Its number stays, and by it its books."""
+    wish = AmendProject(
+        project=project,
+        gname=None if data.gname is None else ids.name(data.gname, field="gname"),
+        gid=data.gid,
+        account=None if data.account is None else ids.name(data.account, field="account"),
+        parent=data.parent,
+        restore=data.restore,
+        key=checked_key(key),
+        comment=None if data.comment is None else ids.comment(data.comment),
+    )
+    if (wish.gname, wish.gid, wish.account, wish.parent, wish.restore) == (None, None, None, None, False):
+        raise Malformed("nothing is to change", remedy="send gname, gid, account, parent or restore")
+    return answer(request.house.projects.amend(request.asker, wish), request.house.clock)
+
+
+@writes(delete, "/project/{project:int}", status_code=200)
+def remove_project(request: Asking, project: Number, key: Key = None) -> Single[Granted]:
+    """Let a project be no more, once its allocations are over and its runs have ended. Staff still read its books, and its names stay
+    taken, so that nobody who comes after gets at them."""
+    return answer(request.house.projects.remove(request.asker, RemoveProject(project=project, key=checked_key(key))), request.house.clock)
+
+
 @reads("/project/{project:int}/member", dependencies={"page": PAGE})
 def list_members(request: Asking, project: Number, page: OnePage) -> Listing[MemberRow]:
     """The members of a project, by uid."""
@@ -74,4 +105,4 @@ def remove_member(request: Asking, project: Number, uid: UidNumber, key: Key = N
     return answer(request.house.projects.set_member(request.asker, project, uid, None, key=checked_key(key)), request.house.clock)
 
 
-ROUTES = (list_projects, show_project, enter_project, list_members, set_member, remove_member)
+ROUTES = (list_projects, show_project, enter_project, amend_project, remove_project, list_members, set_member, remove_member)

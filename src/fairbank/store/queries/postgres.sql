@@ -79,7 +79,7 @@ SELECT allocation, uid, charged, held, cap
 FROM unnest($1::bigint[], $2::bigint[]) AS wanted (allocation, uid) JOIN user_sum USING (allocation, uid)
 
 -- name: projects
-SELECT id, gname, gid, account, parent FROM project
+SELECT id, gname, gid, account, parent, removed FROM project
 WHERE id = ANY ($1::bigint[]) OR gname = ANY ($2::text[]) OR gid = ANY ($3::bigint[]) OR account = ANY ($4::text[])
 ORDER BY id
 

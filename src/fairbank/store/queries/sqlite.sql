@@ -69,7 +69,7 @@ CROSS JOIN user_sum
     ON user_sum.allocation = json_extract(wanted.value, '$[0]') AND user_sum.uid = json_extract(wanted.value, '$[1]')
 
 -- name: projects
-SELECT id, gname, gid, account, parent FROM project
+SELECT id, gname, gid, account, parent, removed FROM project
 WHERE id IN (SELECT json_extract(value, '$[0]') FROM json_each(?)) OR gname IN (SELECT json_extract(value, '$[0]') FROM json_each(?))
    OR gid IN (SELECT json_extract(value, '$[0]') FROM json_each(?)) OR account IN (SELECT json_extract(value, '$[0]') FROM json_each(?))
 ORDER BY id

@@ -20,6 +20,7 @@ class ProjectRow(Struct, frozen=True, kw_only=True):
     gid: int
     account: str
     parent: int | None
+    removed: bool
 
 
 class EnteredProject(ProjectRow, frozen=True, kw_only=True):

@@ -40,6 +40,7 @@ def _people() -> None:
         sa.Column("gid", sa.BigInteger, nullable=False, unique=True),
         sa.Column("account", sa.Text, nullable=False, unique=True),
         sa.Column("parent", _Id, sa.ForeignKey("project.id")),
+        sa.Column("removed", sa.Boolean, nullable=False),
     )
     op.create_table(
         "member",

@@ -1,0 +1,121 @@
+"""Projects change their names, are removed, and come back: who sees what, and what becomes of what clusters report then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.rest.refused import WHY, refused
+from tests.rest.world import AGENT, COORDINATOR, DAY, MEMBER, NOW, PI, SUPERUSER, World, a_world, report
+
+
+@pytest.fixture
+def over() -> Iterator[World]:
+    """Chem's allocations have ended, and its runs."""
+    with a_world() as world:
+        number = next(world.numbers) - 2  # that of chem's runs
+        ended = report(number, do="complete", submitted=NOW - 60, end=NOW, elapsed=60, state="COMPLETED")
+        assert world.ask("POST", "/job", AGENT, json=ended).status_code == 201
+        for which in ("allocation", "later"):
+            world.ask("PATCH", f"/alloc/{world.own[which]}", SUPERUSER, json={"event": "end", **WHY})
+        yield world
+
+
+def _remove(world: World) -> None:
+    answer = world.ask("DELETE", f"/project/{world.own['project']}", SUPERUSER)
+    assert answer.status_code == 200, answer.json()
+
+
+def test_a_new_name_is_known_at_once_and_the_old_one_no_more(world: World) -> None:
+    path = f"/project/{world.own['project']}"
+    assert world.ask("PATCH", path, SUPERUSER, json={"account": "qmc", "comment": "as in Slurm"}).status_code == 200
+    assert world.ask("GET", path, PI).json()["data"]["account"] == "qmc"
+    assert world.ask("POST", "/job", AGENT, json=report(1, account="qmc")).status_code == 201
+    assert world.ask("POST", "/job", AGENT, json=report(2, account="chem")).status_code == 404
+
+
+@pytest.mark.parametrize("body", [{}, {"comment": "x"}, {"restore": False}])
+def test_nothing_to_change_is_told(world: World, body: dict[str, object]) -> None:
+    refused(world, SUPERUSER, "PATCH", f"/project/{world.own['project']}", 400, None, json=body)
+
+
+def test_a_project_is_not_its_own_ancestor(world: World) -> None:
+    own, foreign = world.own["project"], world.foreign["project"]
+    refused(world, SUPERUSER, "PATCH", f"/project/{own}", 409, "parent", json={"parent": own})
+    world.ask("PATCH", f"/project/{foreign}", SUPERUSER, json={"parent": own})
+    refused(world, SUPERUSER, "PATCH", f"/project/{own}", 409, "parent", json={"parent": foreign})
+    refused(world, SUPERUSER, "PATCH", f"/project/{own}", 404, "parent", json={"parent": 999_999})
+
+
+def test_a_project_with_an_open_run_is_not_removed_wherever_that_is_held(over: World) -> None:
+    """On credit that its parent shares."""
+    own, bio = over.own["project"], over.foreign
+    over.ask("PATCH", f"/project/{own}", SUPERUSER, json={"parent": bio["project"]})
+    over.ask("PATCH", f"/alloc/{bio['allocation']}", SUPERUSER, json={"shared": True, **WHY})
+    assert over.ask("POST", "/job", AGENT, json=report(77)).status_code == 201
+    problem = refused(over, SUPERUSER, "DELETE", f"/project/{own}", 409, "project")
+    assert "alpha/77" in problem["detail"]
+
+
+def test_a_removed_project_is_for_staff_to_read_alone(over: World) -> None:
+    _remove(over)
+    path = f"/project/{over.own['project']}"
+    for uid in (PI, COORDINATOR, MEMBER):
+        assert over.ask("GET", path, uid).status_code == 404
+        assert over.ask("GET", "/project?removed=any", uid).json()["data"] == []
+        assert over.ask("GET", "/alloc", uid).json()["data"] == []
+    assert over.ask("GET", path, SUPERUSER).json()["data"]["removed"] is True
+    lists = {removed: over.ask("GET", f"/project?removed={removed}", SUPERUSER).json()["data"] for removed in ("no", "yes", "any")}
+    assert [[each["account"] for each in lists[which]] for which in ("no", "yes", "any")] == [["bio"], ["chem"], ["chem", "bio"]]
+    assert len(over.ask("GET", "/alloc?account=chem", SUPERUSER).json()["data"]) == 2
+    assert {each["owner_uid"] for each in over.ask("GET", "/job", MEMBER).json()["data"]} == {MEMBER}  # the own runs
+
+
+def test_a_removed_project_starts_no_job_and_pays_what_it_owes(over: World) -> None:
+    """Not even on what its parent shares. A run that began in time and is told late is charged."""
+    bio = over.foreign
+    over.ask("PATCH", f"/project/{over.own['project']}", SUPERUSER, json={"parent": bio["project"]})
+    over.ask("PATCH", f"/alloc/{bio['allocation']}", SUPERUSER, json={"shared": True, **WHY})
+    _remove(over)
+    assert over.ask("POST", "/job", AGENT, json=report(77)).json()["refusal"]["reason"] == "UNKNOWN_PROJECT"
+    late = report(78, do="complete", submitted=NOW - DAY, start=NOW - DAY, end=NOW, elapsed=DAY, state="COMPLETED")
+    answer = over.ask("POST", "/job", AGENT, json=late)
+    assert (answer.status_code, answer.json()["data"]["allocation"]) == (201, over.own["allocation"])
+    refused(
+        over, SUPERUSER, "POST", "/quote", 404, "account", json={"account": "chem", "partition": "std", "tres": "cpu=1", "time_limit": 60}
+    )
+
+
+def test_who_comes_after_under_its_names_gets_at_nothing(over: World) -> None:
+    """The names are first given away by staff; then the new project begins with nothing."""
+    _remove(over)
+    gid = over.ask("GET", f"/project/{over.own['project']}", SUPERUSER).json()["data"]["gid"]
+    new = {"gname": "chem", "gid": gid, "account": "chem"}
+    assert over.ask("POST", "/project", SUPERUSER, json=new).status_code == 409
+    over.ask("PATCH", f"/project/{over.own['project']}", SUPERUSER, json={"gname": "chem_old", "gid": 9_999, "account": "chem_old"})
+    made = over.ask("POST", "/project", SUPERUSER, json=new)
+    assert made.status_code == 201
+    over.ask("PUT", f"/project/{made.json()['data']['id']}/member/{PI}", SUPERUSER, json={"role": "pi"})
+    for path in ("/alloc", "/job", "/entry", "/activity", "/debit"):
+        assert over.ask("GET", f"{path}?account=chem", PI).json()["data"] == [], path
+
+
+def test_it_comes_back_with_its_members(over: World) -> None:
+    _remove(over)
+    assert over.ask("PATCH", f"/project/{over.own['project']}", SUPERUSER, json={"restore": True}).status_code == 200
+    assert over.ask("GET", f"/project/{over.own['project']}", PI).status_code == 200
+
+
+def test_who_is_no_member_is_not_taken_out(world: World) -> None:
+    before = world.entries()
+    answer = world.ask("DELETE", f"/project/{world.own['project']}/member/4242", SUPERUSER)
+    assert answer.status_code == 404
+    assert "user 4242" in answer.json()["detail"]
+    assert world.entries() == before
+
+
+def test_the_same_role_again_writes_nothing(world: World) -> None:
+    path, before = f"/project/{world.own['project']}/member/{MEMBER}", world.entries()
+    assert world.ask("PUT", path, SUPERUSER, json={"role": "member"}).json()["data"]["again"] is True
+    assert world.entries() == before
