@@ -16,15 +16,15 @@ import pytest
 
 from fairbank.cli import names
 from fairbank.cli.completion_scripts import bash, fish
-from fairbank.cli.completion_words import FILES, FREE, all_places
+from fairbank.cli.completion_words import FILES, FREE, all_places, sproject_places
 from fairbank.cli.names import AGAIN_SECONDS, FRESH_SECONDS, Kept, Name, harmless
 from tests.cli.conftest import Run
 from tests.cli.served import Bank
 
 COMMANDS = Path(sys.executable).parent
 ASK = """
-complete -p fairbank >/dev/null || exit 9
-{ _fairbank 2>&3; } 3>&1
+complete -p "$program" >/dev/null || exit 9
+{ "_$program" 2>&3; } 3>&1
 printf '%s\\n' "${COMPREPLY[@]}"
 """
 
@@ -48,7 +48,7 @@ class Bash:
             "FAIRBANK_SERVER": server,
             "HOME": str(home),
         }
-        self.script = bash(all_places())
+        self.script = bash(all_places()) + bash(sproject_places(), "sproject")
 
     def _run(self, script: str, *words: str) -> str:
         done = subprocess.run(
@@ -57,10 +57,10 @@ class Bash:
         assert done.stderr == ""
         return done.stdout
 
-    def offers(self, *words: str) -> list[str]:
+    def offers(self, *words: str, program: str = "fairbank") -> list[str]:
         """For the last of `words`, which bash has cut into words itself."""
         began = time.monotonic()
-        said = self._run(f'{self.script}\nCOMP_WORDS=(fairbank "$@"); COMP_CWORD=$#\n{ASK}', *words)
+        said = self._run(f'{self.script}\nprogram={program}; COMP_WORDS=($program "$@"); COMP_CWORD=$#\n{ASK}', *words)
         self.milliseconds = (time.monotonic() - began) * 1000
         return said.split()
 
@@ -104,6 +104,20 @@ def test_words_of_the_commands(shell: Bash, words: list[str], offered: list[str]
 )
 def test_names_that_the_bank_knows(shell: Bash, words: list[str], offered: list[str]) -> None:
     assert shell.offers(*words) == offered
+
+
+def test_help_on_commands_verbs_and_topics(shell: Bash) -> None:
+    assert shell.offers("he") == ["help"]
+    assert shell.offers("help", "bal") == ["balance"]
+    assert shell.offers("help", "rea") == ["reasons"]
+    assert shell.offers("help", "alloc", "fre") == ["freeze"]
+
+
+def test_the_other_command_is_completed_too(shell: Bash) -> None:
+    assert shell.offers("al", program="sproject") == ["allocations"]
+    assert shell.offers("jobs", "--det", program="sproject") == ["--detail"]
+    assert "chem_qmc" in shell.offers("jobs", "-A", "", program="sproject")
+    assert "complete -c sproject -n '__fish_seen_subcommand_from jobs' -l detail" in fish(sproject_places(), "sproject")
 
 
 def test_files_where_a_file_is_wanted(shell: Bash, tmp_path: Path) -> None:

@@ -70,6 +70,14 @@ def test_usage_in_groups(store: Store) -> None:
     assert groups(UsageBy.DAY) == [("2025-12-31", 1, 0, 10, 1), ("2026-01-01", 1, 1, 20, 2), ("2026-01-02", 2, 1, 65, 7)]
     assert groups(UsageBy.MONTH) == [("2025-12", 1, 0, 10, 1), ("2026-01", 3, 2, 85, 9)]
     assert groups(UsageBy.PARTITION) == [("standard", 4, 2, 95, 10)]
+    assert groups(UsageBy.JOB) == [
+        ("darwin/1", 1, 0, 10, 1),
+        ("darwin/2", 1, 1, 20, 2),
+        ("darwin/3", 1, 0, 25, 3),
+        ("darwin/4", 1, 1, 40, 4),
+    ]
+    after = [each.group for each in Look(store).usage(UsageQuery(), UsageBy.JOB, GroupPage(2, "darwin/2"))]
+    assert after == ["darwin/3", "darwin/4"]
     assert groups(UsageBy.ALLOCATION) == [(1, 3, 1, 55, 6), (2, 1, 1, 40, 4)]
     assert groups(UsageBy.USER, since=Instant(NEW_YEAR), until=Instant(NEW_YEAR + DAY)) == [(ALICE, 1, 1, 20, 2)]
     assert groups(UsageBy.USER, projects=frozenset({2})) == [(BOB, 1, 1, 40, 4)]
@@ -100,6 +108,12 @@ def test_usage_tells_how_well_it_was_used(store: Store) -> None:
     assert [each.waited_seconds for each in used] == [5 * (START - 900), START - 900]
     (month,) = Look(store).usage(UsageQuery(), UsageBy.MONTH, GroupPage())
     assert (month.runs, month.cpu_seconds, month.given_seconds, month.wasted) == (6, 601_200, 605_400, 459)
+    first, second, third, *_ = Look(store).usage(UsageQuery(), UsageBy.JOB, GroupPage())
+    assert [(each.group, each.given_seconds, each.wasted) for each in (first, second, third)] == [
+        ("darwin/1", 4_800, 450),
+        ("darwin/2", 600_000, 0),
+        ("darwin/3", 0, 0),
+    ]
 
 
 def test_usage_tells_what_failed_early(store: Store) -> None:

@@ -122,6 +122,19 @@ def test_finer_than_a_minute_is_told_so(text: str) -> None:
         parse_su(text)
 
 
+@given(st.integers(1, AMOUNT_MAX), st.booleans())
+@example(25, True)
+def test_what_is_printed_is_read_back(minutes: int, down: bool) -> None:
+    assert parse_su(show_su(minutes, down=down), least=0) == minutes
+    assert parse_su(f"{show_su(minutes, down=down, decimals=2)}h", least=0) == minutes
+
+
+def test_between_two_minutes_there_are_no_amounts_and_both_are_named() -> None:
+    with pytest.raises(Malformed) as no:
+        parse_su("25.59")
+    assert no.value.remedy == "the bank counts whole minutes: 1535m is 25.58 SU, 1536m is 25.60 SU"
+
+
 @pytest.mark.parametrize("text", [f"{AMOUNT_MAX + 1}m", "16666666666667", "99999999999999999999M"])
 def test_enormous_amounts_are_refused_with_the_most_there_is(text: str) -> None:
     with pytest.raises(Malformed, match="more than the bank counts") as no:

@@ -149,6 +149,7 @@ class UsageBy(Enum):
     MONTH = "month"
     PARTITION = "partition"
     ALLOCATION = "allocation"
+    JOB = "job"
 
 
 class UsageQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,7 +177,8 @@ class GroupPage(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What a group of runs used. `group` is the uid, the day or month (UTC, ISO), the partition, or the allocation.
+    """What a group of runs used. `group` is the uid, the day or month (UTC, ISO), the partition, the allocation, or the
+    job with its cluster (`darwin/4711`): its runs are one where it was restarted, and where its number came again.
 
     `failed` counts the runs that ended otherwise than COMPLETED; `charged` is in SU-minutes, refunds taken off. `waited_seconds` is from
     submission to start. `cpu_seconds`, `given_seconds` and `wasted` are as in bank.efficiency. `early` counts the runs that failed

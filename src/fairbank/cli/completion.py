@@ -21,9 +21,10 @@ def _no_options(parser: Parser) -> None:
 
 def _script(shell: str, desk: Desk, options: Namespace) -> int:
     from fairbank.cli.completion_scripts import bash, fish
-    from fairbank.cli.completion_words import all_places
+    from fairbank.cli.completion_words import all_places, sproject_places
 
-    desk.say((fish if shell == "fish" else bash)(all_places()).rstrip("\n"))
+    script = fish if shell == "fish" else bash
+    desk.say(f"{script(all_places())}{script(sproject_places(), 'sproject')}".rstrip("\n"))
     return 0
 
 

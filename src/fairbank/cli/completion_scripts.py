@@ -100,10 +100,19 @@ _fairbank() { # no variable is called path or words: zsh has its own of these na
 }
 complete -F _fairbank fairbank
 """
+_OF_FAIRBANK = "fairbank"
 
 
-def bash(places: Mapping[str, Place]) -> str:
-    """For bash, and for zsh by its bashcompinit."""
+def bash(places: Mapping[str, Place], program: str = _OF_FAIRBANK) -> str:
+    """For bash, and for zsh by its bashcompinit. The names are those that `fairbank` tells, whatever the program."""
+    script = _bash(places)
+    if program == _OF_FAIRBANK:
+        return script
+    functions = script[script.index("_fairbank_words()") :]
+    return functions.replace("complete -F _fairbank fairbank", f"complete -F _fairbank {program}").replace("_fairbank", f"_{program}")
+
+
+def _bash(places: Mapping[str, Place]) -> str:
     usual = [(f'"{path}"', f"{path} {each.usual}") for path, each in places.items() if each.usual]
     return _BASH % {
         "words": _cases((f'"{path}"', " ".join(each.words)) for path, each in places.items() if each.words),
@@ -138,19 +147,20 @@ def _values(places: Mapping[str, Place]) -> Iterable[tuple[str, str]]:
             yield from ((f'"{path} {flag}"', want) for path, want in by_path.items())
 
 
-def fish(places: Mapping[str, Place]) -> str:
+def fish(places: Mapping[str, Place], program: str = _OF_FAIRBANK) -> str:
     """For fish. Names come with a word about each."""
-    lines = ["# fairbank completion fish > ~/.config/fish/completions/fairbank.fish", "complete -c fairbank -f"]
+    head = ["# fairbank completion fish > ~/.config/fish/completions/fairbank.fish"] if program == _OF_FAIRBANK else []
+    lines = [*head, f"complete -c {program} -f"]
     for path, place in places.items():
         when = _seen(path, places)
         if place.words:
-            lines.append(f"complete -c fairbank -n '{when}' -a '{' '.join(place.words)}'")
+            lines.append(f"complete -c {program} -n '{when}' -a '{' '.join(place.words)}'")
         wants = dict.fromkeys(want for want in place.places if want != FREE)
-        lines += [f"complete -c fairbank -n '{when}' {_fish(want)}" for want in wants]
+        lines += [f"complete -c {program} -n '{when}' {_fish(want)}" for want in wants]
         for flag in place.options:
             short = f" -s {place.letters[flag]}" if flag in place.letters else ""
             takes = f" {_fish(place.values[flag])}" if flag in place.values else ""
-            lines.append(f"complete -c fairbank -n '{when}'{short} -l {flag.removeprefix('--')}{takes}")
+            lines.append(f"complete -c {program} -n '{when}'{short} -l {flag.removeprefix('--')}{takes}")
     return "\n".join(lines) + "\n"
 
 

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.cli.command import Command, Noun
+from fairbank.cli.topics import TOPICS
 
 if TYPE_CHECKING:
     from argparse import Action
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 # What a place wants: words apart by blanks, or one of these.
 FREE, FILES = "-", "@files"
+HELP = "help"
 
 _BY_METAVAR = {"PROJECT": "projects", "USER": "users", "ALLOC": "allocations", "FROM": "allocations", "TO": "allocations"}
 _BY_DEST = {"partition": "partitions", "cluster": "clusters", "clusters": "clusters", "resource": "resources"}
@@ -38,16 +40,29 @@ def all_places() -> dict[str, Place]:
     """By the words before: `` is the beginning, `alloc` a noun, `alloc list` a command."""
     from fairbank.cli.main import COMMANDS
 
-    there = {"": Place(words=tuple(entry.name for entry in COMMANDS))}
+    names = tuple(entry.name for entry in COMMANDS)
+    there = {"": Place(words=(*names, HELP)), HELP: Place(words=(*names, *TOPICS))}
     for entry in COMMANDS:
         if find_spec(f"fairbank.cli.{entry.module}") is None:
             continue
         found: Command | Noun = import_module(f"fairbank.cli.{entry.module}").COMMAND
         if isinstance(found, Noun):
             there[entry.name] = Place(words=tuple(found.verbs), usual=found.usual)
+            there[f"{HELP} {entry.name}"] = Place(words=tuple(found.verbs))
             there |= {f"{entry.name} {verb}": _place(command) for verb, command in found.verbs.items()}
         else:
             there[entry.name] = _place(found)
+    return there
+
+
+def sproject_places() -> dict[str, Place]:
+    """The same of `sproject`, whose verbs follow it straight away."""
+    from fairbank.cli.sproject import COMMAND
+
+    there = {"": Place(words=tuple(COMMAND.verbs), usual=COMMAND.usual)}
+    for verb, command in COMMAND.verbs.items():
+        place = _place(command)
+        there[verb] = place._replace(values={**place.values, **{flag: "@projects" for flag in ("-A", "--account") if flag in place.values}})
     return there
 
 

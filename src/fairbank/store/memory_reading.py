@@ -42,6 +42,7 @@ _GROUP: dict[UsageBy, Callable[[RunRecord], str | int]] = {
     UsageBy.USER: attrgetter("owner"),
     UsageBy.PARTITION: attrgetter("partition"),
     UsageBy.ALLOCATION: attrgetter("allocation"),
+    UsageBy.JOB: lambda run: f"{run.run.cluster}/{run.run.job_id}",
     UsageBy.DAY: lambda run: (run.ended or 0) // DAY,
     UsageBy.MONTH: lambda run: (run.ended or 0) // DAY,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Select, and_, case, cast, false, func, literal_column, or_, select, true
+from sqlalchemy import BigInteger, ColumnElement, Select, Text, and_, case, cast, false, func, literal_column, or_, select, true
 
 from fairbank.bank.allocation import AllocationState, Standing
 from fairbank.bank.query import (
@@ -173,7 +173,13 @@ def tokens(uid: int | None, page: Page | None) -> Select[Any]:
 def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
     """Groups with their figures. Days are numbered from 1970, also where months are wanted: databases disagree on calendars."""
     r = run.c
-    by_name = {UsageBy.USER: r.owner, UsageBy.PARTITION: bytewise(r.partition), UsageBy.ALLOCATION: r.allocation}
+    job = r.cluster + literal_column("'/'", Text) + cast(r.job_id, Text)
+    by_name = {
+        UsageBy.USER: r.owner,
+        UsageBy.PARTITION: bytewise(r.partition),
+        UsageBy.ALLOCATION: r.allocation,
+        UsageBy.JOB: bytewise(job),
+    }
     group = by_name.get(by, r.ended_at // literal_column(str(DAY), BigInteger))
     after = beyond(page.after, by)
     wanted = [

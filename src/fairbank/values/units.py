@@ -32,7 +32,11 @@ def round_up(exact: Fraction) -> SuMinutes:
 def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int = 1) -> SuMinutes:
     """Read `100`, `12.5`, `1,200`, `90m`, `20k`, `1.5M` as SU-minutes; no suffix means SU (hours).
 
-    Raises Malformed, naming `field`, for anything else, for amounts finer than a minute, below `least` minutes, or above AMOUNT_MAX.
+    What `show_su` prints is read back: of SU with two decimals, the minute that is shown so. Raises Malformed, naming `field`, for anything
+    else, for amounts finer than a minute, below `least` minutes, or above AMOUNT_MAX.
+
+    >>> parse_su("25.58"), parse_su("0.42"), parse_su("0.41", least=0)
+    (1535, 25, 25)
     """
     match = _AMOUNT.fullmatch(text)
     if match is None:
@@ -43,10 +47,21 @@ def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int
     whole, decimals = whole.replace(",", ""), decimals or ""
     minutes, finer = divmod(int(whole + decimals) * WORTH[suffix or default], 10 ** len(decimals))
     if finer:
-        raise Malformed(
-            f"{text[:40]!r} is finer than one SU-minute", field=field, remedy="the bank counts whole minutes; write for example 0.25 or 15m"
-        )
+        minutes = _shown_as(int(whole + decimals), minutes, hours=(suffix or default) == "h" and len(decimals) == 2, text=text, field=field)
     return amount(-minutes if sign == "-" else minutes, field=field, least=least)
+
+
+def _shown_as(hundredths: int, below: int, *, hours: bool, text: str, field: str) -> int:
+    """The minutes that are printed with these two decimals, to the nearest or cut off; between two whole minutes no others are meant.
+    Raises Malformed, naming the two."""
+    for minutes in (below, below + 1) if hours else ():
+        if hundredths in (_shown(minutes, "h", None, down=False), _shown(minutes, "h", None, down=True)):
+            return minutes
+    raise Malformed(
+        f"{text[:40]!r} is finer than one SU-minute",
+        field=field,
+        remedy=f"the bank counts whole minutes: {below}m is {show_su(below)} SU, {below + 1}m is {show_su(below + 1)} SU",
+    )
 
 
 def amount(minutes: int, *, field: str = "amount", least: int = 1) -> SuMinutes:

@@ -17,8 +17,8 @@ from fairbank.rest.verbs import reads
 from fairbank.rest.views import listing
 from fairbank.values.trouble import Malformed
 
-By = Literal["user", "day", "month", "partition", "allocation"]
-AfterGroup = Annotated[str | None, QueryParameter(max_length=64, description="`next` of the page before")]
+By = Literal["user", "day", "month", "partition", "allocation", "job"]
+AfterGroup = Annotated[str | None, QueryParameter(max_length=80, description="`next` of the page before")]
 
 _GROUPS = {
     UsageBy.USER: re.compile(r"\d{1,10}", re.ASCII),
@@ -26,6 +26,7 @@ _GROUPS = {
     UsageBy.DAY: re.compile(r"[1-9]\d{3}-\d\d-\d\d", re.ASCII),
     UsageBy.MONTH: re.compile(r"[1-9]\d{3}-\d\d", re.ASCII),
     UsageBy.PARTITION: re.compile(r".*"),
+    UsageBy.JOB: re.compile(r".{1,64}/\d{1,10}", re.ASCII),
 }
 
 
