@@ -249,13 +249,21 @@ def test_every_name_of_a_list_is_one_that_the_bank_knows(fairbank: Run, command:
 @pytest.mark.parametrize("spelling", ["-M", "--clusters", "--cluster"])
 def test_a_cluster_is_named_in_either_spelling(fairbank: Run, spelling: str) -> None:
     assert len(numbers(fairbank("jobs", "-a", spelling, "darwin", "--json"))) == 12
-    assert numbers(fairbank("jobs", "-a", spelling, "nosuch", "--json")) == []
+    unknown = fairbank("jobs", "-a", spelling, "nosuch", "--json")
+    assert (unknown.code, "there is no cluster 'nosuch'" in unknown.err) == (3, True)
     assert fairbank("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60", spelling, "darwin").code == 0
     assert "--cluster " not in fairbank("jobs", "--help").out
 
 
 def test_usage_by_anything(fairbank: Run) -> None:
-    for by, group in (("user", "61001"), ("day", "2026-07-10"), ("month", "2026-07"), ("partition", "idle-std"), ("allocation", "1")):
+    for by, group in (
+        ("user", "61001"),
+        ("day", "2026-07-10"),
+        ("month", "2026-07"),
+        ("partition", "idle-std"),
+        ("allocation", "1"),
+        ("job", "darwin/"),
+    ):
         assert group in fairbank("usage", "-S", "2026-01-01", "--by", by).out
     mine = json.loads(fairbank("usage", "--me", "-S", "2026-01-01", "--json", "--as", MINH).out)["data"]
     assert [(row["group"], row["charged"]) for row in mine] == [(MINH, 9_549 * 60)]

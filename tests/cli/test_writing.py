@@ -367,3 +367,18 @@ def test_csv_and_json_are_exact(changing: Run) -> None:
     (entry,) = [row for row in changing("statement", CPU, "--csv").out.splitlines() if row.endswith(f",{left}")]
     assert ",20," in entry
     told(changing("withdraw", CPU, "20m", "--reason", "back"))
+
+
+def test_a_project_gets_other_names_is_removed_and_comes_back(changing: Run) -> None:
+    told(changing("project", "create", "lab30", "--gid", 50_030))
+    said = told(changing("project", "set", "lab30", "--gid", 50_031, "-A", "lab31", "--parent", "chem_qmc", "--reason", "moved"))
+    assert said.endswith(" is changed\n")
+    assert "removed" not in changing("project", "show", "lab31").err
+    assert "nothing is to change" in told(changing("project", "set", "lab31"), 2)
+    told(changing("project", "remove", "lab31"))
+    assert "lab31" not in told(changing("project", "list"))
+    assert "lab31" in told(changing("project", "list", "-a"))
+    assert "removed" in changing("project", "show", "lab31").err
+    assert "is open" in told(changing("project", "remove", "chem_qmc"), 7)
+    told(changing("project", "set", "lab31", "--restore"))
+    assert "lab31" in told(changing("project", "list"))

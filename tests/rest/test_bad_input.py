@@ -48,7 +48,9 @@ def test_numbers_that_are_no_amounts_in_json(old_world: World, amount: str) -> N
     [
         ({"start": "2026-02-30"}, 400, "start"),
         ({"start": "tomorrow"}, 400, "start"),
-        ({"start": 1}, 400, "start"),
+        ({"start": -1}, 400, "start"),
+        ({"start": 1.5}, 400, "start"),
+        ({"start": 10**12}, 400, "start"),
         ({"start": "-1"}, 400, "start"),
         ({"end": "99999-01-01"}, 400, "end"),
         ({"start": "2026-12-01", "end": "2026-12-01"}, 400, "end"),
@@ -320,7 +322,7 @@ def test_parameters(old_world: World, path: str, field: str) -> None:
         ("/job?state=bogus", "held, charged, released, lapsed"),
         *((f"{path}?order=bogus", "newest, oldest") for path in ("/job", "/failure", "/activity", "/entry", "/credit", "/predebit")),
         ("/entry?about=bogus", "units, terms, caps"),
-        ("/usage?by=bogus", "user, day, month, partition, allocation"),
+        ("/usage?by=bogus", "user, day, month, partition, allocation, job"),
     ],
 )
 def test_a_word_that_is_none_of_those_allowed(old_world: World, path: str, words: str) -> None:
@@ -338,6 +340,7 @@ def test_these_are_all_that_take_words() -> None:
     assert takers == {
         *((path, "state") for path in ("/alloc", "/balance", "/job")),
         *((path, "order") for path in ("/job", "/failure", "/activity", "/entry", "/credit", "/predebit")),
+        ("/project", "removed"),
         ("/entry", "about"),
         ("/usage", "by"),
     }

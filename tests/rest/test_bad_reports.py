@@ -66,6 +66,8 @@ def test_a_report_with_anything_in_any_field_is_taken_or_told_which_field_is_wro
         ({"billing": None, "tres": "cpu"}, "tres"),
         ({"billing": None, "tres": "cpu=1,cpu=2"}, "tres"),
         ({"billing": None, "tres": "bananas=1"}, "tres"),
+        ({"billing": None, "tres": "cpu=0,mem=1G"}, "tres"),
+        ({"do": "adjust", "billing": None, "tres": "cpu=0"}, "tres"),
         ({"billing": None, "tres": "x" * 501}, "tres"),
         ({"billing": 10**12, "time_limit": 10**8}, "amount"),
         ({"amount": -1}, "amount"),
@@ -111,6 +113,11 @@ def test_a_state_as_sacct_says_it(old_world: World, state: str) -> None:
     answer = old_world.ask("POST", "/job", AGENT, json=report(6, do="complete", end=NOW, elapsed=60, state=state))
     run = answer.json()["data"]["run"]
     assert old_world.ask("GET", f"/job/{run}", SUPERUSER).json()["data"]["outcome"] == "CANCELLED"
+
+
+def test_an_end_is_not_turned_away_for_what_the_run_held(old_world: World) -> None:
+    body = report(7, do="complete", end=NOW, elapsed=60, state="COMPLETED", billing=None, tres="cpu=0,mem=1G")
+    assert old_world.ask("POST", "/job", AGENT, json=body).status_code == 201
 
 
 def test_a_run_that_ends_before_it_starts(old_world: World) -> None:

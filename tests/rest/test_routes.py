@@ -514,3 +514,23 @@ def test_the_prices_of_a_cluster_are_told_exactly(world: World) -> None:
             "qos_factors": {},
         }
     ]
+
+
+def test_times_of_allocations_are_texts_or_numbers(world: World) -> None:
+    made = [
+        world.ask("POST", "/alloc", SUPERUSER, json=grant(resource=f"r{place}", start=start))
+        for place, start in enumerate((NOW, str(NOW), iso(NOW)))
+    ]
+    assert [each.status_code for each in made] == [201, 201, 201]
+    assert {each.json()["data"]["start"] for each in made} == {iso(NOW)}
+    path = f"/alloc/{made[0].json()['data']['id']}"
+    assert world.ask("PATCH", path, SUPERUSER, json={"end": NOW + DAY, "comment": "x"}).json()["data"]["end"] == iso(NOW + DAY)
+
+
+def test_a_cap_that_is_there_already_writes_nothing(world: World) -> None:
+    path = f"/alloc/{world.own['allocation']}/cap/{MEMBER}"
+    assert world.ask("PUT", path, PI, json={"cap": 60}).json()["data"]["again"] is False
+    before = world.entries()
+    assert world.ask("PUT", path, PI, json={"cap": 60}).json()["data"]["again"] is True
+    assert world.ask("PUT", f"/alloc/{world.own['allocation']}/cap/{PI}", SUPERUSER, json={"cap": None}).json()["data"]["again"] is True
+    assert world.entries() == before

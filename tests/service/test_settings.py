@@ -36,3 +36,24 @@ def test_a_rule_out_of_range_is_told_with_its_place(file: Path) -> None:
     file.write_text(example(Path("/srv"), "memory:").replace("[policy]", "[policy]\nhold_grace_seconds = 0"))
     with pytest.raises(Malformed, match=r"\$\.policy\.hold_grace_seconds"):
         read_settings(file)
+
+
+@pytest.mark.parametrize(
+    ("lines", "place"),
+    [
+        ('[clusters.other.partitions.gpu]\nweights = "CPU=1"', "$.clusters.other.partitions.gpu"),
+        ("[clusters.other.partitions.gpu]\nresource = 5", "$.clusters.other.partitions.gpu.resource"),
+        ('[clusters.other]\nadding = "max"', "$.clusters.other.adding"),
+        ("[clusters.other]\nagent = [5]", "$.clusters.other"),
+        ("[clusters.other]\nagents = [-5]", "$.clusters.other.agents"),
+        ("[clusters]\nother = 5", "$.clusters"),
+    ],
+)
+def test_of_several_clusters_the_one_that_is_wrong_is_named(file: Path, lines: str, place: str) -> None:
+    written = example(Path("/srv"), "memory:")
+    if lines.startswith("[clusters]"):
+        written = written.partition("[clusters")[0]
+    file.write_text(f"{written}\n{lines}\n")
+    with pytest.raises(Malformed) as no:
+        read_settings(file)
+    assert place in no.value.message

@@ -8,7 +8,7 @@ import pytest
 
 from fairbank.store.memory import MemoryStore
 from fairbank.store.opening import open_store
-from fairbank.store.urls import MEMORY, POSTGRESQL, SQLITE, path_of, read_url
+from fairbank.store.urls import MEMORY, POSTGRESQL, SQLITE, path_of, read_url, shown_url
 from fairbank.values.trouble import Malformed
 
 
@@ -54,11 +54,27 @@ def test_what_is_not_understood(text: str) -> None:
     assert "postgresql://" in str(told.value.remedy)
 
 
-def test_a_password_is_not_repeated() -> None:
+@pytest.mark.parametrize("text", ["mysql://bank:secret@db.example.org/books", "mysql://db.example.org/books?password=secret"])
+def test_a_password_is_not_repeated(text: str) -> None:
     with pytest.raises(Malformed) as told:
-        read_url("mysql://bank:secret@db.example.org/books")
+        read_url(text)
     assert "secret" not in str(told.value)
 
 
 def test_memory_is_opened_empty() -> None:
     assert isinstance(open_store("memory:"), MemoryStore)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("memory:", "memory:"),
+        ("sqlite:////var/lib/a b.sqlite", "sqlite:////var/lib/a b.sqlite"),
+        ("postgresql:///books", "postgresql:///books"),
+        ("postgresql://bank:s%40cret@db/books", "postgresql://bank:***@db/books"),
+        ("postgres://bank@db/books?password=secret", "postgres://bank@db/books?password=***"),
+        ("postgresql://bank:s@db:5433/books?sslpassword=secret", "postgresql://bank:***@db:5433/books?sslpassword=***"),
+    ],
+)
+def test_a_password_is_not_shown(text: str, shown: str) -> None:
+    assert shown_url(text) == shown

@@ -33,7 +33,9 @@ def _run(desk: Desk, options: Namespace) -> int:
     told = entry("cap", options.reason, {"uid": uid, "cap": "none" if cap is None else desk.look.su(cap)}, allocation=row)
     body = {"cap": cap} | ({"comment": options.reason} if options.reason else {})
     answer = post(desk, Posting("PUT", f"/alloc/{row['id']}/cap/{uid}", body, [told], f"{what}: go on?"))
-    return tell(desk, "fairbank.drawn/1", answer, "" if answer is None else what if answer["again"] else f"entry {answer['entry']}: {what}")
+    return tell(
+        desk, "fairbank.drawn/1", answer, "" if answer is None else what if not answer["entry"] else f"entry {answer['entry']}: {what}"
+    )
 
 
 COMMAND = Command(

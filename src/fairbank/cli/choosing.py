@@ -65,6 +65,21 @@ def check_listed(desk: Desk, rows: Sequence[Mapping[str, object]], *, of_jobs: b
     """Whether there is what -A and -r list at all, as far as no row tells of it. Raises Unknown."""
     check_accounts(desk, desk.options.account, {row["account"] for row in rows}, of_jobs=of_jobs)
     check_resources(desk, vars(desk.options).get("resource"), {row["resource"] for row in rows if "resource" in row})
+    if of_jobs:
+        _check_clusters(desk, vars(desk.options).get("clusters"), {row.get("cluster") for row in rows})
+
+
+def _check_clusters(desk: Desk, clusters: Sequence[str] | None, heard: Collection[object]) -> None:
+    """The same of clusters: whether the bank knows them, or had jobs of them. Raises Unknown."""
+    silent = [each for each in clusters or () if each not in heard]
+    known = [str(cluster["name"]) for cluster in desk.get("/cluster")["data"]] if silent else []
+    for name in silent:
+        if name not in known and not any(desk.get(path, {"cluster": name, "limit": 1})["data"] for path in _OF_JOBS):
+            raise Unknown(
+                f"there is no cluster {plain(name[:64])!r} that you may see{did_you_mean(name, known)}",
+                field="--clusters",
+                remedy=f"one of {plain(', '.join(known[:8]))}" if known else "have it entered in the settings",
+            )
 
 
 def check_accounts(desk: Desk, accounts: Sequence[str] | None, heard: Collection[object] = (), *, of_jobs: bool = False) -> None:

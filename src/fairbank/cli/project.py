@@ -47,11 +47,11 @@ def _add_filters(parser: Parser) -> None:
 
 
 def _list(desk: Desk, options: Namespace) -> int:
-    if shown_columns(desk, (*COLUMNS, REMOVED)):
+    columns = (*COLUMNS, REMOVED) if options.all else COLUMNS
+    if shown_columns(desk, columns):
         return 0
     wanted = {"account": options.account, "removed": "any" if options.all else None, **group_query(options.group)}
     rows = desk.rows("/project", wanted)
-    columns = (*COLUMNS, REMOVED) if options.all else COLUMNS
     show(desk, Listing("fairbank.project/1", columns, rows, empty="There is no such project that you may see."))
     return 0
 

@@ -10,6 +10,7 @@ from fairbank.compose.settings import usual_folder
 from fairbank.rest.sign_in.keyfile import read_secret
 from fairbank.service.settings import example, read_settings
 from fairbank.store.migrating import migrate
+from fairbank.store.urls import shown_url
 from fairbank.values.trouble import Conflict, Forbidden
 
 
@@ -24,15 +25,15 @@ def init(directory: str | None, store: str | None) -> list[str]:
     if settings.exists():
         known = read_settings(settings)
         if store is not None and store != known.store.url:
-            raise Conflict(f"{settings} names another store: {known.store.url}", field="--store", remedy="name another FOLDER")
+            raise Conflict(f"{settings} names another store: {shown_url(known.store.url)}", field="--store", remedy="name another FOLDER")
         if not migrate(known.store.url, journal=known.store.journal):
             remedy = f"run it with: fairbank serve --config {shlex.quote(str(settings))}"
             raise Conflict(f"there is a bank in {folder} already, and its schema is current", field="FOLDER", remedy=remedy)
-        return [f"migrated {known.store.url}"]
+        return [f"migrated {shown_url(known.store.url)}"]
     url = store or f"sqlite:///{quote(str(folder.resolve()))}/books.sqlite"
     text = example(folder.resolve(), url)
     migrate(url)
     read_secret(folder / "secret", create=True)
     settings.touch(mode=0o600)  # a database's URL may hold a password
     settings.write_text(text, encoding="utf-8")
-    return [f"made {each}" for each in (settings, folder / "secret", url)]
+    return [f"made {each}" for each in (settings, folder / "secret", shown_url(url))]

@@ -13,7 +13,7 @@ from fairbank.cluster.report import Changed, Ended, Report, Started
 from fairbank.rest.bodies import requests
 from fairbank.values import ids
 from fairbank.values.time import Instant
-from fairbank.values.tres import Counts, parse_counts
+from fairbank.values.tres import Counts, parse_counts, parse_held
 from fairbank.values.trouble import Malformed
 
 _STATE = re.compile(r"([A-Z][A-Z_]{0,31})(?:\+| by \d{1,10})?", re.ASCII)
@@ -26,7 +26,7 @@ _BILLING_MAX, _BILLING_PLACES = 10**12, 30
 
 def report_of(body: requests.AnyReport) -> Report:
     """What a cluster tells, with every name checked. Raises Malformed, naming the field."""
-    counts = None if body.tres is None else parse_counts(body.tres)
+    counts = None if body.tres is None else _counts(body, body.tres)
     facts: dict[str, Any] = {
         "run": Run(ids.name(body.cluster, field="cluster"), body.job_id, body.submitted, body.restart),
         "owner": body.owner_uid,
@@ -66,6 +66,11 @@ def report_of(body: requests.AnyReport) -> Report:
                     remedy=f"send how long it ran in seconds: at most end - start + {_CLOCK_STEP_SECONDS}",
                 )
             return Ended(**facts, ended=Instant(body.end), outcome=_outcome(body.state), elapsed_seconds=body.elapsed)
+
+
+def _counts(body: requests.AnyReport, tres: str) -> Counts:
+    """What ended is never turned away for what it held. Raises Malformed."""
+    return parse_counts(tres) if isinstance(body, requests.CompleteReport) else parse_held(tres)
 
 
 def _particulars(body: requests.AnyReport, counts: Counts | None) -> Particulars | None:

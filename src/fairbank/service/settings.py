@@ -8,7 +8,7 @@ import tomllib
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -135,7 +135,9 @@ def read_settings(path: Path) -> Settings:
             f"cannot read the settings {path}: {error.strerror}", field="config", remedy="make them with: fairbank init"
         ) from error
     try:
-        settings = msgspec.convert(tomllib.loads(text.decode()), Settings)
+        said = tomllib.loads(text.decode())
+        _check_clusters(said)
+        settings = msgspec.convert(said, Settings)
         settings.the_clusters()
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
         raise Malformed(f"{path} is not TOML: {bad}", field="config", remedy="mend the line named") from bad
@@ -144,6 +146,24 @@ def read_settings(path: Path) -> Settings:
     except Malformed as bad:
         raise Malformed(f"{path}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad
     return settings
+
+
+def _check_clusters(said: dict[str, Any]) -> None:
+    """Each cluster and partition by itself: of what stands under a name msgspec does not tell the name. Raises ValidationError."""
+    clusters = said.get("clusters")
+    for name, cluster in clusters.items() if isinstance(clusters, dict) else ():
+        partitions = cluster.get("partitions") if isinstance(cluster, dict) else None
+        for each, partition in partitions.items() if isinstance(partitions, dict) else ():
+            _check_part(partition, PartitionSettings, f"$.clusters.{name}.partitions.{each}")
+        _check_part(cluster, ClusterSettings, f"$.clusters.{name}")
+
+
+def _check_part(said: object, kind: type[msgspec.Struct], place: str) -> None:
+    try:
+        msgspec.convert(said, kind)
+    except msgspec.ValidationError as bad:
+        what, _, inside = str(bad).partition(" - at `$")
+        raise msgspec.ValidationError(f"{what} - at `{place}{inside.removesuffix('`')}`") from bad
 
 
 def example(directory: Path, url: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from fairbank.values.trouble import Malformed
 
+_HIDDEN = "***"
 MEMORY, SQLITE, POSTGRESQL = "memory", "sqlite", "postgresql+psycopg"
 
 _SPELLINGS = {"sqlite": SQLITE, "postgresql": POSTGRESQL, "postgres": POSTGRESQL, POSTGRESQL: POSTGRESQL}
@@ -31,11 +33,22 @@ def read_url(text: str) -> URL:
     return url.set(drivername=_SPELLINGS[url.drivername])
 
 
+def shown_url(text: str) -> str:
+    """A store's URL for people to read: without the password in it, wherever that stands."""
+    url = read_url(text)
+    hidden = {key: _HIDDEN for key in url.query if "password" in key.lower()}
+    if url.password is None and not hidden:
+        return text
+    spelt = text.partition("://")[0]
+    shown = url.set(drivername=spelt, password=None if url.password is None else _HIDDEN).update_query_dict(hidden)
+    return shown.render_as_string(hide_password=False).replace(quote(_HIDDEN, safe=""), _HIDDEN)
+
+
 def path_of(url: URL) -> Path:
     """The file of an SQLite URL."""
     return Path(url.database or "")
 
 
 def _without_password(text: str) -> str:
-    head, at, tail = text[:200].rpartition("@")
+    head, at, tail = text[:200].partition("?")[0].rpartition("@")
     return f"{head.partition(':')[0]}://...@{tail}" if at else head + tail

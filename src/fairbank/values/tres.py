@@ -85,6 +85,14 @@ def parse_counts(text: str, *, field: str = "tres") -> dict[str, Fraction]:
     return counts
 
 
+def parse_held(text: str, *, field: str = "tres") -> dict[str, Fraction]:
+    """`parse_counts` for a job that is to run: it holds at least one CPU where these are told. Raises Malformed, naming `field`."""
+    counts = parse_counts(text, field=field)
+    if counts.get("cpu", 1) <= 0:
+        raise Malformed("a job holds at least one CPU", field=field, remedy="say how many it holds: cpu=1 or more")
+    return counts
+
+
 def parse_weights(text: str, *, field: str = "weights") -> dict[str, Fraction]:
     """Read a TRESBillingWeights string with Slurm's suffix rule; one bad token spoils the whole string, as in Slurm.
 

@@ -1,6 +1,6 @@
 """What may be sent. Read strictly: no unknown fields, whole numbers stay whole, bounds hold.
 
-Instants are text (`2026-11-21T07:30:12Z`), but in reports of runs seconds since 1970, as agents speak.
+Instants are text (`2026-11-21T07:30:12Z`) or seconds since 1970, as text or as a number; in reports of runs numbers alone, as agents speak.
 What a name may be is for `values.ids` to say; the patterns here only tell the reader of the OpenAPI document.
 """
 
@@ -32,7 +32,8 @@ Reason = Annotated[
     str,
     Meta(min_length=1, max_length=COMMENT_MAX, description="why; one line of printable text", extra_json_schema={"pattern": r"\S"}),
 ]
-When = Annotated[str, Meta(max_length=40, description="2026-11-21, 2026-11-21T07:30Z, or seconds since 1970", examples=["2026-11-21"])]
+Moment = Annotated[str, Meta(max_length=40, description="2026-11-21, 2026-11-21T07:30Z, or seconds since 1970", examples=["2026-11-21"])]
+When = Moment | Epoch
 Tres = Annotated[str, Meta(max_length=500, examples=["cpu=8,mem=16G,gres/gpu=1"])]
 JobName = Annotated[str, Meta(min_length=1, max_length=JOB_NAME_MAX, description="as its owner calls it; one line of printable text")]
 Nodes = Annotated[int, Meta(ge=1, le=1_000_000, description="how many; usual: the nodes among its tres")]

@@ -34,8 +34,8 @@ def open_allocation(request: Asking, data: JSONBody[NewAllocation], key: Key = N
         project=_project(request, data),
         resource=ids.kind(data.resource),
         category=ids.kind(data.category, field="category"),
-        start=parse_instant(data.start, field="start"),
-        end=parse_instant(data.end, field="end"),
+        start=_instant(data.start, "start"),
+        end=_instant(data.end, "end"),
         shared=data.shared,
         credit_limit=SuMinutes(data.credit_limit),
         deposit=SuMinutes(data.amount),
@@ -51,6 +51,11 @@ def _changed(request: Asking, done: Done) -> Single[ChangedAllocation]:
     now = shown(request, done.allocation or 0)
     row = ChangedAllocation(**structs.asdict(now.data), entry=done.entry)
     return Single(schema=now.schema, as_of=now.as_of, data=row)
+
+
+def _instant(said: str | int, field: str) -> Instant:
+    """Raises Malformed."""
+    return Instant(said) if isinstance(said, int) else parse_instant(said, field=field)
 
 
 def _check_period(start: Instant | None, end: Instant | None) -> None:
@@ -75,8 +80,8 @@ def _project(request: Asking, data: JSONBody[NewAllocation]) -> int:
 def amend_allocation(request: Asking, allocation: Number, data: JSONBody[NewTerms], key: Key = None) -> Single[ChangedAllocation]:
     """Change the terms of an allocation, or freeze, thaw, end or reopen it."""
     terms = Terms(
-        start=None if data.start is None else parse_instant(data.start, field="start"),
-        end=None if data.end is None else parse_instant(data.end, field="end"),
+        start=None if data.start is None else _instant(data.start, "start"),
+        end=None if data.end is None else _instant(data.end, "end"),
         shared=data.shared,
         credit_limit=None if data.credit_limit is None else SuMinutes(data.credit_limit),
         event=None if data.event is None else AllocationEvent(data.event),

@@ -14,7 +14,7 @@ from fairbank.rest.verbs import writes
 from fairbank.rest.views import single
 from fairbank.values import ids
 from fairbank.values.time import LIMIT_MAX_SECONDS, parse_duration
-from fairbank.values.tres import parse_counts
+from fairbank.values.tres import parse_held
 from fairbank.values.trouble import Malformed
 from fairbank.values.units import AMOUNT_MAX
 
@@ -26,7 +26,7 @@ def quote_job(request: Asking, data: JSONBody[DescribedJob]) -> Single[QuoteCard
     described = JobRequest(
         cluster=request.house.quotes.only_cluster() if data.cluster is None else ids.name(data.cluster, field="cluster"),
         partition=ids.name(data.partition, field="partition"),
-        counts=parse_counts(data.tres),
+        counts=parse_held(data.tres),
         limit_seconds=_seconds(data.time_limit),
         qos=None if data.qos is None else ids.name(data.qos, field="qos"),
     )
