@@ -35,6 +35,9 @@ class Centre:
         wanted = {"account": account, "resource": resource, "category": "test", "start": "2020-01-01", "end": end}
         return int(self._client.post("/alloc", {**wanted, "amount": credit, "comment": "test"})["data"]["id"])
 
+    def deposit(self, number: int, amount: int) -> None:
+        self._client.post(f"/alloc/{number}/deposit", {"amount": amount, "comment": "test"})
+
     def withdraw(self, number: int, amount: int) -> None:
         self._client.post(f"/alloc/{number}/withdraw", {"amount": amount, "comment": "test"})
 

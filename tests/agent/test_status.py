@@ -9,7 +9,8 @@ import pytest
 
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends
-from tests.agent.running import RunningAgent
+from tests.agent.running import RunningAgent, agent_at
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -45,6 +46,16 @@ def test_status_in_words_and_as_json(centre: Centre, agent: RunningAgent, plugin
     told = json.loads(agent.command("agent", "status", "--json").stdout)
     assert told["answers"] == {"granted": 2, "refused": 1}
     assert told["outbox"]["letters"] == 0
+
+
+def test_releasing_is_off_unless_wanted_and_its_troubles_are_told(centre: Centre, agent: RunningAgent) -> None:
+    assert agent.status()["release"] is None
+    with agent_at(centre.address, tables="[release]\nwhen_paid = true\nevery = 0.1\n") as wanting:
+        wait_until(lambda: wanting.status()["release"]["trouble"], "squeue not to be had", seconds=60)
+        assert "jobs that can be paid now are not released: " in wanting.said()
+        lines = wanting.command("agent", "status").stdout
+        assert "released   0 jobs that were held for lack of credit" in lines
+        assert "no more just now: " in lines
 
 
 def test_nobody_there_is_told_with_the_remedy(agent: RunningAgent) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from fractions import Fraction
@@ -10,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.rest.client import Client, parse_address
+from fairbank.slurm.commands import Slurm
+from fairbank.slurm.releasing import Releaser
 from fairbank.values.units import round_up
 from tests.slurm.conftest import Tell
 from tests.slurm.desk import build
@@ -113,6 +117,31 @@ def test_a_refused_job_that_can_be_paid_at_last_runs(at_rest: Office) -> None:
     slurm.wait_for(job, "COMPLETED", seconds=60)
     (run,) = at_rest.settled(job)
     assert run["restart"] == 1
+
+
+def slurm_holds(slurm: Cluster, job: int) -> bool:
+    return slurm.job(job).get("Reason") == "Allocation_exhausted"
+
+
+def test_held_jobs_are_released_by_themselves_where_a_site_wants_that(at_rest: Office) -> None:
+    """Those that the plug-in held and the bank would pay for; what an operator has held since stays."""
+    allocation = at_rest.leave("wg_chem", 1 * SU)
+    slurm = at_rest.slurm
+    job, dear, kept = (slurm.submit("dave", "-c4", f"--time={minutes}") for minutes in (60, 600, 60))
+    for each in (job, dear, kept):
+        wait_until(partial(slurm_holds, slurm, each), "the job to be held")
+    slurm.root("scontrol", "hold", str(kept))
+    client = Client(parse_address(f"unix:{at_rest.bank.socket}"))
+    releaser = Releaser(client, Slurm({**os.environ, **slurm.place.environment}), 60)
+    releaser.look(0)
+    assert releaser.status() == {"released": 0, "trouble": None, "remedy": None}
+    at_rest.deposit(allocation, 10 * SU)
+    releaser.look(60)
+    slurm.root("scontrol", "update", f"jobid={job}", "starttime=now+3")
+    slurm.wait_for(job, "COMPLETED", seconds=60)
+    assert releaser.status() == {"released": 1, "trouble": None, "remedy": None}
+    assert slurm.job(dear)["Reason"] == "Allocation_exhausted"
+    assert slurm.job(kept)["Reason"] == "JobHeldAdmin"
 
 
 def test_an_account_that_the_bank_does_not_know_is_refused_with_the_remedy(at_rest: Office) -> None:

@@ -96,6 +96,7 @@ def agent_page() -> str:
         ("[senders]", Senders),
         ("[control]", agent.ControlSettings),
         ("[site_factor]", agent.SiteFactorSettings),
+        ("[release]", agent.ReleaseSettings),
         ("[terms] and [partitions.NAME]", PartitionTerms),
     )
     lines += _tables(tables, level=3)

@@ -76,6 +76,11 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if table["trouble"]:
             yield "", f"not written again: {table['trouble']}"
             yield "", f"try: {table['remedy']}"
+    if release := status.get("release"):
+        yield "released", f"{release['released']} jobs that were held for lack of credit"
+        if release["trouble"]:
+            yield "", f"no more just now: {release['trouble']}"
+            yield "", f"try: {release['remedy']}"
 
 
 def _aside(status: Mapping[str, Any]) -> Mapping[str, Any] | None:

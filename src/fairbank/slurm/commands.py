@@ -15,7 +15,8 @@ from functools import cache, cached_property
 
 import msgspec
 
-from fairbank.slurm.answers import json_2311, sacct, sacctmgr, scontrol, spent, squeue, sshare, starting
+from fairbank.slurm.answers import held, json_2311, sacct, sacctmgr, scontrol, spent, squeue, sshare, starting
+from fairbank.slurm.answers.held import Held
 from fairbank.slurm.answers.separated import DELIMITER
 from fairbank.slurm.answers.starting import Starting
 from fairbank.slurm.answers.values import Answer, Association, Job, Node, Place, Qos, Queued, Spent
@@ -115,6 +116,14 @@ class Slurm:
         """A job (`7`, or `5_2` of an array) whose prolog runs. Raises Malformed when slurmctld does not know it."""
         command = ("squeue", "--noheader", "--states=all", f"--jobs={name}", f"--Format={starting.FORMAT}")
         return starting.read_starting(self._text(*command))
+
+    def held(self) -> Answer[Held]:
+        """The pending jobs that our plug-in held for lack of credit."""
+        return held.read_held(self._text("squeue", "--all", "--noheader", "--states=PENDING", f"--Format={held.FORMAT}"))
+
+    def release(self, name: str) -> None:
+        """A held job may start again."""
+        self._said("scontrol", "release", name)
 
     def send_back(self, name: str) -> None:
         """A script that is just starting goes back into the queue and is held. Raises Unreachable where it must not be requeued."""

@@ -23,6 +23,7 @@ from fairbank.slurm.agent.hearing import hear
 from fairbank.slurm.agent.letters import Letter
 from fairbank.slurm.agent.metrics import Metrics, status
 from fairbank.slurm.agent.outbox import Outbox
+from fairbank.slurm.agent.releasing import ReleaseRounds
 from fairbank.slurm.agent.sending import send
 from fairbank.slurm.agent.settings import AgentSettings
 from fairbank.slurm.agent.settling import answered, failed
@@ -55,6 +56,8 @@ class Agent:
         self.metrics = Metrics(self.core)
         self._doors: set[Door] = set()
         self._table = TableWriter(settings) if settings.site_factor.path else None
+        self._releaser = ReleaseRounds(settings) if settings.release.when_paid else None
+        self._rounds: list[TableWriter | ReleaseRounds] = [each for each in (self._table, self._releaser) if each is not None]
         self._disk = Disk(outbox, self.core, self._do, self.pump_soon)
         self._aside = Aside(Path(settings.outbox.path), self.core, self._do, self.pump_soon)
         self._wires = ThreadPoolExecutor(settings.senders.maximum, "sender")
@@ -78,8 +81,8 @@ class Agent:
             ready([settings.plugin.socket, settings.control.socket])
             _log.info("ready: slurmctld is heard at %s, the bank asked at %s", settings.plugin.socket, self._client.address)
             self._tick()
-            if self._table is not None:
-                self._do(self._table.run())
+            for rounds in self._rounds:
+                self._do(rounds.run())
             await self._over.wait()
 
     def stop(self) -> None:
@@ -121,8 +124,8 @@ class Agent:
         for door in list(self._doors):
             door.hang_up()
         self._wires.shutdown(wait=False, cancel_futures=True)
-        if self._table is not None:
-            self._table.close()
+        for each in self._rounds:
+            each.close()
         self._aside.close()
         self._disk.close()
 
@@ -224,7 +227,8 @@ class Agent:
     def status(self) -> dict[str, object]:
         plugins = [{"slurm": each.greeting.slurm, "cluster": each.greeting.cluster} for each in self._doors if each.greeting]
         table = None if self._table is None else self._table.status()
-        own = {"plugins": plugins, "aside": self._aside.status(), "site_factor": table}
+        released = None if self._releaser is None else self._releaser.status()
+        own = {"plugins": plugins, "aside": self._aside.status(), "site_factor": table, "release": released}
         return own | status(self.core, time.monotonic(), self._ahead)
 
     def _metrics(self) -> bytes:

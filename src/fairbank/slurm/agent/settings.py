@@ -101,6 +101,24 @@ class SiteFactorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         return TokenSigner(read_token(self.token_file)) if self.token_file else usual.signer()
 
 
+class ReleaseSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether jobs that were held for lack of credit go on by themselves once the bank would pay for them. Otherwise an operator
+    releases them.
+
+    `every`: seconds between two looks at Slurm's queue. `again`: seconds after which the same job is looked at once more.
+    `token_file`: of one who sees all projects; otherwise the agent signs in as for the rest. Slurm's commands must be in the agent's PATH.
+    """
+
+    when_paid: bool = False
+    every: Seconds = 60.0
+    again: Annotated[float, msgspec.Meta(ge=60, le=86_400)] = 600.0
+    token_file: Absolute | None = None
+
+    def signer(self, usual: BankSettings) -> Signer:
+        """Raises Unknown, Forbidden, Malformed when the token cannot be had."""
+        return TokenSigner(read_token(self.token_file)) if self.token_file else usual.signer()
+
+
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of it. `terms` are those of every partition; a table under `partitions` changes some of them for one. `log`: JSON lines or short
     ones; "auto" is JSON, but on a terminal short lines, and only warnings."""
@@ -111,6 +129,7 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     senders: Senders = Senders()
     control: ControlSettings = ControlSettings()
     site_factor: SiteFactorSettings = SiteFactorSettings()
+    release: ReleaseSettings = ReleaseSettings()
     terms: PartitionTerms = PartitionTerms()
     partitions: dict[str, PartitionTerms] = {}
     log: Literal["auto", "json", "short"] = "auto"
@@ -184,6 +203,7 @@ _KEYS: dict[str, type[msgspec.Struct]] = {
     "senders": Senders,
     "control": ControlSettings,
     "site_factor": SiteFactorSettings,
+    "release": ReleaseSettings,
     "terms": PartitionTerms,
     "partitions[...]": PartitionTerms,
 }

@@ -41,15 +41,15 @@ def read_starting(text: str) -> Starting:
     return Starting(
         submitted=submitted,
         start=words.instant(cells["StartTime"], "StartTime") or submitted,
-        limit_seconds=_limit(cells["TimeLimit"]),
+        limit_seconds=length_seconds(cells["TimeLimit"]),
         batch=cells["BatchFlag"] == "1",
         qos=cells["QOS"] or None,
         tres=words.tres(cells["tres-alloc"], "tres-alloc"),
     )
 
 
-def _limit(text: str) -> int | None:
-    """`5:00`, `10:00:00` or `1-00:00:00`."""
+def length_seconds(text: str) -> int | None:
+    """`5:00`, `10:00:00` or `1-00:00:00`; None for no limit. Raises Malformed."""
     if text in ("UNLIMITED", "NOT_SET", "INVALID"):
         return None
     match = _LENGTH.fullmatch(text)

@@ -1,0 +1,77 @@
+"""Jobs that were held for lack of credit are released when the bank would pay for them, where the site wants that (docs/decisions/0013)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Protocol
+
+from fairbank.rest.client import Client
+from fairbank.slurm.answers.held import Held
+from fairbank.slurm.answers.values import Answer
+from fairbank.slurm.judging.releasing import Offer, Turns, payable
+from fairbank.values.trouble import Malformed, Trouble, Unknown
+
+_log = logging.getLogger(__name__)
+
+
+class Queue(Protocol):
+    """Slurm's, as far as it is needed here (slurm.commands)."""
+
+    @property
+    def cluster(self) -> str: ...
+
+    def held(self) -> Answer[Held]: ...
+
+    def release(self, name: str) -> None: ...
+
+
+class Releaser:
+    """Asks a bank that shows it all projects, and a Slurm that lets it release jobs. `again`: seconds between two looks at one job."""
+
+    def __init__(self, client: Client, slurm: Queue, again: float) -> None:
+        self._client, self._slurm, self._turns = client, slurm, Turns(again)
+        self._trouble: Trouble | None = None
+        self._released = 0
+
+    def look(self, now: float) -> None:
+        """One round; or, once, a line in the log that says why there is none."""
+        try:
+            self._round(now)
+        except Trouble as trouble:
+            self._failed(trouble)
+        except (OSError, KeyError, TypeError, ValueError) as bad:
+            self._failed(Malformed(f"what was answered is not understood: {bad!r}", remedy="is the bank as new as this agent?"))
+        else:
+            self._trouble = None
+
+    def _round(self, now: float) -> None:
+        due = self._turns.due(self._slurm.held().rows, now)
+        offers = [(each, offer) for each in due if (offer := self._offer(each)) is not None]
+        for each in payable(offers):
+            self._turns.released(each)
+            self._slurm.release(each.name)
+            self._released += 1
+            _log.info("job %s of %s is released: there is credit for it now", each.name, each.account)
+
+    def _offer(self, each: Held) -> Offer | None:
+        """The bank's word; None for what it makes no price of."""
+        job = {"cluster": self._slurm.cluster, "account": each.account, "partition": each.partition, "qos": each.qos}
+        try:
+            said = self._client.post("/quote", {**job, "tres": each.tres, "time_limit": each.limit_seconds})["data"]
+        except (Malformed, Unknown):
+            return None
+        return Offer(said["amount"], said["allocation"], said["available"], said["fits"])
+
+    def _failed(self, trouble: Trouble) -> None:
+        if self._trouble is None or self._trouble.message != trouble.message:
+            _log.warning("jobs that can be paid now are not released: %s; try: %s", trouble.message, trouble.remedy)
+        self._trouble = trouble
+
+    def status(self) -> dict[str, Any]:
+        """What a person may want to know, as JSON."""
+        trouble = self._trouble
+        return {
+            "released": self._released,
+            "trouble": None if trouble is None else trouble.message,
+            "remedy": None if trouble is None else trouble.remedy,
+        }
