@@ -124,13 +124,13 @@ def slurm_holds(slurm: Cluster, job: int) -> bool:
 
 
 def test_held_jobs_are_released_by_themselves_where_a_site_wants_that(at_rest: Office) -> None:
-    """Those that the plug-in held and the bank would pay for; what an operator has held since stays."""
+    """Those that the plug-in held and the bank would pay for; what an operator has put another comment on stays."""
     allocation = at_rest.leave("wg_chem", 1 * SU)
     slurm = at_rest.slurm
     job, dear, kept = (slurm.submit("dave", "-c4", f"--time={minutes}") for minutes in (60, 600, 60))
     for each in (job, dear, kept):
         wait_until(partial(slurm_holds, slurm, each), "the job to be held")
-    slurm.root("scontrol", "hold", str(kept))
+    slurm.root("scontrol", "update", f"jobid={kept}", "admincomment=not before Monday")
     client = Client(parse_address(f"unix:{at_rest.bank.socket}"))
     releaser = Releaser(client, Slurm({**os.environ, **slurm.place.environment}), 60)
     releaser.look(0)
@@ -141,7 +141,7 @@ def test_held_jobs_are_released_by_themselves_where_a_site_wants_that(at_rest: O
     slurm.wait_for(job, "COMPLETED", seconds=60)
     assert releaser.status() == {"released": 1, "trouble": None, "remedy": None}
     assert slurm.job(dear)["Reason"] == "Allocation_exhausted"
-    assert slurm.job(kept)["Reason"] == "JobHeldAdmin"
+    assert slurm.job(kept)["Reason"] == "Allocation_exhausted"
 
 
 def test_an_account_that_the_bank_does_not_know_is_refused_with_the_remedy(at_rest: Office) -> None:

@@ -186,6 +186,11 @@ def test_an_agent_in_trouble() -> None:
     assert "agents = [64030] under [clusters.lab]" in [each.remedy for each in checks]
 
 
+def test_an_agent_that_was_not_restarted_after_an_update() -> None:
+    status = {name: said for name, said in STATUS.items() if name != "aside"}
+    assert wrong(health.agents(ASKING, msgspec.structs.replace(AGENT, status=status))) == ["the agent is older than this command"]
+
+
 def test_a_policy_that_is_old_damaged_or_hidden() -> None:
     old = msgspec.structs.replace(POLICY, whole=False, readable=False)
     assert wrong(health.policies(old, 4_601)) == [

@@ -179,9 +179,14 @@ def agents(config: Config, agent: Beside) -> Iterator[Check]:
     yield Check(f"the agent reaches the bank{trouble}", bank["reachable"], remedy)
     kept = f"{outbox['letters']} reports wait" if not outbox["trouble"] else f"cannot be written: {outbox['trouble']}"
     yield Check(f"the agent's outbox: {kept}", not outbox["trouble"], "make room on its disk; the agent goes on by itself")
-    aside = status["aside"]
-    last = f" {aside['frames']} frames, the last: {aside['last']}; they are in {aside['path']}" if aside["frames"] else ""
-    yield Check(f"the agent understands slurmctld's plug-in{last and ', but for'}{last}", not last, aside["remedy"])
+    yield _understanding(status.get("aside"))
+
+
+def _understanding(aside: Mapping[str, Any] | None) -> Check:
+    if aside is None:
+        return Check("the agent is older than this command", False, "restart it: systemctl restart fairbank-agent")
+    but = f", but for {aside['frames']} frames, the last: {aside['last']}; they are in {aside['path']}" if aside["frames"] else ""
+    return Check(f"the agent understands slurmctld's plug-in{but}", not but, aside["remedy"])
 
 
 def policies(policy: Policy, now: int) -> Iterator[Check]:
