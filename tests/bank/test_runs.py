@@ -251,22 +251,22 @@ def test_what_is_told_of_a_run_is_kept_and_each_entry_says_only_what_is_new() ->
     told = tell("""
         project physics
         open physics/cpu 0..1000 with 100
-        hold 1 alice physics/cpu 60 told name=relax,cpus=8,limit_seconds=3600
+        hold 1 alice physics/cpu 60 told name=relax,qos=high,cpus=8,limit_seconds=3600
         adjust 1 70 told limit_seconds=7200
-        charge 1 45 told name=relax,cpus=8,limit_seconds=7200,exit_status=256,cpu_seconds=99
+        charge 1 45 told name=relax,qos=high,cpus=8,limit_seconds=7200,exit_status=256,cpu_seconds=99
         charge 2 bob physics/cpu 5 told name=fit,cpu_seconds=7
         hold 3 bob physics/cpu 5
         release 3
     """)
     of = {each.run.job_id: each.particulars for each in told.work.runs.values()}
     assert of == {
-        1: Particulars(name="relax", cpus=8, limit_seconds=7_200, exit_status=256, cpu_seconds=99),
+        1: Particulars(name="relax", qos="high", cpus=8, limit_seconds=7_200, exit_status=256, cpu_seconds=99),
         2: Particulars(name="fit", cpu_seconds=7),
         3: None,
     }
     said = [facts_of(each).get("particulars") for each in told.work.entries if each.run is not None]
     assert said == [
-        {"name": "relax", "cpus": 8, "limit_seconds": 3_600},
+        {"name": "relax", "qos": "high", "cpus": 8, "limit_seconds": 3_600},
         {"limit_seconds": 7_200},
         {"exit_status": 256, "cpu_seconds": 99},
         {"name": "fit", "cpu_seconds": 7},

@@ -79,6 +79,7 @@ _names = st.sampled_from(["relax", "=2+2", 'd\u00fcnn "w\\64" {}', "x" * 128])
 _told = st.none() | st.builds(
     Particulars,
     name=st.none() | _names,
+    qos=st.sampled_from([None, "normal", "high"]),
     nodes=st.none() | st.integers(1, 2),
     cpus=st.none() | st.integers(0, 4),
     tres=st.sampled_from([None, "cpu=4,mem=8G"]),

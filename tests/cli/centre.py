@@ -96,7 +96,7 @@ class Scribe:
         nodes = -(-cpus // 64)
         self._holding[job] = owner, cpus
         tres = f"cpu={cpus},mem={4 * cpus}G,node={nodes}{',gres/gpu=1' if resource == 'gpu' else ''}"
-        return Particulars(name=NAMES[owner], nodes=nodes, cpus=cpus, tres=tres, limit_seconds=hours * 3600)
+        return Particulars(name=NAMES[owner], qos="normal", nodes=nodes, cpus=cpus, tres=tres, limit_seconds=hours * 3600)
 
     def charge(self, at: str, started: str, job: int, su: int, outcome: str = "COMPLETED") -> None:
         """Its end `at`, and what it cost."""

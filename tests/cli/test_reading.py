@@ -263,6 +263,7 @@ def test_usage_by_anything(fairbank: Run) -> None:
         ("partition", "idle-std"),
         ("allocation", "1"),
         ("job", "darwin/"),
+        ("qos", "normal"),
     ):
         assert group in fairbank("usage", "-S", "2026-01-01", "--by", by).out
     mine = json.loads(fairbank("usage", "--me", "-S", "2026-01-01", "--json", "--as", MINH).out)["data"]

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from fairbank.bank.query import PAGE_MAX, GroupPage, Page, Sight, Usage, UsageBy, UsageQuery
-from fairbank.bank.wish import Deposit, Refund
+from fairbank.bank.query import NO_QOS, PAGE_MAX, GroupPage, Page, RunQuery, Sight, Usage, UsageBy, UsageQuery
+from fairbank.bank.wish import Charge, Deposit, Refund
 from fairbank.cluster.particulars import Particulars
 from fairbank.store.contract import Store
 from fairbank.values.time import DAY, Instant
@@ -85,6 +85,36 @@ def test_usage_in_groups(store: Store) -> None:
     assert groups(UsageBy.USER, resource="gpu") == []
     assert groups(UsageBy.USER, sight=Sight(uid=ALICE, projects=frozenset({2}))) == [(ALICE, 2, 1, 30, 3), (BOB, 1, 1, 40, 4)]
     assert groups(UsageBy.USER, sight=Sight()) == []
+
+
+def test_usage_by_qos(store: Store) -> None:
+    granted(store, project("physics", 100))
+    granted(store, allocation(1, 10_000, end=2**40))
+    qualities = (None, "normal", "high", "Long", "_night", "normal")
+    for number, qos in enumerate(qualities, start=1):
+        told = None if qos is None else Particulars(qos=qos)
+        granted(store, late_charge(number, number, particulars=told, ended=NEW_YEAR, elapsed_seconds=number))
+    granted(store, late_charge(7, 7, particulars=Particulars(name="relax"), ended=NEW_YEAR, elapsed_seconds=7))
+    found: list[Usage] = Look(store).usage(UsageQuery(), UsageBy.QOS, GroupPage())
+    assert [(each.group, each.runs, each.charged) for each in found] == [
+        (NO_QOS, 2, 8),
+        ("Long", 1, 4),
+        ("_night", 1, 5),
+        ("high", 1, 3),
+        ("normal", 2, 8),
+    ]
+    pages = [Look(store).usage(UsageQuery(), UsageBy.QOS, GroupPage(2, after)) for after in (NO_QOS, "_night")]
+    assert [[each.group for each in page] for page in pages] == [["Long", "_night"], ["high", "normal"]]
+
+
+def test_a_run_keeps_the_qos_that_its_hold_told(store: Store) -> None:
+    granted(store, project("physics", 100))
+    granted(store, allocation(1, 10_000, end=2**40))
+    granted(store, hold(1, 60, particulars=Particulars(qos="high", cpus=8)))
+    granted(store, Charge(run=job(1), amount=SuMinutes(30), ended=Instant(NEW_YEAR), outcome="COMPLETED", elapsed_seconds=60))
+    (run,) = Look(store).runs(RunQuery(), PAGE)
+    assert run.particulars == Particulars(qos="high", cpus=8)
+    assert [each.group for each in Look(store).usage(UsageQuery(), UsageBy.QOS, GroupPage())] == ["high"]
 
 
 def test_usage_tells_how_well_it_was_used(store: Store) -> None:

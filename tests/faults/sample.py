@@ -119,7 +119,7 @@ def _hold(number: int, amount: int, comment: str | None = None) -> Hold:
         partition="cpu",
         key=f"hold.{number}",
         comment=comment,
-        particulars=Particulars(name=f"relax {number}", nodes=1, cpus=8, tres="cpu=8,mem=16G,node=1", limit_seconds=2 * HOUR),
+        particulars=Particulars(name=f"relax {number}", qos="normal", nodes=1, cpus=8, tres="cpu=8,mem=16G,node=1", limit_seconds=2 * HOUR),
     )
 
 

@@ -322,7 +322,7 @@ def test_parameters(old_world: World, path: str, field: str) -> None:
         ("/job?state=bogus", "held, charged, released, lapsed"),
         *((f"{path}?order=bogus", "newest, oldest") for path in ("/job", "/failure", "/activity", "/entry", "/credit", "/predebit")),
         ("/entry?about=bogus", "units, terms, caps"),
-        ("/usage?by=bogus", "user, day, month, partition, allocation, job"),
+        ("/usage?by=bogus", "user, day, month, partition, allocation, job, qos"),
     ],
 )
 def test_a_word_that_is_none_of_those_allowed(old_world: World, path: str, words: str) -> None:

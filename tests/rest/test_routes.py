@@ -222,7 +222,7 @@ def test_a_statement_of_a_time_without_entries_says_how_things_stood(world: Worl
 
 
 def test_a_run_from_its_hold_to_its_charge(world: World) -> None:
-    held = world.ask("POST", "/job", AGENT, json=report(42, billing=None, tres="cpu=2, mem=1G,node=1", name="relax w64"))
+    held = world.ask("POST", "/job", AGENT, json=report(42, billing=None, tres="cpu=2, mem=1G,node=1", name="relax w64", qos="high"))
     assert held.json()["data"]["amount"] == 120  # two CPUs for an hour
     longer = world.ask("POST", "/job", AGENT, json=report(42, do="adjust", billing=2, time_limit=7_200))
     assert (longer.status_code, longer.json()["data"]["amount"]) == (201, 120)
@@ -237,15 +237,15 @@ def test_a_run_from_its_hold_to_its_charge(world: World) -> None:
         "allocation": world.own["allocation"], "owner_uid": MEMBER, "partition": "std", "state": "charged", "status": "completed",
         "held": 0, "charged": 60, "refunded": 0, "written_off": 0, "start": iso(NOW), "until": row["until"], "ended": iso(NOW + 1_800),
         "outcome": "FAILED", "elapsed": 1_800, "set_by": ended.json()["data"]["entry"],
-        "name": "relax w64", "nodes": 1, "cpus": 2, "tres": "cpu=2,mem=1G,node=1", "time_limit": 7_200,
+        "name": "relax w64", "qos": "high", "nodes": 1, "cpus": 2, "tres": "cpu=2,mem=1G,node=1", "time_limit": 7_200,
         "exit_code": 2, "exit_signal": 0, "cpu_seconds": 1_200,
     }  # fmt: skip
 
 
 def test_of_a_run_of_which_only_the_cost_was_told_the_rest_is_null(old_world: World) -> None:
     row = data(old_world, f"/job/{old_world.own['job']}")
-    untold = ("name", "nodes", "cpus", "tres", "time_limit", "exit_code", "exit_signal", "cpu_seconds")
-    assert [row[each] for each in untold] == [None] * 8
+    untold = ("name", "qos", "nodes", "cpus", "tres", "time_limit", "exit_code", "exit_signal", "cpu_seconds")
+    assert [row[each] for each in untold] == [None] * 9
 
 
 def test_what_many_reports_tell_of_their_runs_is_kept(world: World) -> None:
@@ -413,11 +413,23 @@ def test_comments_are_shown_where_hadm_has_them(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("by", "group"), [("user", MEMBER), ("day", iso(NOW)[:10]), ("month", iso(NOW)[:7]), ("partition", ""), ("allocation", 1)]
+    ("by", "group"), [("user", MEMBER), ("day", iso(NOW)[:10]), ("month", iso(NOW)[:7]), ("partition", ""), ("allocation", 1), ("qos", "-")]
 )
 def test_usage_in_groups(old_world: World, by: str, group: object) -> None:
     told = {"runs": 1, "failed": 0, "charged": 30_000, "elapsed": 1_800, "waited": 3_600, "failed_early": 0, "early_exit_code": None}
     assert data(old_world, f"/usage?by={by}") == [{"group": group, **told, "cpu_seconds": 0, "cpu_given": 0, "wasted": 0}]
+
+
+def test_usage_by_the_qos_that_reports_tell(world: World) -> None:
+    ended = {"do": "complete", "end": NOW + 60, "elapsed": 60, "state": "COMPLETED"}
+    for number, qos, amount in ((75, "high", 100), (76, "normal", 20), (77, "high", 3), (78, None, 4)):
+        assert world.ask("POST", "/job", AGENT, json=report(number, **ended, qos=qos, amount=amount)).status_code == 201
+    assert data(world, "/job?job_id=75")[0]["qos"] == "high"
+    query = f"/usage?by=qos&since={NOW + 60}&until={NOW + 61}"
+    assert [(each["group"], each["charged"]) for each in data(world, query)] == [("-", 4), ("high", 103), ("normal", 20)]
+    page = world.ask("GET", f"{query}&limit=1", PI).json()
+    assert page["next"] == "-"
+    assert [each["group"] for each in data(world, f"{query}&after=-")] == ["high", "normal"]
 
 
 def test_usage_tells_what_idled_and_what_failed_early(world: World) -> None:

@@ -13,6 +13,9 @@ from fairbank.values.time import Instant
 
 PAGE_MAX = 1_000
 
+NO_QOS = "-"
+"""The group of runs of which nobody told the QOS: no name can be that."""
+
 
 class Books(msgspec.Struct, frozen=True):
     """A stretch of books by their numbers, from `first` up to but not including `end`; None: without a bound on that side."""
@@ -150,6 +153,7 @@ class UsageBy(Enum):
     PARTITION = "partition"
     ALLOCATION = "allocation"
     JOB = "job"
+    QOS = "qos"
 
 
 class UsageQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,8 +181,9 @@ class GroupPage(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What a group of runs used. `group` is the uid, the day or month (UTC, ISO), the partition, the allocation, or the
-    job with its cluster (`darwin/4711`): its runs are one where it was restarted, and where its number came again.
+    """What a group of runs used. `group` is the uid, the day or month (UTC, ISO), the partition, the allocation, the job
+    with its cluster (`darwin/4711`), or the QOS, NO_QOS for the runs of which nobody told one. The runs of a job are one where it was
+    restarted, and where its number came again.
 
     `failed` counts the runs that ended otherwise than COMPLETED; `charged` is in SU-minutes, refunds taken off. `waited_seconds` is from
     submission to start. `cpu_seconds`, `given_seconds` and `wasted` are as in bank.efficiency. `early` counts the runs that failed

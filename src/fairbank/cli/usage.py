@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
 
-BY = ("user", "day", "month", "partition", "allocation", "job")
+BY = ("user", "day", "month", "partition", "allocation", "job", "qos")
 BAR = 25
 _SUMS = ("runs", "failed", "charged", "elapsed", "waited", "cpu_seconds", "cpu_given", "wasted", "failed_early")
 

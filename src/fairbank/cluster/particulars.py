@@ -1,4 +1,4 @@
-"""What a cluster tells of a run beside what it costs: its name, what it holds, how it ended, the processor time that it used."""
+"""What a cluster tells of a run beside what it costs: its name, its QOS, what it holds, how it ended, the processor time that it used."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class Particulars(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """
 
     name: str | None = None
+    qos: str | None = None
     nodes: int | None = None
     cpus: int | None = None
     tres: str | None = None

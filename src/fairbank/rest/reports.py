@@ -27,13 +27,14 @@ _BILLING_MAX, _BILLING_PLACES = 10**12, 30
 def report_of(body: requests.AnyReport) -> Report:
     """What a cluster tells, with every name checked. Raises Malformed, naming the field."""
     counts = None if body.tres is None else _counts(body, body.tres)
+    qos = None if body.qos is None else ids.name(body.qos, field="qos")
     facts: dict[str, Any] = {
         "run": Run(ids.name(body.cluster, field="cluster"), body.job_id, body.submitted, body.restart),
         "owner": body.owner_uid,
         "account": ids.name(body.account, field="account"),
         "partition": body.partition and ids.name(body.partition, field="partition"),
         "resource": body.resource,
-        "qos": None if body.qos is None else ids.name(body.qos, field="qos"),
+        "qos": qos,
         "start": body.start,
         "limit_seconds": body.time_limit,
         "amount": body.amount,
@@ -41,7 +42,7 @@ def report_of(body: requests.AnyReport) -> Report:
         "counts": counts,
         "key": None if body.key is None else ids.key(body.key),
         "comment": None if body.comment is None else ids.comment(body.comment),
-        "particulars": _particulars(body, counts),
+        "particulars": _particulars(body, qos, counts),
     }
     if body.submitted > body.start + _CLOCK_STEP_SECONDS and not isinstance(body, requests.CompleteReport):  # no end is turned away
         raise Malformed(
@@ -73,7 +74,7 @@ def _counts(body: requests.AnyReport, tres: str) -> Counts:
     return parse_counts(tres) if isinstance(body, requests.CompleteReport) else parse_held(tres)
 
 
-def _particulars(body: requests.AnyReport, counts: Counts | None) -> Particulars | None:
+def _particulars(body: requests.AnyReport, qos: str | None, counts: Counts | None) -> Particulars | None:
     """What it says beside the price. Raises Malformed for a name that cannot be kept."""
     status = cpu_seconds = None
     if isinstance(body, requests.CompleteReport):
@@ -82,6 +83,7 @@ def _particulars(body: requests.AnyReport, counts: Counts | None) -> Particulars
             status = (body.exit_code or 0) * 256 + (body.exit_signal or 0)
     return Particulars(
         name=None if body.name is None else ids.job_name(body.name),
+        qos=qos,
         nodes=body.nodes or _whole(counts, "node", NODES_MAX),
         cpus=_whole(counts, "cpu", CPUS_MAX),
         tres=None if body.tres is None else ",".join(each.strip() for each in body.tres.split(",")),

@@ -176,6 +176,7 @@ def job_row(record: RunRecord, account: str) -> answers.JobRow:
         elapsed=record.elapsed_seconds,
         set_by=record.set_by,
         name=told.name,
+        qos=told.qos,
         nodes=told.nodes,
         cpus=told.cpus,
         tres=told.tres,

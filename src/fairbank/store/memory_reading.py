@@ -11,6 +11,7 @@ from fairbank.bank.entry import OFFICE, Entry, Kind
 from fairbank.bank.project import Member, Project, line_of
 from fairbank.bank.query import (
     EVERY_BOOK,
+    NO_QOS,
     AllocationQuery,
     Books,
     Debit,
@@ -43,6 +44,7 @@ _GROUP: dict[UsageBy, Callable[[RunRecord], str | int]] = {
     UsageBy.PARTITION: attrgetter("partition"),
     UsageBy.ALLOCATION: attrgetter("allocation"),
     UsageBy.JOB: lambda run: f"{run.run.cluster}/{run.run.job_id}",
+    UsageBy.QOS: lambda run: NO_QOS if run.particulars is None or run.particulars.qos is None else run.particulars.qos,
     UsageBy.DAY: lambda run: (run.ended or 0) // DAY,
     UsageBy.MONTH: lambda run: (run.ended or 0) // DAY,
 }

@@ -81,7 +81,7 @@ class PostgresTransaction(SqlTransaction):
     def _write_batch(self, work: WorkingSet) -> None:
         if not work.entries:
             return
-        sums, users, changed = columns(changed_sums(work), 7), columns(changed_users(work), 5), columns(changed_runs(work), 18)
+        sums, users, changed = columns(changed_sums(work), 7), columns(changed_users(work), 5), columns(changed_runs(work), 19)
         sums[_LINK_OF_SUMS] = _hexadecimal(sums[_LINK_OF_SUMS])
         new, entries = new_runs(work), [entry_row(entry) for entry in work.entries]
         if len(entries) >= _COPIED_FROM:
@@ -90,7 +90,7 @@ class PostgresTransaction(SqlTransaction):
             new, entries = [], []
         added = columns(entries, 20)
         added[_DIGEST], added[_LINK] = _hexadecimal(added[_DIGEST]), _hexadecimal(added[_LINK])
-        self._run("write", (sums, users, changed, columns(new, 27), added))
+        self._run("write", (sums, users, changed, columns(new, 28), added))
 
     def _copy(self, table: Table, rows: list[tuple[Any, ...]]) -> None:
         """Add rows by COPY: more round trips than in the statement with the others, less work for each row."""

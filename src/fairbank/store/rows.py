@@ -173,15 +173,15 @@ def _particulars_of(cells: Row) -> Particulars | None:
     """A run of which nothing was told has nothing in any of them."""
     if tuple(cells) == _UNTOLD:
         return None
-    name, nodes, cpus, tres, limit, status, used = cells
-    return Particulars(name=name, nodes=nodes, cpus=cpus, tres=tres, limit_seconds=limit, exit_status=status, cpu_seconds=used)
+    name, qos, nodes, cpus, tres, limit, status, used = cells
+    return Particulars(name=name, qos=qos, nodes=nodes, cpus=cpus, tres=tres, limit_seconds=limit, exit_status=status, cpu_seconds=used)
 
 
 def particulars_row(told: Particulars | None) -> tuple[Any, ...]:
     """The cells of what was told of a run."""
     if told is None:
         return _UNTOLD
-    return (told.name, told.nodes, told.cpus, told.tres, told.limit_seconds, told.exit_status, told.cpu_seconds)
+    return (told.name, told.qos, told.nodes, told.cpus, told.tres, told.limit_seconds, told.exit_status, told.cpu_seconds)
 
 
 _DIGEST, _LINK = (Entry.__struct_fields__.index(name) for name in ("digest", "link"))

@@ -126,6 +126,7 @@ run = Table(
     Column("elapsed_seconds", BigInteger),
     Column("set_by", BigInteger, nullable=False),
     Column("name", Text),
+    Column("qos", Text),
     Column("nodes", BigInteger),
     Column("cpus", BigInteger),
     Column("tres", Text),

@@ -8,6 +8,7 @@ from sqlalchemy import BigInteger, ColumnElement, Select, Text, and_, case, cast
 
 from fairbank.bank.allocation import AllocationState, Standing
 from fairbank.bank.query import (
+    NO_QOS,
     AllocationQuery,
     Books,
     EntryQuery,
@@ -179,6 +180,7 @@ def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
         UsageBy.PARTITION: bytewise(r.partition),
         UsageBy.ALLOCATION: r.allocation,
         UsageBy.JOB: bytewise(job),
+        UsageBy.QOS: bytewise(func.coalesce(r.qos, literal_column(f"'{NO_QOS}'", Text))),
     }
     group = by_name.get(by, r.ended_at // literal_column(str(DAY), BigInteger))
     after = beyond(page.after, by)

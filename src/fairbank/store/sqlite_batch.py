@@ -54,8 +54,8 @@ class SqliteTransaction(SqlTransaction):
     def _write_batch(self, work: WorkingSet) -> None:
         self._each("write_sums", _number_last(columns(changed_sums(work), 7)))
         self._each("write_users", columns(changed_users(work), 5))
-        self._each("write_changed_runs", _number_last(columns(changed_runs(work), 18)))
-        self._each("write_new_runs", columns(new_runs(work), 27))
+        self._each("write_changed_runs", _number_last(columns(changed_runs(work), 19)))
+        self._each("write_new_runs", columns(new_runs(work), 28))
         self._each("write_entries", columns([entry_row(entry) for entry in work.entries], 20))
 
     def _each(self, name: str, table: Columns) -> None:

@@ -17,7 +17,7 @@ from fairbank.rest.verbs import reads
 from fairbank.rest.views import listing
 from fairbank.values.trouble import Malformed
 
-By = Literal["user", "day", "month", "partition", "allocation", "job"]
+By = Literal["user", "day", "month", "partition", "allocation", "job", "qos"]
 AfterGroup = Annotated[str | None, QueryParameter(max_length=80, description="`next` of the page before")]
 
 _GROUPS = {
@@ -27,6 +27,7 @@ _GROUPS = {
     UsageBy.MONTH: re.compile(r"[1-9]\d{3}-\d\d", re.ASCII),
     UsageBy.PARTITION: re.compile(r".*"),
     UsageBy.JOB: re.compile(r".{1,64}/\d{1,10}", re.ASCII),
+    UsageBy.QOS: re.compile(r".*"),
 }
 
 

@@ -40,7 +40,7 @@ SELECT seq, link FROM office FOR NO KEY UPDATE
 -- name: runs
 SELECT run.id, run.cluster, run.job_id, run.submitted, run.restart, run.project, run.allocation, run.owner, run.partition,
        run.state, run.held, run.charged, run.written_off, run.refunded, run.start_at, run.until_at, run.ended_at, run.outcome, run.elapsed_seconds,
-       run.set_by, run.name, run.nodes, run.cpus, run.tres, run.limit_seconds, run.exit_status, run.cpu_seconds
+       run.set_by, run.name, run.qos, run.nodes, run.cpus, run.tres, run.limit_seconds, run.exit_status, run.cpu_seconds
 FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) AS wanted (cluster, job_id, submitted, restart)
 JOIN run USING (cluster, job_id, submitted, restart)
 
@@ -119,29 +119,29 @@ changed_runs AS (
     UPDATE run
     SET state = new.state, held = new.held, charged = new.charged, written_off = new.written_off, refunded = new.refunded,
         until_at = new.until_at, ended_at = new.ended_at, outcome = new.outcome, elapsed_seconds = new.elapsed_seconds,
-        set_by = new.set_by, name = new.name, nodes = new.nodes, cpus = new.cpus, tres = new.tres, limit_seconds = new.limit_seconds,
-        exit_status = new.exit_status, cpu_seconds = new.cpu_seconds
+        set_by = new.set_by, name = new.name, qos = new.qos, nodes = new.nodes, cpus = new.cpus, tres = new.tres,
+        limit_seconds = new.limit_seconds, exit_status = new.exit_status, cpu_seconds = new.cpu_seconds
     FROM unnest($13::bigint[], $14::text[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[],
-                $21::text[], $22::bigint[], $23::bigint[], $24::text[], $25::bigint[], $26::bigint[], $27::text[], $28::bigint[],
-                $29::bigint[], $30::bigint[])
+                $21::text[], $22::bigint[], $23::bigint[], $24::text[], $25::text[], $26::bigint[], $27::bigint[], $28::text[], $29::bigint[],
+                $30::bigint[], $31::bigint[])
          AS new (id, state, held, charged, written_off, refunded, until_at, ended_at, outcome, elapsed_seconds, set_by,
-                 name, nodes, cpus, tres, limit_seconds, exit_status, cpu_seconds)
+                 name, qos, nodes, cpus, tres, limit_seconds, exit_status, cpu_seconds)
     WHERE run.id = new.id
 ),
 new_runs AS (
     INSERT INTO run (id, cluster, job_id, submitted, restart, project, allocation, owner, partition, state, held, charged, written_off,
                      refunded, start_at, until_at, ended_at, outcome, elapsed_seconds, set_by,
-                     name, nodes, cpus, tres, limit_seconds, exit_status, cpu_seconds)
-    SELECT * FROM unnest($31::bigint[], $32::text[], $33::bigint[], $34::bigint[], $35::bigint[], $36::bigint[], $37::bigint[],
-                         $38::bigint[], $39::text[], $40::text[], $41::bigint[], $42::bigint[], $43::bigint[], $44::bigint[],
-                         $45::bigint[], $46::bigint[], $47::bigint[], $48::text[], $49::bigint[], $50::bigint[], $51::text[],
-                         $52::bigint[], $53::bigint[], $54::text[], $55::bigint[], $56::bigint[], $57::bigint[])
+                     name, qos, nodes, cpus, tres, limit_seconds, exit_status, cpu_seconds)
+    SELECT * FROM unnest($32::bigint[], $33::text[], $34::bigint[], $35::bigint[], $36::bigint[], $37::bigint[], $38::bigint[],
+                         $39::bigint[], $40::text[], $41::text[], $42::bigint[], $43::bigint[], $44::bigint[], $45::bigint[],
+                         $46::bigint[], $47::bigint[], $48::bigint[], $49::text[], $50::bigint[], $51::bigint[], $52::text[], $53::text[],
+                         $54::bigint[], $55::bigint[], $56::text[], $57::bigint[], $58::bigint[], $59::bigint[])
 )
 INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held,
                      credit_limit, overrun, comment, details, link)
-SELECT * FROM unnest($58::bigint[], $59::bigint[], $60::bigint[], $61::bigint[], $62::text[], $63::bigint[], $64::bigint[],
-                     $65::bigint[], $66::bigint[], $67::bigint[], $68::text[], $69::bytea[], $70::bigint[], $71::bigint[],
-                     $72::bigint[], $73::bigint[], $74::bigint[], $75::text[], $76::text[], $77::bytea[])
+SELECT * FROM unnest($60::bigint[], $61::bigint[], $62::bigint[], $63::bigint[], $64::text[], $65::bigint[], $66::bigint[],
+                     $67::bigint[], $68::bigint[], $69::bigint[], $70::text[], $71::bytea[], $72::bigint[], $73::bigint[],
+                     $74::bigint[], $75::bigint[], $76::bigint[], $77::text[], $78::text[], $79::bytea[])
 
 -- name: spend
 -- Forgets a few expired nonces on the way. A nonce that expired may be spent anew.

@@ -41,6 +41,7 @@ class JobRow(Struct, frozen=True, kw_only=True):
     elapsed: int | None
     set_by: int
     name: str | None
+    qos: str | None
     nodes: int | None
     cpus: int | None
     tres: str | None

@@ -6,7 +6,8 @@ from msgspec import Struct
 
 
 class UsageRow(Struct, frozen=True, kw_only=True):
-    """What a group of runs used; `group` is the uid, the day or month (UTC), the partition or the allocation.
+    """What a group of runs used; `group` is the uid, the day or month (UTC), the partition, the allocation, the job as `cluster/number`,
+    or the QOS, `-` where nobody told it.
 
     `elapsed`, `waited` (from submission to start), `cpu_seconds` and `cpu_given` are in seconds. Processors were busy for `cpu_seconds` of
     the `cpu_given` that there were; `wasted` are the SU-minutes that were charged for the idle rest. All three count only runs of which
