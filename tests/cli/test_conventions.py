@@ -37,9 +37,9 @@ READING = {
 }
 """How each command that shows something is asked for something that is there."""
 WRITING = {
-    "deposit", "withdraw", "transfer", "refund", "undo", "project create", "project set", "project remove", "project add-user",
-    "project remove-user", "token create", "token revoke", "alloc create", "alloc set", "alloc extend", "alloc freeze", "alloc thaw", "alloc end", "alloc close", "alloc reopen",
-    "alloc cap",
+    "deposit", "withdraw", "transfer", "refund", "undo",
+    "project create", "project set", "project remove", "project add-user", "project remove-user", "token create", "token revoke",
+    "alloc create", "alloc set", "alloc extend", "alloc freeze", "alloc thaw", "alloc end", "alloc close", "alloc reopen", "alloc cap",
 }  # fmt: skip
 ON_THE_HOST = {"init", "serve", "audit heads", "backup create", "backup verify", "restore", "replay", "demo"}
 BESIDE_SLURM = {"reconcile", "shadow", "slurm import", "slurm prolog", "slurm sync"}
@@ -47,7 +47,8 @@ AGENTS = {"agent run", "agent status"}
 """They find the bank, or the agent, by the agent's own settings."""
 SHELLS = {"completion bash", "completion zsh", "completion fish", "completion names"}
 NEEDS_NO_REASON = {
-    "alloc cap", "project create", "project set", "project remove", "project add-user", "project remove-user", "token create", "token revoke",
+    "project create", "project set", "project remove", "project add-user", "project remove-user", "token create", "token revoke",
+    "alloc cap",
 }  # fmt: skip
 """Nothing of these moves units."""
 FORMS = ("--json", "--yaml", "--csv", "--parsable", "--delimiter", "--noheader", "--format", "--helpformat", "--units", "--long")
