@@ -16,7 +16,7 @@ RUN = msgspec.to_builtins(
         id=7, cluster="lab", job_id=41, submitted="2026-11-20T10:00:00Z", restart=0, project=3, account="chem", allocation=5,
         owner_uid=60_601, partition="cpu", state="held", status="executing", held=240, charged=0, refunded=0, written_off=0,
         start="2026-11-20T10:00:05Z", until="2026-11-20T11:00:05Z", ended=None, outcome=None, elapsed=None, set_by=9,
-        name=None, nodes=None, cpus=None, tres=None, time_limit=3_600, exit_code=None, exit_signal=None, cpu_seconds=None,
+        name=None, qos=None, nodes=None, cpus=None, tres=None, time_limit=3_600, exit_code=None, exit_signal=None, cpu_seconds=None,
     )
 )  # fmt: skip
 
