@@ -22,12 +22,12 @@ from fairbank.rest.sign_in.peers import EXTENSION, Peer
 from fairbank.service.askers import Staff
 from fairbank.store.memory import MemoryStore
 from tests.rest.server.test_pressure import Sluggish, closed
-from tests.rest.world import World, a_world, report
+from tests.rest.world import NOW, World, a_world, report
 
 US = Staff(frozenset({os.getuid()}), frozenset(), {})
 ODD = "X-Odd: 1\r\n"  # a header that the express does not know
 HUGE = {"time_limit": 10 * 366 * 86_400, "billing": 10**6}
-ENDED = {"do": "complete", "end": 2_000_000_000, "elapsed": 60, "state": "COMPLETED"}
+ENDED = {"do": "complete", "end": NOW, "elapsed": 60, "state": "COMPLETED"}
 
 
 Answer = tuple[str, list[str], str]
