@@ -7,6 +7,7 @@ import json
 import os
 import re
 import socket
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -80,6 +81,11 @@ class Line:
     @property
     def places_taken(self) -> float | None:
         return self.world.house.metrics.registry.get_sample_value("fairbank_requests_in_progress")
+
+    @property
+    def seconds(self) -> float | None:
+        """How long all reports together took that were answered."""
+        return self.world.house.metrics.registry.get_sample_value("fairbank_request_seconds_sum", {"route": "/job"})
 
     def answered(self, status: int) -> float | None:
         told = {"method": "POST", "route": "/job", "status": str(status)}
@@ -192,6 +198,82 @@ def test_who_waits_long_waits_on_the_long_way_and_is_handed_in_once(monkeypatch:
             await line.until(lambda: line.long == 1)
         assert (await line.answer())[0] == "HTTP/1.1 201 Created"
         assert line.world.entries() == entries + 1
+
+    ride(story, store)
+
+
+def test_who_waits_on_the_long_way_keeps_the_place_and_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(express_module, "LONG_SECONDS", 0.1)
+    store = Sluggish()
+
+    async def story(line: Line) -> None:
+        with closed(store):
+            await line.send(request(report(1)))
+            await line.until(lambda: line.long == 1)
+            assert line.places_taken == 1
+        await line.answer()
+        assert line.places_taken == 0
+        assert line.seconds is not None
+        assert line.seconds >= 0.1
+
+    ride(story, store)
+
+
+def test_who_is_refused_took_as_long_as_the_counter_took() -> None:
+    store = Sluggish()
+
+    async def story(line: Line) -> None:
+        with closed(store):
+            await line.send(request(report(1, **HUGE)))
+            await line.until(lambda: store.waiting)
+            since = time.perf_counter()
+            await line.until(lambda: time.perf_counter() - since >= 0.1)
+        await line.answer()
+        assert line.answered(402) == 1
+        assert line.seconds is not None
+        assert line.seconds >= 0.1
+
+    ride(story, store)
+
+
+def test_who_comes_after_another_waits_no_longer_before_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(express_module, "LONG_SECONDS", 0.2)
+    store = Sluggish()
+    long_by_then: list[int] = []
+
+    async def story(line: Line) -> None:
+        await line.send(request(report(1)))
+        await line.answer()
+        loop = asyncio.get_running_loop()
+        with closed(store):
+            await line.send(request(report(2)))
+            await line.until(lambda: store.waiting)
+            loop.call_later(0.3, loop.call_soon, lambda: long_by_then.append(line.long))
+            await line.until(lambda: bool(long_by_then))
+        assert long_by_then == [1]
+        assert (await line.answer())[0] == "HTTP/1.1 201 Created"
+
+    ride(story, store)
+
+
+@pytest.mark.parametrize(("asked", "status"), [({}, 201), (HUGE, 402)])
+def test_who_leaves_before_the_long_way_is_counted_as_what_the_counter_said(
+    asked: dict[str, int], status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(express_module, "LONG_SECONDS", 0.2)
+    store = Sluggish()
+
+    async def story(line: Line) -> None:
+        entries = line.world.entries()
+        with closed(store):
+            await line.send(request(report(1, **asked)))
+            await line.until(lambda: store.waiting)
+            line.protocol.transport.abort()
+            await line.until(lambda: line.long == 1)
+        await line.until(lambda: line.places_taken == 0)
+        assert line.world.entries() == entries + 1
+        assert line.answered(status) == 1
+        assert line.answered(400) is None
 
     ride(story, store)
 

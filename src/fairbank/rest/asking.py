@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, cast
+from collections.abc import Hashable, Iterable
+from typing import Any, NamedTuple, cast
 
 from litestar import Request
 from litestar.datastructures import State
@@ -12,7 +12,7 @@ from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 
 from fairbank.rest.house import House
 from fairbank.rest.reading import read_json
-from fairbank.rest.teller import Teller
+from fairbank.rest.teller import Teller, Waiting
 from fairbank.rest.workers import Workers
 from fairbank.service.askers import Asker
 from fairbank.values.trouble import Malformed
@@ -25,7 +25,20 @@ SENT = "fairbank.method"
 """Where the scope has the method that the client sent, when it is HEAD and the request is answered as the GET that it stands for."""
 
 JUDGED = "fairbank.judged"
-"""Where the scope of a report that was handed in on the express has the future of what the counter says."""
+"""Where the scope of a report that was handed in on the express has its Judged."""
+
+
+class Judged(NamedTuple):
+    """A report that is handed in: `waiting` for what the counter says since `begun` (of perf_counter), in a place of the share of `who`."""
+
+    waiting: Waiting
+    begun: float
+    who: Hashable
+    body: bytes
+
+    async def receive(self) -> dict[str, Any]:
+        """The body, in the server's stead: of a client that left nothing more comes, and yet its report is carried out and counted."""
+        return {"type": "http.request", "body": self.body, "more_body": False}
 
 
 def is_json(headers: Iterable[tuple[bytes, bytes]]) -> bool:

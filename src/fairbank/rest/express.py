@@ -5,7 +5,7 @@ more than to read, judge and answer a report. So whatever is plain (a head of a 
 the kernel vouches for, a known account) is handed to the counter straight away, and what was granted is answered in one write.
 
 All else takes the long way, which has a word for everything. What is handed in already is not asked again there: a request that was
-refused, or that waits for LONG_SECONDS, goes on with what the counter says of it (`JUDGED`).
+refused, or that waits for LONG_SECONDS, goes on there in its place and with its time, with what the counter says of it (`JUDGED`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 from fairbank.bank.ledger import Done
 from fairbank.bank.wish import Asked
 from fairbank.rest.answering import ALWAYS, UNLESS_SAID, reply
-from fairbank.rest.asking import JUDGED, is_json
+from fairbank.rest.asking import JUDGED, Judged, is_json
 from fairbank.rest.bodies.requests import AnyReport
 from fairbank.rest.house import House
 from fairbank.rest.lane import plain
@@ -61,7 +61,7 @@ class Express:
     def __init__(self, house: House, gate: Gate, peer_as: Callable[[Peer], Asker], teller: Callable[[], Teller]) -> None:
         self.house, self.gate, self.peer_as = house, gate, peer_as
         self._teller = teller
-        self._waiting: set[_Journey] = set()
+        self._waiting: dict[_Journey, None] = {}  # the first to come stands first
         self._timer: asyncio.TimerHandle | None = None
         self._dated: object = None
         self._head = b""
@@ -92,7 +92,7 @@ class Express:
         except Busy:
             self.gate.leave(peer.uid)
             return False
-        self._waiting.add(journey)
+        self._waiting[journey] = None
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(LONG_SECONDS, self._look)
         return True
@@ -110,15 +110,18 @@ class Express:
 
     def done(self, journey: _Journey) -> None:
         """It waits no longer."""
-        self._waiting.discard(journey)
+        self._waiting.pop(journey, None)
 
     def _look(self) -> None:
         """Let those who have been waiting too long wait on the long way, where somebody looks after them."""
         self._timer = None
-        for each in [each for each in self._waiting if time.perf_counter() - each.begun >= LONG_SECONDS]:
-            each.go_on()
-        if self._waiting:
-            self._timer = asyncio.get_running_loop().call_later(LONG_SECONDS, self._look)
+        while self._waiting:
+            oldest = next(iter(self._waiting))
+            left = oldest.begun + LONG_SECONDS - time.perf_counter()
+            if left > 0:
+                self._timer = asyncio.get_running_loop().call_later(left, self._look)
+                return
+            oldest.go_on()
 
     def head(self, cycle: RequestResponseCycle) -> bytes:
         """The headers that every answer has; uvicorn makes those of its own anew each second."""
@@ -146,11 +149,10 @@ class _Journey:
         settle(self._went_on or self.go_on(), came)
 
     def go_on(self) -> Waiting:
-        """Take the long way from here."""
+        """Take the long way from here; the front takes our place in the crowd over, and gives it back."""
         self._express.done(self)
-        self._express.gate.leave(self._peer.uid)
         self._went_on = asyncio.get_running_loop().create_future()
-        cast("Any", self._cycle.scope)[JUDGED] = self._went_on
+        cast("Any", self._cycle.scope)[JUDGED] = Judged(self._went_on, self.begun, self._peer.uid, bytes(self._cycle.body))
         self._long_way()
         return self._went_on
 

@@ -17,14 +17,13 @@ from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.wish import Asked
 from fairbank.cluster.report import Report
 from fairbank.rest.answering import Reply, new, reply, response
-from fairbank.rest.asking import JUDGED, Asking
+from fairbank.rest.asking import JUDGED, Asking, Judged
 from fairbank.rest.bodies.answers import Granted, JobRow, Listing, ReportAnswer, Single
 from fairbank.rest.bodies.requests import AnyReport, NewRefund, Reports
 from fairbank.rest.params import JOBS, JobsAsked, Key, Number, OneName, OnePage, checked_key
 from fairbank.rest.problems import SaidNo, problem_of_refusal, refused
 from fairbank.rest.reading import read_json
 from fairbank.rest.reports import report_of
-from fairbank.rest.teller import Waiting
 from fairbank.rest.verbs import AGAIN, reads, writes
 from fairbank.rest.views import granted, job_row, listing, next_after, single
 from fairbank.values import ids
@@ -66,9 +65,9 @@ async def report_runs(request: Asking, data: JSONBody[Reports]) -> Listing[Repor
 
 async def _judged(request: Asking, data: AnyReport) -> Outcome:
     """What the counter says of a report, which the express may have handed in."""
-    handed_in: Waiting | None = request.scope.get(JUDGED)  # type: ignore[assignment]
+    handed_in: Judged | None = request.scope.get(JUDGED)  # type: ignore[assignment]
     if handed_in is not None:
-        return (await handed_in)[0]
+        return (await handed_in.waiting)[0]
     prepared = (await _prepared(request, [report_of(data)]))[0]
     if isinstance(prepared, Trouble):
         raise prepared

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from fairbank.rest.answering import ALWAYS, UNLESS_SAID
-from fairbank.rest.asking import JUDGED, SENT
+from fairbank.rest.asking import JUDGED, SENT, Judged
 from fairbank.rest.bodies.answers import Problem
 from fairbank.rest.metrics import Metrics
 from fairbank.rest.problems import PROBLEM_JSON, headers_of, problem_of_trouble
@@ -78,13 +78,21 @@ class Front:
         if method == "HEAD":
             scope = {**scope, "method": "GET", SENT: method}
         answer = _Answer(send, bodiless=method == "HEAD")
-        if JUDGED in scope:
-            await self._bounded(self._app(scope, receive, answer), answer)
+        if (judged := scope.get(JUDGED)) is not None:
+            begun = judged.begun
+            await self._handed_in(scope, judged, answer)
         elif announced(scope):
             await self._once_whole(scope, receive, answer)
         else:
             await self._in_turn(scope, receive, answer, whose(scope))
         self.tell(method, scope, answer.status, time.perf_counter() - begun)
+
+    async def _handed_in(self, scope: Scope, judged: Judged, answer: _Answer) -> None:
+        """It has its place since it was handed in, and keeps it until it is answered."""
+        try:
+            await self._bounded(self._app(scope, judged.receive, answer), answer)
+        finally:
+            self.leave(judged.who)
 
     async def _once_whole(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         """A body takes as long as its sender likes, within the protocol's bounds: nobody's place is taken meanwhile."""
