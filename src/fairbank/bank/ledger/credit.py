@@ -11,7 +11,7 @@ from fairbank.bank.ledger.outcome import Outcome, done
 from fairbank.bank.ledger.posting import post
 from fairbank.bank.policy import Policy, is_countable
 from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.run import RunState, UserSums
+from fairbank.bank.run import RunState
 from fairbank.bank.wish import Asked, Deposit, Refund, Transfer, Withdraw
 from fairbank.bank.working_set import WorkingSet
 from fairbank.cluster.job import Run
@@ -84,9 +84,7 @@ def refund(work: WorkingSet, asked: Asked, wish: Refund, *, undoes: int | None =
         return Refusal(reason=Reason.TOO_MUCH_BACK, asked=amount, available=left, run=str(wish.run), allocation=known.allocation)
     allocation = work.allocations[known.allocation]
     work.put_run(_replace(known, refunded=SuMinutes(known.refunded + amount)))
-    sums = work.sums_of(allocation.id, known.owner)
-    work.put_user(allocation.id, known.owner, UserSums(SuMinutes(sums.charged - amount), sums.held, sums.cap))
-    after = _replace(allocation, charged=allocation.charged - amount)
+    after = moved(work, allocation, known.owner, charged=-amount)
     return done(post(work, asked, Kind.REFUND, amount, after, undoes=undoes, run=known.id, owner=known.owner), after)
 
 
