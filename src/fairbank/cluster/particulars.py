@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-NODES_MAX = 1_000_000
-CPUS_MAX = 10_000_000
-CPU_SECONDS_MAX = 10**15
-"""So that sums over many runs, and thousandths of them, fit into the integers of databases."""
-
 
 class Particulars(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """None for what nobody told. `tres` is what the run holds, as Slurm writes it, `cpus` the processors among it.

@@ -8,10 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 from fairbank.cluster.job import Run
-from fairbank.cluster.particulars import CPUS_MAX, NODES_MAX, Particulars
+from fairbank.cluster.particulars import Particulars
 from fairbank.cluster.report import Changed, Ended, Report, Started
 from fairbank.rest.bodies import requests
 from fairbank.values import ids
+from fairbank.values.sizes import CPUS_MAX, NODES_MAX
 from fairbank.values.time import Instant
 from fairbank.values.tres import Counts, parse_counts, parse_held
 from fairbank.values.trouble import Malformed

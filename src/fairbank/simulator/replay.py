@@ -10,9 +10,10 @@ from typing import NamedTuple
 import msgspec
 
 from fairbank.cluster.job import COMPLETED
-from fairbank.cluster.particulars import CPU_SECONDS_MAX, CPUS_MAX, Particulars
+from fairbank.cluster.particulars import Particulars
 from fairbank.simulator.header import Header
 from fairbank.simulator.job_line import Status, SwfJob
+from fairbank.values.sizes import CPU_SECONDS_MAX, CPUS_MAX
 from fairbank.values.time import LAST_INSTANT, Instant
 
 
