@@ -10,7 +10,7 @@ import pytest
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.answers.held import Held, read_held
 from fairbank.slurm.answers.values import Answer
-from fairbank.slurm.judging.releasing import LOOKS_MAX, RELEASES_MAX, Offer, Turns, payable
+from fairbank.slurm.judging.releasing import FORGOTTEN_SECONDS, LOOKS_MAX, RELEASES_MAX, Offer, Turns, payable
 from fairbank.slurm.releasing import Releaser
 from fairbank.values.trouble import Unreachable
 from tests.agent.conftest import SU, Centre
@@ -87,6 +87,18 @@ def test_a_job_that_is_held_again_and_again_is_left_to_an_operator() -> None:
             turns.released(each)
             releases += 1
     assert releases == RELEASES_MAX
+
+
+def test_a_job_that_stays_held_is_not_forgotten() -> None:
+    """A month in the queue gives it no more releases; only who is gone for a week is new."""
+    turns, released = Turns(600), 0
+    for now in range(0, 30 * 24 * HOUR, 600):
+        for each in turns.due([JOB], now):
+            turns.released(each)
+            released += 1
+    assert released == RELEASES_MAX
+    assert turns.due([], 30 * 24 * HOUR + FORGOTTEN_SECONDS) == []
+    assert turns.due([JOB], 30 * 24 * HOUR + FORGOTTEN_SECONDS) == [JOB]
 
 
 # ------------------------------------------------------------------ a bank, and a queue

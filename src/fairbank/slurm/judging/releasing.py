@@ -16,6 +16,7 @@ RELEASES_MAX = 5
 """How often one job is released: what is held again each time lacks something that a quote does not see, and is for an operator."""
 
 FORGOTTEN_SECONDS = 7 * 24 * 3_600.0
+"""How long a job is remembered that is not held any more: it may be held again when it comes to its start."""
 
 
 class Offer(msgspec.Struct, frozen=True):
@@ -28,9 +29,10 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct):
-    """When a job was looked at last, and how often it was released."""
+    """When a job was held last, when it was looked at last (None: not yet), and how often it was released."""
 
-    at: float
+    held: float
+    at: float | None = None
     releases: int = 0
 
 
@@ -43,15 +45,20 @@ class Turns:
 
     def due(self, held: Iterable[Held], now: float) -> list[Held]:
         """The next to be looked at, those first that have waited longest for it; they count as looked at."""
-        self._seen = {name: seen for name, seen in self._seen.items() if now - seen.at < FORGOTTEN_SECONDS}
-        waiting = [(seen.at if seen else 0.0, each) for each in held if (seen := self._seen.get(each.name)) is None or self._may(seen, now)]
+        waiting: list[tuple[float, Held]] = []
+        for each in held:
+            seen = self._seen.setdefault(each.name, Seen(now))
+            seen.held = now
+            if self._may(seen, now):
+                waiting.append((0.0 if seen.at is None else seen.at, each))
+        self._seen = {name: seen for name, seen in self._seen.items() if now - seen.held < FORGOTTEN_SECONDS}
         found = [each for _, each in sorted(waiting, key=lambda pair: pair[0])[:LOOKS_MAX]]
         for each in found:
-            self._seen.setdefault(each.name, Seen(now)).at = now
+            self._seen[each.name].at = now
         return found
 
     def _may(self, seen: Seen, now: float) -> bool:
-        return now - seen.at >= self._again and seen.releases < RELEASES_MAX
+        return (seen.at is None or now - seen.at >= self._again) and seen.releases < RELEASES_MAX
 
     def released(self, each: Held) -> None:
         """It goes on."""
