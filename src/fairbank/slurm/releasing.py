@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from fairbank.rest.client import Client
@@ -12,6 +13,9 @@ from fairbank.slurm.judging.releasing import Offer, Turns, payable
 from fairbank.values.trouble import Malformed, Trouble, Unknown
 
 _log = logging.getLogger(__name__)
+
+TROUBLES_MAX = 3
+"""Troubles after which the rest of a round is left to the next: each may have cost as long as Slurm's commands may take."""
 
 
 class Queue(Protocol):
@@ -45,13 +49,36 @@ class Releaser:
             self._trouble = None
 
     def _round(self, now: float) -> None:
-        due = self._turns.due(self._slurm.held().rows, now)
-        offers = [(each, offer) for each in due if (offer := self._offer(each)) is not None]
+        """Each job by itself: one that cannot be released keeps no other from its turn. Raises the first trouble when all is done."""
+        offers, troubles = self._offers(self._turns.due(self._slurm.held().rows, now))
         for each in payable(offers):
+            if len(troubles) >= TROUBLES_MAX:
+                self._turns.give_back(each)
+                continue
+            try:
+                self._slurm.release(each.name)
+            except Trouble as trouble:
+                troubles.append(trouble)
+                continue
             self._turns.released(each)
-            self._slurm.release(each.name)
             self._released += 1
             _log.info("job %s of %s is released: there is credit for it now", each.name, each.account)
+        if troubles:
+            raise troubles[0]
+
+    def _offers(self, due: Sequence[Held]) -> tuple[list[tuple[Held, Offer]], list[Trouble]]:
+        """The bank's word of each, until it fails; who was not asked by then is due in the next round."""
+        found: list[tuple[Held, Offer]] = []
+        for asked, each in enumerate(due, 1):
+            try:
+                offer = self._offer(each)
+            except Trouble as trouble:
+                for unasked in due[asked:]:
+                    self._turns.give_back(unasked)
+                return found, [trouble]
+            if offer is not None:
+                found.append((each, offer))
+        return found, []
 
     def _offer(self, each: Held) -> Offer | None:
         """The bank's word; None for what it makes no price of."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -113,6 +114,7 @@ class PaperQueue:
         self.jobs = list(jobs)
         self.released: list[str] = []
         self.trouble: Unreachable | None = None
+        self.stuck: set[str] = set()
 
     def held(self) -> Answer[Held]:
         if self.trouble:
@@ -120,8 +122,58 @@ class PaperQueue:
         return Answer(tuple(self.jobs), ())
 
     def release(self, name: str) -> None:
+        if name in self.stuck:
+            raise Unreachable(f"scontrol ended with 1: job {name}", remedy="look")
         self.released.append(name)
         self.jobs = [each for each in self.jobs if each.name != name]
+
+
+class PaperBank(Client):
+    """A bank that would pay for everything, for as long as it answers."""
+
+    def __init__(self, answers: int = 10**6) -> None:
+        self.answers = answers
+
+    def post(self, path: str, body: Any, key: str | None = None) -> dict[str, Any]:
+        if not self.answers:
+            raise Unreachable("nobody answers", remedy="start it")
+        self.answers -= 1
+        return {"data": {"amount": 1, "allocation": 1, "available": 1_000, "fits": True}}
+
+
+def test_a_job_that_cannot_be_released_keeps_no_other_from_it() -> None:
+    queue = PaperQueue(*named("123"))
+    queue.stuck = {"1"}
+    releaser = Releaser(PaperBank(), queue, 600)
+    for round_ in range(RELEASES_MAX + 1):  # what was not released is none of its five times
+        releaser.look(round_ * 600)
+        assert queue.released == ["2", "3"]
+        assert releaser.status() == {"released": 2, "trouble": "scontrol ended with 1: job 1", "remedy": "look"}
+    queue.stuck = set()
+    releaser.look(HOUR)
+    assert queue.released == ["2", "3", "1"]
+    assert releaser.status()["trouble"] is None
+
+
+def test_a_round_that_breaks_off_leaves_the_rest_to_the_next() -> None:
+    """Where Slurm refuses one after the other, and where the bank goes away: nobody waits for another turn who was not reached."""
+    queue = PaperQueue(*named("12345"))
+    queue.stuck = {"1", "2", "3"}
+    releaser = Releaser(PaperBank(), queue, 600)
+    releaser.look(0)
+    assert queue.released == []
+    releaser.look(60)
+    assert queue.released == ["4", "5"]
+
+    queue, bank = PaperQueue(*named("123")), PaperBank(1)
+    releaser = Releaser(bank, queue, 600)
+    releaser.look(0)
+    assert (queue.released, releaser.status()["trouble"]) == (["1"], "nobody answers")
+    bank.answers = 10
+    releaser.look(60)
+    assert queue.released == ["1", "3"]  # the second was asked about
+    releaser.look(600)
+    assert queue.released == ["1", "3", "2"]
 
 
 @pytest.fixture(scope="module")

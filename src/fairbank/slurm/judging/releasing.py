@@ -60,6 +60,10 @@ class Turns:
     def _may(self, seen: Seen, now: float) -> bool:
         return (seen.at is None or now - seen.at >= self._again) and seen.releases < RELEASES_MAX
 
+    def give_back(self, each: Held) -> None:
+        """Its turn did not come after all: it is due again at once."""
+        self._seen[each.name].at = None
+
     def released(self, each: Held) -> None:
         """It goes on."""
         self._seen[each.name].releases += 1
