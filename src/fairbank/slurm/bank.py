@@ -75,12 +75,13 @@ class Bank:
         """All projects without their members, which takes a request for each thousand and not for each."""
         return [booked_project(row, ()) for row in self._rows("/project")]
 
-    def projects(self, progress: Progress = silent) -> list[BookedProject]:
-        """All projects with their members."""
-        rows = list(self._rows("/project"))
+    def projects(self, progress: Progress = silent, *, removed: bool = False) -> list[BookedProject]:
+        """All projects with their members; with `removed` those as well that were removed, which have none any more."""
+        rows = list(self._rows("/project", {"removed": "any"} if removed else None))
         found = []
         for done, row in enumerate(rows, 1):
-            found.append(booked_project(row, list(self._rows(f"/project/{row['id']}/member"))))
+            members = () if row.get("removed") else list(self._rows(f"/project/{row['id']}/member"))
+            found.append(booked_project(row, members))
             progress("projects", done, len(rows))
         return found
 

@@ -52,7 +52,7 @@ class Importer:
             qualities=qualities.rows,
             flags=self._slurm.config.get("PriorityFlags", ""),
         )
-        known = self._bank.projects(progress)
+        known = self._bank.projects(progress, removed=True)
         found = plan(Centre(associations=associations.rows, coordinators=coordinators.rows), known, self._gid_of, uid_of)
         if not dry_run:
             self._enter(found.steps, {each.account: each.id for each in known}, progress)

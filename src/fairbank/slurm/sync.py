@@ -82,10 +82,12 @@ class Sync:
         if associations.unreadable:
             wrong = associations.unreadable[0]
             raise Malformed(f"cannot read {wrong}", field=wrong.field, remedy="mend it with sacctmgr; nothing was changed")
-        projects = self._bank.projects(progress)
+        booked = self._bank.projects(progress, removed=True)
+        projects = [each for each in booked if not each.removed]
         wanted = Wanted(
             cluster=name,
             projects=projects,
+            gone=[each.account for each in booked if each.removed],
             associations=associations.rows,
             allocations=self._bank.allocations() if fence else (),
             usage=self._slurm.usage() if fence else {},

@@ -65,8 +65,11 @@ def booked(job: Job, *, charged: int = 40, state: str = "charged", number: int |
     return BookedRun(**{**facts, **more})  # type: ignore[arg-type]
 
 
-def a_project(number: int, account: str, *, parent: int | None = None, members: dict[int, str] | None = None) -> BookedProject:
-    return BookedProject(id=number, group=account, gid=50_000 + number, account=account, parent=parent, members=members or {})
+def a_project(
+    number: int, account: str, *, parent: int | None = None, members: dict[int, str] | None = None, removed: bool = False
+) -> BookedProject:
+    names = {"group": account, "account": account, "gid": 50_000 + number}
+    return BookedProject(id=number, parent=parent, members=members or {}, removed=removed, **names)  # type: ignore[arg-type]
 
 
 def an_allocation(number: int, project: int, available: int, **more: object) -> BookedAllocation:

@@ -50,6 +50,16 @@ def test_what_the_bank_has_stays_as_it_is() -> None:
     assert plan(Centre(associations=TREE), known, GROUPS.get, USERS.get).steps == ()
 
 
+def test_a_project_that_was_removed_is_not_entered_again_but_told() -> None:
+    """Its people stay out, and an account below it has no parent in the bank."""
+    found = plan(Centre(associations=TREE), [a_project(7, "chem", removed=True)], GROUPS.get, USERS.get)
+    assert found.notes == ("account chem: its project was removed; bring it back: fairbank project set 7 --restore",)
+    assert found.steps == (
+        NewProject(account="qmc", group="qmc", gid=5002),
+        NewMember(account="qmc", user="alice", uid=101, role="member"),
+    )
+
+
 def test_what_this_host_does_not_know_is_told() -> None:
     tree = (*TREE, account("lab7"), Association("lab7", "bob"), Association("chem", "ghost"))
     found = plan(Centre(associations=tree), (), GROUPS.get, USERS.get)
@@ -157,6 +167,12 @@ def test_associations_go_only_when_that_is_asked() -> None:
     projects = (a_project(1, "chem"), a_project(2, "qmc", parent=1, members={101: "member"}))
     assert words(wanted(*projects)) == []
     assert words(wanted(*projects, remove=True)) == ["delete user where name=bob account=chem cluster=lab"]
+
+
+def test_the_people_of_a_removed_project_go_too_when_that_is_asked() -> None:
+    project = a_project(2, "qmc", members={101: "member"})
+    assert words(wanted(project, gone=["chem"])) == []
+    assert words(wanted(project, gone=["chem"], remove=True)) == ["delete user where name=bob account=chem cluster=lab"]
 
 
 def test_nobody_is_removed_while_a_member_has_no_name() -> None:

@@ -33,12 +33,13 @@ class Usage(msgspec.Struct, frozen=True):
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be brought into line. `usage` is by account. `fence`: GrpTRESMins follows the balance, as a second fence should the
-    agent be away. `remove`: associations without a membership go."""
+    agent be away. `remove`: associations without a membership go, and all in `gone`, the accounts of projects that were removed."""
 
     cluster: str
     projects: Sequence[BookedProject]
     associations: Sequence[Association]
     allocations: Sequence[BookedAllocation] = ()
+    gone: Sequence[str] = ()
     usage: Mapping[str, Usage] = {}
     now: int = 0
     fence: bool = False
@@ -62,7 +63,7 @@ def changes(wanted: Wanted, user_of: Callable[[int], str | None]) -> tuple[list[
             belong.add((project.account, user))
     found += [_added(wanted.cluster, *each) for each in sorted(belong - people)]
     if wanted.remove:
-        ours = {each.account for each in wanted.projects}
+        ours = {each.account for each in wanted.projects}.union(wanted.gone)
         strangers = sorted(each for each in people - belong if each[0] in ours)
         if notes:
             notes.append("nobody is removed while there are members whose names are not known")

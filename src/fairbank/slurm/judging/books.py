@@ -58,6 +58,7 @@ class BookedProject(msgspec.Struct, frozen=True, kw_only=True):
     account: str
     parent: int | None
     members: Mapping[int, str] = {}
+    removed: bool = False
 
 
 class BookedAllocation(msgspec.Struct, frozen=True, kw_only=True):

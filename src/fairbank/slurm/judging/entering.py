@@ -52,13 +52,15 @@ class Centre(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan(centre: Centre, known: Sequence[BookedProject], gid_of: Callable[[str], int | None], uid_of: Callable[[str], int | None]) -> Plan:
-    """Parents before children. What the bank has already stays as it is."""
+    """Parents before children. What the bank has already stays as it is; what was removed there is brought back by people alone."""
     booked = {each.account: each for each in known}
-    entered = set(booked)
+    entered = {each.account for each in known if not each.removed}
     steps: list[Step] = []
     notes: list[str] = []
     for each in _top_down(centre.associations):
-        if each.account in booked:
+        if there := booked.get(each.account):
+            if there.removed:
+                notes.append(f"account {each.account}: its project was removed; bring it back: fairbank project set {there.id} --restore")
             continue
         gid = gid_of(each.account)
         if gid is None:
