@@ -12,6 +12,7 @@ from fairbank.slurm.agent.core import EARLY_SECONDS
 from fairbank.slurm.agent.faring import SETTLED_SECONDS
 from fairbank.slurm.agent.judging import SILENCE, Came, Judgement
 from fairbank.slurm.agent.letters import State
+from fairbank.slurm.agent.metrics import Metrics, status
 from fairbank.slurm.agent.silence import FRESH_SECONDS, PartitionTerms, Silence
 from fairbank.values.time import Instant
 from fairbank.values.trouble import Forbidden, Malformed, Trouble
@@ -272,12 +273,16 @@ def test_an_end_that_the_bank_finds_too_early_is_told_again_until_it_counts(tmp_
     world.settle()
     assert bank.sums() == (0, 60)
     assert len(world.outbox.left()[1]) == 1
+    outbox = status(world.core, world.now, 0)["outbox"]
+    assert (outbox["letters"], outbox["later"]) == (0, 1)
+    assert b"fairbank_agent_letters_later 1.0" in Metrics(world.core).page(world.now)
     world.pass_time(EARLY_SECONDS)
     world.settle()
     assert bank.sums() == (0, 60)
     bank.clock.at = Instant(BEGAN + HOUR)
     world.pass_time(EARLY_SECONDS)
     assert not world.send()  # it waits longer each time
+    assert status(world.core, world.now, 0)["outbox"]["later"] == 1
     world.kill()
     world.settle()
     assert bank.sums() == (60, 0)

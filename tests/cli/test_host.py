@@ -119,6 +119,7 @@ def test_the_agent_and_its_status(fairbank: Run) -> None:
         "bank       away since 2026-11-21T00:00:00Z: nobody\\x1b answers",
         "           try: start it",
     ]
+    assert "           besides, 2 ends that the bank's clock finds too early; they are told again later" in said.out
     assert "cannot be written: disk full" in said.out
     assert "aside      3 frames of slurmctld's plug-in were not understood, the last: epilog: no end (end)" in said.out
     assert "           try: one release" in said.out
@@ -129,7 +130,7 @@ def test_the_agent_and_its_status(fairbank: Run) -> None:
 STATUS = {
     "plugins": [],
     "bank": {"reachable": False, "since": 1_795_219_200, "failures": 3, "trouble": "nobody\x1b answers", "remedy": "start it"},
-    "outbox": {"letters": 7, "on_disk_only": 0, "oldest_seconds": 4.2, "trouble": "disk full"},
+    "outbox": {"letters": 7, "on_disk_only": 0, "later": 2, "oldest_seconds": 4.2, "trouble": "disk full"},
     "senders": {"size": 1, "busy": 1, "minimum": 1, "maximum": 4},
     "aside": {"path": "/x/outbox.aside", "frames": 3, "last": "epilog: no end (end)", "trouble": None, "remedy": "one release"},
     "questions": 2,

@@ -59,6 +59,9 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield "", f"try: {bank['remedy']}"
     oldest = "" if outbox["oldest_seconds"] is None else f", the oldest for {outbox['oldest_seconds']:.1f} s"
     yield "outbox", f"{outbox['letters']} reports wait{oldest}; {outbox['on_disk_only']} of them on disk only"
+    if later := outbox.get("later"):
+        yield "", f"besides, {later} ends that the bank's clock finds too early; they are told again later"
+        yield "", "try: set the clocks of both hosts alike (chronyc tracking)"
     if outbox["trouble"]:
         yield "", f"cannot be written: {outbox['trouble']}"
         yield "", "try: make room on its disk; the agent goes on by itself"

@@ -173,7 +173,7 @@ def test_a_plugin_that_does_not_fit_the_agent(parameters: str, expected: str) ->
 def test_an_agent_in_trouble() -> None:
     bank = {"reachable": False, "trouble": "you may not report runs of lab", "remedy": "agents = [64030] under [clusters.lab]"}
     aside = {"frames": 3, "last": "epilog: 'x' is not known here (key)", "path": "/x/aside", "remedy": "one release"}
-    outbox = {"letters": 7, "trouble": "disk full"}
+    outbox = {"letters": 7, "later": 2, "trouble": "disk full"}
     status = {"plugins": [{"slurm": "22.05.8", "cluster": "other"}], "bank": bank, "outbox": outbox, "aside": aside}
     checks = list(health.agents(ASKING, msgspec.structs.replace(AGENT, status=status, slurm_users=frozenset({0}))))
     assert wrong(checks) == [
@@ -181,6 +181,7 @@ def test_an_agent_in_trouble() -> None:
         "slurmctld is connected to the agent: no",
         "the agent reaches the bank: you may not report runs of lab",
         "the agent's outbox: cannot be written: disk full",
+        "the agent's ends: 2 are too early for the bank's clock, and told again later",
         "the agent understands slurmctld's plug-in, but for 3 frames, the last: epilog: 'x' is not known here (key); they are in /x/aside",
     ]
     assert "agents = [64030] under [clusters.lab]" in [each.remedy for each in checks]

@@ -198,6 +198,11 @@ class Core:
         """Keep it, and tell it again: after ten minutes, and each time after twice as long, at most a day. A life begun anew tells all."""
         heapq.heappush(self._later, (now + min(EARLY_SECONDS * 2 ** (letter.tried - 1), 86_400), letter.seq, letter))
 
+    @property
+    def put_off(self) -> int:
+        """How many ends wait for the bank's clock; they are in no queue."""
+        return len(self._later)
+
     def over(self, letter: Letter) -> None:
         """It need not be kept any more: the bank has it, or has better."""
         self.memory.drop(letter)

@@ -179,6 +179,9 @@ def agents(config: Config, agent: Beside) -> Iterator[Check]:
     yield Check(f"the agent reaches the bank{trouble}", bank["reachable"], remedy)
     kept = f"{outbox['letters']} reports wait" if not outbox["trouble"] else f"cannot be written: {outbox['trouble']}"
     yield Check(f"the agent's outbox: {kept}", not outbox["trouble"], "make room on its disk; the agent goes on by itself")
+    if later := outbox.get("later"):
+        remedy = "set the clocks of both hosts alike (chronyc tracking); the agent tells them again by itself"
+        yield Check(f"the agent's ends: {later} are too early for the bank's clock, and told again later", False, remedy)
     yield _understanding(status.get("aside"))
 
 
