@@ -167,8 +167,9 @@ def test_a_dry_run_of_undoing_foretells_what_came_since(changing: Run) -> None:
     before = changing("project", "users", "chem_qmc", "--csv").out
     shown = told(changing("undo", second, "--reason", "x", "--dry-run"))
     assert "role member" in " ".join(shown.split())
+    assert json.loads(told(changing("undo", second, "--reason", "x", "--dry-run", "--json")))["data"][0]["account"] == "chem_qmc"
     assert changing("project", "users", "chem_qmc", "--csv").out == before
-    assert "back to member" in told(changing("undo", second, "--reason", "x"))
+    assert "the role of 4712 in chem_qmc back to member" in " ".join(told(changing("undo", second, "--reason", "x")).split())
     assert "back to none" in told(changing("undo", first, "--reason", "x"))
     assert "4712" not in changing("project", "users", "chem_qmc").out
 

@@ -41,17 +41,24 @@ def run(desk: Desk, options: Namespace) -> int:
 
 def _shown(desk: Desk, row: Row) -> dict[str, Any]:
     """An entry that would be written, as people read it: with the names of its book, and what it says of which job, user or terms."""
-    home: Row = {"account": None, "resource": None} if row["allocation"] is None else desk.one(f"/alloc/{row['allocation']}")
+    home = _home(desk, row)
     details = {"job": row["job_id"], "cluster": row["cluster"], **_details(desk, row)}
     moves = row["kind"] not in ("terms", "cap", "member")
     return {
         **row,
-        "account": home["account"],
-        "resource": home["resource"],
+        "account": home.get("account"),
+        "resource": home.get("resource"),
         "amount": row["amount"] if moves else None,
         "available": row["available"] if row["allocation"] is not None else None,
         "details": {key: value for key, value in details.items() if value is not None},
     }
+
+
+def _home(desk: Desk, row: Row) -> Row:
+    """The allocation, or for a role the project, that an entry is about."""
+    if row["kind"] == "member":
+        return desk.one(f"/project/{row['details']['project']}")
+    return {} if row["allocation"] is None else desk.one(f"/alloc/{row['allocation']}")
 
 
 def _details(desk: Desk, row: Row) -> dict[str, object]:
@@ -79,7 +86,7 @@ def _said(desk: Desk, row: Row) -> str:
             unit = "" if details["cap"] == "none" else " SU"
             return f"the cap of {user_name(row['owner_uid'])} in {name} back to {details['cap']}{unit}"
         case "member":
-            return f"the role of {user_name(row['owner_uid'])} in project {details['project']} back to {details['role']}"
+            return f"the role of {user_name(row['owner_uid'])} in {row['account']} back to {details['role']}"
         case _:
             job = f" of job {row['job_id']}" if row["job_id"] is not None else ""
             return f"{row['kind']} of {desk.look.su(row['amount'])} SU{job}, {name}"
