@@ -373,9 +373,13 @@ def test_a_project_gets_other_names_is_removed_and_comes_back(changing: Run) -> 
     told(changing("project", "create", "lab30", "--gid", 50_030))
     said = told(changing("project", "set", "lab30", "--gid", 50_031, "-A", "lab31", "--parent", "chem_qmc", "--reason", "moved"))
     assert said.endswith(" is changed\n")
+    changed = entry_of(Said(0, said, ""))
+    assert "an entry of this kind is not taken back: project" in changing("undo", changed, "--reason", "x", "--yes").err
+    again = changing("project", "set", "lab31", "--gid", 50_031)
+    assert (again.out.startswith("project "), "carried out before" in again.err) == (True, True)
     assert "removed" not in changing("project", "show", "lab31").err
     assert "nothing is to change" in told(changing("project", "set", "lab31"), 2)
-    told(changing("project", "remove", "lab31"))
+    assert entry_of(changing("project", "remove", "lab31")) > changed
     assert "lab31" not in told(changing("project", "list"))
     assert "lab31" in told(changing("project", "list", "-a"))
     assert "removed" in changing("project", "show", "lab31").err

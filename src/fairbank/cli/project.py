@@ -84,9 +84,8 @@ def _create(desk: Desk, options: Namespace) -> int:
     answer = post(desk, Posting("POST", "/project", body, [entry("project", None, body)], f"Make project {body['account']}?"))
     if answer is None:
         return tell(desk, "fairbank.project/1", None, "")
-    made = "" if answer["entry"] is None else f"entry {answer['entry']}: "
-    sentence = f"{made}project {answer['account']}: number {answer['id']}, group {answer['gname']} ({answer['gid']})"
-    return tell(desk, "fairbank.project/1", answer, sentence)
+    sentence = f"project {answer['account']}: number {answer['id']}, group {answer['gname']} ({answer['gid']})"
+    return tell(desk, "fairbank.project/1", answer, _numbered(answer, sentence))
 
 
 def _add_set(parser: Parser) -> None:
@@ -112,7 +111,7 @@ def _set(desk: Desk, options: Namespace) -> int:
     told = entry("project", options.reason, {"project": project["id"], **changes})
     body = changes | ({"comment": options.reason} if options.reason else {})
     answer = post(desk, Posting("PATCH", f"/project/{project['id']}", body, [told], f"Change project {project['account']}?"))
-    return tell(desk, "fairbank.project/1", answer, f"project {project['id']} is changed")
+    return tell(desk, "fairbank.project/1", answer, _numbered(answer, f"project {project['id']} is changed"))
 
 
 def _add_named_removal(parser: Parser) -> None:
@@ -126,7 +125,7 @@ def _remove(desk: Desk, options: Namespace) -> int:
     question = f"Remove project {project['account']}? Staff still read its books, and its names stay taken."
     answer = post(desk, Posting("DELETE", f"/project/{project['id']}", None, [told], question))
     sentence = f"project {project['account']} is removed; bring it back: fairbank project set {project['id']} --restore"
-    return tell(desk, "fairbank.project/1", answer, sentence)
+    return tell(desk, "fairbank.project/1", answer, _numbered(answer, sentence))
 
 
 def _gid_of(group: str) -> int:
@@ -155,7 +154,8 @@ def _add_user(desk: Desk, options: Namespace) -> int:
 
 
 def _numbered(answer: Row | None, sentence: str) -> str:
-    return "" if answer is None else f"entry {answer['entry']}: {sentence}"
+    """With the number of its entry, where one was written: what is that way already needs none."""
+    return f"entry {answer['entry']}: {sentence}" if answer and answer["entry"] else sentence
 
 
 def _add_removal(parser: Parser) -> None:
