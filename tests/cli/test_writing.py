@@ -61,6 +61,16 @@ def test_credit_that_nobody_can_draw_on_is_deposited_with_a_warning(changing: Ru
     assert changing("deposit", FOLD, 5, "--reason", "x", "--dry-run").err == ""
 
 
+def test_a_credit_limit_is_not_among_what_will_be_lost(changing: Run) -> None:
+    told(changing("project", "create", "lab9", "--gid", 50_009))
+    terms = ("--start", "2026-01-01", "--end", "2026-12-01", "--amount", 30, "--credit-limit", 50)
+    told(changing("alloc", "create", "-A", "lab9", "-r", "cpu", *terms, "--reason", "x"))
+    assert "80  " in changing("balance", "-A", "lab9").out
+    assert "! 30 " in changing("balance", "-A", "lab9").out
+    (row,) = json.loads(changing("balance", "-A", "lab9", "--json").out)["data"]
+    assert (row["available"], row["left_over"]) == (80 * 60, 30 * 60)
+
+
 def test_what_is_over_is_shown_so_and_opened_again_with_a_new_end(changing: Run) -> None:
     told(changing("project", "create", "lab10", "--gid", 50_010))
     of_it = ("-A", "lab10", "-r", "cpu")

@@ -84,3 +84,13 @@ def test_what_is_all_held_is_not_called_unused() -> None:
     now = JULY + 300 * DAY
     assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=11_689).course is Course.UNUSED
     assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=11_690).course is Course.LASTS
+
+
+def test_a_credit_limit_can_be_drawn_on_but_is_never_lost() -> None:
+    now = JULY + 300 * DAY
+    assert outlook(30, 0, JULY, NEXT_JULY, now, limit=50) == Outlook(Course.UNUSED, left_over=30)
+    assert outlook(30, 29, JULY, NEXT_JULY, now, limit=50) == Outlook(Course.LASTS, left_over=0)
+    assert outlook(30, 29, JULY, NEXT_JULY, now).course is Course.RUNS_OUT
+    assert outlook(0, 0, JULY, NEXT_JULY, now, limit=50) == Outlook(Course.LASTS, left_over=0)
+    assert outlook(30, 20, JULY, NEXT_JULY, NEXT_JULY, limit=50) == Outlook(Course.ENDED, left_over=10)
+    assert outlook(30, 45, JULY, NEXT_JULY, NEXT_JULY, limit=50) == Outlook(Course.ENDED, left_over=0)

@@ -113,7 +113,7 @@ def _with_mine(desk: Desk, rows: Sequence[Row]) -> Sequence[Row]:
 
 def _seen(row: Row, now: int) -> dict[str, object]:
     start, end = instant_of(row["start"]), instant_of(row["end"])
-    seen = outlook(row["deposited"] + row["credit_limit"], row["charged"], start, end, now, held=row["held"])
+    seen = outlook(row["deposited"], row["charged"], start, end, now, held=row["held"], limit=row["credit_limit"])
     return {
         "course": seen.course.value,
         "runs_out": None if seen.at is None else iso(seen.at),

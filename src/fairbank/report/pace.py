@@ -23,32 +23,32 @@ class Course(Enum):
 
 
 class Outlook(NamedTuple):
-    """`at` is when it will be empty, if before its end; `left_over` what its pace leaves at its end, in SU-minutes."""
+    """`at` is when it will be empty, if before its end; `left_over` what its pace leaves of its grant at its end, in SU-minutes."""
 
     course: Course
     at: int | None = None
     left_over: int | None = None
 
 
-def outlook(granted: int, used: int, start: int, end: int, now: int, *, held: int = 0) -> Outlook:
-    """Where an allocation of `granted` (with its credit limit) is heading, `used` of which is charged at `now`.
+def outlook(granted: int, used: int, start: int, end: int, now: int, *, held: int = 0, limit: int = 0) -> Outlook:
+    """Where an allocation of `granted` is heading, `used` of which is charged at `now`; `limit` more can be drawn on credit.
 
     What is `held` counts as not yet used. In the first day there is no pace to speak of. UNUSED is said from half of the
-    term on, when more than a quarter of the grant would be left, and something is available that could be used.
+    term on, when more than a quarter of the grant would be left, and some of it is available that could be used. Nobody loses a limit.
     """
-    left, past, ahead = granted - used, now - start, end - now
+    left, past, ahead = granted + limit - used, now - start, end - now
     if past < 0:
         return Outlook(Course.NOT_STARTED)
     if ahead <= 0:
-        return Outlook(Course.ENDED, left_over=left)
+        return Outlook(Course.ENDED, left_over=max(0, granted - used))
     if left <= 0:
         return Outlook(Course.EMPTY, at=now)
     if past < DAY:
         return Outlook(Course.TOO_EARLY)
     if used > 0 and left * past < used * ahead:
         return Outlook(Course.RUNS_OUT, at=now + left * past // used)
-    left_over = left - used * ahead // past
-    wasting = past > ahead and 4 * left_over > granted and left > held
+    left_over = max(0, granted - used - used * ahead // past)
+    wasting = past > ahead and 4 * left_over > granted and granted - used > held
     return Outlook(Course.UNUSED if wasting else Course.LASTS, left_over=left_over)
 
 
