@@ -77,3 +77,27 @@ def test_the_limit_holds_for_refusals_of_named_jobs_and_clusters(here: Run, caps
     assert numbers(fairbank, *asked) == [SECOND_TRY, CPU_OF_NOBODY]
     assert "There are more" in fairbank(*asked).err
     assert numbers(fairbank, "jobs", "--refused", "-j", f"{GPU_BEFORE_ANY},812350") == [GPU_BEFORE_ANY, 812_350]
+
+
+def test_a_refusal_that_is_not_about_credit_tells_no_figures(own_bank: Bank, here: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    start = parse_instant("2026-11-21T12:00:00Z")
+    run = {"cluster": "darwin", "owner_uid": AYLA, "account": "chem_qmc", "partition": "idle-std", "amount": 10}
+    early = {"do": "hold", "job_id": 900_011, "submitted": start, "start": start + 86_400, "time_limit": 60}
+    unheld = {"do": "adjust", "job_id": 900_012, "submitted": start - 60, "start": start, "time_limit": 60}
+    client = Client(parse_address(own_bank.unix))
+    for each in (early, unheld):
+        with pytest.raises(Refused):
+            client.post("/job", run | each)
+    fairbank = runner(main.run, capsys)
+    words = ("jobs", "--refused", "-j", "900011,900012")
+    rows = json.loads(fairbank(*words, "--json").out)["data"]
+    assert {row["reason"]: (row["asked"], row["available"], row["shortfall"]) for row in rows} == dict.fromkeys(
+        ("FROM_FUTURE", "NO_HOLD"), (None, None, None)
+    )
+    chosen = (*words, "-o", "JOBID,ASKED,AVAILABLE,SHORT")
+    lines = [line.split() for line in fairbank(*chosen).out.splitlines() if line.lstrip().startswith("9000")]
+    assert sorted(lines) == [["900011", "-", "-", "-"], ["900012", "-", "-", "-"]]
+    assert set(fairbank(*chosen, "--csv", "-n").out.splitlines()) == {"900011,,,", "900012,,,"}
+    short = fairbank("jobs", "--refused", "-j", SECOND_TRY, "-o", "ASKED,AVAILABLE,SHORT", "--csv", "-n").out
+    assert "" not in short.strip().split(",")
+    assert here("failures", "-u", AYLA, "--detail").code == 0

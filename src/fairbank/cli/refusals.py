@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.choosing import check_listed, rows_of_each
 from fairbank.cli.output import Listing, caption, show
 from fairbank.cli.people import user_name
-from fairbank.report.columns import Amount, Column, Look, Row, left, moment, su, text
+from fairbank.report.columns import Amount, Column, Look, Row, Show, left, moment, su, text
 from fairbank.values.trouble import Malformed
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 
 ALL = "-a shows all that you may see"
+_OF_CREDIT = frozenset({"OVERDRAWN", "CAPPED", "NO_ALLOCATION", "FROZEN"})
+"""Why jobs are refused for want of credit. With the others nobody looked what there is of it."""
 
 
 def _reason(row: Row, look: Look) -> str:
@@ -25,14 +27,19 @@ def _short(row: Row, look: Look) -> str:
     return look.lacking(row["asked"], row["available"])
 
 
+def of_credit(show: Show) -> Amount:
+    """The amount; - for people where the refusal is not about credit."""
+    return Amount(lambda row, look: show(row, look) if row["available"] is not None else "" if look.exact else "-")
+
+
 COLUMNS = (
     Column("TIME", moment("at")),
     Column("JOBID", text("job_id"), right=True),
     Column("PROJECT", text("account")),
     Column("RESOURCE", text("resource"), drop=2),
-    Column("ASKED", su("asked"), right=True),
-    Column("AVAILABLE", left("available"), right=True, drop=1),
-    Column("SHORT", Amount(_short), right=True),
+    Column("ASKED", of_credit(su("asked")), right=True),
+    Column("AVAILABLE", of_credit(left("available")), right=True, drop=1),
+    Column("SHORT", of_credit(_short), right=True),
     Column("REASON", _reason, drop=3),
     Column("USER", text("user"), extra=True),
     Column("ALLOC", text("allocation"), right=True, extra=True),
@@ -42,8 +49,13 @@ COLUMNS = (
 
 
 def refusals(desk: Desk, query: dict[str, object], limit: int) -> list[Row]:
-    """Refusal rows, the newest first, with the user's name."""
-    return [{**row, "user": user_name(row["owner_uid"])} for row in rows_of_each(desk, "/failure", query, limit)]
+    """Refusal rows, the newest first, with the user's name; without figures where these are not why the bank said no."""
+    return [_told(row) for row in rows_of_each(desk, "/failure", query, limit)]
+
+
+def _told(row: Row) -> Row:
+    figures = {} if row["reason"] in _OF_CREDIT else dict.fromkeys(("asked", "available", "shortfall"))
+    return {**row, **figures, "user": user_name(row["owner_uid"])}
 
 
 def show_refusals(desk: Desk, owners: list[int] | None) -> int:
