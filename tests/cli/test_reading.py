@@ -459,9 +459,9 @@ def test_a_period_of_which_only_the_end_is_said_tells_where_it_begins(fairbank: 
 
 
 def test_jobs_are_told_by_name_size_limit_and_exit(fairbank: Run) -> None:
-    columns = "NAME,LIMIT,NODES,TRES,EXIT"
+    columns = "NAME,LIMIT,NODES,QOS,TRES,EXIT"
     said = fairbank("jobs", "-a", "-j", "700004,812300", "-n", "-P", "-o", columns).out.splitlines()
-    assert said == ["relax_w64|1-07:00:00|2|cpu=128,mem=512G,node=2|", "=fit|12:00:00|12|cpu=744,mem=2976G,node=12|127:0"]
+    assert said == ["relax_w64|1-07:00:00|2|normal|cpu=128,mem=512G,node=2|", "=fit|12:00:00|12|normal|cpu=744,mem=2976G,node=12|127:0"]
     (name, *_), *_ = csv.reader(io.StringIO(fairbank("jobs", "-a", "-j", "700004", "-n", "--csv", "-o", columns).out))
     assert name == "'=fit"  # no formula for a spreadsheet
 

@@ -57,6 +57,7 @@ COLUMNS = (
     Column("START", moment("start"), extra=True),
     Column("WAITED", duration("waited"), right=True, extra=True),
     Column("NODES", text("nodes"), right=True, extra=True),
+    Column("QOS", text("qos"), extra=True),
     Column("TRES", text("tres"), extra=True, least=8),
     Column("ALLOC", text("allocation"), right=True, extra=True),
     Column("EXIT", _exit, right=True, extra=True),
