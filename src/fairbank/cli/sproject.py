@@ -143,7 +143,8 @@ def _projects(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, columns):
         return 0
     asked = {"account": options.account, **group_query(options.group)}
-    rows: Sequence[Row] = desk.rows("/project", asked)
+    named = any(value is not None for value in asked.values())
+    rows: Sequence[Row] = desk.rows("/project", {**asked, "removed": "any" if named else None})
     if options.detail:
         rows = _of_each_resource(rows, desk.rows("/balance", asked))
     return _show(desk, "fairbank.project/1", columns, rows, "There is no such project that you may see.")
