@@ -13,6 +13,7 @@ from fairbank.bank.ledger import Outcome, judge
 from fairbank.bank.needs import Needs, needs_of, told_by
 from fairbank.bank.policy import Policy
 from fairbank.bank.reach import Reach
+from fairbank.bank.run import RunState
 from fairbank.bank.wish import Asked
 from fairbank.bank.working_set import Office, OfficeNeeded, WorkingSet
 
@@ -54,6 +55,7 @@ class Shelf:
         drawn = needs.caps | {(each.allocation, each.owner) for each in runs}
         for each in allocations:
             drawn |= {(each.id, uid) for uid in needs.owners.get((each.project, each.resource), ())}
+        lines = {above for number in needs.projects for above in self._line(number)} if needs.lines else set()
         taken = {(what, getattr(each, what)) for each in needs.creating for what in ("gname", "gid", "account")}
         told = told_by(needs, runs)
         entries, opened, created, issued = len(self.journal) + 1, len(rows.allocations) + 1, len(rows.projects) + 1, len(rows.tokens) + 1
@@ -68,8 +70,12 @@ class Shelf:
             projects=[
                 each
                 for each in rows.projects.values()
-                if each.id in needs.projects or taken & {("gname", each.gname), ("gid", each.gid), ("account", each.account)}
+                if each.id in needs.projects | lines or taken & {("gname", each.gname), ("gid", each.gid), ("account", each.account)}
             ],
+            held_runs=[
+                (each.project, run) for run, each in rows.runs.items() if each.project in needs.closing and each.state is RunState.HELD
+            ],
+            used={number for number in needs.renaming if rows.is_used(number)},
             members=[rows.members[pair] for pair in needs.members if pair in rows.members],
             tokens=[each for each in rows.tokens.values() if each.id in needs.tokens or each.digest in needs.digests],
             office=rows.office if needs.office else None,
@@ -78,6 +84,10 @@ class Shelf:
             project_ids=range(created, created + needs.creates),
             token_ids=range(issued, issued + needs.issues),
         )
+
+    def _line(self, number: int | None) -> list[int]:
+        found = self.rows.projects.get(number or 0)
+        return [found.id, *self._line(found.parent)] if found else []
 
     def _put(self, work: WorkingSet) -> None:
         """Put back what changed, and nothing else."""

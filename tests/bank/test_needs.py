@@ -140,7 +140,7 @@ def test_needs_of_a_batch_are_those_of_all_its_wishes() -> None:
     assert needs.allocations == {1, 2, 3, 4, 6}
     assert needs.caps == {(4, 7)}
     assert (needs.projects, needs.funds, needs.opens) == ({5}, {(5, "gpu", 0): ALL_OF_IT, (8, "cpu", 0): ALL_OF_IT}, 1)
-    assert (needs.entries, needs.creates, needs.office) == (10, 0, False)
+    assert (needs.entries, needs.creates, needs.office) == (10, 0, True)
 
 
 def test_of_a_fund_a_batch_needs_what_all_its_runs_could_draw_on() -> None:

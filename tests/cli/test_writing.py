@@ -393,6 +393,7 @@ def test_a_project_gets_other_names_is_removed_and_comes_back(changing: Run) -> 
     assert "lab31" not in told(changing("project", "list"))
     assert "lab31" in told(changing("project", "list", "-a"))
     assert "removed" in changing("project", "show", "lab31").err
-    assert "is open" in told(changing("project", "remove", "chem_qmc"), 7)
+    assert "the project is still in use" in told(changing("project", "remove", "chem_qmc"), 7)
+    assert "has, or had, an allocation" in told(changing("project", "set", "chem_qmc", "-A", "chem"), 7)
     told(changing("project", "set", "lab31", "--restore"))
     assert "lab31" in told(changing("project", "list"))

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from fairbank.bank.allocation import AllocationEvent
-from fairbank.bank.ledger import Outcome
+from fairbank.bank.ledger import Done, Outcome, judge
+from fairbank.bank.needs import needs_of
+from fairbank.bank.policy import Policy
 from fairbank.bank.project import Project, Role
 from fairbank.bank.query import EntryQuery, Page, ProjectQuery
-from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import Amend, AmendProject, RemoveProject, SetCap, SetMember, Undo, undo_of
+from fairbank.bank.refusal import Reason, Refusal, sentence
+from fairbank.bank.wish import Amend, AmendProject, Asked, RemoveProject, SetCap, SetMember, Undo, undo_of
 from fairbank.service.audit import Audit
-from fairbank.store.contract import Store
+from fairbank.store.contract import Contention, Store
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
 from tests.contracts.centre import ALICE, END, START, allocation, ask, charge, granted, hold, job, project
+from tests.contracts.clerks import at_once, waiting
+from tests.contracts.places import Place
+from tests.support.waiting import wait_until
 
 
 def _projects(store: Store, removed: bool | None = None) -> list[Project]:
@@ -43,17 +50,88 @@ def over(store: Store) -> Store:
 
 
 def test_names_and_parent_change_and_the_number_stays(over: Store) -> None:
-    granted(over, AmendProject(project=1, gname="optics", gid=6001, account="opt", parent=2))
-    assert _projects(over)[0] == Project(id=1, gname="optics", gid=6001, account="opt", parent=2)
+    granted(over, AmendProject(project=1, gname="optics", parent=2))
+    assert _projects(over)[0] == Project(id=1, gname="optics", gid=5001, account="physics", parent=2)
     (again,) = granted(over, AmendProject(project=1, gname="optics"))
     assert (again.entry, again.again) == (0, True)
     granted(over, AmendProject(project=1, parent=0))
     assert _projects(over)[0].parent is None
-    granted(over, project("physics", 5001))  # the names are free
+    assert _reason(ask(over, AmendProject(project=2, account="physics"))[0]) is Reason.EXISTS
     assert _reason(ask(over, AmendProject(project=1, account="chemistry"))[0]) is Reason.EXISTS
     assert _reason(ask(over, AmendProject(project=1, parent=99))[0]) is Reason.UNKNOWN_PROJECT
     assert _reason(ask(over, AmendProject(project=99, gid=1))[0]) is Reason.UNKNOWN_PROJECT
     assert not Audit(over).verify().findings
+
+
+def test_gid_and_account_change_until_the_project_is_used(over: Store) -> None:
+    """Later the ends of its runs may come late, under the old account."""
+    granted(over, AmendProject(project=2, gname="alchemy", gid=6002, account="alchemy"), project("chemistry", 5002))
+    assert [each.account for each in _projects(over)] == ["physics", "alchemy", "chemistry"]
+    granted(over, AmendProject(project=1, gid=5001, account="physics", restore=True))  # as they are
+    for wish in (AmendProject(project=1, gid=6001), AmendProject(project=1, account="optics")):
+        assert _reason(ask(over, wish)[0]) is Reason.NAMES_STAY
+    granted(over, AmendProject(project=1, gname="optics"))
+    batch = ask(over, allocation(2), AmendProject(project=2, gid=7))
+    assert _reason(batch[1]) is Reason.NAMES_STAY
+    granted(over, RemoveProject(project=1), at=2_000)
+    assert _reason(ask(over, AmendProject(project=1, account="optics"), at=2_000)[0]) is Reason.NAMES_STAY
+    assert not Audit(over).verify().findings
+
+
+def test_a_run_on_the_credit_of_a_parent_uses_the_project_and_keeps_it(store: Store) -> None:
+    granted(store, project("college", 5001), project("physics", 5002, parent=1), allocation(1, shared=True), hold(1, 60, line=(2, 1)))
+    assert _reason(ask(store, AmendProject(project=2, account="optics"))[0]) is Reason.NAMES_STAY
+    no = ask(store, RemoveProject(project=2))[0]
+    assert _reason(no) is Reason.PROJECT_IN_USE
+    assert f"run {job(1)} is open" in sentence(no)  # type: ignore[arg-type]
+    both = ask(store, charge(1, 30), RemoveProject(project=2))
+    assert [isinstance(each, Done) for each in both] == [True, True]
+    assert not Audit(store).verify().findings
+
+
+def test_names_that_are_given_up_are_taken_in_the_same_batch(store: Store) -> None:
+    granted(store, project("physics", 5001))
+    granted(store, AmendProject(project=1, gname="optics", gid=6001, account="optics"), project("physics", 5001))
+    assert [each.account for each in _projects(store)] == ["optics", "physics"]
+
+
+def test_no_project_is_above_itself(store: Store) -> None:
+    granted(store, project("college", 5001), project("physics", 5002, parent=1), project("optics", 5003, parent=2))
+    for parent in (1, 2, 3):
+        assert _reason(ask(store, AmendProject(project=1, parent=parent))[0]) is Reason.OWN_PARENT
+    swapped = ask(store, AmendProject(project=3, parent=0), AmendProject(project=1, parent=3), AmendProject(project=3, parent=2))
+    assert [isinstance(each, Done) for each in swapped] == [True, True, False]
+    assert _reason(swapped[2]) is Reason.OWN_PARENT
+
+
+def test_no_project_is_removed_while_it_gets_an_allocation(sql_place: Place) -> None:
+    """On two servers: whichever comes first, the other is refused."""
+    one, two = sql_place.open(), sql_place.open()
+    granted(one, project("physics", 5001), project("chemistry", 5002), allocation(2))
+    begun = threading.Event()
+
+    def first() -> list[Outcome]:
+        opened = Asked(allocation(1), START, 0)
+        with one.transaction() as transaction:
+            work = transaction.load(needs_of([opened]))
+            begun.set()
+            outcome = judge(work, opened, Policy())
+            if sql_place.is_postgres:
+                wait_until(lambda: waiting(sql_place), "the second server to wait for the office")
+            transaction.write(work)
+        return [outcome]
+
+    def second() -> list[Outcome]:
+        assert begun.wait(30)
+        try:
+            return ask(two, RemoveProject(project=1))
+        except Contention:  # the counter asks again, as here
+            return ask(two, RemoveProject(project=1))
+
+    opened, no = at_once(first, second)
+    assert isinstance(opened, Done)
+    assert _reason(no) is Reason.PROJECT_IN_USE
+    assert [each.removed for each in _projects(one)] == [False, False]
 
 
 def test_a_project_in_use_is_not_removed(over: Store) -> None:

@@ -28,11 +28,19 @@ def _remove(world: World) -> None:
 
 
 def test_a_new_name_is_known_at_once_and_the_old_one_no_more(world: World) -> None:
-    path = f"/project/{world.own['project']}"
+    made = world.ask("POST", "/project", SUPERUSER, json={"gname": "lab", "gid": 9_000}).json()["data"]["id"]
+    path = f"/project/{made}"
     assert world.ask("PATCH", path, SUPERUSER, json={"account": "qmc", "comment": "as in Slurm"}).status_code == 200
-    assert world.ask("GET", path, PI).json()["data"]["account"] == "qmc"
-    assert world.ask("POST", "/job", AGENT, json=report(1, account="qmc")).status_code == 201
-    assert world.ask("POST", "/job", AGENT, json=report(2, account="chem")).status_code == 404
+    assert world.ask("GET", path, SUPERUSER).json()["data"]["account"] == "qmc"
+    assert world.ask("POST", "/job", AGENT, json=report(1, account="qmc")).json()["refusal"]["reason"] == "NO_ALLOCATION"
+    assert world.ask("POST", "/job", AGENT, json=report(2, account="lab")).json()["refusal"]["reason"] == "UNKNOWN_PROJECT"
+
+
+@pytest.mark.parametrize("body", [{"account": "qmc"}, {"gid": 9_999}])
+def test_a_project_that_was_used_keeps_its_gid_and_account(world: World, body: dict[str, object]) -> None:
+    problem = refused(world, SUPERUSER, "PATCH", f"/project/{world.own['project']}", 409, None, json=body)
+    assert problem["refusal"]["reason"] == "NAMES_STAY"
+    assert "fairbank project create" in problem["remedy"]
 
 
 @pytest.mark.parametrize("body", [{}, {"comment": "x"}, {"restore": False}])
@@ -42,9 +50,9 @@ def test_nothing_to_change_is_told(world: World, body: dict[str, object]) -> Non
 
 def test_a_project_is_not_its_own_ancestor(world: World) -> None:
     own, foreign = world.own["project"], world.foreign["project"]
-    refused(world, SUPERUSER, "PATCH", f"/project/{own}", 409, "parent", json={"parent": own})
+    refused(world, SUPERUSER, "PATCH", f"/project/{own}", 409, None, json={"parent": own})
     world.ask("PATCH", f"/project/{foreign}", SUPERUSER, json={"parent": own})
-    refused(world, SUPERUSER, "PATCH", f"/project/{own}", 409, "parent", json={"parent": foreign})
+    refused(world, SUPERUSER, "PATCH", f"/project/{own}", 409, None, json={"parent": foreign})
     refused(world, SUPERUSER, "PATCH", f"/project/{own}", 404, "parent", json={"parent": 999_999})
 
 
@@ -54,7 +62,7 @@ def test_a_project_with_an_open_run_is_not_removed_wherever_that_is_held(over: W
     over.ask("PATCH", f"/project/{own}", SUPERUSER, json={"parent": bio["project"]})
     over.ask("PATCH", f"/alloc/{bio['allocation']}", SUPERUSER, json={"shared": True, **WHY})
     assert over.ask("POST", "/job", AGENT, json=report(77)).status_code == 201
-    problem = refused(over, SUPERUSER, "DELETE", f"/project/{own}", 409, "project")
+    problem = refused(over, SUPERUSER, "DELETE", f"/project/{own}", 409, None)
     assert "alpha/77" in problem["detail"]
 
 
@@ -87,18 +95,15 @@ def test_a_removed_project_starts_no_job_and_pays_what_it_owes(over: World) -> N
     )
 
 
-def test_who_comes_after_under_its_names_gets_at_nothing(over: World) -> None:
-    """The names are first given away by staff; then the new project begins with nothing."""
+def test_nobody_comes_after_under_its_names(over: World) -> None:
     _remove(over)
     gid = over.ask("GET", f"/project/{over.own['project']}", SUPERUSER).json()["data"]["gid"]
     new = {"gname": "chem", "gid": gid, "account": "chem"}
-    assert over.ask("POST", "/project", SUPERUSER, json=new).status_code == 409
-    over.ask("PATCH", f"/project/{over.own['project']}", SUPERUSER, json={"gname": "chem_old", "gid": 9_999, "account": "chem_old"})
-    made = over.ask("POST", "/project", SUPERUSER, json=new)
-    assert made.status_code == 201
-    over.ask("PUT", f"/project/{made.json()['data']['id']}/member/{PI}", SUPERUSER, json={"role": "pi"})
-    for path in ("/alloc", "/job", "/entry", "/activity", "/debit"):
-        assert over.ask("GET", f"{path}?account=chem", PI).json()["data"] == [], path
+    for names in (new, new | {"gname": "lab", "gid": 9_000}):
+        problem = refused(over, SUPERUSER, "POST", "/project", 409, None, json=names)
+        assert f"fairbank project set {over.own['project']} --restore" in problem["remedy"]
+    changed = {"gname": "chem_old", "gid": 9_999, "account": "chem_old"}
+    refused(over, SUPERUSER, "PATCH", f"/project/{over.own['project']}", 409, None, json=changed)
 
 
 def test_it_comes_back_with_its_members(over: World) -> None:

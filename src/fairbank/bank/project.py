@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
 
 import msgspec
@@ -58,3 +58,13 @@ def line_of(project: int, parents: Mapping[int, int | None]) -> tuple[int, ...]:
         line.append(here)
         here = parents.get(here)
     return tuple(line)
+
+
+def with_all_above(projects: Iterable[Project], load: Callable[[Collection[int]], Iterable[Project]]) -> list[Project]:
+    """These projects and all above them, each level by `load`; one that is not there, or that is met again, ends it."""
+    found = {each.id: each for each in projects}
+    last = found
+    while wanted := {each.parent for each in last.values() if each.parent} - found.keys():
+        last = {each.id: each for each in load(wanted)}
+        found |= last
+    return list(found.values())

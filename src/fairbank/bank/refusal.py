@@ -53,6 +53,8 @@ class Reason(Enum):
     ROLE_ABOVE = "nobody gives or takes a role at or above their own, or caps who has one"
     PROJECT_IN_USE = "the project is still in use"
     PROJECT_REMOVED = "the project was removed"
+    OWN_PARENT = "no project is its own parent, nor one further up"
+    NAMES_STAY = "a project that has, or had, an allocation or a run keeps its gid and its account"
     EXISTS = "a project with this group, gid or account exists with other content"
 
 
@@ -91,6 +93,8 @@ KINDS: Mapping[Reason, RefusalKind] = {
     Reason.ROLE_ABOVE: RefusalKind.NOT_PERMITTED,
     Reason.PROJECT_IN_USE: RefusalKind.CONFLICT,
     Reason.PROJECT_REMOVED: RefusalKind.CONFLICT,
+    Reason.OWN_PARENT: RefusalKind.CONFLICT,
+    Reason.NAMES_STAY: RefusalKind.CONFLICT,
     Reason.EXISTS: RefusalKind.CONFLICT,
 }
 
@@ -183,9 +187,17 @@ def _advice(no: Refusal) -> str:
         return _WHOLE
     if no.reason is Reason.NOT_UNDONE:
         return _INSTEAD.get(no.about or "", _ADVICE[no.reason])
+    if no.reason is Reason.PROJECT_IN_USE and no.allocation is None:
+        return _RUNNING
+    if no.reason is Reason.EXISTS and WAS_REMOVED in (no.about or ""):
+        return _ADVICE[Reason.PROJECT_REMOVED]
     return _NOTHING_LEFT if no.reason is Reason.NOT_ENOUGH and no.available <= 0 else _ADVICE[no.reason]
 
 
+WAS_REMOVED = "which was removed"
+"""What the ledger says about a project that has the names asked for, where it was removed."""
+
+_RUNNING = "let its runs end first: fairbank jobs -a -A ACCOUNT"
 _WHOLE = "a refund is taken back whole; first deposit what is missing: fairbank deposit {no.allocation} {more} --reason '...'"
 _NOTHING_LEFT = "nothing can be taken out now; see what is used and held: fairbank alloc show {no.allocation}"
 _UNKNOWN_ACCOUNT = "the right account, or have its project entered, by staff: fairbank project create GROUP -A {no.account}"
@@ -199,7 +211,7 @@ _INSTEAD: Mapping[str, str] = {
     "release": "nothing was charged; what a run cost after all is for its cluster to report",
     "lapse": "nothing was charged; what a run cost after all is for its cluster to report",
     "open": "end it before its time: fairbank alloc end {no.allocation} --reason '...'",
-    "project": "a project stays: it costs nothing, and without an allocation nobody draws on it",
+    "project": "say it anew: fairbank project set PROJECT; or let it be no more: fairbank project remove PROJECT",
     "token": "revoke the token: fairbank token revoke ID; what is revoked is made anew: fairbank token create",
 }
 
@@ -240,6 +252,9 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.ROLE_ABOVE: "ask a superuser",
     Reason.PROJECT_IN_USE: "end its allocations first: fairbank alloc end {no.allocation} --reason '...'; and let its runs end",
     Reason.PROJECT_REMOVED: "bring it back first, by staff: fairbank project set {no.project} --restore",
+    Reason.OWN_PARENT: "name another parent",
+    Reason.NAMES_STAY: "create another project, and an allocation of it, and move the credit: "
+    "fairbank project create GROUP -A ACCOUNT; fairbank transfer ALLOC ALLOC AMOUNT --reason '...'",
     Reason.EXISTS: "look at the project that has it: fairbank project list",
 }
 

@@ -13,7 +13,7 @@ import msgspec
 from fairbank.bank.allocation import NO_LINK, Allocation
 from fairbank.bank.entry import OFFICE, Entry, Kind, facts_of, link_of, tells_of, undone_by
 from fairbank.bank.project import Member, Project, Role
-from fairbank.bank.run import RunRecord, UserSums
+from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.bank.token import Token
 from fairbank.bank.wish import Asked, digest
 from fairbank.cluster.job import Run
@@ -21,6 +21,7 @@ from fairbank.values.trouble import Corrupt
 
 NOBODY = UserSums()
 
+_HELD = RunState.HELD
 _TERMS = Kind.TERMS  # looked up once: `_add` is called for each entry
 _replace = msgspec.structs.replace
 _SEQ = attrgetter("seq")
@@ -71,6 +72,8 @@ class WorkingSet(Changes):
         undoing: Iterable[Entry] = (),
         words: Iterable[Entry] = (),
         projects: Iterable[Project] = (),
+        held_runs: Iterable[tuple[int, Run]] = (),
+        used: Iterable[int] = (),
         members: Iterable[Member] = (),
         tokens: Iterable[Token] = (),
         office: Office | None = None,
@@ -88,6 +91,7 @@ class WorkingSet(Changes):
         self.undoing = {undone_by(each): each for each in undoing}
         self._words = {each.id: each for each in words}
         self.projects = {each.id: each for each in projects}
+        self._held_runs, self._used = tuple(held_runs), frozenset(used)
         self.members = {(each.project, each.uid): each for each in members}
         self.tokens = {each.id: each for each in tokens}
         self.office = office
@@ -113,6 +117,9 @@ class WorkingSet(Changes):
             if (each := self.allocations[number]).pays_at(at) and (project == line[0] or each.shared)
         ]
 
+    def projects_of(self, numbers: Iterable[int]) -> list[Project]:
+        return [self.projects[number] for number in numbers if number in self.projects]
+
     def entry(self, number: int) -> Entry:
         """An entry that a run's row names. Raises Corrupt when there is none."""
         found = self.told.get(number)
@@ -130,6 +137,15 @@ class WorkingSet(Changes):
     def sums_of(self, allocation: int, uid: int) -> UserSums:
         """What a user drew, and the cap; nothing and none for somebody who never drew."""
         return self.users.get((allocation, uid), NOBODY)
+
+    def held_run_of(self, project: int) -> Run | None:
+        """A run of the project with an open hold, wherever it is held; loaded where the project is to be removed."""
+        loaded = (run for of, run in self._held_runs if of == project and run not in self.runs)
+        return next(loaded, None) or next((run for run, each in self.runs.items() if each.project == project and each.state is _HELD), None)
+
+    def is_used(self, project: int) -> bool:
+        """Whether the project has, or had, an allocation or a run; loaded where its gid or account is to change."""
+        return project in self._used or any(each.project == project for rows in (self.allocations, self.runs) for each in rows.values())
 
     # --- changes ---
 

@@ -91,8 +91,10 @@ def _create(desk: Desk, options: Namespace) -> int:
 def _add_set(parser: Parser) -> None:
     _add_project(parser)
     parser.add_argument("--group", metavar="GROUP", help="the name of its Unix group from now on; its number too, as this host knows it")
-    parser.add_argument("--gid", metavar="N", type=count, help="the number of its Unix group from now on")
-    parser.add_argument("-A", "--account", metavar="NAME", help="its Slurm account from now on; rename it in Slurm as well")
+    parser.add_argument(
+        "--gid", metavar="N", type=count, help="the number of its Unix group from now on; only of a project that was never used"
+    )
+    parser.add_argument("-A", "--account", metavar="NAME", help="its Slurm account from now on; only of a project that was never used")
     parent = parser.add_mutually_exclusive_group()
     parent.add_argument("--parent", metavar="PROJECT", help="the project whose shared credit it may draw on")
     parent.add_argument("--no-parent", action="store_true", help="let it draw on its own credit alone")
@@ -201,7 +203,7 @@ COMMAND = Noun(
             "change a project's names or its parent, or bring it back; for staff",
             (
                 "fairbank project set chem_qmc --parent chemistry",
-                "fairbank project set 12 --group qmc --gid 5012 -A qmc",
+                "fairbank project set 12 --group qmc --gid 5012",
                 "fairbank project set 12 --restore --dry-run",
             ),
             _add_set,

@@ -1,4 +1,4 @@
-"""The directory of projects: few, much asked for, never deleted; so they are kept in memory and looked up again on a miss."""
+"""The directory of projects: few, much asked for, seldom changed; so they are kept in memory and looked up again on a miss."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
 from fairbank.store.contract import Store
 from fairbank.values.trouble import Unknown
 
-_FRESH_SECONDS = 5  # how long it may go unnoticed that the books were replaced by a backup; by themselves projects never change
+_FRESH_SECONDS = 5  # how long it may go unnoticed that another server changed or removed a project, or that a backup replaced the books
 _MISSED_SECONDS = 1  # how long a project that another server has just entered may be unknown here
 
 

@@ -11,11 +11,12 @@ from sqlalchemy import Connection, bindparam, delete, insert, or_, select, updat
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.needs import Needs, told_by
-from fairbank.bank.project import Project
+from fairbank.bank.project import Project, with_all_above
 from fairbank.bank.run import RunRecord, UserSums
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.store import schema
+from fairbank.store.contract import Contention
 from fairbank.store.rows import (
     Row,
     allocation_row,
@@ -29,6 +30,7 @@ from fairbank.store.rows import (
     token_of,
     token_row,
 )
+from fairbank.store.uses import allocations_of, held_runs_of, used_of
 
 _ID = attrgetter("id")
 _SUMS = attrgetter("id", "deposited", "charged", "held", "overrun", "seq", "link")
@@ -75,13 +77,15 @@ class SqlTransaction(ABC):
         """
         if self._read_runs is None:
             self._read_runs = []
-            needs.allocations |= self._allocations_of(needs.closing)
+            needs.allocations |= allocations_of(self._connection, needs.closing)
             if needs.allocations or needs.funds or needs.runs:
                 allocations, self._read_runs = self._load(needs)
                 self._loaded = {each.id: each for each in allocations}
         runs = self._read_runs
         if needs.office:
             self._office = Office(*self._find("office")[0])
+        if not allocations_of(self._connection, needs.closing) <= self._loaded.keys():  # nobody opens one while the office is locked
+            raise Contention("an allocation of a project that is to be removed was opened meanwhile")
         entry_ids, allocation_ids, project_ids, token_ids = self._fresh(needs)
         return WorkingSet(
             allocations=self._loaded.values(),
@@ -92,6 +96,8 @@ class SqlTransaction(ABC):
             undoing=map(entry_of, self._find("undoing", [list(needs.undone)])) if needs.undone else (),
             words=map(entry_of, self._find("words", columns(needs.reworded, 2))) if needs.reworded else (),
             projects=self._projects(needs),
+            held_runs=held_runs_of(self._connection, needs.closing, len(needs.runs) + 1),
+            used=used_of(self._connection, needs.renaming),
             members=map(member_of, self._find("members", columns(needs.members, 2))) if needs.members else (),
             tokens=self._tokens(needs),
             office=self._office,
@@ -122,12 +128,10 @@ class SqlTransaction(ABC):
             return ()
         creating = needs.creating
         names, gids, accounts = [each.gname for each in creating], [each.gid for each in creating], [each.account for each in creating]
-        return map(project_of, self._find("projects", [list(needs.projects)], [names], [gids], [accounts]))
-
-    def _allocations_of(self, projects: Collection[int]) -> set[int]:
-        a = schema.allocation.c
-        found = select(a.id).where(a.project.in_(sorted(projects)))
-        return set(self._connection.execute(found).scalars()) if projects else set()
+        found = map(project_of, self._find("projects", [list(needs.projects)], [names], [gids], [accounts]))
+        if not needs.lines:
+            return found
+        return with_all_above(found, lambda numbers: map(project_of, self._find("projects", [list(numbers)], [[]], [[]], [[]])))
 
     def _tokens(self, needs: Needs) -> Iterable[Token]:
         """Those wanted by number, and those whose secret is the same."""
@@ -139,11 +143,11 @@ class SqlTransaction(ABC):
 
     def _write_office(self, work: WorkingSet) -> None:
         """Projects, members, tokens and the head of the office's book: rare, so any SQL will do."""
-        if work.new_projects:
-            self._insert(schema.project, [project_row(work.projects[number]) for number in sorted(work.new_projects)])
-        if work.changed_projects:
+        if work.changed_projects:  # first: a new one may have the names that were given up
             changed = [self._named(schema.project, project_row(work.projects[number])) for number in sorted(work.changed_projects)]
             self._connection.execute(update(schema.project).where(schema.project.c.id == bindparam("number")), changed)
+        if work.new_projects:
+            self._insert(schema.project, [project_row(work.projects[number]) for number in sorted(work.new_projects)])
         if work.changed_members:
             member = schema.member.c
             self._connection.execute(

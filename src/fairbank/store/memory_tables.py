@@ -8,8 +8,8 @@ from itertools import count
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Entry, tells_of, undone_by
 from fairbank.bank.needs import Needs, told_by
-from fairbank.bank.project import Member, Project
-from fairbank.bank.run import RunRecord, UserSums
+from fairbank.bank.project import Member, Project, with_all_above
+from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.cluster.job import Run
@@ -65,6 +65,8 @@ class Tables:
             undoing=self._undoing(needs),
             words=self._words(needs),
             projects=self._projects(needs),
+            held_runs=self._held_runs(needs),
+            used=self._used(needs),
             members=(self.members[pair] for pair in needs.members if pair in self.members),
             tokens=self._tokens(needs),
             office=self.office if needs.office else None,
@@ -122,11 +124,24 @@ class Tables:
         accounts = {each.account for each in needs.creating}
         if not needs.creating:
             return [self.projects[number] for number in sorted(needs.projects) if number in self.projects]
-        return [
+        found = [
             each
             for number, each in sorted(self.projects.items())
             if number in needs.projects or each.gname in gnames or each.gid in gids or each.account in accounts
         ]
+        if not needs.lines:
+            return found
+        return with_all_above(found, lambda numbers: (self.projects[number] for number in numbers if number in self.projects))
+
+    def _held_runs(self, needs: Needs) -> list[tuple[int, Run]]:
+        if not needs.closing:
+            return []
+        return [(each.project, each.run) for each in self.runs.values() if each.project in needs.closing and each.state is RunState.HELD]
+
+    def _used(self, needs: Needs) -> set[int]:
+        if not needs.renaming:
+            return set()
+        return needs.renaming & {each.project for rows in (self.allocations, self.runs) for each in rows.values()}
 
     def _tokens(self, needs: Needs) -> list[Token]:
         if not needs.tokens and not needs.digests:

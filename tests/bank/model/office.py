@@ -23,8 +23,20 @@ class Office(Words):
             return "EXISTS"
         if parent and self.projects.get(parent, {"removed": True})["removed"]:
             return "UNKNOWN_PROJECT"
+        above = parent
+        while above:
+            if above == number:
+                return "OWN_PARENT"
+            above = self.projects[above]["parent"]
+        old = self.projects.get(number)
+        if old and (old["gid"], old["account"]) != (facts["gid"], facts["account"]) and self._was_used(number):
+            return "NAMES_STAY"
         self.projects[number] = facts
         return "ok"
+
+    def _was_used(self, number: int) -> bool:
+        ran = any(self.asked[run["opened"]].wish.line[:1] == (number,) for run in self.runs.values())
+        return ran or any(each["project"] == number for each in self.allocations.values())
 
     def _amendproject(self, wish: w.AmendProject, at: int) -> str:
         if wish.project not in self.projects:
@@ -42,6 +54,8 @@ class Office(Words):
             return "again"
         theirs = {number: each for number, each in self.allocations.items() if each["project"] == wish.project}
         if any(self.held(number) or (each["state"] != "ended" and each["end"] > at) for number, each in theirs.items()):
+            return "PROJECT_IN_USE"
+        if any(run["state"] == "held" and self.asked[run["opened"]].wish.line[0] == wish.project for run in self.runs.values()):
             return "PROJECT_IN_USE"
         self.projects[wish.project]["removed"] = True
         return "ok"

@@ -8,8 +8,8 @@ from fairbank.bank.allocation import AllocationState
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Done, Outcome, done
 from fairbank.bank.ledger.posting import post
-from fairbank.bank.project import GRANTS, Project
-from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.project import GRANTS, Project, with_all_above
+from fairbank.bank.refusal import WAS_REMOVED, Reason, Refusal
 from fairbank.bank.wish import AmendProject, Asked, CreateProject, Note, RemoveProject, SetMember
 from fairbank.bank.working_set import WorkingSet
 
@@ -38,12 +38,12 @@ def amend_project(work: WorkingSet, asked: Asked, wish: AmendProject) -> Outcome
     new = _replace(old, parent=parent, removed=old.removed and not wish.restore, **names)
     if new == old:
         return Done(entry=0, project=old.id, again=True)
-    no = _objection(work, new, wish.parent)
+    no = _objection(work, new, wish.parent) or _untimely(work, old, new)
     return no if no is not None else _entered(work, asked, new)
 
 
 def remove_project(work: WorkingSet, asked: Asked, wish: RemoveProject) -> Outcome:
-    """Let a project be no more, once its allocations are over and nothing is held there. Its books stay, and so do its names."""
+    """Let a project be no more, once its allocations are over and nothing is held for it. Its books stay, and so do its names."""
     old = work.projects.get(wish.project)
     if old is None:
         return Refusal(reason=Reason.UNKNOWN_PROJECT, project=wish.project)
@@ -53,20 +53,33 @@ def remove_project(work: WorkingSet, asked: Asked, wish: RemoveProject) -> Outco
         if each.project == old.id and (each.held or each.state_at(asked.at) is not AllocationState.ENDED):
             about = f"allocation {each.id} is {'in use by open runs' if each.held else each.standing(asked.at).value}"
             return Refusal(reason=Reason.PROJECT_IN_USE, project=old.id, allocation=each.id, about=about)
+    run = work.held_run_of(old.id)
+    if run is not None:
+        return Refusal(reason=Reason.PROJECT_IN_USE, project=old.id, run=str(run), about=f"run {run} is open")
     return _entered(work, asked, _replace(old, removed=True))
 
 
 def _objection(work: WorkingSet, wanted: Project, parent: int | None) -> Refusal | None:
-    """Another project has one of the names, or the parent that it is given is none."""
+    """Another project has one of the names, or the parent that it is given is none, or is under it."""
     for each in work.projects.values():
         same = [f"{name} {getattr(each, name)}" for name in _NAMES if getattr(each, name) == getattr(wanted, name)]
         if same and each.id != wanted.id:
             differs = ", but another parent" if len(same) == len(_NAMES) and each.parent != wanted.parent else ""
-            removed = ", which was removed," if each.removed else ""
+            removed = f", {WAS_REMOVED}," if each.removed else ""
             return Refusal(reason=Reason.EXISTS, project=each.id, about=f"project {each.id}{removed} has {', '.join(same)}{differs}")
     if parent and (parent not in work.projects or work.projects[parent].removed):
         return Refusal(reason=Reason.UNKNOWN_PROJECT, project=parent)
+    if parent and wanted.id in {each.id for each in with_all_above([work.projects[parent]], work.projects_of)}:
+        return Refusal(reason=Reason.OWN_PARENT, project=wanted.id, about=f"project {parent} is project {wanted.id} or under it")
     return None
+
+
+def _untimely(work: WorkingSet, old: Project, new: Project) -> Refusal | None:
+    """What was said under the old account may still come late, and the old gid has members: whoever took these would get both."""
+    changed = [f"{name} {getattr(old, name)}" for name in ("gid", "account") if getattr(old, name) != getattr(new, name)]
+    if not changed or not work.is_used(old.id):
+        return None
+    return Refusal(reason=Reason.NAMES_STAY, project=old.id, about=f"project {old.id} stays {' and '.join(changed)}")
 
 
 def _entered(work: WorkingSet, asked: Asked, project: Project) -> Done:

@@ -20,7 +20,8 @@ class Needs(msgspec.Struct, kw_only=True):
     entries by the actor and key of a wish in `keys`, entries to be `undone` with those that undid them before, all that was ever
     said of the terms, caps and roles in `reworded`, `caps` as (allocation, user), user sums for `owners` in whatever allocations they may
     draw on, `projects` and those that the names of one of `creating` would collide with, all allocations of projects that are `closing`,
-    `members` by project and user, `tokens` by number and by their `digests`.
+    with their open runs, whether those of `renaming` were ever used, of all projects loaded also their parents' if `lines`, `members` by
+    project and user, `tokens` by number and by their `digests`.
     `entries`, `opens`, `creates`, `issues` count the fresh numbers wanted at most.
 
     What is loaded is locked, and whoever else needs it waits. So of a fund no more is wanted than a run could draw on: those who draw on
@@ -45,6 +46,8 @@ class Needs(msgspec.Struct, kw_only=True):
     projects: set[int] = msgspec.field(default_factory=set)
     creating: list[CreateProject | AmendProject] = msgspec.field(default_factory=list)
     closing: set[int] = msgspec.field(default_factory=set)
+    renaming: set[int] = msgspec.field(default_factory=set)
+    lines: bool = False
     members: set[tuple[int, int]] = msgspec.field(default_factory=set)
     tokens: set[int] = msgspec.field(default_factory=set)
     digests: set[bytes] = msgspec.field(default_factory=set)

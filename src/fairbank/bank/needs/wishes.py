@@ -123,6 +123,7 @@ def _undo(needs: Needs, wish: Undo) -> None:
 
 def _open(needs: Needs, wish: Open) -> None:
     needs.projects.add(wish.project)
+    needs.office = True  # no project is removed while it gets an allocation
     want(needs.funds, wish.project, wish.resource, ALL_OF_IT)
     needs.opens += 1
 
@@ -163,6 +164,9 @@ def _create_project(needs: Needs, wish: CreateProject) -> None:
 def _amend_project(needs: Needs, wish: AmendProject) -> None:
     needs.creating.append(wish)
     needs.projects |= {wish.project, wish.parent or wish.project}
+    needs.lines = needs.lines or bool(wish.parent)
+    if wish.gid is not None or wish.account is not None:
+        needs.renaming.add(wish.project)
     needs.office = True
 
 
