@@ -86,7 +86,9 @@ def test_a_removed_project_starts_no_job_and_pays_what_it_owes(over: World) -> N
     over.ask("PATCH", f"/project/{over.own['project']}", SUPERUSER, json={"parent": bio["project"]})
     over.ask("PATCH", f"/alloc/{bio['allocation']}", SUPERUSER, json={"shared": True, **WHY})
     _remove(over)
-    assert over.ask("POST", "/job", AGENT, json=report(77)).json()["refusal"]["reason"] == "UNKNOWN_PROJECT"
+    no = over.ask("POST", "/job", AGENT, json=report(77)).json()
+    assert (no["refusal"]["reason"], no["refusal"]["project"]) == ("PROJECT_REMOVED", over.own["project"])
+    assert f"fairbank project set {over.own['project']} --restore" in no["remedy"]
     late = report(78, do="complete", submitted=NOW - DAY, start=NOW - DAY, end=NOW, elapsed=DAY, state="COMPLETED")
     answer = over.ask("POST", "/job", AGENT, json=late)
     assert (answer.status_code, answer.json()["data"]["allocation"]) == (201, over.own["allocation"])

@@ -89,13 +89,14 @@ class Reports:
 
     def _hold(self, report: Started, until: Instant) -> Hold:
         project = self._directory.known(report.account)
-        project = None if project is None or project.removed else project  # its ends are charged all the same
+        removed = project.id if project is not None and project.removed else None  # its ends are charged all the same
         _demand_limit(report)
         units = None if report.amount is not None else self._units(report)  # a price that was told is the same for any time limit
         return Hold(
             run=report.run,
-            line=self._directory.line(project) if project else (),
+            line=self._directory.line(project) if project and removed is None else (),
             account=None if project else report.account,
+            removed=removed,
             resource=self._resource(report),
             owner=report.owner,
             amount=self._price(report, report.limit_seconds),

@@ -20,7 +20,7 @@ from fairbank.values.time import Clock
 from fairbank.values.trouble import Unknown
 from fairbank.values.units import SuMinutes
 
-_UNPAID = (Reason.OVERDRAWN, Reason.CAPPED, Reason.NO_ALLOCATION, Reason.FROZEN, Reason.UNKNOWN_PROJECT)
+_UNPAID = (Reason.OVERDRAWN, Reason.CAPPED, Reason.NO_ALLOCATION, Reason.FROZEN, Reason.UNKNOWN_PROJECT, Reason.PROJECT_REMOVED)
 
 
 class Runs:

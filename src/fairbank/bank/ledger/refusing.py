@@ -32,7 +32,7 @@ def refuse_hold(
         asked=wish.amount,
         available=_left(work, allocation, wish.owner, reason) if allocation else 0,
         allocation=allocation.id if allocation else None,
-        project=wish.line[0] if wish.line else None,
+        project=wish.line[0] if wish.line else wish.removed,
         account=wish.account,
         about=about or _about(wish.account),
         resource=wish.resource,
@@ -135,8 +135,10 @@ def _about(account: str | None) -> str | None:
     return None if account is None else f"none has the account {account!r}"
 
 
-def nobody_pays(line: tuple[int, ...]) -> Reason:
-    """Why no allocation was found for a run whose account has this line of projects."""
+def nobody_pays(line: tuple[int, ...], removed: int | None = None) -> Reason:
+    """Why no allocation was found for a run whose account has this line of projects, or is of one that was `removed`."""
+    if removed is not None:
+        return Reason.PROJECT_REMOVED
     return Reason.NO_ALLOCATION if line else Reason.UNKNOWN_PROJECT
 
 

@@ -52,7 +52,7 @@ def hold(work: WorkingSet, asked: Asked, wish: Hold, policy: Policy) -> Outcome:
             return _grant(work, asked, wish, each)
         refusals.append((no, each))
     if not refusals:
-        homeless = refuse_hold(work, asked, wish, nobody_pays(wish.line), None, observed=not policy.enforce)
+        homeless = refuse_hold(work, asked, wish, nobody_pays(wish.line, wish.removed), None, observed=not policy.enforce)
         return homeless if policy.enforce else let_through(homeless)
     reason, told = refusals[0]
     if not policy.enforce and is_countable(told.charged + told.held + wish.amount):

@@ -13,8 +13,8 @@ class Hold(Wish, frozen=True, kw_only=True, tag="hold"):
     """A run starts: set its highest possible cost aside.
 
     `line` names the projects whose credit may be drawn on, the run's own first, then its parents; it is empty where no
-    project has the `account` that was reported. `billing` is the price of one hour in SU (as text, exact) and
-    `limit_seconds` the time limit: like `account` only to explain a refusal. `particulars` are kept as they are told.
+    project has the `account` that was reported, or the one that has it was `removed`. `billing` is the price of one hour in SU (as
+    text, exact) and `limit_seconds` the time limit: like `account` only to explain a refusal. `particulars` are kept as they are told.
     """
 
     run: Run
@@ -26,6 +26,7 @@ class Hold(Wish, frozen=True, kw_only=True, tag="hold"):
     until: Instant
     partition: str = ""
     account: str | None = None
+    removed: int | None = None
     billing: str | None = None
     limit_seconds: int | None = None
     particulars: Particulars | None = None
