@@ -17,7 +17,10 @@ class CreateProject(Wish, frozen=True, kw_only=True, tag="project"):
 
 
 class AmendProject(Wish, frozen=True, kw_only=True, tag="amend-project"):
-    """Change the names of a project, or its parent (0: none), or bring back one that was removed; None leaves it as it is."""
+    """Change the names of a project, or its parent (0: none), or bring back one that was removed; None leaves it as it is.
+
+    Its gid and account change only while it never had an allocation or a run.
+    """
 
     project: int
     gname: str | None = None

@@ -61,7 +61,10 @@ def enter_project(request: Asking, data: JSONBody[NewProject], key: Key = None) 
 
 @writes(patch, "/project/{project:int}")
 def amend_project(request: Asking, project: Number, data: JSONBody[NewNames], key: Key = None) -> Single[Granted]:
-    """Change a project's names or its parent, or bring it back. Its number stays, and by it its books."""
+    """Change a project's names or its parent, or bring it back. Its number stays, and by it its books.
+
+    Its gid and account change only while it never had an allocation or a run.
+    """
     wish = AmendProject(
         project=project,
         gname=None if data.gname is None else ids.name(data.gname, field="gname"),
