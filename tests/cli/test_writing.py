@@ -45,6 +45,33 @@ def test_deposits_withdrawals_and_transfers_move_what_they_say(changing: Run) ->
     assert available(changing, GPU) == before
 
 
+def test_a_dry_run_is_refused_what_the_bank_would_refuse(changing: Run) -> None:
+    before = available(changing, GPU)
+    for words, no in (
+        (("withdraw", GPU, 9_999_999), "there is not so much unused credit to take out"),
+        (("transfer", GPU, FOLD, 9_999_999), "there is not so much unused credit to take out"),
+        (("transfer", CPU, GPU, 1), "credit moves only between allocations of one resource"),
+    ):
+        dry, real = changing(*words, "--reason", "x", "--dry-run"), changing(*words, "--reason", "x")
+        assert (dry.code, dry.out, no in " ".join(dry.err.split())) == (real.code, "", True), dry
+        assert dry.err == real.err
+    assert changing("deposit", GPU, 1, "--reason", "x", "--dry-run", "--as", AYLA).code == 4
+    assert available(changing, GPU) == before
+
+
+def test_a_dry_run_tells_the_entries_that_the_bank_would_write(changing: Run) -> None:
+    left = {number: available(changing, number) for number in (GPU, FOLD)}
+    rows = json.loads(told(changing("transfer", FOLD, GPU, "10.5", "--reason", "x", "--dry-run", "--json")))["data"]
+    assert [(row["kind"], row["allocation"], row["account"], row["amount"], row["available"]) for row in rows] == [
+        ("transfer-out", FOLD, "bio_fold", 630, left[FOLD] - 630),
+        ("transfer-in", GPU, "chem_qmc", 630, left[GPU] + 630),
+    ]
+    keyed = ("deposit", GPU, 1, "--reason", "x", "--idempotency-key", "dry-17")
+    told(changing(*keyed))
+    assert "this was carried out before, under the same key" in " ".join(changing(*keyed, "--dry-run").err.split())
+    told(changing("withdraw", GPU, 1, "--reason", "back"))
+
+
 def test_credit_that_nobody_can_draw_on_is_deposited_with_a_warning(changing: Run) -> None:
     told(changing("project", "create", "lab8", "--gid", 50_008))
     period = ("--start", "2025-11-01", "--end", "2025-12-01")

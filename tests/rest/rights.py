@@ -79,6 +79,15 @@ withdraw          unknown 401     404     404     404     404     404     404   
 transfer          own     401     404     403     403     201     403     201     404     404     403
 transfer          foreign 401     404     404     404     404     403     201     404     404     403
 transfer          unknown 401     404     404     404     404     404     404     404     404     403
+foretell_deposit  own     401     404     403     403     403     403     200     404     404     403
+foretell_deposit  foreign 401     404     404     404     404     403     200     404     404     404
+foretell_deposit  unknown 401     404     404     404     404     404     404     404     404     404
+foretell_withdrawal own     401     404     403     403     403     403     200     404     404     403
+foretell_withdrawal foreign 401     404     404     404     404     403     200     404     404     404
+foretell_withdrawal unknown 401     404     404     404     404     404     404     404     404     404
+foretell_transfer own     401     404     403     403     200     403     200     404     404     403
+foretell_transfer foreign 401     404     404     404     404     403     200     404     404     404
+foretell_transfer unknown 401     404     404     404     404     404     404     404     404     404
 show_statement    own     401     404     200     200     200     200     200     404     404     200
 show_statement    foreign 401     404     404     404     404     200     200     404     404     404
 show_statement    unknown 401     404     404     404     404     404     404     404     404     404

@@ -63,9 +63,24 @@ def entry(
     }
 
 
+def foretold(desk: Desk, path: str, body: Row, books: Sequence[Row]) -> list[dict[str, Any]]:
+    """The entries that posting `body` would write to `books`, by the bank's own word. Raises its no, if it has one; none where the same
+    was carried out before."""
+    homes = {row["id"]: row for row in books}
+    rows = desk.get(path, body, desk.options.idempotency_key)["data"]
+    return [
+        entry(row["kind"], row["comment"], row["details"] or {}, allocation=homes[row["allocation"]], amount=row["amount"])
+        | {"available": row["available"]}
+        for row in rows
+    ]
+
+
 def post(desk: Desk, posting: Posting) -> Row | None:
     """Carry it out and return the bank's answer; None when it was only to be shown, or not agreed to."""
     options = desk.options
+    if options.dry_run and not posting.entries and options.form is None:
+        desk.note("Nothing would be posted: this was carried out before, under the same key.")
+        return None
     if options.dry_run:
         columns = [column for column in ENTRY_COLUMNS if any(column.cell(row, desk.look) for row in posting.entries)]
         show(desk, Listing("fairbank.entry/1", columns, posting.entries, "Nothing is changed. This would be posted:", exact=True))

@@ -28,9 +28,6 @@ def run(desk: Desk, options: Namespace) -> int:
     path = f"/entry/{options.entry}/undo"
     planned = desk.get(path, {"comment": options.reason}, options.idempotency_key)["data"]
     told = [_shown(desk, row) for row in planned]  # the bank's own no, if it has one, came before
-    if options.dry_run and not told and options.form is None:
-        desk.note("Nothing would be posted: this was carried out before, under the same key.")
-        return 0
     what = f"undo of entry {options.entry}: {' and '.join(_said(desk, row) for row in told) or 'as before'}"
     answer = post(desk, Posting("POST", path, {"comment": options.reason}, told, f"{what}. Go on?"))
     if answer is None:

@@ -26,6 +26,7 @@ from fairbank.rest.routes import (
     cluster,
     docs,
     failure,
+    foretelling,
     granting,
     health,
     job,
@@ -42,7 +43,10 @@ from fairbank.rest.workers import THREADS, Workers
 
 ROUTES: tuple[HTTPRouteHandler, ...] = tuple(
     route
-    for noun in (health, cluster, project, alloc, granting, statement, undoing, activity, job, failure, usage, quote, token, audit, docs)
+    for noun in (
+        *(health, cluster, project, alloc, foretelling, granting, statement, undoing),  # what foretells before what answers by a Response
+        *(activity, job, failure, usage, quote, token, audit, docs),
+    )
     for route in noun.ROUTES
 )
 

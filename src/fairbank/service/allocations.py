@@ -22,6 +22,8 @@ from fairbank.values.time import Clock, Instant
 from fairbank.values.trouble import Forbidden, Unknown
 from fairbank.values.units import SuMinutes
 
+Movement = Deposit | Withdraw | Transfer
+
 
 class Statement(msgspec.Struct, frozen=True):
     """A page of one allocation's journal: the last entry before the page (None at the book's beginning), then the page, and what its
@@ -144,24 +146,39 @@ class Allocations:
 
     def deposit(self, asker: Asker, wish: Deposit) -> Outcome:
         """Put credit in. Raises Forbidden, Unknown."""
-        self.get(asker, wish.allocation)
-        demand(asker, Do.DEPOSIT)
+        self._demand(asker, wish)
         return self._ask(asker, wish)
 
     def withdraw(self, asker: Asker, wish: Withdraw) -> Outcome:
         """Take credit out, as far as nothing else needs it. Raises Forbidden, Unknown."""
-        self.get(asker, wish.allocation)
-        demand(asker, Do.WITHDRAW)
+        self._demand(asker, wish)
         return self._ask(asker, wish)
 
     def transfer(self, asker: Asker, wish: Transfer) -> Outcome:
         """A PI moves credit between allocations of the projects that are the PI's own. Raises Forbidden, Unknown."""
-        for number in (wish.source, wish.target):
-            demand(asker, Do.TRANSFER, self.get(asker, number).project)
+        self._demand(asker, wish)
         return self._ask(asker, wish)
 
+    def foretell(self, asker: Asker, wish: Movement) -> tuple[Outcome, list[Entry]]:
+        """What the wish would be answered and write now; the entries' numbers are none that they will have. Raises Forbidden, Unknown,
+        Busy."""
+        self._demand(asker, wish)
+        return self._counter.bank.foretell(self._asked(asker, wish))
+
+    def _demand(self, asker: Asker, wish: Movement) -> None:
+        match wish:
+            case Transfer():
+                for number in (wish.source, wish.target):
+                    demand(asker, Do.TRANSFER, self.get(asker, number).project)
+            case Deposit() | Withdraw():
+                self.get(asker, wish.allocation)
+                demand(asker, Do.DEPOSIT if isinstance(wish, Deposit) else Do.WITHDRAW)
+
     def _ask(self, asker: Asker, wish: Request) -> Outcome:
-        return self._counter.ask([Asked(wish, self._clock.now(), asker.actor, asker.acting_as)])[0]
+        return self._counter.ask([self._asked(asker, wish)])[0]
+
+    def _asked(self, asker: Asker, wish: Request) -> Asked:
+        return Asked(wish, self._clock.now(), asker.actor, asker.acting_as)
 
 
 def _terms_before(reader: Reader, entries: Sequence[Entry]) -> Entry | None:
