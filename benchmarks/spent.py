@@ -19,9 +19,10 @@ ABOUT = (
 )
 
 REMARK = """
-The interpreter bounds single requests rather than the disk: event loop and other threads of one server together take more than
-PostgreSQL. Nearly all of it is Python that is run once for each request, in uvicorn and in our own express, reading and answering; no
-part of it stands out. HADM's way pays for an event loop too, and then for a thread and a transaction each time. In bulk the event loop
+Event loop and other threads of one server together take more than PostgreSQL, and bound single requests from above. Those stay below that
+bound (above: single requests): with a small batch the counter waits for its transaction, and nothing is judged meanwhile. Nearly all of the
+time is Python that is run once for each request, in uvicorn and in our own express, reading and answering; no part of it stands out.
+HADM's way pays for an event loop too, and then for a thread and a transaction each time. In bulk the event loop
 nearly vanishes; what is left is to read, judge and write each job. There 20 times HADM's way on a quick disk is more than the quickest
 loop by hand does over as many allocations (above: batches of 1,000, with COPY), which has no HTTP and no rules.
 """

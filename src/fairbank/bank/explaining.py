@@ -77,7 +77,7 @@ _WHY: Mapping[Reason, str] = {
     Reason.TOKEN_TAKEN: "Two tokens with one secret could not be told apart.",
     Reason.ROLE_ABOVE: "A PI decides about coordinators and members, a coordinator about members; staff about all.",
     Reason.PROJECT_IN_USE: "Only a project whose allocations are all over, with nothing held, can be removed.",
-    Reason.PROJECT_REMOVED: "A removed project keeps its books for staff to read. It is granted nothing and gets no members.",
+    Reason.PROJECT_REMOVED: "A removed project keeps its books for staff to read. It gets no jobs, no allocation and no members.",
     Reason.OWN_PARENT: "Parents share credit downwards; a ring of them would have no top.",
     Reason.NAMES_STAY: "Ends of runs may come late, under the old account, and people stay in the group: the next project would get both. "
     "Its group's name and its parent may change.",
