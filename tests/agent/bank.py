@@ -12,11 +12,11 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Asked, CreateProject, Open
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.cluster.report import Report
+from fairbank.rest.asking.reading import read_json
+from fairbank.rest.asking.reports import report_of
 from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.rest.bodies.requests import AnyReport, Reports
 from fairbank.rest.problems import problem_of_refusal, refused
-from fairbank.rest.reading import read_json
-from fairbank.rest.reports import report_of
 from fairbank.rest.views import granted
 from fairbank.service.askers import Asker, Staff
 from fairbank.service.services import services

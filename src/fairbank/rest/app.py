@@ -14,11 +14,11 @@ from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 
 from fairbank.rest.asking import Asking
+from fairbank.rest.asking.queries import Queries
 from fairbank.rest.house import House
 from fairbank.rest.lane import Laned
 from fairbank.rest.openapi import describe, queries_of
 from fairbank.rest.problems import HANDLERS, allowed
-from fairbank.rest.queries import Queries
 from fairbank.rest.routes import (
     activity,
     alloc,

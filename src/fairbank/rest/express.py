@@ -21,11 +21,11 @@ from fairbank.bank.ledger import Done
 from fairbank.bank.wish import Asked
 from fairbank.rest.answering import ALWAYS, UNLESS_SAID, reply
 from fairbank.rest.asking import JUDGED, Judged, is_json
+from fairbank.rest.asking.reading import read_json
+from fairbank.rest.asking.reports import report_of
 from fairbank.rest.bodies.requests import AnyReport
 from fairbank.rest.house import House
 from fairbank.rest.lane import plain
-from fairbank.rest.reading import read_json
-from fairbank.rest.reports import report_of
 from fairbank.rest.sign_in.peers import Peer, peer_of
 from fairbank.rest.teller import Teller, Waiting, settle
 from fairbank.service.askers import Asker

@@ -9,9 +9,9 @@ from fairbank.bank.entry import Kind
 from fairbank.bank.query import AllocationQuery, EntryQuery, Page, RunQuery
 from fairbank.bank.run import RunState
 from fairbank.rest.asking import Asking
+from fairbank.rest.asking.lookup import runs_by_id
+from fairbank.rest.asking.params import PAGE, PERIOD, PROJECTS, RECENT, RUN_FOR, OneId, OnePage, OnePeriod, Projects
 from fairbank.rest.bodies.answers import ActivityRow, CreditRow, DebitRow, Listing, PredebitRow
-from fairbank.rest.lookup import runs_by_id
-from fairbank.rest.params import PAGE, PERIOD, PROJECTS, RECENT, RUN_FOR, OneId, OnePage, OnePeriod, Projects
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import debit_row, listing, next_after, predebit_row
 from fairbank.values.time import iso

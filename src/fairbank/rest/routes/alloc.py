@@ -9,8 +9,8 @@ from litestar.params import QueryParameter
 from fairbank.bank.allocation import Allocation, Standing
 from fairbank.bank.query import AllocationQuery, Page
 from fairbank.rest.asking import Asking
+from fairbank.rest.asking.params import PAGE, PROJECTS, ActiveAt, Number, OneName, OnePage, Projects, instant
 from fairbank.rest.bodies.answers import AllocationRow, BalanceRow, DrawnRow, Listing, Single
-from fairbank.rest.params import PAGE, PROJECTS, ActiveAt, Number, OneName, OnePage, Projects, instant
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import allocation_row, balance_row, listing, next_after, single
 

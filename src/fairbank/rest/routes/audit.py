@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fairbank.rest.asking import Asking
+from fairbank.rest.asking.params import PAGE, OnePage
 from fairbank.rest.bodies.answers import AuditAnswer, AuditCard, Head
-from fairbank.rest.params import PAGE, OnePage
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import next_after
 from fairbank.service.rights import Do, demand

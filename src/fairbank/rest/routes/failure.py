@@ -5,8 +5,8 @@ from __future__ import annotations
 from fairbank.bank.query import RefusalQuery
 from fairbank.bank.refusal import Refusal
 from fairbank.rest.asking import Asking
+from fairbank.rest.asking.params import JOBS, JobsAsked, Number, OnePage
 from fairbank.rest.bodies.answers import FailureRow, Listing, Single
-from fairbank.rest.params import JOBS, JobsAsked, Number, OnePage
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import failure_row, listing, next_after, single
 

@@ -9,8 +9,8 @@ from litestar.params import QueryParameter
 from fairbank.bank.wish import Deposit, Transfer, Withdraw
 from fairbank.rest.answering import done_of
 from fairbank.rest.asking import Asking
+from fairbank.rest.asking.params import Key, Number, checked_key
 from fairbank.rest.bodies.answers import Listing, PlannedEntry
-from fairbank.rest.params import Key, Number, checked_key
 from fairbank.rest.routes.undoing import Comment
 from fairbank.rest.verbs import REFUSING, reads
 from fairbank.rest.views import listing, planned_entry

@@ -13,9 +13,9 @@ from fairbank.bank.ledger import Done
 from fairbank.bank.wish import Deposit, Open, SetCap, Transfer, Withdraw
 from fairbank.rest.answering import answer, done_of, new
 from fairbank.rest.asking import Asking
+from fairbank.rest.asking.params import Key, Number, UidNumber, checked_key
 from fairbank.rest.bodies.answers import ChangedAllocation, Granted, Single
 from fairbank.rest.bodies.requests import Movement, NewAllocation, NewCap, NewTerms, NewTransfer
-from fairbank.rest.params import Key, Number, UidNumber, checked_key
 from fairbank.rest.routes.alloc import shown
 from fairbank.rest.verbs import AGAIN, again, writes
 from fairbank.service.allocations import Terms

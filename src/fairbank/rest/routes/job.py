@@ -18,12 +18,12 @@ from fairbank.bank.wish import Asked
 from fairbank.cluster.report import Report
 from fairbank.rest.answering import Reply, new, reply, response
 from fairbank.rest.asking import JUDGED, Asking, Judged
+from fairbank.rest.asking.params import JOBS, JobsAsked, Key, Number, OneName, OnePage, checked_key
+from fairbank.rest.asking.reading import read_json
+from fairbank.rest.asking.reports import report_of
 from fairbank.rest.bodies.answers import Granted, JobRow, Listing, ReportAnswer, Single
 from fairbank.rest.bodies.requests import AnyReport, NewRefund, Reports
-from fairbank.rest.params import JOBS, JobsAsked, Key, Number, OneName, OnePage, checked_key
 from fairbank.rest.problems import SaidNo, problem_of_refusal, refused
-from fairbank.rest.reading import read_json
-from fairbank.rest.reports import report_of
 from fairbank.rest.verbs import AGAIN, reads, writes
 from fairbank.rest.views import granted, job_row, listing, next_after, single
 from fairbank.values import ids

@@ -13,9 +13,9 @@ from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
 from fairbank.bank.wish import AmendProject, CreateProject, RemoveProject
 from fairbank.rest.answering import answer, done_of
 from fairbank.rest.asking import Asking
+from fairbank.rest.asking.params import PAGE, Key, Number, OneName, OnePage, OneUid, UidNumber, checked_key
 from fairbank.rest.bodies.answers import EnteredProject, Granted, Listing, MemberRow, ProjectCard, ProjectRow, Single
 from fairbank.rest.bodies.requests import NewNames, NewProject, NewRole
-from fairbank.rest.params import PAGE, Key, Number, OneName, OnePage, OneUid, UidNumber, checked_key
 from fairbank.rest.verbs import again, reads, writes
 from fairbank.rest.views import listing, member_row, next_after, project_card, project_row, single
 from fairbank.values import ids

@@ -12,9 +12,9 @@ from fairbank.bank.audit.effects import OF_CREDIT, OF_RUNS
 from fairbank.bank.entry import Kind
 from fairbank.bank.query import EntryQuery
 from fairbank.rest.asking import Asking
+from fairbank.rest.asking.lookup import runs_by_id
+from fairbank.rest.asking.params import PAGE, PERIOD, RECENT, RUN_FOR, Number, OneId, OnePage, OnePeriod, OneUid, Projects
 from fairbank.rest.bodies.answers import BookEntryRow, Listing, StatementAnswer, StatementPage, StatementRow, Sums
-from fairbank.rest.lookup import runs_by_id
-from fairbank.rest.params import PAGE, PERIOD, RECENT, RUN_FOR, Number, OneId, OnePage, OnePeriod, OneUid, Projects
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import allocation_row, changed_terms, entry_row, listing, next_after, sums
 from fairbank.values.time import LAST_INSTANT, Instant, iso

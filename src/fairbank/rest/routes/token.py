@@ -6,9 +6,9 @@ from litestar import delete, post
 from litestar.params import JSONBody
 
 from fairbank.rest.asking import Asking
+from fairbank.rest.asking.params import PAGE, Number, OnePage, OneUid
 from fairbank.rest.bodies.answers import Listing, Single, TokenCard, TokenRow
 from fairbank.rest.bodies.requests import NewToken
-from fairbank.rest.params import PAGE, Number, OnePage, OneUid
 from fairbank.rest.verbs import reads, writes
 from fairbank.rest.views import listing, next_after, single, token_card, token_row
 

@@ -9,10 +9,10 @@ from litestar.params import JSONBody, QueryParameter
 
 from fairbank.rest.answering import done_of, new
 from fairbank.rest.asking import Asking
+from fairbank.rest.asking.lookup import runs_by_id
+from fairbank.rest.asking.params import Key, Number, checked_key
 from fairbank.rest.bodies.answers import Granted, Listing, PlannedEntry, Single
 from fairbank.rest.bodies.requests import NewUndo
-from fairbank.rest.lookup import runs_by_id
-from fairbank.rest.params import Key, Number, checked_key
 from fairbank.rest.verbs import AGAIN, REFUSING, reads, writes
 from fairbank.rest.views import changed_terms, listing, planned_entry
 from fairbank.values import ids

@@ -10,8 +10,8 @@ from litestar.datastructures import State
 from litestar.exceptions import HTTPException
 from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 
+from fairbank.rest.asking.reading import read_json
 from fairbank.rest.house import House
-from fairbank.rest.reading import read_json
 from fairbank.rest.teller import Teller, Waiting
 from fairbank.rest.workers import Workers
 from fairbank.service.askers import Asker
