@@ -20,8 +20,8 @@ from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.rest.app import create_app
 from fairbank.rest.house import House, furnish
-from fairbank.rest.lane import Laned
 from fairbank.rest.server.front import Front
+from fairbank.rest.short_way.lane import Laned
 from fairbank.rest.sign_in.peers import EXTENSION, Peer
 from fairbank.service.askers import Staff, asker_of
 from fairbank.service.services import services

@@ -16,7 +16,6 @@ from litestar.handlers import HTTPRouteHandler
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.queries import Queries
 from fairbank.rest.house import House
-from fairbank.rest.lane import Laned
 from fairbank.rest.openapi import describe, queries_of
 from fairbank.rest.problems import HANDLERS, allowed
 from fairbank.rest.routes import (
@@ -37,6 +36,7 @@ from fairbank.rest.routes import (
     undoing,
     usage,
 )
+from fairbank.rest.short_way.lane import Laned
 from fairbank.rest.sign_in.doorkeeper import Doorkeeper
 from fairbank.rest.teller import Teller
 from fairbank.rest.workers import THREADS, Workers

@@ -11,12 +11,12 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from fairbank.rest.bodies.answers import Problem
-from fairbank.rest.express import Express
 from fairbank.rest.problems import PROBLEM_JSON
 from fairbank.rest.server.arriving import neighbourhood
 from fairbank.rest.server.doorway import Doorway
 from fairbank.rest.server.joined import Joined
 from fairbank.rest.server.silence import Patient
+from fairbank.rest.short_way.express import Express
 from fairbank.rest.sign_in.peers import EXTENSION, Peer, peer_at
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ import uvicorn
 import uvloop
 
 from fairbank.rest.app import create_app
-from fairbank.rest.express import Express
 from fairbank.rest.house import House
 from fairbank.rest.server.front import Front
 from fairbank.rest.server.open_files import ENOUGH, connections_max, raised
 from fairbank.rest.server.protocol import serving
 from fairbank.rest.server.unix_socket import bind_unix
+from fairbank.rest.short_way.express import Express
 from fairbank.rest.teller import Teller
 from fairbank.values.trouble import Conflict, Malformed, Trouble
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from uvicorn.server import ServerState
 
-from fairbank.rest import express as express_module
 from fairbank.rest.app import create_app
-from fairbank.rest.express import Express
 from fairbank.rest.server.front import Front
 from fairbank.rest.server.protocol import PeerProtocol, serving
+from fairbank.rest.short_way import express as express_module
+from fairbank.rest.short_way.express import Express
 from fairbank.rest.sign_in.peers import EXTENSION, Peer
 from fairbank.service.askers import Staff
 from fairbank.store.memory import MemoryStore

@@ -25,7 +25,7 @@ from fairbank.rest.asking.reading import read_json
 from fairbank.rest.asking.reports import report_of
 from fairbank.rest.bodies.requests import AnyReport
 from fairbank.rest.house import House
-from fairbank.rest.lane import plain
+from fairbank.rest.short_way.lane import plain
 from fairbank.rest.sign_in.peers import Peer, peer_of
 from fairbank.rest.teller import Teller, Waiting, settle
 from fairbank.service.askers import Asker
