@@ -9,9 +9,8 @@ from fairbank.cluster.job import JobRequest
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import QuoteCard, Single
 from fairbank.rest.bodies.requests import DescribedJob
-from fairbank.rest.quote_views import quote_card
 from fairbank.rest.verbs import writes
-from fairbank.rest.views import single
+from fairbank.rest.views import quote_card, single
 from fairbank.values import ids
 from fairbank.values.time import LIMIT_MAX_SECONDS, parse_duration
 from fairbank.values.tres import parse_held

@@ -12,9 +12,8 @@ from fairbank.bank.query import GroupPage, UsageBy, UsageQuery
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.params import PERIOD, RUN_FOR, Limit, OneId, OneName, OnePeriod, OneUid, Projects
 from fairbank.rest.bodies.answers import Listing, UsageRow
-from fairbank.rest.usage_views import usage_row
 from fairbank.rest.verbs import reads
-from fairbank.rest.views import listing
+from fairbank.rest.views import listing, usage_row
 from fairbank.values.trouble import Malformed
 
 By = Literal["user", "day", "month", "partition", "allocation", "job", "qos"]

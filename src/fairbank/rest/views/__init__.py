@@ -1,0 +1,35 @@
+"""The bank's values as the shapes that travel, a file a noun."""
+
+from fairbank.rest.views.alloc import allocation_row, balance_row, changed_terms
+from fairbank.rest.views.envelope import granted, listing, next_after, single
+from fairbank.rest.views.failure import failure_row
+from fairbank.rest.views.job import debit_row, job_row, predebit_row
+from fairbank.rest.views.project import member_row, project_card, project_row
+from fairbank.rest.views.quote import quote_card
+from fairbank.rest.views.statement import entry_row, planned_entry, sums
+from fairbank.rest.views.token import token_card, token_row
+from fairbank.rest.views.usage import usage_row
+
+__all__ = [
+    "allocation_row",
+    "balance_row",
+    "changed_terms",
+    "debit_row",
+    "entry_row",
+    "failure_row",
+    "granted",
+    "job_row",
+    "listing",
+    "member_row",
+    "next_after",
+    "planned_entry",
+    "predebit_row",
+    "project_card",
+    "project_row",
+    "quote_card",
+    "single",
+    "sums",
+    "token_card",
+    "token_row",
+    "usage_row",
+]

@@ -1,0 +1,38 @@
+"""Refusals, as the shapes that travel."""
+
+from __future__ import annotations
+
+from fairbank.bank.entry import Entry
+from fairbank.bank.refusal import Alternative, Refusal, remedies, sentence
+from fairbank.cluster.job import Run
+from fairbank.rest.bodies import answers
+from fairbank.values.time import iso
+
+
+def failure_row(entry: Entry, no: Refusal, account: str | None, alternatives: tuple[Alternative, ...] = ()) -> answers.FailureRow:
+    """A refusal with its sentence, its figures and its remedies; `alternatives` are other projects that could pay."""
+    cluster, job_id = refused_job(no)
+    return answers.FailureRow(
+        id=entry.id,
+        at=iso(entry.at),
+        allocation=no.allocation,
+        project=no.project or None,
+        account=account,
+        resource=no.resource,
+        owner_uid=no.owner,
+        cluster=cluster,
+        job_id=job_id,
+        run=no.run,
+        reason=no.reason.name,
+        detail=sentence(no),
+        comments=entry.comment if entry.comment is not None else no.reason.value,
+        asked=no.asked,
+        available=no.available,
+        shortfall=no.shortfall,
+        remedies=list(remedies(no, alternatives)),
+    )
+
+
+def refused_job(no: Refusal) -> tuple[str | None, int | None]:
+    """Cluster and job id of the run that was refused; both None when no run was."""
+    return (None, None) if no.run is None else Run.parse(no.run)[:2]

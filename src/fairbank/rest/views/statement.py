@@ -1,0 +1,64 @@
+"""Entries of the journal, as the shapes that travel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from fairbank.bank.entry import Entry, Kind
+from fairbank.bank.refusal import Refusal
+from fairbank.bank.run import RunRecord
+from fairbank.rest.bodies import answers
+from fairbank.rest.views.failure import refused_job
+from fairbank.values.time import iso
+
+
+def sums(entry: Entry) -> answers.Sums:
+    """The sums of a book as they were after an entry, in SU-minutes."""
+    return answers.Sums(
+        deposited=entry.deposited,
+        charged=entry.charged,
+        held=entry.held,
+        credit_limit=entry.credit_limit,
+        available=_available(entry),
+    )
+
+
+def entry_row(entry: Entry, run: RunRecord | None) -> answers.EntryRow:
+    """An entry with the job that it is about; a job that was refused has no record, so the refusal itself tells which."""
+    details = msgspec.json.decode(entry.details) if entry.details else None
+    cluster, job_id = (run.run.cluster, run.run.job_id) if run else (None, None)
+    if details and entry.kind in (Kind.REFUSAL, Kind.DECLINED):
+        cluster, job_id = refused_job(msgspec.convert(details, Refusal))
+    return answers.EntryRow(
+        id=entry.id,
+        seq=entry.seq,
+        at=iso(entry.at),
+        kind=entry.kind.value,
+        amount=entry.amount,
+        run=entry.run,
+        cluster=cluster,
+        job_id=job_id,
+        owner_uid=entry.owner,
+        actor=entry.actor,
+        acting_as=entry.acting_as,
+        comment=entry.comment,
+        details=details,
+        deposited=entry.deposited,
+        charged=entry.charged,
+        held=entry.held,
+        credit_limit=entry.credit_limit,
+        available=_available(entry),
+    )
+
+
+def planned_entry(entry: Entry, run: RunRecord | None, changed: dict[str, Any] | None) -> answers.PlannedEntry:
+    """An entry that would be written: as it is shown later, but for what only writing gives it."""
+    row = entry_row(entry, run)
+    fields = {name: getattr(row, name) for name in answers.PlannedEntry.__struct_fields__ if hasattr(row, name)}
+    return answers.PlannedEntry(**fields, allocation=entry.book or None, changed=changed)
+
+
+def _available(entry: Entry) -> int:
+    return entry.deposited + entry.credit_limit - entry.charged - entry.held
