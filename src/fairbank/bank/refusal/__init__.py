@@ -1,0 +1,18 @@
+"""How the bank says no: why, with which figures, and what would help."""
+
+from fairbank.bank.refusal.figures import Refusal, refusal_of, sentence
+from fairbank.bank.refusal.reason import KINDS, Reason
+from fairbank.bank.refusal.remedies import WAS_REMOVED, Alternative, longest_that_fits, remedies, usual_remedy
+
+__all__ = [
+    "KINDS",
+    "WAS_REMOVED",
+    "Alternative",
+    "Reason",
+    "Refusal",
+    "longest_that_fits",
+    "refusal_of",
+    "remedies",
+    "sentence",
+    "usual_remedy",
+]

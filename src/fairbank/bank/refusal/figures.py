@@ -1,0 +1,60 @@
+"""A no with its figures, and the sentence that says it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.bank.entry import Entry
+from fairbank.bank.refusal.reason import KINDS, Reason
+from fairbank.values.refusal_kind import RefusalKind
+from fairbank.values.units import show_short, show_su
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """A no with its figures, in SU-minutes. `entry` is where it is kept, if it is.
+
+    `account` is the one that was reported where no project has it. `billing` is the price of one hour in SU, exact, and
+    `limit_seconds` the time limit of the job concerned. `observed`: the bank only observes, so the job ran all the same. `about`
+    says which name, state or period it was, where that is the reason.
+    """
+
+    reason: Reason
+    asked: int = 0
+    available: int = 0
+    allocation: int | None = None
+    project: int | None = None
+    account: str | None = None
+    resource: str | None = None
+    owner: int | None = None
+    run: str | None = None
+    billing: str | None = None
+    limit_seconds: int | None = None
+    observed: bool = False
+    entry: int | None = None
+    about: str | None = None
+
+    @property
+    def shortfall(self) -> int:
+        return max(0, self.asked - self.available)
+
+    @property
+    def kind(self) -> RefusalKind:
+        return KINDS[self.reason]
+
+
+def refusal_of(entry: Entry) -> Refusal:
+    """The refusal that a journal entry keeps."""
+    return msgspec.structs.replace(msgspec.json.decode(entry.details or "{}", type=Refusal), entry=entry.id)
+
+
+def sentence(no: Refusal) -> str:
+    """The refusal in one sentence with its figures; a second one says that the bank only observed."""
+    said = no.reason.value
+    if no.reason in (Reason.OVERDRAWN, Reason.CAPPED, Reason.NOT_ENOUGH):
+        available = show_su(no.available, down=True)
+        said += f": asked {show_su(no.asked)} SU, available {available} SU, short by {show_short(no.asked, no.available)} SU"
+    elif no.reason is Reason.TOO_MUCH_BACK:
+        said += f": asked {show_su(no.asked)} SU, left of its charge {show_su(no.available)} SU"
+    elif no.about:
+        said += f": {no.about}"
+    return f"{said}. The bank only observes: the job was let through." if no.observed else f"{said}."
