@@ -1,4 +1,4 @@
-"""What an asker may see, and what is whose, as conditions in SQL: `fairbank.store.selecting` makes its statements of them."""
+"""What an asker may see, and what is whose, as conditions in SQL."""
 
 from __future__ import annotations
 

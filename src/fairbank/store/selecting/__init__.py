@@ -1,0 +1,26 @@
+"""Queries as SQL: one statement each, the same for every database, with what the asker may see decided inside it."""
+
+from fairbank.store.selecting.books import BEFORE, entries, of_books, refusals, statement
+from fairbank.store.selecting.credit import allocations, debits, drawn, expired, users
+from fairbank.store.selecting.figures import usage
+from fairbank.store.selecting.jobs import overdue, runs
+from fairbank.store.selecting.office import members, projects, tokens
+
+__all__ = [
+    "BEFORE",
+    "allocations",
+    "debits",
+    "drawn",
+    "entries",
+    "expired",
+    "members",
+    "of_books",
+    "overdue",
+    "projects",
+    "refusals",
+    "runs",
+    "statement",
+    "tokens",
+    "usage",
+    "users",
+]
