@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from fairbank.bank.policy import Policy
-from fairbank.slurm.agent.core import EARLY_SECONDS
 from fairbank.slurm.agent.faring import SETTLED_SECONDS
 from fairbank.slurm.agent.judging import SILENCE, Came, Judgement
+from fairbank.slurm.agent.later import EARLY_SECONDS
 from fairbank.slurm.agent.letters import State
 from fairbank.slurm.agent.metrics import Metrics, status
 from fairbank.slurm.agent.silence import FRESH_SECONDS, PartitionTerms, Silence

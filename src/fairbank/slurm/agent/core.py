@@ -6,7 +6,6 @@ No I/O and no clock here: `now` is seconds of a clock that only goes forward. Sh
 
 from __future__ import annotations
 
-import heapq
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from fairbank.slurm.agent.faring import SETTLED_SECONDS, Faring
+from fairbank.slurm.agent.later import Later
 from fairbank.slurm.agent.letters import Kind, Known, Letter, Receipt, State, Words, facts, report
 from fairbank.slurm.agent.memory import Changes, Memory
 from fairbank.slurm.agent.pool import Senders, resized
@@ -24,9 +24,6 @@ from fairbank.slurm.records import Answer, Noted, PrologAsked, Told, Verdict
 
 _log = logging.getLogger(__name__)
 
-EARLY_SECONDS = 600
-"""How long an end that the bank's clock finds too early waits at first."""
-
 
 class Core:
     """`life` differs between any two lives of agents, so that the keys of their reports do."""
@@ -34,7 +31,7 @@ class Core:
     def __init__(self, terms_of: Callable[[str], PartitionTerms], senders: Senders, *, life: str, now: float) -> None:
         self.terms_of, self.limits, self._life = terms_of, senders, life
         self.memory, self.queue, self.credit, self.bank = Memory(), Queue(), Credit(), Faring(now)
-        self.questions = Questions()
+        self.questions, self.later = Questions(), Later()
         self.sayings: list[tuple[Receipt, Answer]] = []
         self.waits: list[float] = []
         """Seconds that questions have waited, since somebody last took them."""
@@ -44,7 +41,6 @@ class Core:
         self._seq = 0
         self.unsafe: dict[str, Letter] = {}  # ends whose receipts wait
         self._leaving: set[int] = set()  # no room in memory; they wait for the disk
-        self._later: list[tuple[float, int, Letter]] = []  # when it is due, and its number
         self._idle_since = now
         self._put_off_at: float | None = None
 
@@ -120,8 +116,7 @@ class Core:
         """Decide without the bank what has waited long enough."""
         for run, question in self.questions.overdue(now):
             self._decide(run, question, now)
-        while self._later and self._later[0][0] <= now:
-            letter = heapq.heappop(self._later)[2]
+        for letter in self.later.due(now):
             self.make_room(letter, self.queue.add(letter))
         if self.busy:
             self._idle_since = now
@@ -193,15 +188,6 @@ class Core:
         """Tell it as something else, before whatever else there is of the run."""
         self.memory.keep(letter)
         self.queue.back([letter])
-
-    def later(self, letter: Letter, now: float) -> None:
-        """Keep it, and tell it again: after ten minutes, and each time after twice as long, at most a day. A life begun anew tells all."""
-        heapq.heappush(self._later, (now + min(EARLY_SECONDS * 2 ** (letter.tried - 1), 86_400), letter.seq, letter))
-
-    @property
-    def put_off(self) -> int:
-        """How many ends wait for the bank's clock; they are in no queue."""
-        return len(self._later)
 
     def over(self, letter: Letter) -> None:
         """It need not be kept any more: the bank has it, or has better."""

@@ -22,7 +22,7 @@ def status(core: Core, now: float, ahead: float) -> dict[str, Any]:
         "outbox": {
             "letters": len(core.queue),
             "on_disk_only": core.queue.on_disk_only,
-            "later": core.put_off,
+            "later": len(core.later),
             "oldest_seconds": None if oldest is None else max(0.0, round(now - oldest, 3)),
             "trouble": core.disk_trouble,
         },
@@ -78,7 +78,7 @@ class Metrics(Collector):
         for name, about, value in (
             ("letters", "Reports that the bank has not answered", len(core.queue)),
             ("letters_on_disk_only", "Those of them that are not in memory", core.queue.on_disk_only),
-            ("letters_later", "Ends that the bank's clock finds too early, told again later; not among those", core.put_off),
+            ("letters_later", "Ends that the bank's clock finds too early, told again later; not among those", len(core.later)),
             ("oldest_letter_seconds", "How long the oldest in memory has waited", 0.0 if oldest is None else max(0.0, self._now - oldest)),
             ("bank_up", "Whether the bank answers", int(core.bank.up)),
             ("bank_since_seconds", "For how long it has been so", max(0.0, self._now - core.bank.since)),

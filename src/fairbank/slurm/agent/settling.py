@@ -116,7 +116,7 @@ def _adjust(core: Core, letter: Letter, judgement: Judgement) -> None:
 def _complete(core: Core, letter: Letter, judgement: Judgement, now: float) -> None:
     if judgement.came is Came.EARLY:
         _log.warning("%s has ended, and the bank does not charge it yet: %s", letter.run, judgement.text)
-        core.later(letter, now)
+        core.later.put(letter, now)
         return
     core.over(letter)
     if judgement.came is not Came.GRANTED:
