@@ -17,6 +17,7 @@ from fairbank.service.askers import Asker
 from fairbank.service.counter import Counter
 from fairbank.service.directory import Directory
 from fairbank.service.rights import Do, demand
+from fairbank.service.terms import last_terms
 from fairbank.store.contract import Reader, Store
 from fairbank.values.time import Clock, Instant
 from fairbank.values.trouble import Forbidden, Unknown
@@ -184,6 +185,4 @@ class Allocations:
 def _terms_before(reader: Reader, entries: Sequence[Entry]) -> Entry | None:
     """The entry that said what the terms were before the first of these that says so; None where none of them does, or none did."""
     first = next((each for each in entries if each.kind in OF_TERMS), None)
-    if first is None or first.seq == 1:
-        return None
-    return next(iter(reader.entries(EntryQuery(book=first.book, kinds=OF_TERMS), Page(1, after=first.id, newest_first=True))), None)
+    return None if first is None or first.seq == 1 else last_terms(reader, first.book, before=first.id)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TypedDict
 
 from fairbank.bank.charge import cost
 from fairbank.bank.policy import Policy
-from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Release, Unpriced
-from fairbank.cluster.job import Run, checked_run
-from fairbank.cluster.particulars import Particulars
+from fairbank.bank.wish import Adjust, Asked, Charge, EndFacts, Hold, Release, Unpriced
+from fairbank.cluster.job import checked_run
 from fairbank.cluster.partition import Cluster, named
 from fairbank.cluster.report import Changed, Ended, Report, Started, fingerprint
 from fairbank.service.askers import Asker
@@ -23,24 +21,6 @@ from fairbank.values.trouble import Malformed, Trouble, Unknown
 from fairbank.values.units import AMOUNT_MAX, SuMinutes
 
 Prepared = Asked | Trouble
-
-
-class _Facts(TypedDict):
-    """What a charge and a release of one run have in common."""
-
-    run: Run
-    ended: Instant
-    outcome: str
-    elapsed_seconds: int
-    line: tuple[int, ...]
-    account: str | None
-    resource: str | None
-    owner: int
-    start: Instant
-    partition: str
-    key: str | None
-    comment: str | None
-    particulars: Particulars | None
 
 
 class Reports:
@@ -130,7 +110,7 @@ class Reports:
         _checked_seconds(report.elapsed_seconds, "elapsed")
         project = self._directory.known(report.account)
         free = report.outcome in self._policy.free_states or (report.amount is None and not report.elapsed_seconds)
-        facts: _Facts = {
+        facts: EndFacts = {
             "run": report.run,
             "ended": report.ended,
             "outcome": report.outcome,

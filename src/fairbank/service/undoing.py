@@ -9,7 +9,7 @@ import msgspec
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.changes import changes
-from fairbank.bank.entry import OF_TERMS, OFFICE, Entry, Kind, facts_of
+from fairbank.bank.entry import OFFICE, Entry, Kind, facts_of
 from fairbank.bank.ledger import Done, Outcome, no_undoing
 from fairbank.bank.query import AllocationQuery, EntryQuery, Page, RunQuery
 from fairbank.bank.refusal import Refusal
@@ -18,6 +18,7 @@ from fairbank.cluster.job import Run
 from fairbank.service.askers import Asker
 from fairbank.service.counter import Counter
 from fairbank.service.rights import Do, demand
+from fairbank.service.terms import last_terms
 from fairbank.store.contract import Reader, Store
 from fairbank.values.time import Clock
 from fairbank.values.trouble import Unknown
@@ -64,7 +65,7 @@ class Undoing:
         if not isinstance(outcome, Done):
             return Foretold(outcome, [], {})
         with self._store.reading() as reader:
-            before = _terms_before(reader, wish) if any(each.kind is Kind.TERMS for each in entries) else None
+            before = last_terms(reader, wish.book) if any(each.kind is Kind.TERMS for each in entries) else None
         return Foretold(outcome, entries, changes(before, entries))
 
     def _asked(self, asker: Asker, wish: Undo) -> Asked:
@@ -114,8 +115,3 @@ def _run_of(reader: Reader, entry: Entry) -> Run | None:
     if entry.run is None:
         return None
     return next((each.run for each in reader.runs(RunQuery(ids=frozenset({entry.run})), Page(1))), None)
-
-
-def _terms_before(reader: Reader, wish: Undo) -> Entry | None:
-    """The entry that says what the terms are now."""
-    return next(iter(reader.entries(EntryQuery(book=wish.book, kinds=OF_TERMS), Page(1, newest_first=True))), None)

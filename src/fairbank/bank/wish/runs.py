@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NotRequired, TypedDict
+
 from fairbank.bank.wish.base import Wish
 from fairbank.cluster.job import Run
 from fairbank.cluster.particulars import Particulars
@@ -63,6 +65,24 @@ class Ending(Wish, frozen=True, kw_only=True):
     start: Instant | None = None
     partition: str = ""
     particulars: Particulars | None = None
+
+
+class EndFacts(TypedDict):
+    """The fields of an Ending, gathered before it is known which of the three below it is."""
+
+    run: Run
+    ended: Instant
+    outcome: str
+    elapsed_seconds: int
+    line: NotRequired[tuple[int, ...]]
+    account: NotRequired[str | None]
+    resource: NotRequired[str | None]
+    owner: NotRequired[int | None]
+    start: NotRequired[Instant | None]
+    partition: NotRequired[str]
+    particulars: NotRequired[Particulars | None]
+    key: NotRequired[str | None]
+    comment: NotRequired[str | None]
 
 
 class Charge(Ending, frozen=True, kw_only=True, tag="charge"):

@@ -6,14 +6,12 @@ import time
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import islice
-from typing import TypedDict
 
 from fairbank.bank.charge import cost
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.refusal import Reason
-from fairbank.bank.wish import Asked, Charge, Hold, Release
+from fairbank.bank.wish import Asked, Charge, EndFacts, Hold, Release
 from fairbank.cluster.job import Run
-from fairbank.cluster.particulars import Particulars
 from fairbank.service.bank import Bank
 from fairbank.service.replay.granting import grant, uid_of
 from fairbank.service.replay.plan import OpenTrace, Plan, Progress
@@ -61,16 +59,6 @@ def replay(bank: Bank, open_trace: OpenTrace, plan: Plan, progress: Progress | N
     except _Twice as twice:
         raise _told_twice(twice.job, open_trace) from twice
     return result(bank.store, bank.policy, demand, payers.accounts, player.played, time.perf_counter() - begun, progress)
-
-
-class _Facts(TypedDict):
-    """What a charge and a release of one run have in common."""
-
-    run: Run
-    ended: Instant
-    outcome: str
-    elapsed_seconds: int
-    particulars: Particulars | None
 
 
 class _Twice(Exception):
@@ -135,7 +123,7 @@ class _Player:
     def _resolution(self, moment: Moment, header: Header) -> Charge | Release:
         job, run, outcome = moment.job, self._run(moment.job, header), outcome_of(moment.job, header)
         free = job.run_time == 0 or outcome in self._bank.policy.free_states
-        facts: _Facts = {
+        facts: EndFacts = {
             "run": run,
             "ended": moment.at,
             "outcome": outcome,
