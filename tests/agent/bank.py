@@ -17,6 +17,7 @@ from fairbank.rest.asking.reports import report_of
 from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.rest.bodies.requests import AnyReport, Reports
 from fairbank.rest.problems import problem_of_refusal, refused
+from fairbank.rest.statuses import status_of
 from fairbank.rest.views import granted
 from fairbank.service.askers import Asker, Staff
 from fairbank.service.services import services
@@ -90,5 +91,5 @@ def _answer(came: object) -> ReportAnswer:
             problem = problem_of_refusal(came)
             return ReportAnswer(status=problem.status, detail=problem.detail, remedy=problem.remedy, refusal=refused(came))
         case Trouble():
-            return ReportAnswer(status=came.http, detail=came.message, field=came.field, remedy=came.remedy)
+            return ReportAnswer(status=status_of(came), detail=came.message, field=came.field, remedy=came.remedy)
     raise AssertionError(came)

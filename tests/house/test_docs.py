@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.cli import exits
 from fairbank.cli.main import COMMANDS
+from fairbank.rest import statuses
 from fairbank.values.trouble import Trouble
 
 LOADED_FROM_ELSEWHERE = re.compile(r"<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)=\"(?:https?:)?//[^>]*>")
@@ -21,7 +23,9 @@ LOADED_FROM_ELSEWHERE = re.compile(r"<(?:script|img|iframe|link)\b[^>]*\b(?:src|
 def test_every_trouble_is_described_with_its_status_and_exit_code(checkout: Path) -> None:
     page = (checkout / "docs" / "reference" / "troubles.md").read_text()
     rows = re.findall(r"^\| ([a-z]+) \|.*\| (\d+) \| (\d+) \|$", page, re.MULTILINE)
-    assert sorted(rows) == sorted((kind.__name__.lower(), str(kind.http), str(kind.exit)) for kind in _kinds(Trouble))
+    assert sorted(rows) == sorted(
+        (kind.__name__.lower(), str(statuses.OF_TROUBLE[kind]), str(exits.OF_TROUBLE[kind])) for kind in _kinds(Trouble)
+    )
 
 
 def test_every_word_of_the_environment_is_described(checkout: Path) -> None:

@@ -24,6 +24,7 @@ from fairbank.rest.sign_in import credentials
 from fairbank.rest.sign_in.authorization import authorization, read_munge
 from fairbank.rest.sign_in.credentials import BoundRequest, MungeDoor
 from fairbank.rest.sign_in.munge import Munge
+from fairbank.rest.statuses import status_of
 from fairbank.values.time import Instant
 from fairbank.values.trouble import Trouble, Unauthenticated
 from tests.support.account import Account
@@ -70,7 +71,7 @@ def serve(socket_path: str, munge_socket: str, library: str, nonce_file: str) ->
             target = credentials.target_of(scope["raw_path"], scope["query_string"])
             return 200, str(bank.admit(read_munge(header), BoundRequest.of(scope["method"], target, body, BANK)).uid)
         except Trouble as no:
-            return no.http, no.message
+            return status_of(no), no.message
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         body = b""

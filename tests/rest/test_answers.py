@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.cli.ending import exit_code
 from fairbank.rest.client import Address, Refused
 from fairbank.rest.client.answers import read_answer, trouble_of
 from fairbank.rest.client.response import BODY_MAX, HEAD_MAX, read_response
@@ -99,7 +100,7 @@ def test_no_bytes_do_harm(said: bytes) -> None:
 def test_a_problem_becomes_a_trouble_with_its_exit_code(status: int, problem: dict[str, str], kind: type[Trouble], code: int) -> None:
     trouble = trouble_of(status, problem)
     assert type(trouble) is kind
-    assert trouble.exit == code
+    assert exit_code(trouble) == code
     assert trouble.message
     if "field" in problem:
         assert (trouble.message, trouble.field, trouble.remedy) == ("bad", "gid", "mend")
@@ -111,7 +112,7 @@ def test_a_refusal_brings_its_figures(status: int) -> None:
     problem = {"title": "refused", "detail": "too little", "refusal": refusal}
     with pytest.raises(Refused) as told:
         read_answer(status, json.dumps(problem).encode(), HERE)
-    assert (told.value.http, told.value.refusal["shortfall"], told.value.remedies) == (status, 54, ["wait", "ask"])
+    assert (told.value.status, told.value.refusal["shortfall"], told.value.remedies) == (status, 54, ["wait", "ask"])
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[1]", b'"x"', b"\xff", b"[" * 100_000])

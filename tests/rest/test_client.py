@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.cli.ending import exit_code
 from fairbank.rest.client import Address, Client, MungeSigner, TokenSigner, parse_address
 from fairbank.rest.client.client import quoted, target_of
 from fairbank.values.trouble import Malformed, Unreachable
@@ -173,7 +174,7 @@ def test_a_body_that_is_answered_before_it_is_read() -> None:
 def test_nobody_there() -> None:
     with pytest.raises(Unreachable, match="nobody answers at unix:/nowhere/bank.sock") as told:
         Client(Address("unix", "/nowhere/bank.sock")).get("/health")
-    assert told.value.exit == 6
+    assert exit_code(told.value) == 6
     assert "fairbank serve" in str(told.value.remedy)
     assert "FAIRBANK_SERVER" in str(told.value.remedy)
 

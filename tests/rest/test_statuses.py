@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from fairbank.rest.statuses import STATUS, kind_of
+from fairbank.rest.statuses import OF_TROUBLE, STATUS, kind_of, status_of
 from fairbank.values.refusal_kind import RefusalKind
+from fairbank.values.trouble import Busy, Trouble, Unknown
 
 
 def test_every_kind_has_a_status_of_its_own() -> None:
     assert set(STATUS) == set(RefusalKind)
     assert [kind_of(status) for status in STATUS.values()] == list(STATUS)
+
+
+def test_every_trouble_has_a_status_and_its_own_ways_to_tell_it_have_the_same() -> None:
+    assert {each for each in Trouble.__subclasses__() if each.__module__ == Trouble.__module__} < set(OF_TROUBLE)
+
+    class NoPath(Unknown):
+        """A door's own way to tell one."""
+
+    assert [status_of(each) for each in (NoPath("x"), Busy("x"), Trouble("x"))] == [404, 503, 500]

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
+from fairbank.cli.ending import exit_code
 from fairbank.store import sqlite
 from fairbank.store.contract import Contention
 from fairbank.store.migrating import migrate
@@ -220,7 +221,7 @@ def test_a_file_that_is_not_ours_is_told_as_such(closed: str) -> None:
     finally:
         folder.chmod(0o700)
         shutil.rmtree(folder)
-    assert (no.value.field, no.value.exit) == ("store.url", 4)
+    assert (no.value.field, exit_code(no.value)) == ("store.url", 4)
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:

@@ -44,12 +44,10 @@ def ended(command: Callable[[], int], program: str = "fairbank") -> int:
 
 
 def exit_code(trouble: Trouble) -> int:
-    """What the command ends with: a refusal by its kind, any other trouble by its own."""
-    if not _is_refusal(trouble):
-        return trouble.exit
-    from fairbank.cli.exits import exit_of_refusal
+    """What the command ends with, by the kind of refusal or of trouble."""
+    from fairbank.cli.exits import exit_of_refusal, exit_of_trouble
 
-    return exit_of_refusal(trouble.http)
+    return exit_of_refusal(cast("Refused", trouble).status) if _is_refusal(trouble) else exit_of_trouble(trouble)
 
 
 def trouble_lines(trouble: Trouble) -> list[str]:

@@ -1,4 +1,4 @@
-"""Exit codes: what each means, and with which one a refusal ends."""
+"""Exit codes: what each means, and with which one a refusal and a trouble end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.rest.statuses import kind_of
 from fairbank.values.refusal_kind import RefusalKind
+from fairbank.values.trouble import Busy, Conflict, Corrupt, Forbidden, Malformed, Trouble, Unauthenticated, Unknown, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,24 @@ REFUSED: Mapping[RefusalKind, int] = {
     RefusalKind.CONFLICT: 7,
 }
 
+OF_TROUBLE: Mapping[type[Trouble], int] = {
+    Malformed: 2,
+    Unauthenticated: 4,
+    Forbidden: 4,
+    Unknown: 3,
+    Conflict: 7,
+    Busy: 6,
+    Unreachable: 6,
+    Corrupt: 8,
+    Trouble: 1,
+}
+
 
 def exit_of_refusal(status: int) -> int:
     """The exit code for a refusal that came with this HTTP status."""
     return REFUSED[kind_of(status)]
+
+
+def exit_of_trouble(trouble: Trouble) -> int:
+    """The exit code for a trouble of this kind."""
+    return next(OF_TROUBLE[kind] for kind in type(trouble).__mro__ if kind in OF_TROUBLE)

@@ -17,7 +17,7 @@ from msgspec import ValidationError
 from fairbank.bank.refusal import Alternative, Refusal, remedies, sentence
 from fairbank.rest.bodies.answers import Problem, Refused
 from fairbank.rest.sign_in.authorization import CHALLENGE
-from fairbank.rest.statuses import STATUS
+from fairbank.rest.statuses import STATUS, status_of
 from fairbank.values.trouble import Busy, Malformed, Trouble, Unauthenticated
 
 PROBLEM_JSON = "application/problem+json"
@@ -37,7 +37,7 @@ def problem_of_trouble(trouble: Trouble) -> Problem:
     return Problem(
         type=f"/problem/{trouble.title}",
         title=trouble.title,
-        status=trouble.http,
+        status=status_of(trouble),
         detail=trouble.message,
         field=trouble.field,
         remedy=trouble.remedy,
@@ -140,13 +140,13 @@ def headers_of(trouble: Trouble) -> dict[str, str]:
     headers: dict[str, str] = {}
     if isinstance(trouble, Unauthenticated):
         headers["WWW-Authenticate"] = CHALLENGE
-    if trouble.http == HTTPStatus.SERVICE_UNAVAILABLE:
+    if status_of(trouble) == HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = str(trouble.retry_after_seconds if isinstance(trouble, Busy) else 5)
     return headers
 
 
 def _on_trouble(_: Request[Any, Any, Any], trouble: Trouble) -> Response[Problem]:
-    if trouble.http >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    if status_of(trouble) >= HTTPStatus.INTERNAL_SERVER_ERROR:
         _log.warning("%s: %s", trouble.title, trouble.message)
     return response_of(problem_of_trouble(trouble), headers_of(trouble))
 

@@ -7,20 +7,18 @@ class Trouble(Exception):
     """A failure that a person is told in one sentence, with the field concerned and the remedy.
 
     * Trouble
-      + Malformed         we cannot read what was sent                400   exit 2
-      + Unauthenticated   we do not know who asks                     401   exit 4
-      + Forbidden         the asker may not do this                   403   exit 4
-      + Unknown           there is no such thing, or not for you      404   exit 3
-      + Conflict          it exists with other content                409   exit 7
-      + Busy              too much is waiting; try again              503   exit 6
-      + Unreachable       nobody answered; try again                  503   exit 6
-      + Corrupt           a stored thing fails its own check          500   exit 8
+      + Malformed         we cannot read what was sent
+      + Unauthenticated   we do not know who asks
+      + Forbidden         the asker may not do this
+      + Unknown           there is no such thing, or not for you
+      + Conflict          it exists with other content
+      + Busy              too much is waiting; try again
+      + Unreachable       nobody answered; try again
+      + Corrupt           a stored thing fails its own check
 
+    `rest.statuses` says which HTTP status each is, `cli.exits` which exit code.
     A refusal is not here: saying no is the bank's work, so it is a value (`bank.refusal`).
     """
-
-    http = 500
-    exit = 1
 
     def __init__(self, message: str, *, field: str | None = None, remedy: str | None = None) -> None:
         super().__init__(message)
@@ -34,37 +32,28 @@ class Trouble(Exception):
         return type(self).__name__.lower()
 
 
-class Malformed(Trouble):
-    http, exit = 400, 2
+class Malformed(Trouble): ...
 
 
-class Unauthenticated(Trouble):
-    http, exit = 401, 4
+class Unauthenticated(Trouble): ...
 
 
-class Forbidden(Trouble):
-    http, exit = 403, 4
+class Forbidden(Trouble): ...
 
 
-class Unknown(Trouble):
-    http, exit = 404, 3
+class Unknown(Trouble): ...
 
 
-class Conflict(Trouble):
-    http, exit = 409, 7
+class Conflict(Trouble): ...
 
 
 class Busy(Trouble):
-    http, exit = 503, 6
-
     def __init__(self, message: str, *, retry_after_seconds: int = 1) -> None:
         super().__init__(message, remedy=f"try again in {retry_after_seconds} s; the request was not carried out")
         self.retry_after_seconds = retry_after_seconds
 
 
-class Unreachable(Trouble):
-    http, exit = 503, 6
+class Unreachable(Trouble): ...
 
 
-class Corrupt(Trouble):
-    http, exit = 500, 8
+class Corrupt(Trouble): ...

@@ -15,11 +15,11 @@ Json = Any
 
 
 class Refused(Trouble):
-    """The bank said no; `http` tells its kind, `refusal` the figures in SU-minutes (asked, available, shortfall, ...) and the remedies."""
+    """The bank said no: `status` tells its kind, `refusal` its figures in SU-minutes (asked, available, shortfall, ...) and remedies."""
 
     def __init__(self, message: str, status: int, refusal: Mapping[str, Json]) -> None:
         super().__init__(message)
-        self.http = status
+        self.status = status
         self.refusal = refusal
 
     @property

@@ -24,6 +24,7 @@ from fairbank.rest.asking.reports import report_of
 from fairbank.rest.bodies.answers import Granted, JobRow, Listing, ReportAnswer, Single
 from fairbank.rest.bodies.requests import AnyReport, NewRefund, Reports
 from fairbank.rest.problems import SaidNo, problem_of_refusal, refused
+from fairbank.rest.statuses import status_of
 from fairbank.rest.verbs import AGAIN, reads, writes
 from fairbank.rest.views import granted, job_row, listing, next_after, single
 from fairbank.values import ids
@@ -113,7 +114,7 @@ def _answer(came: Outcome | Trouble) -> ReportAnswer:
             problem = problem_of_refusal(came)
             return ReportAnswer(status=problem.status, detail=problem.detail, remedy=problem.remedy, refusal=refused(came))
         case Trouble():
-            return ReportAnswer(status=came.http, detail=came.message, field=came.field, remedy=came.remedy)
+            return ReportAnswer(status=status_of(came), detail=came.message, field=came.field, remedy=came.remedy)
 
 
 # --- reading ---
