@@ -15,13 +15,16 @@ import pytest
 from uvicorn.server import ServerState
 
 from fairbank.rest.app import create_app
+from fairbank.rest.asking import Asking
 from fairbank.rest.server.front import Front
 from fairbank.rest.server.protocol import PeerProtocol, serving
 from fairbank.rest.short_way import express as express_module
 from fairbank.rest.short_way.express import Express
+from fairbank.rest.sign_in.doorkeeper import Doorkeeper
 from fairbank.rest.sign_in.peers import EXTENSION, Peer
 from fairbank.service.askers import Staff
 from fairbank.store.memory import MemoryStore
+from fairbank.values.trouble import Unauthenticated
 from tests.rest.server.test_pressure import Sluggish, closed
 from tests.rest.world import NOW, World, a_world, report
 
@@ -198,6 +201,24 @@ def test_who_waits_long_waits_on_the_long_way_and_is_handed_in_once(monkeypatch:
             await line.until(lambda: line.long == 1)
         assert (await line.answer())[0] == "HTTP/1.1 201 Created"
         assert line.world.entries() == entries + 1
+
+    ride(story, store)
+
+
+@pytest.mark.parametrize(("asked", "status"), [({}, "201"), (HUGE, "402")])
+def test_who_goes_on_by_the_long_way_signed_in_already(asked: dict[str, int], status: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nobody(doorkeeper: Doorkeeper, request: Asking) -> None:
+        raise Unauthenticated("whoever asks here was asked before")
+
+    monkeypatch.setattr(express_module, "LONG_SECONDS", 0.01)
+    monkeypatch.setattr(Doorkeeper, "_signed_in", nobody)
+    store = Sluggish()
+
+    async def story(line: Line) -> None:
+        with closed(store):
+            await line.send(request(report(1, **asked)))
+            await line.until(lambda: line.long == 1)
+        assert (await line.answer())[0][9:12] == status
 
     ride(story, store)
 

@@ -4,8 +4,9 @@ Agents ask this thousands of times a second, and what an application costs for e
 more than to read, judge and answer a report. So whatever is plain (a head of a few known headers, a body that came with it, somebody
 the kernel vouches for, a known account) is handed to the counter straight away, and what was granted is answered in one write.
 
-All else takes the long way, which has a word for everything. What is handed in already is not asked again there: a request that was
-refused, or that waits for LONG_SECONDS, goes on there in its place and with its time, with what the counter says of it (`JUDGED`).
+All else takes the long way, which has a word for everything. What is handed in already is not asked again there, nor by whom: a
+request that was refused, or that waits for LONG_SECONDS, goes on there in its place and with its time, with what the counter says of it
+(`JUDGED`).
 """
 
 from __future__ import annotations
@@ -152,7 +153,9 @@ class _Journey:
         """Take the long way from here; the front takes our place in the crowd over, and gives it back."""
         self._express.done(self)
         self._went_on = asyncio.get_running_loop().create_future()
-        cast("Any", self._cycle.scope)[JUDGED] = Judged(self._went_on, self.begun, self._peer.uid, bytes(self._cycle.body))
+        scope: Any = self._cycle.scope
+        scope["user"] = self._express.peer_as(self._peer)
+        scope[JUDGED] = Judged(self._went_on, self.begun, self._peer.uid, bytes(self._cycle.body))
         self._long_way()
         return self._went_on
 
