@@ -1,4 +1,4 @@
-"""Projects change their names, are removed, and come back: who sees what, and what becomes of what clusters report then."""
+"""Projects are entered, change their names, are removed, and come back: who sees what, and what becomes of what clusters report then."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.rest.reading import data, ids_of
 from tests.rest.refused import WHY, refused
-from tests.rest.world import AGENT, COORDINATOR, DAY, MEMBER, NOW, PI, SUPERUSER, World, a_world, report
+from tests.rest.world import AGENT, COORDINATOR, DAY, MEMBER, NOW, PI, STRANGER, SUPERUSER, World, a_world, report
 
 
 @pytest.fixture
@@ -126,3 +127,31 @@ def test_the_same_role_again_writes_nothing(world: World) -> None:
     path, before = f"/project/{world.own['project']}/member/{MEMBER}", world.entries()
     assert world.ask("PUT", path, SUPERUSER, json={"role": "member"}).json()["data"]["again"] is True
     assert world.entries() == before
+
+
+def test_a_project_is_entered_and_found_by_any_of_its_names(world: World) -> None:
+    made = world.ask("POST", "/project", SUPERUSER, json={"gname": "phys", "gid": 4_000, "account": "physics", "parent": 1})
+    assert made.status_code == 201
+    row = made.json()["data"]
+    told = {"id": row["id"], "gname": "phys", "gid": 4_000, "account": "physics", "parent": 1, "removed": False, "entry": row["entry"]}
+    assert row == told
+    assert row["entry"] > 0
+    for query in ("gname=phys", "gid=4000", "account=physics"):
+        assert ids_of(data(world, f"/project?{query}", SUPERUSER)) == [row["id"]]
+    again = world.ask("POST", "/project", SUPERUSER, json={"gname": "phys", "gid": 4_000, "account": "physics", "parent": 1})
+    assert again.status_code == 200
+    assert again.json()["data"] == row | {"entry": None}  # it was there: nothing was written
+
+
+def test_a_projects_account_is_named_like_its_group_unless_said(world: World) -> None:
+    assert world.ask("POST", "/project", SUPERUSER, json={"gname": "phys", "gid": 4_000}).json()["data"]["account"] == "phys"
+
+
+def test_members_come_and_go(world: World) -> None:
+    path = f"/project/{world.own['project']}"
+    assert world.ask("PUT", f"{path}/member/{STRANGER}", COORDINATOR, json={"role": "member", "comment": "new"}).status_code == 200
+    assert {"uid": STRANGER, "role": "member"} in data(world, f"{path}/member")
+    assert data(world, path)["members"] == data(world, f"{path}/member")
+    assert ids_of(data(world, "/project", STRANGER)) == [world.own["project"]]
+    assert world.ask("DELETE", f"{path}/member/{STRANGER}", COORDINATOR).status_code == 200
+    assert data(world, "/project", STRANGER) == []

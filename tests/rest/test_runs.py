@@ -1,0 +1,98 @@
+"""Runs from their hold to their charge, and how they are found."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.values.time import iso
+from tests.rest.reading import data, ids_of
+from tests.rest.refused import WHY
+from tests.rest.world import AGENT, DAY, MEMBER, NOW, SUPERUSER, World, report
+
+
+def test_a_run_from_its_hold_to_its_charge(world: World) -> None:
+    held = world.ask("POST", "/job", AGENT, json=report(42, billing=None, tres="cpu=2, mem=1G,node=1", name="relax w64", qos="high"))
+    assert held.json()["data"]["amount"] == 120  # two CPUs for an hour
+    longer = world.ask("POST", "/job", AGENT, json=report(42, do="adjust", billing=2, time_limit=7_200))
+    assert (longer.status_code, longer.json()["data"]["amount"]) == (201, 120)
+    told = {"exit_code": 2, "cpu_seconds": 1_200}
+    end = report(42, do="complete", billing=2, time_limit=0, end=NOW + 1_800, elapsed=1_800, state="FAILED", **told)
+    ended = world.ask("POST", "/job", AGENT, json=end)
+    assert (ended.json()["data"]["amount"], ended.json()["data"]["written_off"]) == (60, 0)
+    number = held.json()["data"]["run"]
+    row = data(world, f"/job/{number}", MEMBER)
+    assert row == {
+        "id": number, "cluster": "alpha", "job_id": 42, "submitted": iso(NOW), "restart": 0, "project": 1, "account": "chem",
+        "allocation": world.own["allocation"], "owner_uid": MEMBER, "partition": "std", "state": "charged", "status": "completed",
+        "held": 0, "charged": 60, "refunded": 0, "written_off": 0, "start": iso(NOW), "until": row["until"], "ended": iso(NOW + 1_800),
+        "outcome": "FAILED", "elapsed": 1_800, "set_by": ended.json()["data"]["entry"],
+        "name": "relax w64", "qos": "high", "nodes": 1, "cpus": 2, "tres": "cpu=2,mem=1G,node=1", "time_limit": 7_200,
+        "exit_code": 2, "exit_signal": 0, "cpu_seconds": 1_200,
+    }  # fmt: skip
+
+
+def test_of_a_run_of_which_only_the_cost_was_told_the_rest_is_null(old_world: World) -> None:
+    row = data(old_world, f"/job/{old_world.own['job']}")
+    untold = ("name", "qos", "nodes", "cpus", "tres", "time_limit", "exit_code", "exit_signal", "cpu_seconds")
+    assert [row[each] for each in untold] == [None] * 9
+
+
+def test_what_many_reports_tell_of_their_runs_is_kept(world: World) -> None:
+    said = [report(number, nodes=number, name=f"step-{number}") for number in (61, 62)]
+    assert [each["status"] for each in world.ask("POST", "/job/bulk", AGENT, json={"reports": said}).json()["data"]] == [201, 201]
+    assert {(each["name"], each["nodes"]) for each in data(world, "/job?limit=2")} == {("step-61", 61), ("step-62", 62)}
+
+
+def test_a_node_that_fails_costs_nothing(world: World) -> None:
+    world.ask("POST", "/job", AGENT, json=report(42))
+    ended = world.ask("POST", "/job", AGENT, json=report(42, do="complete", end=NOW + 60, elapsed=60, state="NODE_FAIL"))
+    assert data(world, f"/job/{ended.json()['data']['run']}")["state"] == "released"
+
+
+def test_the_end_of_a_run_nobody_heard_of_is_charged_late(world: World) -> None:
+    ended = world.ask("POST", "/job", AGENT, json=report(42, do="complete", end=NOW + 600, elapsed=600, state="COMPLETED"))
+    assert (ended.status_code, ended.json()["data"]["amount"]) == (201, 10)
+
+
+def test_runs_are_filtered(world: World) -> None:
+    number = world.ask("POST", "/job", AGENT, json=report(42)).json()["data"]["run"]
+    for query in ("job_id=42", f"since={NOW}&state=held&limit=1", "cluster=alpha&partition=std", f"owner_uid={MEMBER}&limit=1"):
+        assert ids_of(data(world, f"/job?{query}"))[0] == number
+    for query in ("job_id=41", "state=lapsed", "cluster=beta", "partition=x", f"until={NOW - DAY}", "account=bio", "allocation=99"):
+        assert data(world, f"/job?{query}") == []
+    newest, oldest = ids_of(data(world, "/job")), ids_of(data(world, "/job?order=oldest"))
+    assert newest == oldest[::-1]
+    assert newest[0] == number
+
+
+@pytest.mark.parametrize("path", ["/job", "/failure"])
+@pytest.mark.parametrize(
+    ("query", "fits"),
+    [
+        ("account=chem", True),
+        ("gname=chem", True),
+        ("project=1", True),
+        ("resource=cpu", True),
+        ("active-at=now", True),
+        (f"active-at={NOW}&category=research&resource=cpu&gname=chem&cluster=alpha", True),
+        ("gid=1", False),
+        ("gname=nosuch", False),
+        ("project=2", False),
+        ("resource=gpu", False),
+        ("category=startup", False),
+        (f"active-at={NOW + 100 * DAY}", False),
+        ("cluster=beta", False),
+        ("job_id=999", False),
+    ],
+)
+def test_runs_and_refusals_are_filtered_by_project_and_allocation(old_world: World, path: str, query: str, fits: bool) -> None:
+    assert bool(data(old_world, f"{path}?{query}")) == fits
+
+
+def test_a_charge_is_refunded(world: World) -> None:
+    path = f"/job/{world.own['job']}/refund"
+    assert world.ask("POST", path, SUPERUSER, json={"amount": 10_000, **WHY}).status_code == 201
+    assert world.ask("POST", path, SUPERUSER, json=WHY).json()["data"]["amount"] == 20_000
+    row = data(world, f"/job/{world.own['job']}")
+    assert (row["charged"], row["refunded"]) == (30_000, 30_000)
+    assert world.ask("POST", path, SUPERUSER, json=WHY).json()["refusal"]["reason"] == "NOTHING_BACK"
