@@ -1,4 +1,4 @@
-"""What stories of people who change the books read from what a command said."""
+"""What stories of the commands read from what a command said."""
 
 from __future__ import annotations
 
@@ -19,3 +19,7 @@ def told(said: Said, code: int = 0) -> str:
 
 def entry_of(said: Said) -> int:
     return int(told(said).split(":")[0].removeprefix("entry "))
+
+
+def numbers(said: Said) -> list[int]:
+    return [row["job_id"] for row in json.loads(said.out)["data"]]

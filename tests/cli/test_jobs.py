@@ -1,0 +1,56 @@
+"""Stories of people who look for jobs: their own, those of others, those that failed, and those that were refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+from tests.cli.centre import AYLA, DANA, JORGE, MINH
+from tests.cli.conftest import Run
+
+
+def test_jobs_that_failed_and_how_long_they_had_waited(fairbank: Run) -> None:
+    rows = json.loads(fairbank("jobs", "-a", "--failed", "--json").out)["data"]
+    assert [(row["job_id"], row["outcome"], row["waited"]) for row in rows] == [(812_222, "NODE_FAIL", 600), (700_004, "FAILED", 600)]
+    one = fairbank("jobs", "-a", "--failed", "--limit", 1, "-n", "-P", "-o", "JOBID,WAITED")
+    assert (one.out, "There are more" in one.err) == ("812222|00:10:00\n", True)
+    assert fairbank("jobs", "-a", "--failed", "--limit", 2, "-n").err == ""
+    assert fairbank("jobs", "--failed", "--running").code == 2
+
+
+def test_jobs_are_mine_unless_somebody_else_is_named(fairbank: Run) -> None:
+    def jobs(*words: object) -> set[int]:
+        return {row["job_id"] for row in json.loads(fairbank("jobs", "--json", *words).out)["data"]}
+
+    assert jobs("--as", MINH) == {700_004, 701_002}
+    assert jobs("-u", MINH, "--as", AYLA) == {700_004, 701_002}
+    assert jobs("--running", "-a") == {812_300, 812_330, 812_344}
+    assert jobs("-p", "gpu-v100", "--running", "-a") == {812_330}
+    assert jobs("-j", 812_301) == {812_301}
+    assert jobs("-a", "-S", "2026-11-21", "-E", "2026-11-21T05:00") == {812_330}
+    assert jobs("-a", "--limit", 2) == {812_344, 812_330}
+    assert len(jobs("-a", "--limit", 0)) == 12
+    assert "There are more" in fairbank("jobs", "-a", "--limit", 2).err
+
+
+def test_refusals_come_with_what_would_help(fairbank: Run) -> None:
+    said = fairbank("jobs", "--refused", "--as", JORGE)
+    assert "overdrawn" in said.out
+    assert "-A bio_fold (11690 SU available)" in " ".join(said.err.split())
+    assert fairbank("jobs", "--refused", "-j", 812_350, "-a").out.count("812350") == 1
+    assert "No such job of yours was refused; -a shows all" in fairbank("jobs", "--refused", "--as", DANA).err
+
+
+def test_refusals_of_one_cluster(fairbank: Run) -> None:
+    assert "812350" in fairbank("jobs", "--refused", "-a", "-M", "darwin").out
+    assert fairbank("jobs", "--refused", "-a", "-M", "hopper").out == ""
+    assert fairbank("jobs", "--refused", "-a", "-p", "gpu-v100").code == 2
+
+
+def test_jobs_are_told_by_name_size_limit_and_exit(fairbank: Run) -> None:
+    columns = "NAME,LIMIT,NODES,QOS,TRES,EXIT"
+    said = fairbank("jobs", "-a", "-j", "700004,812300", "-n", "-P", "-o", columns).out.splitlines()
+    assert said == ["relax_w64|1-07:00:00|2|normal|cpu=128,mem=512G,node=2|", "=fit|12:00:00|12|normal|cpu=744,mem=2976G,node=12|127:0"]
+    (name, *_), *_ = csv.reader(io.StringIO(fairbank("jobs", "-a", "-j", "700004", "-n", "--csv", "-o", columns).out))
+    assert name == "'=fit"  # no formula for a spreadsheet

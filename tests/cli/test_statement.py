@@ -1,0 +1,56 @@
+"""Stories of people who read statements: found by name, in pages, with figures that add up."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import Run
+
+
+def test_a_statement_is_found_by_project_and_resource(fairbank: Run) -> None:
+    by_name = fairbank("statement", "-A", "chem_qmc", "-r", "gpu", "-S", "2026-01-01", "--csv")
+    assert by_name == fairbank("statement", "2", "-S", "2026-01-01", "--csv")
+    several = fairbank("statement", "-A", "chem_qmc")
+    assert several.code == 2
+    assert "1 (cpu), 2 (gpu)" in several.err
+    assert fairbank("statement").code == 2
+    assert fairbank("statement", "-A", "chem_qmc", "-r", "storage").code == 3
+
+
+def test_a_statement_in_pages_is_the_same_statement(fairbank: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--json").out)
+    monkeypatch.setattr("fairbank.cli.statement.PAGE", 3)
+    monkeypatch.setattr("fairbank.cli.desk.PAGE", 3)
+    assert json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--limit", "0", "--json").out) == whole
+    few = fairbank("statement", "1", "-S", "2026-01-01", "--limit", "3", "--json")
+    assert len(json.loads(few.out)["data"]) == 3
+    assert "There are more" in few.err
+    assert (json.loads(few.out)["whole"], whole["whole"]) == (False, True)
+    assert len(json.loads(fairbank("jobs", "-a", "--limit", "0", "--json").out)["data"]) == 12
+
+
+def test_a_statement_says_which_moments_its_sums_belong_to(fairbank: Run) -> None:
+    part = fairbank("statement", "1", "-S", "2026-07-01", "-E", "2026-09-01")
+    assert "(opening): the sums before 2026-07-01 00:00:00. (closing): those before 2026-09-01 00:00:00." in " ".join(part.err.split())
+    assert "those of now" in fairbank("statement", "1", "-S", "2026-07-01").err
+    few = fairbank("statement", "1", "-S", "2026-07-01", "--limit", "3")
+    last = few.out.splitlines()[-1]
+    assert last.startswith("(so far)")
+    assert "more entries follow" in " ".join(few.err.split())
+    assert "(closing)" not in few.out
+
+
+def test_the_proof_of_a_statement_is_in_figures_that_add_up(fairbank: Run) -> None:
+    proof = fairbank("statement", "1", "--units", "k").err.splitlines()[-1]
+    assert proof.startswith("ok  used 2174400 + held 261120")
+    assert proof.endswith("= granted 6000000 SU-minutes")
+
+
+def test_a_statement_tells_the_job_and_the_reason_of_a_refusal(fairbank: Run) -> None:
+    (row,) = [row for row in json.loads(fairbank("statement", "2", "--json").out)["data"] if row["kind"] == "refusal"]
+    assert (row["job_id"], row["cluster"]) == (812_350, "darwin")
+    (line,) = [line for line in fairbank("statement", "2", "-l").out.splitlines() if " refusal " in line]
+    assert "812350" in line
+    assert "there is too little left" in line
