@@ -1,0 +1,172 @@
+"""Stories of people who move credit: deposits, withdrawals, transfers and refunds, tried dry and carried out once."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.centre import AYLA, CPU, DANA, FOLD, GPU, MINH
+from tests.cli.conftest import Run
+from tests.cli.telling import available, told
+
+pytestmark = pytest.mark.usefixtures("changing")
+
+
+def test_deposits_withdrawals_and_transfers_move_what_they_say(changing: Run) -> None:
+    before = available(changing, GPU)
+    assert told(changing("deposit", GPU, "500", "--reason", "committee")).endswith("available 762 SU\n")
+    told(changing("withdraw", GPU, "30m", "--reason", "correction"))
+    told(changing("transfer", FOLD, GPU, "10.5", "--reason", "joint runs"))
+    assert available(changing, GPU) == before + 500 * 60 - 30 + 630
+    told(changing("transfer", GPU, FOLD, "10.5", "--reason", "back"))
+    told(changing("withdraw", GPU, "499.5", "--reason", "back"))
+    assert available(changing, GPU) == before
+
+
+def test_a_dry_run_is_refused_what_the_bank_would_refuse(changing: Run) -> None:
+    before = available(changing, GPU)
+    for words, no in (
+        (("withdraw", GPU, 9_999_999), "there is not so much unused credit to take out"),
+        (("transfer", GPU, FOLD, 9_999_999), "there is not so much unused credit to take out"),
+        (("transfer", CPU, GPU, 1), "credit moves only between allocations of one resource"),
+    ):
+        dry, real = changing(*words, "--reason", "x", "--dry-run"), changing(*words, "--reason", "x")
+        assert (dry.code, dry.out, no in " ".join(dry.err.split())) == (real.code, "", True), dry
+        assert dry.err == real.err
+    assert changing("deposit", GPU, 1, "--reason", "x", "--dry-run", "--as", AYLA).code == 4
+    assert available(changing, GPU) == before
+
+
+def test_a_dry_run_tells_the_entries_that_the_bank_would_write(changing: Run) -> None:
+    left = {number: available(changing, number) for number in (GPU, FOLD)}
+    rows = json.loads(told(changing("transfer", FOLD, GPU, "10.5", "--reason", "x", "--dry-run", "--json")))["data"]
+    assert [(row["kind"], row["allocation"], row["account"], row["amount"], row["available"]) for row in rows] == [
+        ("transfer-out", FOLD, "bio_fold", 630, left[FOLD] - 630),
+        ("transfer-in", GPU, "chem_qmc", 630, left[GPU] + 630),
+    ]
+    keyed = ("deposit", GPU, 1, "--reason", "x", "--idempotency-key", "dry-17")
+    told(changing(*keyed))
+    assert "this was carried out before, under the same key" in " ".join(changing(*keyed, "--dry-run").err.split())
+    told(changing("withdraw", GPU, 1, "--reason", "back"))
+
+
+def test_credit_that_nobody_can_draw_on_is_deposited_with_a_warning(changing: Run) -> None:
+    told(changing("project", "create", "lab8", "--gid", 50_008))
+    period = ("--start", "2025-11-01", "--end", "2025-12-01")
+    number = json.loads(told(changing("alloc", "create", "-A", "lab8", "-r", "cpu", *period, "--reason", "x", "--json")))["data"]["id"]
+    late = changing("deposit", number, 5, "--reason", "late charge")
+    assert (late.code, f"! allocation {number} ended 2025-12-01" in late.err) == (0, True)
+    said = changing("deposit", number, 5, "--reason", "late charge", "--json")
+    (warning,) = json.loads(told(said))["warnings"]
+    assert f"fairbank alloc reopen {number} --end" in warning
+    told(changing("alloc", "freeze", FOLD, "--reason", "x"))
+    assert "is frozen" in changing("deposit", FOLD, 5, "--reason", "x", "--dry-run").err
+    assert changing("withdraw", FOLD, 5, "--reason", "x", "--dry-run").err == ""
+    told(changing("alloc", "thaw", FOLD, "--reason", "x"))
+    assert changing("deposit", FOLD, 5, "--reason", "x", "--dry-run").err == ""
+
+
+@pytest.mark.parametrize("words", [("withdraw", CPU, "--reason", "x", "--", "-5"), ("alloc", "cap", CPU, AYLA, "--", "-5")])
+def test_less_than_nothing_gets_the_rule_and_no_foreign_advice(changing: Run, words: tuple[object, ...]) -> None:
+    said = told(changing(*words), 2)
+    assert "-5 SU is too small an amount" in said
+    assert "withdraw" not in said
+
+
+def test_a_dry_run_changes_nothing(changing: Run) -> None:
+    before = available(changing, CPU)
+    for words in (
+        ("deposit", CPU, 10, "--reason", "x"),
+        ("withdraw", CPU, 10, "--reason", "x"),
+        ("transfer", GPU, FOLD, 10, "--reason", "x"),
+        ("refund", 812_301, "--reason", "x"),
+        ("alloc", "set", CPU, "--end", "2027-09-01", "--reason", "x"),
+        ("alloc", "freeze", CPU, "--reason", "x"),
+        ("alloc", "cap", CPU, MINH, 100),
+        ("alloc", "create", "-A", "chem_qmc", "-r", "storage", "--end", "2027-09-01", "--reason", "x"),
+        ("project", "create", "nothing", "--gid", 1),
+        ("project", "add-user", "chem_qmc", DANA),
+        ("project", "remove-user", "chem_qmc", AYLA),
+        ("token", "create", "x"),
+        ("token", "revoke", 1),
+    ):
+        assert told(changing(*words, "--dry-run")).startswith("Nothing is changed. This would be posted:\n")
+        kept = json.loads(told(changing(*words, "--dry-run", "--json")))
+        assert kept["schema"] == "fairbank.entry/1"
+        assert all(entry["kind"] for entry in kept["data"])
+    assert available(changing, CPU) == before
+    assert "active" in changing("alloc", "show", CPU).out
+    assert changing("project", "show", "nothing").code == 3
+
+
+def test_the_same_key_is_carried_out_once(changing: Run) -> None:
+    before = available(changing, FOLD)
+    words = ("deposit", FOLD, 5, "--reason", "once", "--idempotency-key", "corr-17")
+    first, second = changing(*words), changing(*words)
+    assert first.out == second.out
+    assert "carried out before" in second.err
+    assert available(changing, FOLD) == before + 300
+    other = changing("deposit", FOLD, 6, "--reason", "once", "--idempotency-key", "corr-17")
+    assert other.code == 7
+    assert "idempotency key" in other.err
+    told(changing("withdraw", FOLD, 5, "--reason", "back"))
+
+
+def test_a_job_is_refunded_by_its_number(changing: Run) -> None:
+    said = told(changing("refund", 701_002, "10", "--reason", "node failed"))
+    assert "refund of 10 SU of job 701002 to allocation 2 (chem_qmc/gpu)" in said
+    assert "10 refunded" in changing("jobs", "-j", 701_002).out
+    more = changing("refund", 701_002, "601", "--reason", "all and more")
+    assert more.code == 5
+    assert "asked 601 SU, left of its charge 600 SU" in " ".join(more.err.split())
+    assert "refund at most 600" in more.err
+    assert "kept as" not in more.err  # it is no job that was refused, and in no list
+    assert "701002" not in changing("jobs", "--refused", "-a").out
+    assert "there is no job 1 that you may see" in told(changing("refund", 1, "--reason", "x"), 3)
+    assert "job 812330 still runs" in told(changing("refund", 812_330, "--reason", "x"), 7)
+    told(changing("refund", 700_001, "--reason", "x"))
+    assert "no charge of a job 700001 is left" in told(changing("refund", 700_001, "--reason", "x"), 3)
+
+
+def test_a_reason_is_needed_and_kept(changing: Run) -> None:
+    missing = changing("deposit", CPU, 1)
+    assert missing.code == 2
+    assert "--reason" in missing.err
+    assert changing("deposit", CPU, 1, "--reason", " ").code == 2
+    assert changing("deposit", CPU, 1, "--reason", "two\nlines").code == 2
+    told(changing("deposit", CPU, 1, "--reason", "for the record"))
+    assert "for the record" in changing("statement", CPU, "-l", "-S", "2026-11-21").out
+    told(changing("withdraw", CPU, 1, "--reason", "back"))
+
+
+@pytest.mark.parametrize("amount", ["0", "-5", "0.001", "1e3", "nan", "10000000000000000", "5q", "", "'1'"])
+def test_an_amount_that_is_none_is_told_with_its_field(changing: Run, amount: str) -> None:
+    said = changing("deposit", CPU, "--reason", "x", "--", amount)
+    assert said.code == 2
+    assert "field: AMOUNT" in said.err or "AMOUNT" in said.err
+
+
+def test_a_refund_that_is_repeated_is_one_more_unless_under_one_key(changing: Run) -> None:
+    keyed = ("refund", 701_001, "10", "--reason", "node failed", "--idempotency-key", "incident-17")
+    first, second = changing(*keyed), changing(*keyed)
+    assert (told(first), first.err) == (second.out, "")
+    assert second.err == "This was carried out before; nothing more was done.\n"
+    again = changing("refund", 701_001, "10", "--reason", "node failed")
+    assert "! 10 of its 4000 SU were refunded before; this is one refund more" in " ".join(again.err.split())
+    assert "20 refunded" in changing("jobs", "-j", 701_001).out
+    page = " ".join(changing("refund", "--help").out.split())
+    assert "each time again, unless under one key" in page
+    assert "without a key each time" in page
+    assert "--idempotency-key incident-17" in page
+
+
+def test_csv_and_json_are_exact(changing: Run) -> None:
+    """A third of an hour has no end in decimals: the figures in SU are for people, those in minutes are the bank's."""
+    told(changing("deposit", CPU, "20m", "--reason", "x"))
+    left = available(changing, CPU)
+    (line,) = changing("balance", "-A", "chem_qmc", "-r", "cpu", "--csv", "-n", "-o", "AVAILABLE,AVAILABLE-MINUTES").out.splitlines()
+    assert line == f"{left // 60}.33,{left}"
+    (entry,) = [row for row in changing("statement", CPU, "--csv").out.splitlines() if row.endswith(f",{left}")]
+    assert ",20," in entry
+    told(changing("withdraw", CPU, "20m", "--reason", "back"))

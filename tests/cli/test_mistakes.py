@@ -1,0 +1,56 @@
+"""Stories of people who ask for what they may not have, or by a name that the bank does not know."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.centre import AYLA, CPU, DANA, FOLD, JORGE
+from tests.cli.conftest import Run
+from tests.cli.served import Bank
+
+pytestmark = pytest.mark.usefixtures("changing")
+
+
+def test_whoever_may_not_is_told_so(changing: Run) -> None:
+    assert changing("deposit", CPU, 1, "--reason", "mine", "--as", AYLA).code == 4
+    assert changing("alloc", "freeze", CPU, "--reason", "x", "--as", JORGE).code == 4
+    assert changing("deposit", FOLD, 1, "--reason", "x", "--as", AYLA).code == 3  # there is no such thing for her
+    assert changing("project", "add-user", "chem_qmc", DANA, "--as", JORGE).code == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (("deposit", CPU, 1, "--reason", "x", "--as", "nosuchuser"), "--as"),
+        (("balance", "--as=nosuchuser"), "--as"),
+        (("alloc", "create", "--project", "nope", "-r", "cpu", "--end", "2030-01-01", "--reason", "x"), "--project"),
+        (("alloc", "create", "-A", "nope", "-r", "cpu", "--end", "2030-01-01", "--reason", "x"), "-A"),
+        (("alloc", "create", "--account=999", "-r", "cpu", "--end", "2030-01-01", "--reason", "x"), "--account"),
+        (("alloc", "create", "-A", "chem_qmc", "-r", "CPU", "--end", "2030-01-01", "--reason", "x"), "-r"),
+        (("project", "create", "g", "--gid", 5, "--parent", "999"), "--parent"),
+        (("project", "create", "9g", "--gid", 5), "GROUP"),
+        (("project", "show", "nope"), "PROJECT"),
+        (("project", "show", "999"), "PROJECT"),
+        (("alloc", "show", 999), "ALLOC"),
+        (("token", "create", "x", "--scopes", "fly"), "--scopes"),
+        (("token", "create", ""), "LABEL"),
+        (("transfer", 999, CPU, 1, "--reason", "x"), "FROM"),
+        (("transfer", CPU, 999, 1, "--reason", "x"), "TO"),
+        (("token", "create", "x", "--days", 100_000), "--days"),
+        (("token", "revoke", 999), "ID"),
+        (("quote", "-A", "chem_qmc", "-p", "nosuch", "-t", "60", "-M", "darwin"), "-p"),
+        (("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60", "--cluster", "nosuch"), "--cluster"),
+    ],
+)
+def test_what_the_bank_will_not_have_is_named_as_it_was_typed(changing: Run, words: tuple[object, ...], field: str) -> None:
+    said = changing(*words)
+    assert said.code in (2, 3)
+    assert f"  field: {field}\n" in said.err
+
+
+def test_whoever_may_not_act_as_another_reads_of_the_option_not_of_a_header(
+    changing: Run, own_bank: Bank, surroundings: pytest.MonkeyPatch
+) -> None:
+    surroundings.setenv("FAIRBANK_TOKEN_FILE", own_bank.token_file)  # ayla's, who is no staff
+    said = changing("balance", "--server", own_bank.http, "--as", JORGE)
+    assert (said.code, "  field: --as\n  try: ask in your own name\n" in said.err) == (4, True)
