@@ -8,24 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from fairbank.rest.server.overdue import Overdue
+from tests.rest.server.stopped import StoppedLoop
 
 PATIENCE = 60.0
-
-
-class StoppedLoop(asyncio.SelectorEventLoop):
-    """An event loop at a time of our own."""
-
-    at = 0.0
-
-    def time(self) -> float:
-        return self.at
-
-    async def pass_by(self, seconds: float) -> None:
-        """Let everybody begin, then so much time pass, and everybody do what is due."""
-        for passing in (0.0, seconds):
-            self.at += passing
-            for _ in range(5):
-                await asyncio.sleep(0)
 
 
 def run(story: Callable[[StoppedLoop, Overdue], Awaitable[list[str]]]) -> list[str]:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from threading import Event
 
 import pytest
 
@@ -15,52 +12,17 @@ from fairbank.bank.wish import Asked, Note
 from fairbank.rest.teller import Teller
 from fairbank.service.bank import Bank
 from fairbank.service.counter import Counter
-from fairbank.store.contract import Reader, Transaction
 from fairbank.store.memory import MemoryStore
 from fairbank.values.time import Instant
 from fairbank.values.trouble import Unreachable
+from tests.rest.sluggish import Sluggish, closed
 from tests.rest.world import AGENT, MEMBER, NOW, SUPERUSER, a_world, report
 from tests.support.waiting import wait_until
-
-
-class Sluggish(MemoryStore):
-    """Writes only while the gate is open, `waiting` tells that a write waits before it; breaks when told."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gate = Event()
-        self.gate.set()
-        self.waiting = False
-        self.reading_breaks: Exception | None = None
-
-    @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        self.waiting = not self.gate.is_set()
-        self.gate.wait()
-        self.waiting = False
-        with super().transaction() as transaction:
-            yield transaction
-
-    @contextmanager
-    def reading(self) -> Iterator[Reader]:
-        if self.reading_breaks is not None:
-            raise self.reading_breaks
-        with super().reading() as reader:
-            yield reader
 
 
 @pytest.fixture
 def store() -> Sluggish:
     return Sluggish()
-
-
-@contextmanager
-def closed(store: Sluggish) -> Iterator[None]:
-    store.gate.clear()
-    try:
-        yield
-    finally:
-        store.gate.set()
 
 
 def test_a_full_counter_sends_away_at_once_and_says_when_to_come_back(store: Sluggish) -> None:

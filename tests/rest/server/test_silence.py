@@ -10,7 +10,7 @@ from typing import Any
 from uvicorn.server import ServerState
 
 from fairbank.rest.server.protocol import PeerProtocol, serving
-from tests.rest.server.test_overdue import StoppedLoop
+from tests.rest.server.stopped import StoppedLoop
 
 SILENCE = 30.0
 ASKED = b"GET / HTTP/1.1\r\nhost: bank\r\n\r\n"

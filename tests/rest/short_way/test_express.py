@@ -25,7 +25,7 @@ from fairbank.rest.sign_in.peers import EXTENSION, Peer
 from fairbank.service.askers import Staff
 from fairbank.store.memory import MemoryStore
 from fairbank.values.trouble import Unauthenticated
-from tests.rest.server.test_pressure import Sluggish, closed
+from tests.rest.sluggish import Sluggish, closed
 from tests.rest.world import NOW, World, a_world, report
 
 US = Staff(frozenset({os.getuid()}), frozenset(), {})
