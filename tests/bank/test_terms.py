@@ -1,32 +1,15 @@
-"""Allocations themselves: their life as a table, their periods, and the projects they belong to."""
+"""Allocations themselves: their life as a table."""
 
 from __future__ import annotations
 
-from itertools import pairwise
-
-import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from fairbank.bank.allocation import NEXT, Allocation, AllocationEvent, AllocationState, Standing, diagram, overlapping
-from fairbank.bank.ledger import judge
-from fairbank.bank.policy import Policy
-from fairbank.bank.project import LINE_MAX, line_of
+from fairbank.bank.allocation import NEXT, AllocationEvent, AllocationState, Standing, diagram
 from fairbank.bank.refusal import Refusal, remedies
-from fairbank.bank.wish import Asked, CreateProject
-from fairbank.values.time import Instant
-from tests.bank.story import nothing_yet, tell
+from tests.bank.beginnings import PHYSICS
+from tests.bank.story import tell
 
 S, E = AllocationState, AllocationEvent
-
-PHYSICS = """
-    project physics
-    open physics/cpu 0..1000 with 100
-"""
-
-
-# --- the life cycle ---
 
 
 def test_every_state_can_be_reached() -> None:
@@ -186,19 +169,6 @@ def test_what_is_over_is_ended_before_the_sweep_comes() -> None:
     assert remedies(told.said) == ("extend it, by staff: fairbank alloc reopen 2 --end ... --reason '...'",)
 
 
-@pytest.mark.parametrize(
-    ("state", "before", "within", "after"),
-    [
-        (S.ACTIVE, Standing.PLANNED, Standing.ACTIVE, Standing.ENDED),
-        (S.FROZEN, Standing.FROZEN, Standing.FROZEN, Standing.ENDED),
-        (S.ENDED, Standing.ENDED, Standing.ENDED, Standing.ENDED),
-    ],
-)
-def test_the_clock_says_how_an_allocation_stands(state: AllocationState, before: Standing, within: Standing, after: Standing) -> None:
-    row = msgspec.structs.replace(allocation(1, Instant(10), Instant(20)), state=state)
-    assert [row.standing(at) for at in (9, 10, 19, 20)] == [before, within, within, after]
-
-
 def test_staff_end_an_allocation_and_its_period_with_it() -> None:
     told = tell(
         """
@@ -241,116 +211,6 @@ def test_the_sweep_ends_only_what_is_over() -> None:
     assert (row.state, row.end) == (S.ENDED, 200)
 
 
-# --- periods ---
-
-
-def test_no_two_allocations_of_one_project_and_resource_overlap() -> None:
-    tell(
-        """
-        project physics
-        project optics
-        open physics/cpu 100..200
-        open physics/cpu:a 199..300     -> OVERLAP from physics/cpu
-        open physics/cpu:a 0..101       -> OVERLAP from physics/cpu
-        open physics/cpu:a 120..130     -> OVERLAP
-        open physics/cpu:a 0..1000      -> OVERLAP
-        open physics/cpu:a 200..300     -> ok
-        open physics/cpu:b 0..100       -> ok
-        open physics/gpu 100..200       -> ok
-        open optics/cpu 100..200        -> ok
-        now 200
-        expire physics/cpu
-        open physics/cpu:c 150..160     -> OVERLAP              # its past stays its own
-        """
-    )
-
-
-def test_a_period_may_be_moved_where_there_is_room() -> None:
-    told = tell(
-        """
-        project physics
-        open physics/cpu 100..200
-        open physics/cpu:next 200..300
-        amend physics/cpu period 100..201       -> OVERLAP from physics/cpu:next
-        amend physics/cpu period 50..200        -> ok
-        amend physics/cpu period 150..150       -> BAD_PERIOD
-        amend physics/cpu period 150..149       -> BAD_PERIOD
-        amend chemistry/cpu period 0..1         -> UNKNOWN_ALLOCATION
-        amend physics/cpu:next period 250..300  -> ok
-        amend physics/cpu period 50..250        -> ok
-        """
-    )
-    assert (told.allocation("physics/cpu").start, told.allocation("physics/cpu").end) == (50, 250)
-
-
-def test_an_allocation_ends_after_it_starts_and_belongs_to_a_project() -> None:
-    tell(
-        """
-        project physics
-        open physics/cpu 100..100       -> BAD_PERIOD
-        open physics/cpu 100..99        -> BAD_PERIOD
-        open chemistry/cpu 100..200     -> UNKNOWN_PROJECT
-        """
-    )
-
-
-instants = st.integers(0, 30).map(Instant)
-periods = st.tuples(instants, instants).filter(lambda pair: pair[0] < pair[1])
-
-
-def allocation(number: int, start: Instant, end: Instant) -> Allocation:
-    return Allocation(id=number, project=1, resource="cpu", category="startup", start=start, end=end)
-
-
-@given(periods, st.lists(periods, max_size=4))
-def test_overlapping_means_sharing_an_instant(period: tuple[Instant, Instant], others: list[tuple[Instant, Instant]]) -> None:
-    rows = [allocation(number, *each) for number, each in enumerate(others)]
-    shared = [row for row in rows if any(row.covers(at) and period[0] <= at < period[1] for at in range(31))]
-    assert overlapping(*period, rows) == (shared[0] if shared else None)
-
-
-# --- projects ---
-
-
-def test_a_project_is_entered_once() -> None:
-    told = tell(
-        """
-        project physics
-        project physics                         -> again
-        project optics under physics
-        project optics                          -> EXISTS       # with another parent
-        project chemistry under alchemy         -> UNKNOWN_PROJECT
-        member physics alice pi
-        member physics bob member
-        member physics bob none
-        member chemistry bob member             -> UNKNOWN_PROJECT
-        """
-    )
-    assert [(each.uid, each.role.value) for each in told.work.members.values()] == [(1001, "pi")]
-
-
-@pytest.mark.parametrize(
-    ("shared", "answer"),
-    [
-        ({}, "again"),
-        ({"gname": "new", "gid": 9, "account": "new"}, "ok"),
-        ({"gid": 9, "account": "new"}, "EXISTS"),
-        ({"gname": "new", "account": "new"}, "EXISTS"),
-        ({"gname": "new", "gid": 9}, "EXISTS"),
-        ({"parent": 1}, "EXISTS"),
-    ],
-)
-def test_no_two_projects_share_a_group_a_gid_or_an_account(shared: dict[str, object], answer: str) -> None:
-    work, physics = nothing_yet(), CreateProject(gname="physics", gid=5, account="phys")
-    judge(work, Asked(physics, Instant(0), 0), Policy())
-    outcome = judge(work, Asked(msgspec.structs.replace(physics, **shared), Instant(0), 0), Policy())
-    found = outcome.reason.name if isinstance(outcome, Refusal) else "again" if outcome.again else "ok"
-    assert found == answer
-    if isinstance(outcome, Refusal):  # which of them it was
-        same = [f"{name} {value}" for name, value in (("gname", "physics"), ("gid", 5), ("account", "phys")) if name not in shared]
-        assert outcome.about == f"project 1 has {', '.join(same)}" + (", but another parent" if "parent" in shared else "")
-
-
 @pytest.mark.parametrize(
     ("road", "about"),
     [
@@ -366,16 +226,3 @@ def test_a_no_names_the_state_or_the_period(road: str, about: str) -> None:
         told.hear(line)
     assert isinstance(told.said, Refusal)
     assert told.said.about == about
-
-
-@given(st.dictionaries(st.integers(0, 9), st.none() | st.integers(0, 9)), st.integers(0, 9))
-def test_a_line_is_nearest_first_without_repetition(parents: dict[int, int | None], project: int) -> None:
-    line = line_of(project, parents)
-    assert line[0] == project
-    assert 1 <= len(line) == len(set(line)) <= LINE_MAX
-    assert all(parents[child] == parent for child, parent in pairwise(line))
-
-
-def test_a_line_is_not_endless() -> None:
-    assert line_of(1, {1: 2, 2: 1}) == (1, 2)
-    assert line_of(0, {number: number + 1 for number in range(20)}) == tuple(range(LINE_MAX))

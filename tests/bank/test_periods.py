@@ -1,0 +1,90 @@
+"""The periods of allocations: none overlaps another of its project and resource, and the clock says how each stands."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.bank.allocation import Allocation, AllocationState, Standing, overlapping
+from fairbank.values.time import Instant
+from tests.bank.story import tell
+
+
+@pytest.mark.parametrize(
+    ("state", "before", "within", "after"),
+    [
+        (AllocationState.ACTIVE, Standing.PLANNED, Standing.ACTIVE, Standing.ENDED),
+        (AllocationState.FROZEN, Standing.FROZEN, Standing.FROZEN, Standing.ENDED),
+        (AllocationState.ENDED, Standing.ENDED, Standing.ENDED, Standing.ENDED),
+    ],
+)
+def test_the_clock_says_how_an_allocation_stands(state: AllocationState, before: Standing, within: Standing, after: Standing) -> None:
+    row = msgspec.structs.replace(allocation(1, Instant(10), Instant(20)), state=state)
+    assert [row.standing(at) for at in (9, 10, 19, 20)] == [before, within, within, after]
+
+
+def test_no_two_allocations_of_one_project_and_resource_overlap() -> None:
+    tell(
+        """
+        project physics
+        project optics
+        open physics/cpu 100..200
+        open physics/cpu:a 199..300     -> OVERLAP from physics/cpu
+        open physics/cpu:a 0..101       -> OVERLAP from physics/cpu
+        open physics/cpu:a 120..130     -> OVERLAP
+        open physics/cpu:a 0..1000      -> OVERLAP
+        open physics/cpu:a 200..300     -> ok
+        open physics/cpu:b 0..100       -> ok
+        open physics/gpu 100..200       -> ok
+        open optics/cpu 100..200        -> ok
+        now 200
+        expire physics/cpu
+        open physics/cpu:c 150..160     -> OVERLAP              # its past stays its own
+        """
+    )
+
+
+def test_a_period_may_be_moved_where_there_is_room() -> None:
+    told = tell(
+        """
+        project physics
+        open physics/cpu 100..200
+        open physics/cpu:next 200..300
+        amend physics/cpu period 100..201       -> OVERLAP from physics/cpu:next
+        amend physics/cpu period 50..200        -> ok
+        amend physics/cpu period 150..150       -> BAD_PERIOD
+        amend physics/cpu period 150..149       -> BAD_PERIOD
+        amend chemistry/cpu period 0..1         -> UNKNOWN_ALLOCATION
+        amend physics/cpu:next period 250..300  -> ok
+        amend physics/cpu period 50..250        -> ok
+        """
+    )
+    assert (told.allocation("physics/cpu").start, told.allocation("physics/cpu").end) == (50, 250)
+
+
+def test_an_allocation_ends_after_it_starts_and_belongs_to_a_project() -> None:
+    tell(
+        """
+        project physics
+        open physics/cpu 100..100       -> BAD_PERIOD
+        open physics/cpu 100..99        -> BAD_PERIOD
+        open chemistry/cpu 100..200     -> UNKNOWN_PROJECT
+        """
+    )
+
+
+instants = st.integers(0, 30).map(Instant)
+periods = st.tuples(instants, instants).filter(lambda pair: pair[0] < pair[1])
+
+
+def allocation(number: int, start: Instant, end: Instant) -> Allocation:
+    return Allocation(id=number, project=1, resource="cpu", category="startup", start=start, end=end)
+
+
+@given(periods, st.lists(periods, max_size=4))
+def test_overlapping_means_sharing_an_instant(period: tuple[Instant, Instant], others: list[tuple[Instant, Instant]]) -> None:
+    rows = [allocation(number, *each) for number, each in enumerate(others)]
+    shared = [row for row in rows if any(row.covers(at) and period[0] <= at < period[1] for at in range(31))]
+    assert overlapping(*period, rows) == (shared[0] if shared else None)

@@ -1,0 +1,70 @@
+"""Projects: entered once, each under names of its own, in lines that end."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.bank.ledger import judge
+from fairbank.bank.policy import Policy
+from fairbank.bank.project import LINE_MAX, line_of
+from fairbank.bank.refusal import Refusal
+from fairbank.bank.wish import Asked, CreateProject
+from fairbank.values.time import Instant
+from tests.bank.story import nothing_yet, tell
+
+
+def test_a_project_is_entered_once() -> None:
+    told = tell(
+        """
+        project physics
+        project physics                         -> again
+        project optics under physics
+        project optics                          -> EXISTS       # with another parent
+        project chemistry under alchemy         -> UNKNOWN_PROJECT
+        member physics alice pi
+        member physics bob member
+        member physics bob none
+        member chemistry bob member             -> UNKNOWN_PROJECT
+        """
+    )
+    assert [(each.uid, each.role.value) for each in told.work.members.values()] == [(1001, "pi")]
+
+
+@pytest.mark.parametrize(
+    ("shared", "answer"),
+    [
+        ({}, "again"),
+        ({"gname": "new", "gid": 9, "account": "new"}, "ok"),
+        ({"gid": 9, "account": "new"}, "EXISTS"),
+        ({"gname": "new", "account": "new"}, "EXISTS"),
+        ({"gname": "new", "gid": 9}, "EXISTS"),
+        ({"parent": 1}, "EXISTS"),
+    ],
+)
+def test_no_two_projects_share_a_group_a_gid_or_an_account(shared: dict[str, object], answer: str) -> None:
+    work, physics = nothing_yet(), CreateProject(gname="physics", gid=5, account="phys")
+    judge(work, Asked(physics, Instant(0), 0), Policy())
+    outcome = judge(work, Asked(msgspec.structs.replace(physics, **shared), Instant(0), 0), Policy())
+    found = outcome.reason.name if isinstance(outcome, Refusal) else "again" if outcome.again else "ok"
+    assert found == answer
+    if isinstance(outcome, Refusal):  # which of them it was
+        same = [f"{name} {value}" for name, value in (("gname", "physics"), ("gid", 5), ("account", "phys")) if name not in shared]
+        assert outcome.about == f"project 1 has {', '.join(same)}" + (", but another parent" if "parent" in shared else "")
+
+
+@given(st.dictionaries(st.integers(0, 9), st.none() | st.integers(0, 9)), st.integers(0, 9))
+def test_a_line_is_nearest_first_without_repetition(parents: dict[int, int | None], project: int) -> None:
+    line = line_of(project, parents)
+    assert line[0] == project
+    assert 1 <= len(line) == len(set(line)) <= LINE_MAX
+    assert all(parents[child] == parent for child, parent in pairwise(line))
+
+
+def test_a_line_is_not_endless() -> None:
+    assert line_of(1, {1: 2, 2: 1}) == (1, 2)
+    assert line_of(0, {number: number + 1 for number in range(20)}) == tuple(range(LINE_MAX))
