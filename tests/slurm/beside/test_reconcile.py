@@ -1,38 +1,17 @@
-"""What differs between accounting and the books, and what is done about it."""
+"""What differs between accounting and the books."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.slurm.answers.values import Job, Queued
-from fairbank.slurm.judging import reports
-from fairbank.slurm.judging.books import BookedRun
+from fairbank.slurm.answers.values import Queued
 from fairbank.slurm.judging.price import Prices
-from fairbank.slurm.judging.reconcile import Comparison, Finding, Kind, Sides, compare, restart_of
-from fairbank.values.trouble import Malformed
+from fairbank.slurm.judging.reconcile import Comparison, Kind
+from tests.slurm.beside.comparing import HOUR, compared, kinds, only
 from tests.slurm.beside.jobs import CLUSTER, NOW, a_job, booked
-
-HOUR = 3_600
-
-
-def compared(jobs: Sequence[Job] = (), runs: Sequence[BookedRun] = (), queue: Sequence[Queued] = (), **more: object) -> Comparison:
-    facts = {"since": NOW - 10**6, "until": NOW, "now": NOW, "grace_seconds": HOUR, **more}
-    return compare(Sides(cluster=CLUSTER, jobs=jobs, runs=runs, queue=queue, **facts))  # type: ignore[arg-type]
-
-
-def kinds(comparison: Comparison) -> list[Kind]:
-    return [each.kind for each in comparison.findings]
-
-
-def only(comparison: Comparison) -> Finding:
-    (found,) = comparison.findings
-    return found
-
 
 # --- they agree ---
 
@@ -207,67 +186,8 @@ def test_a_charge_that_accounting_lost() -> None:
     assert compared(runs=[booked(job)], since=job.submitted + 1).findings == ()  # not looked for
 
 
-# --- job ids that come again ---
-
-
-def test_a_job_id_that_is_used_again_after_a_reset() -> None:
-    old, new = a_job(1, submitted=NOW - 500_000), a_job(1, submitted=NOW - 50_000)
-    assert compared([old, new], [booked(old, number=1), booked(new, number=2)]).matched == 2
-    assert only(compared([old, new], [booked(old)])).job == new
-
-
-def test_a_requeued_job_is_another_run() -> None:
-    first = a_job(1, state="REQUEUED")
-    second = a_job(1, submitted=(first.end or 0) + 1)
-    assert compared([first, second], [booked(first, number=1), booked(second, restart=1, number=2)]).matched == 2
-
-
-def test_a_submission_told_anew_after_a_crash() -> None:
-    """Same id, same start, same owner: the same run, whatever slurmctld says of its submission now."""
-    job = a_job(1)
-    assert compared([job], [booked(job, submitted=job.submitted - 30)]).matched == 1
-    assert kinds(compared([job], [booked(job, submitted=job.submitted - 30, owner=1)])) == [Kind.MISSING, Kind.UNHEARD]
-
-
-def test_restarts_are_counted_in_accounting() -> None:
-    first = a_job(1, state="NODE_FAIL", submitted=NOW - 90_000)
-    second = a_job(1, state="REQUEUED", submitted=(first.end or 0) + 30)  # once the epilogs were done
-    third = a_job(1, submitted=(second.end or 0) + 20_000)  # REQUEUED says so, however long it took
-    stranger = a_job(1, submitted=(first.end or 0) + 5, owner=7)
-    another = a_job(1, submitted=(third.end or 0) + 5)  # after a reset of slurmctld
-    history = [third, first, second]
-    assert [restart_of(job, history) for job in (first, second, third)] == [0, 1, 2]
-    assert restart_of(another, [*history, another]) == 0
-    assert restart_of(stranger, [first, stranger]) == 0
-    assert restart_of(msgspec.structs.replace(first, restart=9), history) == 9
-
-
-# --- what the bank is told ---
-
-
-def test_the_report_of_a_missing_run() -> None:
-    job = a_job(7)
-    assert reports.charge(job, None, 2, CLUSTER) == {
-        "do": "complete", "cluster": "lab", "job_id": 7, "submitted": job.submitted, "restart": 2, "owner_uid": 60_601, "account": "chem",
-        "partition": "cpu", "qos": "normal", "start": job.start, "time_limit": 3_600, "end": job.end, "elapsed": 600,
-        "state": "COMPLETED", "tres": "cpu=4,mem=4000M,node=1", "comment": "reconciled with accounting",
-    }  # fmt: skip
-
-
-def test_a_run_is_closed_under_the_name_that_the_bank_knows() -> None:
-    job = a_job(7)
-    told = reports.charge(job, booked(job, state="held", restart=3, submitted=job.submitted - 30), 0, CLUSTER)
-    assert (told["submitted"], told["restart"]) == (job.submitted - 30, 3)
-
-
-def test_a_user_whom_nobody_knows_is_told_not_guessed() -> None:
-    job = a_job(7, owner=None)
-    with pytest.raises(Malformed, match="nobody here is called 'alice'"):
-        reports.charge(job, None, 0, CLUSTER)
-    assert reports.charge(job, booked(a_job(7), state="held"), 0, CLUSTER)["owner_uid"] == 60_601
-
-
 # --- laws ---
+
 
 STATES = st.sampled_from(["COMPLETED", "REQUEUED", "RUNNING", "NODE_FAIL"])
 WORLDS = st.dictionaries(st.tuples(st.integers(1, 4), st.integers(0, 3)), st.tuples(STATES, st.booleans()), max_size=8)
