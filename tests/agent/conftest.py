@@ -1,15 +1,19 @@
-"""A bank with a project that has credit, for all tests of the agent; and the agent of a test."""
+"""A bank with a project that has credit, for all tests of the agent; the agent of a test; and a core alone, with a bank in this process."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fairbank.rest.client import Client, parse_address
+from tests.agent.bank import InProcessBank
 from tests.agent.plugin import ACCOUNT, Plugin
 from tests.agent.running import RunningAgent, agent_at
+from tests.agent.scenes import CREDIT, world_with
+from tests.agent.world import World
 from tests.support.server import FairbankServer, banking
 
 SU = 60
@@ -84,3 +88,17 @@ def agent(centre: Centre) -> Iterator[RunningAgent]:
 def plugin(agent: RunningAgent) -> Iterator[Plugin]:
     with Plugin(agent.socket) as found:
         yield found
+
+
+@pytest.fixture
+def bank() -> Iterator[InProcessBank]:
+    bank = InProcessBank(CREDIT)
+    yield bank
+    bank.close()
+
+
+@pytest.fixture
+def world(tmp_path: Path, bank: InProcessBank) -> Iterator[World]:
+    world = world_with(tmp_path, bank)
+    yield world
+    world.close()

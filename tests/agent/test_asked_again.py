@@ -1,0 +1,101 @@
+"""A question that comes again: after silence, after the end of its run, from another slurmctld or to another agent."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.slurm.agent.faring import SETTLED_SECONDS
+from fairbank.slurm.agent.judging import SILENCE
+from fairbank.slurm.agent.letters import State
+from tests.agent.plugin import asks, ends
+from tests.agent.scenes import lose_a_request, state_of, verdict
+from tests.agent.world import World
+
+
+def test_a_question_that_was_put_off_is_asked_anew_when_the_bank_is_back(world: World) -> None:
+    world.say(asks(1))
+    lose_a_request(world)
+    world.pass_time(5)
+    world.write()
+    assert state_of(world, 1) is State.PUT_OFF
+    world.reconnect()  # the verdict was not heard
+    world.pass_time(0)
+    assert verdict(world) == "hold"
+    world.say(ends(2, 60))
+    world.send()
+    world.arrive()  # so that the bank is known to be back
+    world.say(asks(1))
+    world.send()
+    world.arrive()
+    assert verdict(world) == "run"
+
+
+def test_the_agent_hangs_up_once_some_time_after_the_last_was_put_off(world: World) -> None:
+    world.say(asks(1))
+    lose_a_request(world)
+    world.pass_time(5)
+    world.say(ends(1, 0, begun=False))
+    world.send()
+    world.arrive()
+    assert world.core.bank.up
+    assert not world.core.lost_touch(world.now + SETTLED_SECONDS / 2)
+    assert world.core.lost_touch(world.now + SETTLED_SECONDS)
+    assert not world.core.lost_touch(world.now + 10 * SETTLED_SECONDS)
+
+
+def asked_again(world: World, *, by_another_agent: bool) -> tuple[str, str]:
+    """What a slurmctld hears that was killed before it had saved that its job is back in the queue."""
+    world.write()
+    if by_another_agent:
+        world.kill()  # and started anew
+    world.reconnect()
+    world.settled.clear()
+    world.say(asks(1))
+    world.settle()
+    ((_, said),) = [each for each in world.settled if each[0].run == asks(1).run]
+    return said.say, said.reason
+
+
+@pytest.mark.parametrize("by_another_agent", [False, True])
+def test_a_run_that_was_put_off_does_not_begin_after_its_end(world: World, by_another_agent: bool) -> None:
+    """It is released in the books: were it let run, nobody would pay for it."""
+    world.say(asks(1))
+    lose_a_request(world)
+    world.pass_time(5)
+    world.say(ends(1, 0, begun=False, state="REQUEUED"))
+    world.settle()
+    assert asked_again(world, by_another_agent=by_another_agent) == ("hold", SILENCE)
+    world.say(asks(2))
+    world.settle()
+    if not by_another_agent:
+        assert world.core.lost_touch(world.now + SETTLED_SECONDS), "the plug-in is to release it"
+    assert world.bank.sums() == (0, 60)
+
+
+@pytest.mark.parametrize("by_another_agent", [False, True])
+def test_a_refused_run_is_refused_after_its_end_too(world: World, by_another_agent: bool) -> None:
+    world.say(asks(1, billing=asks(1).billing * 1_000))
+    world.settle()
+    world.say(ends(1, 0, begun=False, state="REQUEUED"))
+    world.settle()
+    assert asked_again(world, by_another_agent=by_another_agent) == ("hold", "Allocation_exhausted")
+    assert world.bank.sums() == (0, 0)
+
+
+def test_a_run_that_has_ended_is_let_run_when_slurmctld_has_forgotten_its_end(world: World) -> None:
+    """It did run, and is charged; put back into the queue, it would run once more."""
+    world.say(asks(1))
+    world.settle()
+    world.say(ends(1, 60))
+    world.settle()
+    assert asked_again(world, by_another_agent=False)[0] == "run"
+
+
+def test_a_restarted_agent_answers_what_was_decided_before(world: World) -> None:
+    world.say(asks(1))
+    world.send()
+    world.arrive()
+    world.write()
+    world.kill()
+    assert verdict(world) == "run"
+    assert not world.send(), "the bank is not asked again"
