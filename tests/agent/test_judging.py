@@ -1,0 +1,56 @@
+"""What an answer of the bank means, and the words in which a no is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.rest.bodies.answers import Granted, Refused, ReportAnswer
+from fairbank.slurm.agent.judging import Came, judged, words
+from fairbank.slurm.frames import TEXT_MAX
+
+
+def refused(reason: str, remedies: list[str] | None = None) -> ReportAnswer:
+    no = Refused(
+        reason=reason,
+        asked=10,
+        available=4,
+        shortfall=6,
+        allocation=7,
+        project=1,
+        resource="cpu",
+        owner=1,
+        run="r",
+        entry=1,
+        remedies=remedies or [],
+    )
+    return ReportAnswer(status=402, detail="there is too little left.", refusal=no)
+
+
+def granted(amount: int, available: int) -> ReportAnswer:
+    return ReportAnswer(status=201, granted=Granted(entry=1, amount=amount, allocation=7, run=1, available=available))
+
+
+@pytest.mark.parametrize(
+    ("answer", "came"),
+    [
+        (granted(1, 2), Came.GRANTED),
+        (refused("OVERDRAWN"), Came.REFUSED),
+        (refused("NO_ALLOCATION"), Came.REFUSED),
+        (refused("RUN_TAKEN"), Came.TAKEN),
+        (refused("RUN_RESOLVED"), Came.RESOLVED),
+        (refused("NO_HOLD"), Came.NO_HOLD),
+        (refused("FROM_FUTURE"), Came.EARLY),
+        (refused("SOMETHING_NEW"), Came.UNBILLABLE),
+        (ReportAnswer(status=404, detail="no such account"), Came.UNBILLABLE),
+        (ReportAnswer(status=403, detail="not your cluster"), Came.NOT_ALLOWED),
+    ],
+)
+def test_answers(answer: ReportAnswer, came: Came) -> None:
+    assert judged(answer).came is came
+
+
+def test_a_no_is_put_in_words_that_fit_into_a_verdict() -> None:
+    no = words("hold", judged(refused("OVERDRAWN", ["a shorter time limit: -t 1", "more credit"])), "chem")
+    assert no.text == "chem: there is too little left. Try a shorter time limit: -t 1; or more credit"
+    long = words("cancel", judged(refused("OVERDRAWN", ["ü" * 2_000])), "chem")
+    assert len(long.text.encode()) <= TEXT_MAX

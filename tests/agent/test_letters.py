@@ -1,0 +1,132 @@
+"""What is sent: which letters, in which order, and what each tells of its job."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.slurm.agent.letters import Kind, Letter, decimal, facts, report, turned
+from fairbank.slurm.agent.queue import Queue, slimmed
+from fairbank.slurm.wording import words_of
+from fairbank.values import ids
+from tests.agent.plugin import asks, ends
+
+
+def letter(seq: int, run: str, kind: Kind, **more: Any) -> Letter:
+    return Letter(seq, run, kind, b"{}", 0.0, **more)
+
+
+def test_limits_before_another_limit_or_the_end_are_not_sent() -> None:
+    batch = [letter(1, "a", Kind.HOLD), letter(2, "a", Kind.ADJUST), letter(3, "a", Kind.ADJUST), letter(4, "a", Kind.COMPLETE)]
+    sent, needless = slimmed(batch)
+    assert [each.seq for each in sent] == [1, 4]
+    assert [each.seq for each in needless] == [2, 3]
+
+
+RUNS = st.sampled_from("abc")
+STEPS = st.lists(st.tuples(st.sampled_from(("news", "question", "take", "done", "back", "split", "leave")), RUNS), max_size=60)
+
+
+@given(STEPS)
+def test_letters_of_a_run_go_in_order_one_request_at_a_time_and_none_is_lost(steps: list[tuple[str, str]]) -> None:
+    queue, seq, disk = Queue(window=3), 0, dict[int, Letter]()
+    under_way: list[list[Letter]] = []
+    sent: dict[str, list[int]] = {}
+    asked: set[str] = set()
+    added = answered = 0
+
+    def done(batch: list[Letter]) -> None:
+        nonlocal answered
+        for each in batch:
+            queue.done(each)
+            sent.setdefault(each.run, []).append(each.seq)
+            answered += 1
+
+    def take() -> bool:
+        batch, needless = queue.take(2)
+        assert not needless
+        runs = {each.run for each in batch}
+        assert all(runs.isdisjoint(each.run for each in other) for other in under_way)
+        if batch:
+            under_way.append(batch)
+        return bool(batch)
+
+    for step, run in steps:
+        match step:
+            case "news" | "question":
+                urgent = step == "question" and run not in asked
+                asked.add(run)
+                seq += 1
+                added += 1
+                new = letter(seq, run, Kind.HOLD)
+                if not queue.add(new, urgent=urgent):
+                    disk[seq] = new
+                    queue.leave([seq])
+            case "take":
+                take()
+            case "done" if under_way:
+                done(under_way.pop(0))
+            case "back" if under_way:
+                queue.back(under_way.pop())
+            case "split" if under_way:
+                queue.split(under_way.pop())
+            case "leave":
+                queue.loaded([disk[number] for number in queue.wanted()])
+    while len(queue):
+        while take():
+            pass
+        while under_way:
+            done(under_way.pop())
+        queue.loaded([disk[number] for number in queue.wanted()])
+    assert answered == added
+    assert all(numbers == sorted(numbers) for numbers in sent.values())
+
+
+def test_billing_is_told_exactly() -> None:
+    for exact in (Fraction(1, 16), Fraction("0.1"), Fraction(24), Fraction(0), Fraction("123456.000244140625"), Fraction("1e-12")):
+        assert Fraction(decimal(exact)) == exact
+
+
+def test_a_run_that_never_began_has_lasted_no_time() -> None:
+    said = msgspec.json.decode(report(ends(1, 7, begun=False), Kind.COMPLETE, "k"))
+    assert (said["elapsed"], said["state"]) == (0, "COMPLETED")
+    assert msgspec.json.decode(report(ends(1, 7), Kind.COMPLETE, "k"))["elapsed"] == 7
+
+
+def test_a_report_tells_name_size_and_exit() -> None:
+    named: dict[str, Any] = {"name": "relax w64", "tres": "cpu=8,mem=64G,node=1,billing=32"}
+    hold = msgspec.json.decode(report(asks(1, **named), Kind.HOLD, "k"))
+    end = msgspec.json.decode(report(ends(1, exit_status=127 * 256, **named), Kind.COMPLETE, "k"))
+    killed = msgspec.json.decode(report(ends(1, exit_status=0x80 | 9, **named), Kind.COMPLETE, "k"))  # with a core dump
+    assert named.items() <= hold.items()
+    assert named.items() <= end.items()
+    assert [(each["exit_code"], each["exit_signal"]) for each in (end, killed)] == [(127, 0), (0, 9)]
+    never = msgspec.json.decode(report(ends(1, begun=False, exit_status=256), Kind.COMPLETE, "k"))
+    assert never.keys().isdisjoint({"exit_code", "name", "tres"})
+
+
+@pytest.mark.parametrize(
+    ("name", "tres", "told"),
+    [
+        ("", "", {}),
+        ("two\nlines\x1b[31m", "cpu=1", {"name": "two?lines?[31m", "tres": "cpu=1"}),
+        ("n" * 300, "bananas=7", {"name": "n" * 128}),
+        ("job", "cpu=1" + ",gres/gpu:x=1" * 40, {"name": "job"}),
+    ],
+)
+def test_what_the_bank_would_refuse_of_a_job_is_not_told(name: str, tres: str, told: dict[str, str]) -> None:
+    assert words_of(name, tres) == told
+    if "name" in told:
+        assert ids.job_name(told["name"])
+
+
+def test_a_letter_turned_says_the_same_of_the_run() -> None:
+    hold = Letter(1, "r", Kind.HOLD, report(asks(1), Kind.HOLD, "a.1"), 0.0, stored=True, tried=2)
+    other = turned(hold, Kind.ADJUST, "a.2")
+    assert facts(other) == facts(hold) | {"do": "adjust", "key": "a.2"}
+    assert (other.turned, other.stored, other.tried) == (True, False, 0)
