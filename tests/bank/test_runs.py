@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.bank.entry import OFFICE, Kind, facts_of
-from fairbank.bank.refusal import Reason, refusal_of, sentence
+from fairbank.bank.entry import facts_of
 from fairbank.bank.run import NEXT, RunEvent, RunState
 from fairbank.cluster.particulars import Particulars
 from tests.bank.beginnings import PHYSICS
@@ -108,63 +107,6 @@ def test_a_failed_node_costs_nothing() -> None:
 
 def test_a_run_may_cost_more_than_its_hold_while_there_is_credit() -> None:
     tell(PHYSICS + "hold 1 alice physics/cpu 60\n charge 1 90 -> ok left 10 off 0")
-
-
-# --- time limits that change ---
-
-
-def test_a_hold_grows_and_shrinks_with_the_time_limit() -> None:
-    tell(
-        PHYSICS
-        + """
-        hold 1 alice physics/cpu 60
-        adjust 1 80 until 2000          -> ok left 20 amount 20
-        run 1 held held 80
-        adjust 1 80 until 2000          -> again left 20
-        adjust 1 30 until 500           -> ok left 70
-        used alice physics/cpu 30
-        adjust 1 30 until 600           -> ok left 70 amount 0   # only its deadline moves
-        adjust 1 131 until 600          -> OVERDRAWN asked 101 left 70 short 31
-        kept physics/cpu 1
-        run 1 held held 30
-        charge 1 25                     -> ok left 75
-        """
-    )
-
-
-def test_a_hold_that_shrinks_needs_no_credit() -> None:
-    tell(
-        PHYSICS
-        + """
-        hold 1 alice physics/cpu 100
-        cap alice physics/cpu 10
-        freeze physics/cpu
-        adjust 1 50                     -> ok left 50
-        adjust 1 50 until 700           -> ok left 50           # nor does one whose deadline moves
-        adjust 1 51                     -> FROZEN
-        thaw physics/cpu
-        adjust 1 51                     -> CAPPED asked 1 left 0
-        """
-    )
-
-
-def test_a_change_for_a_run_without_a_hold_is_refused() -> None:
-    told = tell(
-        PHYSICS
-        + """
-        adjust 1 80                             -> NO_HOLD              # says nothing about itself: nobody to keep it for
-        kept office 0
-        hold 1 alice physics/cpu 500            -> OVERDRAWN            # the site let it run all the same
-        adjust 1 alice physics/cpu 80 key a     -> NO_HOLD asked 80
-        kept office 1
-        deposit physics/cpu 400
-        hold 1 alice physics/cpu 500            -> ok
-        adjust 1 alice physics/cpu 80 key a     -> ok                   # its key was left free
-        """
-    )
-    kept = [refusal_of(entry) for entry in told.work.entries if entry.kind is Kind.REFUSAL and entry.book == OFFICE]
-    assert [(no.reason, no.project, no.resource, no.owner) for no in kept] == [(Reason.NO_HOLD, 1, "cpu", 1001)]
-    assert sentence(kept[0]) == "this run has no hold: its time limit was changed while it runs with nothing set aside."
 
 
 # --- which allocation ---
