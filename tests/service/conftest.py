@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from fairbank.bank.policy import Policy
+from tests.service.gated import Scene
 from tests.service.reporting import Centre, made
 
 
@@ -20,3 +21,10 @@ def centre() -> Iterator[Centre]:
 def observing() -> Iterator[Centre]:
     """A bank that only observes."""
     yield from made(Policy(enforce=False))
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    scene = Scene()
+    yield scene
+    scene.finish()

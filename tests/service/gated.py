@@ -1,0 +1,76 @@
+"""A counter in front of a bank behind a gate."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from fairbank.bank.ledger import Outcome
+from fairbank.bank.policy import Policy
+from fairbank.bank.wish import Asked, Note
+from fairbank.service.bank import Bank
+from fairbank.service.counter import Came, Counter
+from fairbank.service.patience import Deadline, Patience
+from fairbank.store.contract import Store
+from fairbank.store.memory import MemoryStore
+from fairbank.values.time import Instant
+from fairbank.values.trouble import Trouble
+from tests.support.waiting import wait_until
+
+POISON = "poison"
+
+
+def notes(*texts: str) -> list[Asked]:
+    return [Asked(Note(details=each), Instant(1_000), 0) for each in texts]
+
+
+def kept(store: Store) -> int:
+    with store.reading() as reader:
+        return reader.count_entries()
+
+
+class Gated(Bank):
+    """A bank behind a gate, that remembers what it was asked for. A batch with poison in it fails with `failure`."""
+
+    def __init__(self, store: Store, patience: Patience) -> None:
+        super().__init__(store, Policy(), patience)
+        self.gate = threading.Event()
+        self.asked: list[list[str]] = []
+        self.failure: Exception = Trouble("this wish breaks the bank")
+        self.before_failing: Callable[[], None] = lambda: None
+
+    def ask(self, batch: Sequence[Asked], deadline: Deadline | None = None) -> list[Outcome]:
+        texts = [str(each.wish.details) for each in batch if isinstance(each.wish, Note)]
+        self.asked.append(texts)
+        assert self.gate.wait(30)
+        if POISON in texts:
+            self.before_failing()
+            raise self.failure
+        return super().ask(batch, deadline)
+
+
+class Scene:
+    """A counter in front of a gated bank, a clock that stands, and what everybody was told."""
+
+    def __init__(self, room: int = 5_000, store: Store | None = None) -> None:
+        self.now = 0.0
+        self.bank = Gated(store or MemoryStore(), Patience(30, lambda: self.now))
+        self.counter = Counter(self.bank, room=room)
+        self.told: dict[str, Came] = {}
+        self.watched: list[int] = []
+        self.counter.watch = lambda outcomes: self.watched.append(len(outcomes))
+
+    def submit(self, *texts: str) -> None:
+        self.counter.submit(notes(*texts), lambda came: self.told.__setitem__(texts[0], came))
+
+    def occupy(self) -> None:
+        """The bank is busy with `first`; whatever is submitted now gathers."""
+        self.submit("first")
+        wait_until(lambda: self.bank.asked, "the bank to be asked")
+
+    def finish(self) -> None:
+        self.bank.gate.set()
+        self.counter.close()
+
+    def served(self) -> set[str]:
+        return {name for name, came in self.told.items() if isinstance(came, list)}
