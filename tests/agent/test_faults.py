@@ -16,6 +16,7 @@ from fairbank.slurm.records import Noted, Verdict
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends, limits
 from tests.agent.running import RunningAgent, agent_at
+from tests.support.disk import small_disk
 from tests.support.server import FAIRBANK
 from tests.support.waiting import wait_until
 
@@ -126,17 +127,8 @@ def test_more_than_memory_holds_waits_on_the_disk_and_survives_a_kill(centre: Ce
 @pytest.fixture
 def tmpfs(tmp_path: Path) -> Iterator[Path]:
     """A disk of a quarter of a megabyte."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small disk")
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)], capture_output=True, check=False)
-    if mounted.returncode:
-        pytest.skip("no disk can be mounted here")
-    try:
+    with small_disk(tmp_path / "small", "256k") as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def test_a_full_disk_stops_nothing_while_the_bank_answers(centre: Centre, tmpfs: Path) -> None:

@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from tests.support.account import Account
-from tests.support.munge import REPLAYED, Munged, MungeTools
+from tests.support.munge import REPLAYED, Munged, MungeTools, munging
 
 
 def test_a_credential_says_who_made_it_and_what_it_holds(munged: Munged) -> None:
@@ -47,12 +47,8 @@ def test_it_comes_back_after_kill_9(munged: Munged) -> None:
 
 def test_a_second_daemon_reads_it_only_with_the_same_key(munged: Munged, munge_tools: MungeTools) -> None:
     for key, readable in ((munged.key, True), (None, False)):
-        second = Munged(munge_tools, key=key)
-        try:
-            second.start()
+        with munging(munge_tools, key) as second:
             assert (second.decode(munged.encode(b"shared")).returncode == 0) is readable
-        finally:
-            second.close()
 
 
 def test_the_daemon_is_not_root_and_its_key_is_its_own(munged: Munged) -> None:

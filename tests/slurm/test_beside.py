@@ -20,17 +20,12 @@ from fairbank.slurm.site import Site
 from fairbank.slurm.sync import Sync
 from fairbank.values.time import DAY
 from tests.slurm.lab.cluster import Cluster
-from tests.support.server import made
+from tests.slurm.priced import priced
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 LONG = "sleep 3600"
-WEIGHTS = {
-    "cpu": ("cpu", "CPU=1.0,Mem=0.5G"),
-    "gpu": ("gpu", "CPU=1.0,Mem=0.09375G,GRES/gpu=12.0"),
-    "gpu-t4": ("gpu", "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0"),
-}
 
 
 class Beside:
@@ -66,12 +61,7 @@ class Beside:
 
 @pytest.fixture
 def beside(slurm: Cluster) -> Iterator[Beside]:
-    with made() as server:
-        settings = server.config.read_text().partition("[clusters.local]")[0]
-        for name, (resource, weights) in WEIGHTS.items():
-            settings += f'[clusters.lab.partitions."{name}"]\nresource = "{resource}"\nweights = "{weights}"\n'
-        server.config.write_text(settings)
-        server.start()
+    with priced() as server:
         yield Beside(slurm, Bank(Client(parse_address(f"unix:{server.socket}"))))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,8 @@ from tests.agent.running import RunningAgent
 from tests.slurm.desk import asking, build, install, socket_of
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import MUNGED, SLURMCTLD
-from tests.slurm.test_beside import WEIGHTS
-from tests.support.server import FAIRBANK, FairbankServer, made
+from tests.slurm.priced import priced
+from tests.support.server import FAIRBANK, FairbankServer
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
@@ -48,23 +47,12 @@ class Ward:
         return [each["what"] for each in found]
 
 
-@contextmanager
-def a_bank() -> Iterator[FairbankServer]:
-    with made() as bank:
-        settings = bank.config.read_text().partition("[clusters.local]")[0]
-        for name, (resource, weights) in WEIGHTS.items():
-            settings += f'[clusters.lab.partitions."{name}"]\nresource = "{resource}"\nweights = "{weights}"\n'
-        bank.config.write_text(settings)
-        bank.start()
-        yield bank
-
-
 @pytest.fixture
 def ward(slurm: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Ward]:
     install(build(checkout, tmp_path / "plugins"), slurm)
     site = tmp_path / "slurm.toml"
     site.write_text(f'policy = "{tmp_path}/policy"\n')
-    with a_bank() as bank:
+    with priced() as bank:
         agent = RunningAgent(f"unix:{bank.socket}", socket=socket_of(slurm), slurm_user='"slurm"')
         try:
             agent.start()

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +22,7 @@ from tests.slurm.mischief import FrameMischief, Mischief, RequestMischief
 from tests.slurm.office import TERMS, Office, opened
 from tests.slurm.reckoning import executions, instant, reckon, words_of
 from tests.slurm.troubles import Troubles
+from tests.support.disk import small_disk
 from tests.support.postgres import PostgresServer
 from tests.support.server import made
 from tests.support.waiting import wait_until
@@ -50,24 +49,12 @@ class Stage:
     mischief: tuple[Mischief, Mischief]
 
 
-@contextmanager
-def small_disk(folder: Path) -> Iterator[Path]:
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)], capture_output=True, check=False)
-    if mounted.returncode:
-        pytest.skip("no disk can be mounted here")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
 @pytest.fixture
 def stage(cluster: Cluster, checkout: Path, tmp_path: Path, postgres18: PostgresServer) -> Iterator[Stage]:
     cluster.calm()
     plugin = build(checkout, tmp_path / "plugins")
     rng = random.Random(SEED)
-    with postgres18.fresh_database() as name, made(postgres18.url(name)) as bank, small_disk(tmp_path / "disk") as disk:
+    with postgres18.fresh_database() as name, made(postgres18.url(name)) as bank, small_disk(tmp_path / "disk", "8m") as disk:
         to_bank = RequestMischief(tmp_path / "bank.sock", bank.socket, rng)
         agent = RunningAgent(f"unix:{to_bank.path}", tables=TERMS, outbox=disk / "outbox.sqlite", slurm_user='"slurm"', timeout=3.0)
         to_agent = FrameMischief(socket_of(cluster), agent.socket, rng)

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -160,6 +161,17 @@ def _run(command: list[str], folder: Path) -> None:
         raise Unobtainable(f"munge is not installed, and `{' '.join(command)}` failed: {done.stderr.strip()[-300:]}")
 
 
+@contextmanager
+def munging(tools: MungeTools, key: bytes | None = None) -> Iterator[Munged]:
+    """A running daemon, with a key of its own unless one is given."""
+    daemon = Munged(tools, key=key)
+    try:
+        daemon.start()
+        yield daemon
+    finally:
+        daemon.close()
+
+
 @pytest.fixture(scope="session")
 def munge_tools() -> MungeTools:
     """MUNGE's programs and library, wherever they come from."""
@@ -172,9 +184,5 @@ def munge_tools() -> MungeTools:
 @pytest.fixture
 def munged(munge_tools: MungeTools) -> Iterator[Munged]:
     """A running daemon with a key of its own."""
-    daemon = Munged(munge_tools)
-    try:
-        daemon.start()
+    with munging(munge_tools) as daemon:
         yield daemon
-    finally:
-        daemon.close()

@@ -27,7 +27,7 @@ from fairbank.store.memory import MemoryStore
 from tests.rest.served import Served, served
 from tests.rest.world import AGENT, NOW, SUPERUSER, a_world, report
 from tests.support.account import Account
-from tests.support.munge import Munged, MungeTools
+from tests.support.munge import Munged, MungeTools, munging
 from tests.support.waiting import wait_until
 
 BODY = json.dumps({"reports": [report(1)]}).encode()
@@ -43,12 +43,8 @@ def folder() -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def munged(munge_tools: MungeTools) -> Iterator[Munged]:
     """One for all tests of this file."""
-    daemon = Munged(munge_tools)
-    try:
-        daemon.start()
+    with munging(munge_tools) as daemon:
         yield daemon
-    finally:
-        daemon.close()
 
 
 @pytest.fixture(scope="module")

@@ -14,14 +14,15 @@ from fairbank.rest.app import create_app
 from fairbank.rest.asking import BODY_MAX
 from fairbank.rest.house import furnish
 from fairbank.service.services import services
-from fairbank.store.contract import Reader, Transaction
+from fairbank.store.contract import Transaction
 from fairbank.store.memory import MemoryStore
 from fairbank.values.time import StoppedClock
+from tests.rest.line import HUGE
+from tests.rest.looked import Looked
 from tests.rest.world import AGENT, MEMBER, NOW, OTHER_AGENT, PI, STAFF, SUPERUSER, a_world, report
 
 SHORT, LONG = {"Host": "bank.example.org:8080"}, {"Host": "bank!"}  # an odd name, which the framework takes and the lane does not
 JSON = {"Content-Type": "application/json"}
-HUGE = {"time_limit": 10 * 366 * 86_400, "billing": 10**6}
 
 
 def said(body: object) -> dict[str, Any]:
@@ -98,36 +99,24 @@ def test_a_mistake_of_ours_is_told_by_its_number() -> None:
     assert "secret" not in came.text
 
 
-class Unread(MemoryStore):
-    """Counts how often somebody reads."""
-
-    reads = 0
-
-    @contextmanager
-    def reading(self) -> Iterator[Reader]:
-        self.reads += 1
-        with super().reading() as reader:
-            yield reader
-
-
 def test_reports_of_known_accounts_look_at_the_books_once_in_five_seconds() -> None:
-    store = Unread()
+    store = Looked()
     with a_world(store) as world:
-        before = store.reads
+        before = store.looks
         for job in (1, 2, 3):
             assert world.ask("POST", "/job", AGENT, json=report(job)).status_code == 201
-        assert store.reads == before
+        assert store.looks == before
         world.ticks.at += 5
         for job in (4, 5):
             assert world.ask("POST", "/job", AGENT, json=report(job)).status_code == 201
-        assert store.reads == before + 1
+        assert store.looks == before + 1
 
 
 def test_a_bulk_of_unknown_accounts_costs_one_look_at_the_books() -> None:
-    store = Unread()
+    store = Looked()
     with a_world(store) as world:
-        before = store.reads
+        before = store.looks
         world.ticks.at += 1
         came = world.ask("POST", "/job/bulk", AGENT, json={"reports": [report(job, account=f"no{job}") for job in range(1, 6)]})
         assert [each["status"] for each in came.json()["data"]] == [404] * 5
-        assert store.reads == before + 1
+        assert store.looks == before + 1

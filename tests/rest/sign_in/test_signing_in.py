@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,11 +13,10 @@ import pytest
 from fairbank.bank.entry import Kind
 from fairbank.rest.sign_in.authorization import CHALLENGE
 from fairbank.rest.sign_in.peers import groups_of
-from fairbank.store.contract import Reader
-from fairbank.store.memory import MemoryStore
 from fairbank.store.migrating import migrate
 from fairbank.store.opening import open_store
 from fairbank.values.time import Instant, iso
+from tests.rest.looked import Looked
 from tests.rest.world import ADMIN, AGENT, DAY, MEMBER, NOW, PI, STRANGER, SUPERUSER, World, a_world, grant, report
 
 
@@ -229,20 +227,8 @@ def test_unix_groups_count_only_when_the_settings_say_so(ourselves: Callable[[Wo
     assert world.ask("GET", f"/project/{number}", os.getuid()).status_code == 404
 
 
-class Counting(MemoryStore):
-    """Counts how often the books are looked into."""
-
-    looks = 0
-
-    @contextmanager
-    def reading(self) -> Iterator[Reader]:
-        self.looks += 1
-        with super().reading() as reader:
-            yield reader
-
-
 def test_agents_and_superusers_cost_no_look_at_the_members() -> None:
-    store = Counting()
+    store = Looked()
     with a_world(store) as world:
         looks = []
         for method, path, uid, body in (

@@ -18,8 +18,9 @@ from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.answers.values import Job
 from tests.cli.conftest import Said
 from tests.slurm.beside.jobs import a_job, row_of
+from tests.slurm.priced import priced
 from tests.support.recorded import Recorded
-from tests.support.server import FairbankServer, made
+from tests.support.server import FairbankServer
 
 ME, MY_UID = pwd.getpwuid(os.geteuid()).pw_name, os.geteuid()
 HOUR = 3_600
@@ -73,19 +74,6 @@ class Centre:
         return int(rows[0]["available"])
 
 
-PRICES = """
-[clusters.lab.partitions.cpu]
-resource = "cpu"
-weights = "CPU=1.0,Mem=0.5G"
-[clusters.lab.partitions.gpu]
-resource = "gpu"
-weights = "CPU=1.0,Mem=0.09375G,GRES/gpu=12.0"
-[clusters.lab.partitions."gpu-t4"]
-resource = "gpu"
-weights = "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0"
-"""
-
-
 @contextmanager
 def a_centre(folder: Path, environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], prices: str) -> Iterator[Centre]:
     """Slurm's account chem with us in it, bio below it, and its partitions; a bank that has heard of neither."""
@@ -97,9 +85,7 @@ def a_centre(folder: Path, environment: pytest.MonkeyPatch, capsys: pytest.Captu
     slurm.say("squeue", "")
     slurm.say("sshare", "root||0|\nchem||600|cpu=1,billing=30\n")
     environment.setenv("PATH", slurm.environment["PATH"])
-    with made() as bank:
-        bank.config.write_text(bank.config.read_text().partition("[clusters.local]")[0] + prices)
-        bank.start()
+    with priced(prices) as bank:
         for name, value in bank.environment.items():
             environment.setenv(name, value)
         yield Centre(bank, slurm, capsys)

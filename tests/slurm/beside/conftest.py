@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from fairbank.values.time import DAY, iso
-from tests.slurm.beside.centre import MY_UID, PRICES, Centre, a_centre
+from tests.slurm.beside.centre import MY_UID, Centre, a_centre
+from tests.slurm.priced import PRICES
 
 
 @pytest.fixture
