@@ -17,8 +17,8 @@ from fairbank.service.services import services
 from fairbank.store.contract import Transaction
 from fairbank.store.memory import MemoryStore
 from fairbank.values.time import StoppedClock
-from tests.rest.line import HUGE
 from tests.rest.looked import Looked
+from tests.rest.short_way.line import HUGE
 from tests.rest.world import AGENT, MEMBER, NOW, OTHER_AGENT, PI, STAFF, SUPERUSER, a_world, report
 
 SHORT, LONG = {"Host": "bank.example.org:8080"}, {"Host": "bank!"}  # an odd name, which the framework takes and the lane does not
