@@ -18,6 +18,7 @@ from tests.agent.plugin import ACCOUNT, Plugin, asks, ends, limits
 from tests.agent.running import RunningAgent, agent_at
 from tests.support.disk import small_disk
 from tests.support.server import FAIRBANK
+from tests.support.small_disk import fill, small_disk
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -163,13 +164,19 @@ def test_with_a_full_disk_and_no_bank_nothing_is_acknowledged_until_there_is_roo
         assert centre.sums(allocation) == (1_000, 0)
 
 
-def fill(disk: Path) -> None:
-    with (disk / "filler").open("wb", buffering=0) as filler:
-        try:
-            while True:
-                filler.write(b"\0" * 4_096)
-        except OSError:
-            return
+def test_what_waits_on_a_full_disk_goes_as_soon_as_the_bank_answers(centre: Centre, tmpfs: Path) -> None:
+    """No room has to come back for that: what is not needed any more makes it."""
+    allocation = centre.project(ACCOUNT, MUCH)
+    with agent_at(centre.address, outbox=tmpfs / "outbox.sqlite") as agent, Plugin(agent.socket) as plugin:
+        centre.server.kill()
+        numbers = plugin.say(*(ends(job, 60) for job in range(1, 1_001)))
+        wait_until(lambda: plugin.hear() and agent.status()["outbox"]["trouble"], "the disk to be full")
+        fill(tmpfs)
+        centre.server.start()
+        plugin.wait(numbers)
+        agent.wait_until_empty()
+        wait_until(lambda: agent.status()["outbox"]["trouble"] is None, "the outbox to be written again")
+        assert centre.sums(allocation) == (1_000, 0)
 
 
 def grow(disk: Path) -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
+from itertools import count, islice
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fairbank.slurm.agent.letters import Kind, Known, Letter, State, Words
 from fairbank.slurm.agent.memory import Changes, Memory
 from fairbank.slurm.agent.outbox import Outbox
 from fairbank.values.trouble import Conflict, Corrupt, Forbidden
+from tests.support.small_disk import fill, small_disk
 
 
-def letter(seq: int) -> Letter:
-    return Letter(seq, f"local/{seq}@1.0", Kind.HOLD, b'{"do":"hold"}', heard=100.0 + seq)
+def letter(seq: int, more: int = 0) -> Letter:
+    return Letter(seq, f"local/{seq}@1.0", Kind.HOLD, b'{"do":"hold"}' + b" " * more, heard=100.0 + seq)
 
 
 def test_what_was_written_is_there_for_the_next_agent(tmp_path: Path) -> None:
@@ -40,6 +44,51 @@ def test_a_commit_that_fails_leaves_nothing(tmp_path: Path) -> None:
         outbox.write(Changes({1: letter(1), 2: bad}))
     outbox.write(Changes({3: letter(3)}))
     assert outbox.left().seqs == [3]
+
+
+@pytest.mark.parametrize("size", ["512k", "2m", "6m"])
+def test_a_disk_that_is_full_takes_it_when_letters_are_done_with(tmp_path: Path, size: str) -> None:
+    """SQLite alone would write nothing any more, not even that letters go away: that needs room in its log."""
+    with small_disk(tmp_path / "disk", size) as disk:
+        outbox = Outbox(disk / "outbox")
+        there = fill_with_letters(outbox)
+        assert (there >= 100, (disk / "outbox.reserve").exists()) == (True, True)
+        filler = fill(disk)
+        for _ in range(2):
+            with pytest.raises(sqlite3.OperationalError, match="full"):
+                outbox.write(Changes({9_999: letter(9_999, 50_000)}, {"z": Known(State.ASKED, 60)}))
+        last = there + 1
+        gone: dict[int, Letter | None] = dict.fromkeys(range(1, there))
+        outbox.write(Changes({**gone, last: letter(last)}, {"z": Known(State.HELD, 60)}))
+        assert outbox.left().seqs == [there, last]
+        assert dict(outbox.left().runs)["z"] == Known(State.HELD, 60)
+        filler.unlink()
+        assert fill_with_letters(outbox, last + 1) > there * 0.8, "the room that they had is used again"
+        outbox.close()
+        second = Outbox(disk / "outbox")
+        assert second.left().seqs[:2] == [there, last]
+        second.close()
+
+
+def test_a_letter_that_is_told_as_something_else_stays_until_that_is_written(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "512k") as disk:
+        outbox = Outbox(disk / "outbox")
+        there = fill_with_letters(outbox)
+        fill(disk)
+        other = msgspec.structs.replace(letter(9_999, 400_000), run=letter(1).run)
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            outbox.write(Changes({1: None, 2: None, 9_999: other}))
+        assert outbox.left().seqs == [1, *range(3, there + 1)]
+        outbox.close()
+
+
+def fill_with_letters(outbox: Outbox, first: int = 1) -> int:
+    """How many it takes."""
+    seqs = count(first)
+    with contextlib.suppress(sqlite3.OperationalError):
+        while True:
+            outbox.write(Changes({seq: letter(seq, 600) for seq in islice(seqs, 20)}))
+    return len(outbox.left().seqs)
 
 
 def test_only_one_agent_at_a_time(tmp_path: Path) -> None:

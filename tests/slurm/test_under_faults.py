@@ -25,6 +25,7 @@ from tests.slurm.troubles import Troubles
 from tests.support.disk import small_disk
 from tests.support.postgres import PostgresServer
 from tests.support.server import made
+from tests.support.small_disk import small_disk
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(3_600)]

@@ -20,6 +20,7 @@ from tests.slurm.load import Load
 from tests.slurm.mischief import Mischief, Mood
 from tests.slurm.office import Office
 from tests.support.postgres import PostgresServer
+from tests.support.small_disk import fill
 from tests.support.waiting import wait_until
 
 Fault: TypeAlias = Callable[[], None]
@@ -134,13 +135,7 @@ class Troubles:
 
     def _disk_full(self) -> None:
         """With the bank there, or away as well."""
-        filler = self.disk / "filler"
-        with filler.open("wb", buffering=0) as file:
-            try:
-                while True:
-                    file.write(b"\0" * 4_096)
-            except OSError:
-                pass
+        filler = fill(self.disk)
         try:
             if self.rng.random() < 0.5:
                 self.load.wait_for_more(10)

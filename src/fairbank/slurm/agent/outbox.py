@@ -2,18 +2,26 @@
 
 One connection, held for itself as long as the agent lives: so nobody else can write, no checkpoint meets a commit of another
 connection, and two agents cannot share an outbox.
+
+SQLite brings its log into the file only after a commit, and on a full disk there is none any more. So that is done here, on room that was
+kept for it, and what the bank has answered is thrown away bit by bit.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from fairbank.slurm.agent.letters import Kind, Known, Letter, State, Words
 from fairbank.slurm.agent.memory import Changes
+from fairbank.slurm.agent.reserve import Reserve
 from fairbank.values.trouble import Conflict, Corrupt, Forbidden, Trouble
+
+T = TypeVar("T")
 
 VERSION = 1
 
@@ -36,6 +44,17 @@ CREATE TABLE runs (
 );
 CREATE TABLE credit (only INTEGER PRIMARY KEY CHECK (only = 1), said BLOB NOT NULL);
 """
+_PRAGMAS = (
+    "locking_mode = EXCLUSIVE",
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "cache_size = -4096",
+    "wal_autocheckpoint = 256",  # pages: a megabyte, and not the usual four
+    "journal_size_limit = 1048576",
+)
+_NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)  # over quota is the second
+_AT_ONCE, _PAGES_BESIDE, _TOP_UP_SECONDS = 50, 16, 60.0
+
 _PUT_LETTER = "INSERT OR REPLACE INTO letters VALUES (?, ?, ?, ?, ?, ?)"
 _PUT_RUN = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?)"
 
@@ -59,11 +78,13 @@ class Outbox:
             self._db = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=32)
             path.chmod(0o600)
             self._claim()
+            self._reserve = Reserve(path)
+            self._keep_reserve()
         except (sqlite3.Error, OSError) as bad:
             raise _cannot_open(path, bad) from bad
 
     def _claim(self) -> None:
-        for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", "cache_size = -4096"):
+        for pragma in _PRAGMAS:
             self._db.execute(f"PRAGMA {pragma}")
         self._db.execute("BEGIN EXCLUSIVE")
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
@@ -86,7 +107,72 @@ class Outbox:
             yield run, Known(State(state), limit, Words(say, reason, text) if say else None)
 
     def write(self, changes: Changes) -> None:
-        """All of it or nothing, safe on the disk when this returns. Raises sqlite3.Error."""
+        """All of it, safe on the disk when this returns; or nothing but what goes away, and sqlite3.Error is raised."""
+        try:
+            self._write(changes)
+        except sqlite3.Error as bad:
+            if getattr(bad, "sqlite_errorcode", 0) & 0xFF not in _NO_ROOM:
+                raise
+            self._write_without_room(changes)
+        if not self._reserve.is_whole and time.monotonic() > self._top_up_at:
+            self._keep_reserve()
+
+    def _keep_reserve(self) -> None:
+        self._reserve.keep()
+        self._top_up_at = time.monotonic() + _TOP_UP_SECONDS
+
+    def _write_without_room(self, changes: Changes) -> None:
+        """What is done with is deleted first, on the room that was kept. The rest may use that room, too, where there are free pages for it
+        in the file: then the log needs it only until it is brought in."""
+        self._bring_in()
+        if any(each is None for each in (*changes.letters.values(), *changes.runs.values())) or self._fits_inside(changes):
+            self._reserve.give()
+            try:
+                with contextlib.suppress(sqlite3.Error):
+                    self._delete_all(changes)
+                if self._fits_inside(changes):
+                    self._write(changes)
+                    self._bring_in()
+                    return
+            finally:
+                self._keep_reserve()
+        self._write(changes)
+
+    def _fits_inside(self, changes: Changes) -> bool:
+        (free,) = self._db.execute("PRAGMA freelist_count").fetchone()
+        size = sum(len(each.body) + 256 for each in changes.letters.values() if each is not None)
+        return bool(free > _PAGES_BESIDE + (size + 256 * len(changes.runs)) // 2_048)
+
+    def _delete_all(self, changes: Changes) -> None:
+        """A little at a time, as each step frees the room for the next. A letter whose run has another in these changes stays until that is
+        written: it may be told as something else."""
+        kept = {each.run for each in changes.letters.values() if each is not None}
+        for seqs in _some_of([seq for seq, each in changes.letters.items() if each is None]):
+            found = self.read(seqs)
+            self._delete("DELETE FROM letters WHERE seq = ?", [(each.seq,) for each in found if each.run not in kept])
+        for runs in _some_of([run for run, each in changes.runs.items() if each is None]):
+            self._delete("DELETE FROM runs WHERE run = ?", [(run,) for run in runs])
+
+    def _delete(self, statement: str, which: Sequence[tuple[object, ...]]) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            self._db.executemany(statement, which)
+            self._db.execute("COMMIT")
+        except sqlite3.Error:
+            self._undo()
+            raise
+        self._bring_in()
+
+    def _bring_in(self) -> None:
+        """Move the log into the file, as far as there is room, and let go of the log's."""
+        with contextlib.suppress(sqlite3.Error):
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+    def _undo(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+    def _write(self, changes: Changes) -> None:
         letters = [(each.seq, *self._row(each)) for each in changes.letters.values() if each is not None]
         runs = [(run, *_known(each)) for run, each in changes.runs.items() if each is not None]
         self._db.execute("BEGIN IMMEDIATE")
@@ -99,8 +185,7 @@ class Outbox:
                 self._db.execute("INSERT OR REPLACE INTO credit VALUES (1, ?)", (changes.credit,))
             self._db.execute("COMMIT")
         except sqlite3.Error:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
+            self._undo()
             raise
 
     def _row(self, letter: Letter) -> tuple[object, ...]:
@@ -118,6 +203,11 @@ class Outbox:
 
     def close(self) -> None:
         self._db.close()
+
+
+def _some_of(everything: Sequence[T]) -> Iterator[Sequence[T]]:
+    for first in range(0, len(everything), _AT_ONCE):
+        yield everything[first : first + _AT_ONCE]
 
 
 def _known(each: Known) -> tuple[object, ...]:

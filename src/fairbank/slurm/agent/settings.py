@@ -67,7 +67,8 @@ class BankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OutboxSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The file in which reports wait for the bank. It wants a disk of its own host, with room for 1 KiB a report."""
+    """The file in which reports wait for the bank. It wants a disk of its own host, with room for 1 KiB a report and
+    1 MiB beside: what is kept in `PATH.reserve` lets it go on when the disk was full."""
 
     path: Absolute = "/var/lib/fairbank-agent/outbox.sqlite"
 
