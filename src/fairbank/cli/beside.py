@@ -174,7 +174,8 @@ class Cover(Protocol):
 
 
 class Imported(Protocol):
-    """`differences`: where the bank's settings price otherwise than Slurm; None where they lack this cluster."""
+    """`differences`: where the bank's settings price otherwise than Slurm; None where they lack this cluster. `refused`: what the bank
+    did not take, in words."""
 
     @property
     def cluster(self) -> str: ...
@@ -186,6 +187,8 @@ class Imported(Protocol):
     def differences(self) -> Sequence[str] | None: ...
     @property
     def unreadable(self) -> Sequence[object]: ...
+    @property
+    def refused(self) -> Sequence[str]: ...
 
 
 class Change(Protocol):

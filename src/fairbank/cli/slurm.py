@@ -66,10 +66,13 @@ def _import(desk: Desk, options: Namespace) -> int:
             desk.note("Nothing was changed.")
             return NOT_DONE
         with Stages(options) as progress:
-            beside.import_people(gids, dry_run=False, progress=progress)
-        desk.say(f"entered: {counted(len(found.plan.steps), 'thing')}")
+            entered = beside.import_people(gids, dry_run=False, progress=progress)
+        for no in entered.refused:
+            desk.note(plain(f"! {no}"))
+        desk.say(f"entered: {counted(len(found.plan.steps) - len(entered.refused), 'thing')}")
+        found = entered
     code = _import_history(desk, options, beside) if options.starttime else 0
-    return code or (FOUND if found.unreadable else 0)
+    return code or (FOUND if found.unreadable or found.refused else 0)
 
 
 def _tell_plan(desk: Desk, found: Imported) -> None:

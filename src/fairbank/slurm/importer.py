@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from fairbank.cluster.partition import Cluster
+from fairbank.rest.client import Refused
 from fairbank.slurm.answers.values import Unreadable
 from fairbank.slurm.bank import Bank, Progress, silent
 from fairbank.slurm.commands import Slurm, uid_of
@@ -23,7 +24,7 @@ CATEGORY = "history"
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
     """What was, or with `dry_run` would be, entered. `settings` are the lines for the bank's settings; `differences` where those it has
-    price otherwise than Slurm, None where it has none of this cluster."""
+    price otherwise than Slurm, None where it has none of this cluster. `refused` says which steps the bank did not take, and why."""
 
     cluster: str
     plan: Plan
@@ -31,6 +32,7 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     differences: tuple[str, ...] | None
     covers: tuple[Cover, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
+    refused: tuple[str, ...] = ()
 
 
 class Importer:
@@ -54,8 +56,7 @@ class Importer:
         )
         known = self._bank.projects(progress, removed=True)
         found = plan(Centre(associations=associations.rows, coordinators=coordinators.rows), known, self._gid_of, uid_of)
-        if not dry_run:
-            self._enter(found.steps, {each.account: each.id for each in known}, progress)
+        refused = [] if dry_run else self._enter(found.steps, {each.account: each.id for each in known}, progress)
         answers = (associations, coordinators, places, nodes, qualities)
         prices = self._prices(name)
         return Imported(
@@ -64,6 +65,7 @@ class Importer:
             settings=settings(machine, associations.rows),
             differences=None if prices is None else tuple(price_differences(machine, prices)),
             unreadable=tuple(wrong for answer in answers for wrong in answer.unreadable),
+            refused=tuple(refused),
         )
 
     def cover(
@@ -92,15 +94,24 @@ class Importer:
         key = f"history:{prices.name}:{cover.project}:{cover.resource}:{cover.start}:{cover.end}"
         self._bank.post("/alloc", body, key)
 
-    def _enter(self, steps: Sequence[Step], numbers: dict[str, int], progress: Progress) -> None:
+    def _enter(self, steps: Sequence[Step], numbers: dict[str, int], progress: Progress) -> list[str]:
+        """One after the other. What the bank refuses is returned in words, and keeps out none but its own people."""
+        said: list[str] = []
         for done, step in enumerate(steps, 1):
-            if isinstance(step, NewProject):
-                parent = numbers[step.parent] if step.parent else None
-                body = {"gname": step.group, "gid": step.gid, "account": step.account, "parent": parent}
-                numbers[step.account] = self._bank.post("/project", body)["id"]
-            else:
-                self._admit(step, numbers[step.account])
+            try:
+                if isinstance(step, NewProject):
+                    parent = numbers.get(step.parent) if step.parent else None
+                    body = {"gname": step.group, "gid": step.gid, "account": step.account, "parent": parent}
+                    numbers[step.account] = self._bank.post("/project", body)["id"]
+                elif step.account in numbers:
+                    self._admit(step, numbers[step.account])
+                else:
+                    said.append(f"user {step.user}: there is no project {step.account} to be a member of")
+            except Refused as no:
+                remedy = f"; {no.remedies[0]}" if no.remedies else ""
+                said.append(f"account {step.account}: {no.message}{remedy}")
             progress("enter", done, len(steps))
+        return said
 
     def _admit(self, member: NewMember, project: int) -> None:
         body = {"role": member.role, "comment": "imported from Slurm"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import msgspec
 import pytest
 
 from fairbank.cluster.partition import Cluster, Partition
@@ -57,6 +58,23 @@ def test_a_project_that_was_removed_is_not_entered_again_but_told() -> None:
     assert found.steps == (
         NewProject(account="qmc", group="qmc", gid=5002),
         NewMember(account="qmc", user="alice", uid=101, role="member"),
+    )
+
+
+def test_names_that_another_project_has_are_told_and_the_others_entered() -> None:
+    """The bank gives no gid and no group twice, not those of a removed project either."""
+    chemists = msgspec.structs.replace(a_project(7, "chemistry", removed=True), gid=5001)
+    qmc = msgspec.structs.replace(a_project(8, "carlo"), group="qmc")
+    tree = (*TREE, account("bio"), Association("bio", "bob"), account("twin"))
+    found = plan(Centre(associations=tree), [chemists, qmc], {**GROUPS, "twin": 5003}.get, USERS.get)
+    assert found.notes == (
+        "account chem: project 7 (chemistry, removed) has its gid 5001 already; name another: --gid chem=NUMBER",
+        "account twin: account bio has its gid 5003 already; name another: --gid twin=NUMBER",
+        "account qmc: project 8 (carlo) has its group already; say which account that one has: fairbank project set 8 -A qmc",
+    )
+    assert found.steps == (
+        NewProject(account="bio", group="bio", gid=5003),
+        NewMember(account="bio", user="bob", uid=102, role="member"),
     )
 
 

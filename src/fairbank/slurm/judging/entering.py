@@ -55,6 +55,7 @@ def plan(centre: Centre, known: Sequence[BookedProject], gid_of: Callable[[str],
     """Parents before children. What the bank has already stays as it is; what was removed there is brought back by people alone."""
     booked = {each.account: each for each in known}
     entered = {each.account for each in known if not each.removed}
+    names = _Names(known)
     steps: list[Step] = []
     notes: list[str] = []
     for each in _top_down(centre.associations):
@@ -66,12 +67,36 @@ def plan(centre: Centre, known: Sequence[BookedProject], gid_of: Callable[[str],
         if gid is None:
             notes.append(f"account {each.account}: this host has no group of this name; name its number: --gid {each.account}=NUMBER")
             continue
+        if (taken := names.taken(each.account, gid)) is not None:
+            notes.append(f"account {each.account}: {taken}")
+            continue
         parent = each.parent if each.parent in entered else None
         steps.append(NewProject(account=each.account, group=each.account, gid=gid, parent=parent))
+        names.by_gid[gid] = f"account {each.account}"
         entered.add(each.account)
     people = [each for each in centre.associations if each.user and each.account in entered]
     members, strangers = _members(people, centre.coordinators, booked, uid_of)
     return Plan(steps=(*steps, *members), notes=(*notes, *strangers))
+
+
+class _Names:
+    """Who has which gid and which group: the bank gives neither twice, and keeps those of what was removed."""
+
+    def __init__(self, known: Sequence[BookedProject]) -> None:
+        self.by_gid = {each.gid: _whose(each) for each in known}
+        self._by_group = {each.group: each for each in known}
+
+    def taken(self, account: str, gid: int) -> str | None:
+        """Why no project with this gid, and a group called like the account, can be entered, and what to do; None when it can."""
+        if (whose := self.by_gid.get(gid)) is not None:
+            return f"{whose} has its gid {gid} already; name another: --gid {account}=NUMBER"
+        if (other := self._by_group.get(account)) is not None:
+            return f"{_whose(other)} has its group already; say which account that one has: fairbank project set {other.id} -A {account}"
+        return None
+
+
+def _whose(project: BookedProject) -> str:
+    return f"project {project.id} ({project.account}{', removed' if project.removed else ''})"
 
 
 def _top_down(associations: Sequence[Association]) -> Iterator[Association]:
