@@ -211,6 +211,21 @@ def test_a_fence_leaves_room_for_all_that_may_be_drawn() -> None:
     ]
 
 
+def test_the_account_of_a_removed_project_is_fenced_off() -> None:
+    """It had credit when it was fenced last; an account that Slurm does not have is not made for it."""
+    known = [a_project(2, "qmc", parent=1)]
+    tree = (account("root", parent=""), account("qmc", "chem", fence="billing=0"), account("chem", fence="cpu=5,billing=900"))
+    found = changes(wanted(*known, associations=tree, gone=["chem", "lab7"], fence=True), NAMES.get)[0]
+    assert [(" ".join(each.words), each.why) for each in found] == [
+        ("modify account where name=chem cluster=lab set GrpTRESMins=billing=0", "the project of chem was removed")
+    ]
+    running = {"chem": Usage(120, 30)}
+    assert words(wanted(*known, associations=tree, gone=["chem"], usage=running, fence=True))[0].endswith("set GrpTRESMins=billing=32")
+    closed = (*tree[:2], account("chem", fence="cpu=5,billing=0"))
+    assert words(wanted(*known, associations=closed, gone=["chem", "lab7"], fence=True)) == []
+    assert words(wanted(*known, associations=tree, gone=["chem"])) == []
+
+
 def test_a_fence_without_room_is_reached_at_once() -> None:
     """Without `safe` Slurm lets a job start as long as the limit is not reached yet."""
     assert [Usage(seconds).fence(0) for seconds in (0, 59, 60, 119)] == [0, 0, 1, 1]

@@ -32,8 +32,9 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be brought into line. `usage` is by account. `fence`: GrpTRESMins follows the balance, as a second fence should the
-    agent be away. `remove`: associations without a membership go, and all in `gone`, the accounts of projects that were removed."""
+    """What is to be brought into line. `gone` are the accounts of projects that were removed, `usage` is by account. `fence`: GrpTRESMins
+    follows the balance, as a second fence should the agent be away; in `gone` it is 0, or what runs there all the same. `remove`:
+    associations without a membership go, and all in `gone`."""
 
     cluster: str
     projects: Sequence[BookedProject]
@@ -111,8 +112,17 @@ def _fences(wanted: Wanted, accounts: Mapping[str, Association], funds: Funds) -
         limit = usage.fence(max(held, usage.running) + left)
         known = accounts.get(project.account)
         if known is None or fence_of(known) != limit:
-            words = ("modify", "account", "where", f"name={project.account}", f"cluster={wanted.cluster}", "set")
-            yield Change((*words, f"GrpTRESMins={BILLING}={limit}"), f"{left} billing minutes may still be drawn by {project.account}")
+            yield _fenced(wanted.cluster, project.account, limit, f"{left} billing minutes may still be drawn by {project.account}")
+    for account in sorted(each for each in wanted.gone if each in accounts):
+        usage = wanted.usage.get(account, Usage())
+        limit = usage.fence(usage.running) if usage.running else 0
+        if fence_of(accounts[account]) != limit:
+            yield _fenced(wanted.cluster, account, limit, f"the project of {account} was removed")
+
+
+def _fenced(cluster: str, account: str, limit: int, why: str) -> Change:
+    words = ("modify", "account", "where", f"name={account}", f"cluster={cluster}", "set", f"GrpTRESMins={BILLING}={limit}")
+    return Change(words, why)
 
 
 def _drawn(project: int, funds: Funds, now: int) -> list[BookedAllocation]:
