@@ -7,7 +7,7 @@ import pytest
 from fairbank.slurm.agent.faring import SETTLED_SECONDS
 from fairbank.slurm.agent.judging import SILENCE
 from fairbank.slurm.agent.letters import State
-from tests.agent.plugin import asks, ends
+from tests.agent.plugin import HOUR, asks, ends, limits
 from tests.agent.scenes import lose_a_request, state_of, verdict
 from tests.agent.world import World
 
@@ -70,6 +70,38 @@ def test_a_run_that_was_put_off_does_not_begin_after_its_end(world: World, by_an
     if not by_another_agent:
         assert world.core.lost_touch(world.now + SETTLED_SECONDS), "the plug-in is to release it"
     assert world.bank.sums() == (0, 60)
+
+
+def test_an_agent_that_lost_its_memory_puts_off_what_the_bank_knows_as_never_begun(world: World) -> None:
+    world.say(asks(1))
+    world.settle()
+    world.say(ends(1, 0, begun=False, state="REQUEUED"))
+    world.settle()
+    world.lose_memory()
+    assert asked_again(world, by_another_agent=False) == ("hold", SILENCE)
+    assert state_of(world, 1) is State.REFUSED
+    assert world.core.lost_touch(world.now + SETTLED_SECONDS), "the plug-in is to release it, so that it comes as another run"
+    assert asked_again(world, by_another_agent=True) == ("hold", SILENCE)
+    assert world.bank.sums() == (0, 0)
+
+
+def test_an_agent_that_lost_its_memory_lets_run_what_has_run_and_is_charged(world: World) -> None:
+    world.say(asks(1))
+    world.say(ends(1))
+    world.settle()
+    world.lose_memory()
+    assert asked_again(world, by_another_agent=False) == ("run", "")
+    assert state_of(world, 1) is State.ENDED
+    assert world.bank.sums() == (60, 0)
+
+
+def test_what_already_runs_runs_on_when_the_bank_knows_it_as_never_begun(world: World) -> None:
+    world.say(ends(1, 0, begun=False))
+    world.settle()
+    world.lose_memory()
+    world.say(limits(1, HOUR))
+    world.settle()
+    assert (world.told, state_of(world, 1), world.bank.sums()) == ({}, State.UNHELD, (0, 0))
 
 
 @pytest.mark.parametrize("by_another_agent", [False, True])

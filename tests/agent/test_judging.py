@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from fairbank.rest.bodies.answers import Granted, Refused, ReportAnswer
+from fairbank.rest.bodies.answers import Granted, Refused, ReportAnswer, Resolution
 from fairbank.slurm.agent.judging import Came, judged, words
 from fairbank.slurm.frames import TEXT_MAX
 
@@ -26,6 +27,12 @@ def refused(reason: str, remedies: list[str] | None = None) -> ReportAnswer:
     return ReportAnswer(status=402, detail="there is too little left.", refusal=no)
 
 
+def resolved(state: str, elapsed: int | None) -> ReportAnswer:
+    how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, Resolution)
+    no = refused("RUN_RESOLVED")
+    return msgspec.structs.replace(no, status=409, refusal=msgspec.structs.replace(no.refusal, resolution=how))  # type: ignore[type-var]
+
+
 def granted(amount: int, available: int) -> ReportAnswer:
     return ReportAnswer(status=201, granted=Granted(entry=1, amount=amount, allocation=7, run=1, available=available))
 
@@ -38,6 +45,11 @@ def granted(amount: int, available: int) -> ReportAnswer:
         (refused("NO_ALLOCATION"), Came.REFUSED),
         (refused("RUN_TAKEN"), Came.TAKEN),
         (refused("RUN_RESOLVED"), Came.RESOLVED),
+        (resolved("lapsed", None), Came.RESOLVED),
+        (resolved("charged", 60), Came.OVER),
+        (resolved("released", 60), Came.OVER),
+        (resolved("released", 0), Came.NEVER_BEGAN),
+        (resolved("released", None), Came.NEVER_BEGAN),
         (refused("NO_HOLD"), Came.NO_HOLD),
         (refused("FROM_FUTURE"), Came.EARLY),
         (refused("SOMETHING_NEW"), Came.UNBILLABLE),

@@ -54,6 +54,15 @@ class World:
         self.start()
         self.reconnect()
 
+    def lose_memory(self) -> None:
+        """Another agent starts, and the folder of the one before it is gone."""
+        self.outbox.close()
+        self.under_way.clear()
+        for each in self.path.parent.glob(f"{self.path.name}*"):
+            each.unlink()
+        self.start()
+        self.reconnect()
+
     def write(self) -> None:
         """The disk takes what is to be written, or is full."""
         changes = self.core.memory.take()

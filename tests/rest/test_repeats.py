@@ -75,6 +75,7 @@ def test_a_start_that_comes_again_after_the_end_has_its_first_answer_under_a_key
         assert send(world, {**END, "job_id": job})[0] == 201
     status, problem = send(world, START)
     assert (status, problem["refusal"]["reason"]) == (409, "RUN_RESOLVED")
+    assert problem["refusal"]["resolution"] == {"state": "charged", "outcome": END["state"], "elapsed": END["elapsed"]}
     assert send(world, keyed) == (200, {**under_key, "again": True})
 
 

@@ -15,7 +15,8 @@ from litestar.types import ExceptionHandlersMap
 from msgspec import ValidationError
 
 from fairbank.bank.refusal import Alternative, Refusal, remedies, sentence
-from fairbank.rest.bodies.answers import Problem, Refused
+from fairbank.bank.run import RunState
+from fairbank.rest.bodies.answers import Problem, Refused, Resolution
 from fairbank.rest.sign_in.authorization import CHALLENGE
 from fairbank.rest.statuses import STATUS, status_of
 from fairbank.values.trouble import Busy, Malformed, Trouble, Unauthenticated
@@ -64,7 +65,15 @@ def refused(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> Refused:
         run=no.run,
         entry=no.entry,
         remedies=list(remedies(no, alternatives)),
+        resolution=_resolution(no),
     )
+
+
+def _resolution(no: Refusal) -> Resolution | None:
+    was = no.resolution
+    if not was or was.state is RunState.HELD:
+        return None
+    return Resolution(state=was.state.value, outcome=was.outcome, elapsed=was.elapsed_seconds)
 
 
 def response_of(problem: Problem, headers: Mapping[str, str] | None = None) -> Response[Problem]:

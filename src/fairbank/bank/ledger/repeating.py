@@ -7,7 +7,7 @@ import msgspec
 from fairbank.bank.entry import OFFICE, Entry, Kind, facts_of
 from fairbank.bank.ledger.outcome import Done, Outcome
 from fairbank.bank.ledger.refusing import let_through
-from fairbank.bank.refusal import Reason, Refusal, refusal_of
+from fairbank.bank.refusal import Reason, Refusal, Resolution, refusal_of
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.wish import Asked, Hold, digest
 from fairbank.bank.working_set import WorkingSet
@@ -75,4 +75,10 @@ def already_resolved(known: RunRecord) -> Refusal:
     """That a run has its end already, and which. It is about no credit, so it has no figures but what the run cost."""
     written_off = f", {show_su(known.written_off)} SU written off" if known.written_off else ""
     end = f"it was charged {show_su(known.charged)} SU{written_off}" if known.state is RunState.CHARGED else f"it is {known.state.value}"
-    return Refusal(reason=Reason.RUN_RESOLVED, run=str(known.run), allocation=known.allocation, about=end)
+    return Refusal(
+        reason=Reason.RUN_RESOLVED,
+        run=str(known.run),
+        allocation=known.allocation,
+        about=end,
+        resolution=Resolution(state=known.state, outcome=known.outcome, elapsed_seconds=known.elapsed_seconds),
+    )

@@ -6,8 +6,17 @@ import msgspec
 
 from fairbank.bank.entry import Entry
 from fairbank.bank.refusal.reason import KINDS, Reason
+from fairbank.bank.run import RunState
 from fairbank.values.refusal_kind import RefusalKind
 from fairbank.values.units import show_short, show_su
+
+
+class Resolution(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a run: its state in the books, its final job state and its seconds, as far as its cluster told them."""
+
+    state: RunState
+    outcome: str | None = None
+    elapsed_seconds: int | None = None
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
@@ -15,7 +24,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
     `account` is the one that was reported where no project has it. `billing` is the price of one hour in SU, exact, and
     `limit_seconds` the time limit of the job concerned. `observed`: the bank only observes, so the job ran all the same. `about`
-    says which name, state or period it was, where that is the reason.
+    says which name, state or period it was, where that is the reason. `resolution` is for RUN_RESOLVED, which no journal keeps.
     """
 
     reason: Reason
@@ -32,6 +41,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     observed: bool = False
     entry: int | None = None
     about: str | None = None
+    resolution: Resolution | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def shortfall(self) -> int:

@@ -42,7 +42,8 @@ class Core:
         self.unsafe: dict[str, Letter] = {}  # ends whose receipts wait
         self._leaving: set[int] = set()  # no room in memory; they wait for the disk
         self._idle_since = now
-        self._put_off_at: float | None = None
+        self.put_off_at: float | None = None
+        """When a job was put off last that the plug-in has not been asked to release."""
 
     def restore(self, runs: Iterable[tuple[str, Known]], seqs: Sequence[int], credit: bytes | None) -> None:
         """Take up what an agent before this one has left on the disk."""
@@ -148,12 +149,12 @@ class Core:
             self.memory.drop(letter)
         self.waits.append(now - question.heard)
         self.tally["answers", f"{terms.silence.value}: put off"] += 1
-        self._put_off_at = now
+        self.put_off_at = now
         self.refuse(run, asked.limit_seconds, words, question.receipts, State.PUT_OFF)
 
     def put_off_again(self, receipt: Receipt, words: Words | None, now: float) -> None:
         """The plug-in has not heard that a job was put off, and the bank is still away."""
-        self._put_off_at = now
+        self.put_off_at = now
         self.say(receipt, words)
 
     def lost_touch(self, now: float) -> bool:
@@ -161,9 +162,9 @@ class Core:
 
         It takes a moment to put a job off, and must not find us before it has.
         """
-        if self._put_off_at is None or now - self._put_off_at < SETTLED_SECONDS or not self.bank.is_back(now):
+        if self.put_off_at is None or now - self.put_off_at < SETTLED_SECONDS or not self.bank.is_back(now):
             return False
-        self._put_off_at = None
+        self.put_off_at = None
         return True
 
     # ------------------------------------------------------------------ the bank

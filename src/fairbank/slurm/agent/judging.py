@@ -6,7 +6,7 @@ from enum import Enum
 
 import msgspec
 
-from fairbank.rest.bodies.answers import ReportAnswer
+from fairbank.rest.bodies.answers import ReportAnswer, Resolution
 from fairbank.slurm.agent.letters import Words
 from fairbank.slurm.frames import shortened
 from fairbank.slurm.records import Say
@@ -26,7 +26,11 @@ class Came(Enum):
     TAKEN = "taken"
     """the run has a hold of other content"""
     RESOLVED = "resolved"
-    """the run is charged or released already"""
+    """its hold has lapsed, or the bank does not say what became of it"""
+    OVER = "over"
+    """it began and has ended, and is charged or released already"""
+    NEVER_BEGAN = "never began"
+    """it is released already, since it ended before it began: were it let run now, nobody would pay for it"""
     NO_HOLD = "no hold"
     EARLY = "early"
     """by the bank's clock it has not happened yet: a clock is wrong, and an end counts when it is told again"""
@@ -70,8 +74,16 @@ def judged(answer: ReportAnswer) -> Judgement:
         came, reason = (Came.NOT_ALLOWED, "") if answer.status == _FORBIDDEN else _UNBILLABLE
         return Judgement(came, reason, _sentence(answer.detail, [answer.remedy] if answer.remedy else []))
     came, reason = _BY_REASON.get(no.reason, _UNBILLABLE)
+    if came is Came.RESOLVED and no.resolution is not None:
+        came = _resolved(no.resolution)
     text = _sentence(answer.detail, no.remedies)
     return Judgement(came, reason, text, amount=no.asked, available=no.available, allocation=no.allocation)
+
+
+def _resolved(how: Resolution) -> Came:
+    if how.state == "released" and not how.elapsed:
+        return Came.NEVER_BEGAN
+    return Came.RESOLVED if how.state == "lapsed" else Came.OVER
 
 
 def _sentence(detail: str | None, remedies: list[str]) -> str:
@@ -92,6 +104,11 @@ def no_limit(say: Say) -> Words:
 def put_off(*, batch: bool) -> Words:
     """The bank is away, and this partition waits for it."""
     return Words("hold", SILENCE, f"the allocation bank cannot be asked just now; {_LATER[batch]}")
+
+
+def given_up(*, batch: bool) -> Words:
+    """This run is over, though it never began: only another one of its job can be let run."""
+    return Words("hold", SILENCE, f"this start of the job was given up before; {_LATER[batch]}")
 
 
 def beyond_cache(account: str, *, batch: bool) -> Words:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.faring import Next, after_failure
-from fairbank.slurm.agent.judging import Came, Judgement, words
+from fairbank.slurm.agent.judging import Came, Judgement, given_up, words
 from fairbank.slurm.agent.letters import Kind, Known, Letter, State, facts, turned
 from fairbank.values.trouble import Forbidden, Trouble
 
 _log = logging.getLogger(__name__)
-_HELD = (Came.GRANTED, Came.TAKEN, Came.RESOLVED)
+_HELD = (Came.GRANTED, Came.TAKEN, Came.RESOLVED, Came.OVER)
 
 
 def answered(core: Core, batch: list[Letter], came: Sequence[Judgement], now: float) -> None:
@@ -79,10 +79,11 @@ def _hold(core: Core, letter: Letter, judgement: Judgement, now: float) -> None:
 
 
 def _held(core: Core, letter: Letter, known: Known | None, judgement: Judgement, now: float) -> None:
-    if judgement.came is Came.RESOLVED:
+    over = judgement.came is Came.OVER
+    if over or judgement.came is Came.RESOLVED:
         _log.warning("%s is to start, but is charged or released already: %s", letter.run, judgement.text)
     if known is not None and known.state in (State.ASKED, State.LET, State.UNHELD):
-        core.memory.put(letter.run, State.HELD, known.limit)
+        core.memory.put(letter.run, State.ENDED if over else State.HELD, None if over else known.limit)
     if (question := core.questions.take(letter.run)) is not None:
         core.answer(question, None, now, "granted")
 
@@ -98,6 +99,9 @@ def _refused(core: Core, letter: Letter, known: Known, judgement: Judgement, now
             core.answer(question, None, now, "unbillable: run")
         return
     no = words(terms.refusal, judgement, said["account"])
+    if judgement.came is Came.NEVER_BEGAN:  # the agent before this one knew it, and its memory is lost
+        no = given_up(batch=question is None or question.asked.batch)
+        core.put_off_at = now
     _log.info("%s is refused: %s", letter.run, no.text)
     if question is not None:
         core.waits.append(now - question.heard)

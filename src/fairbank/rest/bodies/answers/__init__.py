@@ -6,7 +6,7 @@ from fairbank.rest.bodies.answers.activity import ActivityRow, CreditRow, DebitR
 from fairbank.rest.bodies.answers.alloc import AllocationRow, BalanceRow, ChangedAllocation, DrawnRow
 from fairbank.rest.bodies.answers.audit import AuditAnswer, AuditCard, Head
 from fairbank.rest.bodies.answers.cluster import ClusterRow, PartitionRow
-from fairbank.rest.bodies.answers.envelope import Granted, Listing, Problem, Refused, Single
+from fairbank.rest.bodies.answers.envelope import Granted, Listing, Problem, Refused, Resolution, Single
 from fairbank.rest.bodies.answers.job import FailureRow, JobRow, ReportAnswer, Status
 from fairbank.rest.bodies.answers.project import EnteredProject, MemberRow, ProjectCard, ProjectRow
 from fairbank.rest.bodies.answers.quote import QuoteCard, QuoteLine
@@ -47,6 +47,7 @@ __all__ = [
     "QuoteLine",
     "Refused",
     "ReportAnswer",
+    "Resolution",
     "RoleIn",
     "RoleWord",
     "Single",

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from msgspec import Struct
 
 T = TypeVar("T")
 
 
+class Resolution(Struct, frozen=True, kw_only=True):
+    """What became of a run that is resolved: `outcome` is its final job state, `elapsed` its seconds; null where nobody told."""
+
+    state: Literal["charged", "released", "lapsed"]
+    outcome: str | None
+    elapsed: int | None
+
+
 class Refused(Struct, frozen=True, kw_only=True):
-    """A no of the bank with its figures. `entry` is where it is kept, if it is."""
+    """A no of the bank with its figures. `entry` is where it is kept, if it is; `resolution` is that of a run that has ended already."""
 
     reason: str
     asked: int
@@ -23,6 +31,7 @@ class Refused(Struct, frozen=True, kw_only=True):
     run: str | None
     entry: int | None
     remedies: list[str]
+    resolution: Resolution | None = None
 
 
 class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
