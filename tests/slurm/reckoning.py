@@ -117,7 +117,8 @@ def _compare(row: dict[str, str], runs: list[dict[str, Any]], refused: set[int],
         return
     run = min(same, key=lambda each: abs(instant(each["start"].rstrip("Z")) - started))
     runs.remove(run)
-    due = 0 if state == FREE else price(row)
+    half = {} if row["Partition"] else {"Partition": run["partition"], "AllocTRES": run["tres"]}  # accounting has not heard of its start
+    due = 0 if state == FREE else price(row | half)
     found.charged += run["charged"]
     found.counts["charged" if run["charged"] else run["state"]] += 1
     if run["state"] not in ("charged", "released") or run["held"]:

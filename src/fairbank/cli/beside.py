@@ -81,7 +81,7 @@ class Outcome(Protocol):
 
 
 class Comparison(Protocol):
-    """How many runs agree, ran for no time, and are too young to tell."""
+    """How many runs agree, ran for no time, are too young to tell, and have half a record in accounting but their end in the bank."""
 
     @property
     def matched(self) -> int: ...
@@ -89,6 +89,8 @@ class Comparison(Protocol):
     def free(self) -> int: ...
     @property
     def late(self) -> int: ...
+    @property
+    def half(self) -> int: ...
 
 
 class Reconciled(Protocol):

@@ -33,7 +33,7 @@ MENDED_BY = {
 ADVICE = {
     "RUNAWAY": "what accounting takes for running is mended by: sacctmgr show runawayjobs",
     "REFUSED": "once its project can pay, charge it with: fairbank reconcile --fix --again",
-    "PARTIAL": "see what accounting has: sacct -D -j JOBID; without partition and TRES nobody can say what it cost",
+    "PARTIAL": "see what accounting has: sacct -D -j JOBID; the bank has not heard of it, so nobody can say what it cost",
     "AMOUNT": "too much is given back by: fairbank refund JOB AMOUNT --reason TEXT",
     "TWICE": "one of the two is given back by: fairbank refund JOB --reason TEXT",
     "UNHEARD": "see whether slurmdbd has lost records: sacct -D -j JOBID",
@@ -94,7 +94,7 @@ def period_of(desk: Desk, options: Namespace, usual: str) -> tuple[int, int]:
 def tell(desk: Desk, done: Reconciled, *, fix: bool) -> None:
     """The figures, then each run that differs, then what helps."""
     comparison = done.comparison
-    figures = {"compared": done.compared, "matched": comparison.matched, "free": comparison.free, "late": comparison.late}
+    figures = {"compared": done.compared, **{name: getattr(comparison, name) for name in ("matched", "free", "late", "half")}}
     if desk.options.form is None:
         desk.say(f"Compared {counted(done.compared, 'finished run')} of cluster {plain(done.cluster)} in {done.seconds:.1f} s")
         for line in [*_agreeing(done), *_differing(desk, done, fix=fix)]:
@@ -121,6 +121,8 @@ def _agreeing(done: Reconciled) -> list[str]:
     comparison = done.comparison
     lines = [(f"{comparison.matched:>9,}", "agree to the minute"), (f"{comparison.free:>9,}", "ran for no time and cost nothing")]
     lines += [(f"{comparison.late:>9,}", "are not yet whole, and left for the next time")] if comparison.late else []
+    half = "have half a record in accounting, and the bank has heard their ends itself"
+    lines += [(f"{comparison.half:>9,}", half)] if comparison.half else []
     return [f"{number}  {what}" for number, what in lines]
 
 

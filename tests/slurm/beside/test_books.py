@@ -25,6 +25,7 @@ def test_a_run_as_the_server_writes_it() -> None:
     assert booked_run(RUN) == BookedRun(
         id=7, job_id=41, submitted=1_795_168_800, restart=0, allocation=5, account="chem", owner=60_601, partition="cpu", state="held",
         held=240, charged=0, refunded=0, written_off=0, start=1_795_168_805, ended=None, outcome=None, elapsed=None,
+        limit_seconds=3_600,
     )  # fmt: skip
     over = booked_run({**RUN, "state": "charged", "ended": "2026-11-20T10:10:05Z", "outcome": "COMPLETED", "elapsed": 600})
     assert (over.ended, over.outcome, over.elapsed) == (1_795_169_405, "COMPLETED", 600)

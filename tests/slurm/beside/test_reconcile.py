@@ -86,10 +86,37 @@ def test_an_end_of_this_very_minute_may_still_be_told() -> None:
 
 
 def test_a_row_that_never_became_whole_is_told() -> None:
-    half = msgspec.structs.replace(a_job(1), partition="", tres="")
+    half = half_of(a_job(1))
     assert kinds(compared([half])) == [Kind.PARTIAL]
     assert kinds(compared([half], [booked(a_job(1), state="held")])) == [Kind.PARTIAL]
-    assert compared([half], [booked(a_job(1))]).findings == ()  # the bank has heard of its end by itself
+
+
+def test_half_a_record_of_a_run_whose_end_the_bank_has_heard_is_all_right() -> None:
+    for state in ("charged", "released"):
+        assert compared([half_of(a_job(1))], [booked(a_job(1), state=state)]) == Comparison(matched=0, free=0, late=0, findings=(), half=1)
+
+
+def test_half_a_record_is_filled_with_what_the_bank_was_told_of_the_start() -> None:
+    job = a_job(1)
+    run = booked(job, state="held", tres=job.tres, qos="normal", limit_seconds=3_600)
+    found = only(compared([half_of(job)], [run]))
+    assert (found.kind, found.amount, found.job) == (Kind.OPEN, 40, job)
+    assert found.job is not None
+    said = reports.charge(found.job, run, 0, CLUSTER)
+    assert (said["partition"], said["tres"], said["elapsed"], said["time_limit"]) == ("cpu", job.tres, 600, 3_600)
+    young = a_job(1, submitted=NOW - 1_000)
+    assert compared([half_of(young)], [booked(young, state="held", tres=job.tres)]).late == 1, "the other half may still come"
+
+
+def test_half_a_record_of_a_start_that_was_refused_costs_nothing() -> None:
+    job = a_job(1, elapsed=1, state="REQUEUED")
+    assert compared([half_of(job)], refused={(1, job.submitted): job.submitted}).free == 1
+    assert compared([half_of(a_job(1, elapsed=0))]).free == 1
+
+
+def half_of(job: Job) -> Job:
+    """Its end, without what only its start would have told."""
+    return msgspec.structs.replace(job, partition="", tres="", qos=None, limit_seconds=None)
 
 
 def test_what_the_bank_refused_after_the_end_is_not_asked_again() -> None:

@@ -20,7 +20,8 @@ Row = Mapping[str, Any]
 
 
 class BookedRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A run in the books, in SU-minutes. `charged` and `written_off` together are what it cost."""
+    """A run in the books, in SU-minutes. `charged` and `written_off` together are what it cost. `qos`, `tres` and `limit_seconds` are None
+    where nobody told."""
 
     id: int
     job_id: int
@@ -39,6 +40,9 @@ class BookedRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ended: int | None
     outcome: str | None
     elapsed: int | None
+    qos: str | None = None
+    tres: str | None = None
+    limit_seconds: int | None = msgspec.field(name="time_limit", default=None)
 
     @property
     def open(self) -> bool:

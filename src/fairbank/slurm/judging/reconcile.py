@@ -71,35 +71,39 @@ class Sides(msgspec.Struct, frozen=True, kw_only=True):
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """What came of it. `matched` agree to the minute; `free` ran for no time, or were refused when they were to start, and are not in the
-    books; `late` are not whole in accounting, or too young."""
+    books; `late` are not whole in accounting, or too young; `half` never became whole there, but the bank has heard the end itself."""
 
     matched: int
     free: int
     late: int
     findings: tuple[Finding, ...]
+    half: int = 0
 
 
 def compare(sides: Sides) -> Comparison:
     """Each job with its run in the books, once; then what is left over in the books."""
     books, prices = _Books(sides.runs), Prices(sides.cluster)
-    matched = free = late = 0
+    matched = free = late = half = 0
     findings: list[Finding] = []
     for job in sorted(_once(sides.jobs), key=lambda each: (each.job_id, each.submitted, each.start or 0)):
         if not job.ended:
             books.note_running(job)
             continue
         run = books.take(job)
-        if not job.whole:
-            lost = _is_lost(job, run, sides)
+        filled = _filled(job, run)
+        if run is None and (not job.elapsed or _never_began(job, sides)):
+            free += 1
+        elif not job.whole and run is not None and not run.open:
+            half += 1
+        elif not filled.whole or (not job.whole and _may_become_whole(job, sides)):
+            lost = bool(job.elapsed) and not _may_become_whole(job, sides)
             findings += [Finding(kind=Kind.PARTIAL, job=job, run=run)] if lost else []
             late += not lost
-        elif run is None and (not job.elapsed or _never_began(job, sides)):
-            free += 1
         elif _is_under_way(job, run, sides):
             late += 1
         elif run is None:
             findings.append(_missing(job, sides, prices))
-        elif (found := _differs(job, run, prices)) is not None:
+        elif (found := _differs(filled, run, prices)) is not None:
             findings.append(found)
         else:
             matched += 1
@@ -110,7 +114,7 @@ def compare(sides: Sides) -> Comparison:
             findings.append(Finding(kind=kind, run=run, amount=run.held if run.open else run.charged - run.refunded))
         elif run.state == "held":
             late += (run.job_id, run.submitted) not in alive
-    return Comparison(matched=matched, free=free, late=late, findings=tuple(findings))
+    return Comparison(matched=matched, free=free, late=late, findings=tuple(findings), half=half)
 
 
 def _once(jobs: Sequence[Job]) -> Collection[Job]:
@@ -156,10 +160,23 @@ def _is_under_way(job: Job, run: BookedRun | None, sides: Sides) -> bool:
     return (run is None or run.open) and (job.end or 0) > sides.now - min(UNDER_WAY_SECONDS, sides.grace_seconds)
 
 
-def _is_lost(job: Job, run: BookedRun | None, sides: Sides) -> bool:
-    """Whether the other half of a record should have been there by now, and the bank has not heard of the end itself."""
-    old = (job.end or 0) < sides.now - sides.grace_seconds
-    return old and bool(job.elapsed) and (run is None or run.open)
+def _may_become_whole(job: Job, sides: Sides) -> bool:
+    """Whether the other half of a record may still come."""
+    return (job.end or 0) >= sides.now - sides.grace_seconds
+
+
+def _filled(job: Job, run: BookedRun | None) -> Job:
+    """Half a record with what the bank was told when the run started. A slurmctld may die before accounting has heard of a start, or we of
+    an end."""
+    if job.whole or run is None or not run.tres:
+        return job
+    return msgspec.structs.replace(
+        job,
+        partition=job.partition or run.partition,
+        tres=job.tres or run.tres,
+        qos=job.qos or run.qos,
+        limit_seconds=job.limit_seconds or run.limit_seconds,
+    )
 
 
 def _never_began(job: Job, sides: Sides) -> bool:
