@@ -42,6 +42,26 @@ def test_two_people_do_not_undo_one_entry_twice(store: Store, kind: str) -> None
     assert again.again
 
 
+@pytest.mark.parametrize("kind", ["deposit", "refund"])
+def test_nor_do_they_in_one_batch(store: Store, kind: str) -> None:
+    opened(store)
+    back = undoing(store, refunded(store) if kind == "refund" else moved(store, kind))
+    done, no = Bank(store, Policy()).ask([Asked(back, START, ALICE), Asked(back, START, BOB)])
+    assert isinstance(done, Done)
+    assert isinstance(no, Refusal)
+    assert no.reason is Reason.UNDONE
+
+
+def test_nor_do_several_servers(sql_place: Place) -> None:
+    store = sql_place.open()
+    opened(store)
+    back = undoing(store, moved(store, "transfer"))
+    stores = [sql_place.open() for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = [each[0] for each in pool.map(lambda store: by(store, ALICE, back), stores)]
+    assert sum(isinstance(each, Done) for each in outcomes) == 1
+
+
 def test_a_refund_is_taken_back_once(store: Store) -> None:
     opened(store)
     granted(store, hold(2, 60), charge(2, 40), Refund(run=job(2), amount=TEN))
@@ -59,14 +79,6 @@ def test_a_refund_is_taken_back_once(store: Store) -> None:
     assert findings_of(store) == []
 
 
-def test_nor_is_a_refund_by_two_of_one_batch(store: Store) -> None:
-    opened(store)
-    back = undoing(store, refunded(store))
-    done, no = Bank(store, Policy()).ask([Asked(back, START, ALICE), Asked(back, START, BOB)])
-    assert isinstance(done, Done)
-    assert isinstance(no, Refusal)
-
-
 def test_what_was_undone_before_is_found_by_the_audit(store: Store) -> None:
     """As no bank would write it, but somebody who can write into the books and chain them anew."""
     opened(store)
@@ -79,25 +91,6 @@ def test_what_was_undone_before_is_found_by_the_audit(store: Store) -> None:
         before = link_of(line, before)
     (found,) = fold.findings
     assert f"it takes back entry {number}, which" in found.what
-
-
-def test_nor_do_they_in_one_batch(store: Store) -> None:
-    opened(store)
-    back = undoing(store, moved(store, "deposit"))
-    done, no = Bank(store, Policy()).ask([Asked(back, START, ALICE), Asked(back, START, BOB)])
-    assert isinstance(done, Done)
-    assert isinstance(no, Refusal)
-    assert no.reason is Reason.UNDONE
-
-
-def test_nor_do_several_servers(sql_place: Place) -> None:
-    store = sql_place.open()
-    opened(store)
-    back = undoing(store, moved(store, "transfer"))
-    stores = [sql_place.open() for _ in range(4)]
-    with ThreadPoolExecutor(4) as pool:
-        outcomes = [each[0] for each in pool.map(lambda store: by(store, ALICE, back), stores)]
-    assert sum(isinstance(each, Done) for each in outcomes) == 1
 
 
 def test_what_was_undone_may_be_done_anew_and_that_undone(store: Store) -> None:
