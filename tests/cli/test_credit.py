@@ -6,11 +6,11 @@ import json
 
 import pytest
 
+from fairbank.rest.client import Client, parse_address
 from tests.cli.centre import AYLA, CPU, DANA, FOLD, GPU, MINH
 from tests.cli.conftest import Run
+from tests.cli.served import Bank
 from tests.cli.telling import available, told
-
-pytestmark = pytest.mark.usefixtures("changing")
 
 
 def test_deposits_withdrawals_and_transfers_move_what_they_say(changing: Run) -> None:
@@ -74,8 +74,9 @@ def test_less_than_nothing_gets_the_rule_and_no_foreign_advice(changing: Run, wo
     assert "withdraw" not in said
 
 
-def test_a_dry_run_changes_nothing(changing: Run) -> None:
-    before = available(changing, CPU)
+def test_a_dry_run_changes_nothing(changing: Run, own_bank: Bank) -> None:
+    books = Client(parse_address(own_bank.unix))
+    before = books.get("/audit")["data"]
     for words in (
         ("deposit", CPU, 10, "--reason", "x"),
         ("withdraw", CPU, 10, "--reason", "x"),
@@ -95,9 +96,7 @@ def test_a_dry_run_changes_nothing(changing: Run) -> None:
         kept = json.loads(told(changing(*words, "--dry-run", "--json")))
         assert kept["schema"] == "fairbank.entry/1"
         assert all(entry["kind"] for entry in kept["data"])
-    assert available(changing, CPU) == before
-    assert "active" in changing("alloc", "show", CPU).out
-    assert changing("project", "show", "nothing").code == 3
+    assert books.get("/audit")["data"] == before  # not an entry more, and each book ends as it did
 
 
 def test_the_same_key_is_carried_out_once(changing: Run) -> None:
@@ -144,7 +143,7 @@ def test_a_reason_is_needed_and_kept(changing: Run) -> None:
 def test_an_amount_that_is_none_is_told_with_its_field(changing: Run, amount: str) -> None:
     said = changing("deposit", CPU, "--reason", "x", "--", amount)
     assert said.code == 2
-    assert "field: AMOUNT" in said.err or "AMOUNT" in said.err
+    assert "  field: AMOUNT\n" in said.err
 
 
 def test_a_refund_that_is_repeated_is_one_more_unless_under_one_key(changing: Run) -> None:

@@ -8,6 +8,7 @@ import json
 
 from tests.cli.centre import AYLA, DANA, JORGE, MINH
 from tests.cli.conftest import Run
+from tests.cli.telling import numbers
 
 
 def test_jobs_that_failed_and_how_long_they_had_waited(fairbank: Run) -> None:
@@ -21,7 +22,7 @@ def test_jobs_that_failed_and_how_long_they_had_waited(fairbank: Run) -> None:
 
 def test_jobs_are_mine_unless_somebody_else_is_named(fairbank: Run) -> None:
     def jobs(*words: object) -> set[int]:
-        return {row["job_id"] for row in json.loads(fairbank("jobs", "--json", *words).out)["data"]}
+        return set(numbers(fairbank("jobs", "--json", *words)))
 
     assert jobs("--as", MINH) == {700_004, 701_002}
     assert jobs("-u", MINH, "--as", AYLA) == {700_004, 701_002}

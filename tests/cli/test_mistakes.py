@@ -8,8 +8,6 @@ from tests.cli.centre import AYLA, CPU, DANA, FOLD, JORGE
 from tests.cli.conftest import Run
 from tests.cli.served import Bank
 
-pytestmark = pytest.mark.usefixtures("changing")
-
 
 def test_whoever_may_not_is_told_so(changing: Run) -> None:
     assert changing("deposit", CPU, 1, "--reason", "mine", "--as", AYLA).code == 4

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from tests.cli.centre import AYLA, MINH
 from tests.cli.conftest import Run, Said
 from tests.cli.telling import entry_of, told
-
-pytestmark = pytest.mark.usefixtures("changing")
 
 
 def test_a_project_from_nothing_to_a_balance(changing: Run) -> None:

@@ -12,6 +12,7 @@ from fairbank.values.time import parse_instant
 from tests.cli.centre import AYLA, GPU, JORGE
 from tests.cli.conftest import Run, runner
 from tests.cli.served import Bank
+from tests.cli.telling import numbers
 
 GPU_BEFORE_ANY, CPU_OF_NOBODY, SECOND_TRY = 900_001, 900_002, 900_003
 
@@ -47,26 +48,26 @@ def here(own_bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.Captur
     return runner(sproject.run, capsys)
 
 
-def numbers(run: Run, *words: object) -> list[int]:
-    return [row["job_id"] for row in json.loads(run(*words, "--json").out)["data"]]
+def found(run: Run, *words: object) -> list[int]:
+    return numbers(run(*words, "--json"))
 
 
 def test_a_refusal_is_of_the_resource_that_it_asked_for(here: Run) -> None:
-    assert numbers(here, "failures", "-r", "gpu") == [SECOND_TRY, GPU_BEFORE_ANY, 812_350]
-    assert numbers(here, "failures", "-r", "cpu") == [CPU_OF_NOBODY]
-    assert numbers(here, "failures", "-g", "biofold") == [CPU_OF_NOBODY]
-    assert numbers(here, "failures", "-g", "50001", "-u", AYLA) == []
+    assert found(here, "failures", "-r", "gpu") == [SECOND_TRY, GPU_BEFORE_ANY, 812_350]
+    assert found(here, "failures", "-r", "cpu") == [CPU_OF_NOBODY]
+    assert found(here, "failures", "-g", "biofold") == [CPU_OF_NOBODY]
+    assert found(here, "failures", "-g", "50001", "-u", AYLA) == []
 
 
 def test_active_leaves_out_refusals_that_met_no_allocation(here: Run) -> None:
-    assert numbers(here, "failures", "-a") == [SECOND_TRY, 812_350]
+    assert found(here, "failures", "-a") == [SECOND_TRY, 812_350]
 
 
 def test_a_frozen_allocation_is_not_active_but_its_jobs_are(changing: Run, here: Run) -> None:
     assert changing("alloc", "freeze", GPU, "--reason", "audit").code == 0
     try:
         assert GPU not in [row["id"] for row in json.loads(here("allocations", "-a", "--json").out)["data"]]
-        assert 812_330 in numbers(here, "jobs", "-a")
+        assert 812_330 in found(here, "jobs", "-a")
     finally:
         assert changing("alloc", "thaw", GPU, "--reason", "done").code == 0
 
@@ -74,9 +75,9 @@ def test_a_frozen_allocation_is_not_active_but_its_jobs_are(changing: Run, here:
 def test_the_limit_holds_for_refusals_of_named_jobs_and_clusters(here: Run, capsys: pytest.CaptureFixture[str]) -> None:
     fairbank = runner(main.run, capsys)
     asked = ("jobs", "--refused", "-a", "-M", "darwin", "--limit", 2)
-    assert numbers(fairbank, *asked) == [SECOND_TRY, CPU_OF_NOBODY]
+    assert found(fairbank, *asked) == [SECOND_TRY, CPU_OF_NOBODY]
     assert "There are more" in fairbank(*asked).err
-    assert numbers(fairbank, "jobs", "--refused", "-j", f"{GPU_BEFORE_ANY},812350") == [GPU_BEFORE_ANY, 812_350]
+    assert found(fairbank, "jobs", "--refused", "-j", f"{GPU_BEFORE_ANY},812350") == [GPU_BEFORE_ANY, 812_350]
 
 
 def test_a_refusal_that_is_not_about_credit_tells_no_figures(own_bank: Bank, here: Run, capsys: pytest.CaptureFixture[str]) -> None:

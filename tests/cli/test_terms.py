@@ -12,8 +12,6 @@ from tests.cli.centre import CPU, GPU, JORGE
 from tests.cli.conftest import Run
 from tests.cli.telling import entry_of, told
 
-pytestmark = pytest.mark.usefixtures("changing")
-
 
 def test_a_credit_limit_is_not_among_what_will_be_lost(changing: Run) -> None:
     told(changing("project", "create", "lab9", "--gid", 50_009))

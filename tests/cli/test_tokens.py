@@ -12,8 +12,6 @@ from tests.cli.conftest import Run
 from tests.cli.served import Bank
 from tests.cli.telling import told
 
-pytestmark = pytest.mark.usefixtures("changing")
-
 
 def test_a_token_signs_in_over_the_network(changing: Run, own_bank: Bank, tmp_path: Path, surroundings: pytest.MonkeyPatch) -> None:
     place = tmp_path / "token"
