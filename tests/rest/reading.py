@@ -17,13 +17,13 @@ def ids_of(rows: list[dict[str, Any]]) -> list[int]:
     return [each["id"] for each in rows]
 
 
-def all_pages(world: World, path: str, uid: int = PI) -> list[Any]:
-    """Every row of a list, two at a time."""
+def all_pages(world: World, path: str, uid: int = PI, size: int = 2) -> list[Any]:
+    """Every row of a list, so many at a time."""
     found: list[Any] = []
     after = ""
     while True:
-        answer = world.ask("GET", f"{path}{'&' if '?' in path else '?'}limit=2{after}", uid).json()
-        assert len(answer["data"]) <= 2
+        answer = world.ask("GET", f"{path}{'&' if '?' in path else '?'}limit={size}{after}", uid).json()
+        assert len(answer["data"]) <= size
         found += answer["data"]
         if answer["next"] is None:
             return found
