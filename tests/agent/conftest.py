@@ -92,6 +92,7 @@ def plugin(agent: RunningAgent) -> Iterator[Plugin]:
 
 @pytest.fixture
 def bank() -> Iterator[InProcessBank]:
+    """With a project that has 100 SU."""
     bank = InProcessBank(CREDIT)
     yield bank
     bank.close()
@@ -99,6 +100,7 @@ def bank() -> Iterator[InProcessBank]:
 
 @pytest.fixture
 def world(tmp_path: Path, bank: InProcessBank) -> Iterator[World]:
+    """A core alone, between a plug-in, a disk and that bank."""
     world = world_with(tmp_path, bank)
     yield world
     world.close()

@@ -18,11 +18,10 @@ def test_the_pool_grows_while_letters_wait_and_shrinks_when_idle() -> None:
     assert resized(2, limits, waited=GROW_SECONDS / 2, idle=SHRINK_SECONDS / 2) == 2
 
 
-@given(st.integers(0, 100), st.integers(1, 9), st.integers(0, 9), st.floats(0, 99), st.floats(0, 99))
-def test_the_pool_stays_within_its_limits(size: int, least: int, more: int, waited: float, idle: float) -> None:
-    limits = Senders(least, least + more)
-    if limits.minimum <= size <= limits.maximum:
-        assert limits.minimum <= resized(size, limits, waited=waited, idle=idle) <= limits.maximum
+@given(st.integers(1, 9), st.integers(0, 9), st.integers(0, 9), st.floats(0, 99), st.floats(0, 99))
+def test_the_pool_stays_within_its_limits(least: int, below: int, above: int, waited: float, idle: float) -> None:
+    limits = Senders(least, least + below + above)
+    assert limits.minimum <= resized(least + below, limits, waited=waited, idle=idle) <= limits.maximum
 
 
 def test_pauses_grow_to_a_limit() -> None:

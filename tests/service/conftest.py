@@ -25,6 +25,7 @@ def observing() -> Iterator[Centre]:
 
 @pytest.fixture
 def scene() -> Iterator[Scene]:
+    """A counter in front of a gated bank."""
     scene = Scene()
     yield scene
     scene.finish()

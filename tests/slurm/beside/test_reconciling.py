@@ -22,6 +22,11 @@ pytestmark = pytest.mark.slow
 
 def test_books_that_agree(opened: Centre) -> None:
     assert "The books and accounting agree." in opened.said("reconcile", code=0).err
+    opened.ran(opened.job(1))
+    opened.reconciled("--fix")
+    said = opened.said("reconcile", code=0)
+    assert "          1  agree to the minute\n" in said.out + said.err
+    assert "The books and accounting agree." in said.err
 
 
 def test_what_the_bank_never_heard_of_is_charged_when_that_is_asked(opened: Centre) -> None:
