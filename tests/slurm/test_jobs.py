@@ -9,6 +9,7 @@ import pytest
 from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.people import PEOPLE
+from tests.slurm.priced import BILLING
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
@@ -64,23 +65,6 @@ def test_gpus_are_given_and_counted(slurm: Cluster) -> None:
     (row,) = slurm.wait_for_sacct(job, "COMPLETED")
     assert tres(row["AllocTRES"]) == {"billing": "24", "cpu": "16", "gres/gpu": "2", "mem": "64G", "node": "1"}
     assert slurm.file("carol", "said").read_text() == "2\n"
-
-
-# The greatest weighted resource counts, not the sum; sacct and this table have it as a whole number, rounded down.
-BILLING = (
-    ("cpu", "-c1 --mem=64G", 32),  # HADM: one core with half of the memory ...
-    ("cpu", "-c32 --mem=1G", 32),  # ... costs what half of the cores cost
-    ("cpu", "-c4 --mem=2G", 4),
-    ("cpu", "-N2 -n2 --mem=16G", 16),  # of the job's totals: 2 nodes with 16 GiB each
-    ("cpu", "--exclusive -n1", 64),
-    ("gpu", "-c16 --mem=64G --gres=gpu:2", 24),
-    ("gpu", "-c1 --gres=gpu:1", 12),
-    ("gpu", "-N2 -n2 --gres=gpu:4", 96),
-    ("gpu-t4", "-c16 --mem=1G --gres=gpu:1", 1),  # HADM: a GPU is worth 16 cores ...
-    ("gpu-t4", "-c32 --mem=1G --gres=gpu:1", 2),
-    ("gpu-t4", "-c1 --mem=96G --gres=gpu:1", 3),  # ... and 32 GiB
-    ("gpu-t4", "-c1 --mem=1G", 0),  # a sixteenth
-)
 
 
 def ended(slurm: Cluster, jobs: Iterable[int]) -> list[dict[str, str]]:

@@ -21,7 +21,7 @@ from fairbank.slurm.policy_file import Answer, Balance, SubmissionPolicy, render
 from tests.plugins.policies import CENTRE
 from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.test_jobs import BILLING
+from tests.slurm.priced import BILLING
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,19 +12,12 @@ from fairbank.cluster.partition import Cluster, Partition
 from fairbank.slurm.answers import sacctmgr, scontrol
 from fairbank.slurm.judging import health
 from fairbank.slurm.judging.entering import Machine
-from fairbank.slurm.judging.health import Beside, Check, Policy
+from fairbank.slurm.judging.health import Beside, Policy
 from fairbank.values.time import parse_instant
 from fairbank.values.tres import Adding, parse_weights
 from fairbank.values.trouble import Malformed
+from tests.slurm.beside.checked import CONFIG, said, wrong
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "slurm-22.05"
-
-
-def said(name: str) -> str:
-    return (GOLDEN / f"{name}.txt").read_text()
-
-
-CONFIG = scontrol.read_config(said("config"))
 ASKING = {
     **CONFIG,
     "PrEpPlugins": "prep/fairbank,prep/script",
@@ -59,13 +50,6 @@ def known(adding: Adding = Adding.MAX_TRES) -> Cluster:
         {each.name: Partition(each.name, "cpu", parse_weights(each.weights or "cpu=1"), adding) for each in MACHINE.places},
         FACTORS,
     )
-
-
-def wrong(checks: Iterable[Check]) -> list[str]:
-    """What is not ok; each of them says what to do."""
-    found = [each for each in checks if not each.ok]
-    assert all(each.remedy for each in found)
-    return [each.what for each in found]
 
 
 def without(machine: Machine, name: str, **facts: object) -> Machine:

@@ -14,7 +14,7 @@ from fairbank.slurm.judging import loading
 from fairbank.slurm.judging.loading import RULES, TABLE, TableFile
 from fairbank.slurm.site_factor import Table, encode
 from fairbank.values.trouble import Unknown
-from tests.slurm.beside.test_health import CONFIG, wrong
+from tests.slurm.beside.checked import CONFIG, wrong
 
 OURS = {"prioritysitefactorplugin": "site_factor/fairbank"}
 STATUS: dict[str, Any] = {"path": TABLE, "written": 1_000, "values": 3, "trouble": None, "remedy": None}
