@@ -11,7 +11,7 @@ from fairbank.bank.explaining import Explained, explained
 from fairbank.cli.beside import BesideSlurm
 from fairbank.rest.client import Client
 from fairbank.service.audit import Verdict
-from fairbank.service.doctor import Check
+from fairbank.values.check import Check
 from fairbank.values.trouble import Trouble, Unreachable
 
 Progress = Callable[[int, int], None]

@@ -11,14 +11,14 @@ from fairbank.rest.server.open_files import demand_enough
 from fairbank.rest.sign_in.keyfile import read_secret
 from fairbank.rest.sign_in.munge import LIBRARY, Munge
 from fairbank.service.clock import SystemClock
-from fairbank.service.doctor import Check, attempt, examine
+from fairbank.service.doctor import examine
 from fairbank.slurm.agent.asking import status_of
 from fairbank.slurm.agent.settings import read_agent_settings, settings_file
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.doctor import Doctor
 from fairbank.slurm.judging.health import Beside
-from fairbank.slurm.judging.health import Check as SlurmCheck
 from fairbank.slurm.site import read_site
+from fairbank.values.check import Check, attempt
 
 
 class Doctors:
@@ -35,7 +35,7 @@ class Doctors:
             attempt("the open files that the server may have", lambda: demand_enough(Path(settings.server.socket))),
         ]
 
-    def beside_slurm(self, client: Client, cluster: str | None, *, agent: str | None, site: str | None) -> list[SlurmCheck]:
+    def beside_slurm(self, client: Client, cluster: str | None, *, agent: str | None, site: str | None) -> list[Check]:
         """Look at everything that may be wrong between the Slurm of this host and the bank that `client` asks."""
 
         def the_agent() -> Beside:

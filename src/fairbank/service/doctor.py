@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-
-import msgspec
 
 from fairbank.service.settings import Settings
 from fairbank.store.contract import Store
 from fairbank.store.opening import open_store
 from fairbank.store.shape import Fault, differences
 from fairbank.store.urls import SQLITE, path_of, read_url
+from fairbank.values.check import Check
 from fairbank.values.time import Clock, Instant
 from fairbank.values.trouble import Trouble
 
 _DISK_FREE_PERCENT = 10
 _LATE_SECONDS = 600
-
-
-class Check(msgspec.Struct, frozen=True):
-    """One thing that was looked at. `remedy` is what to do when it is not `ok`."""
-
-    what: str
-    ok: bool
-    remedy: str | None = None
 
 
 def examine(settings: Settings, clock: Clock) -> Iterator[Check]:
@@ -43,15 +34,6 @@ def examine(settings: Settings, clock: Clock) -> Iterator[Check]:
         yield from _books(store, clock)
     finally:
         store.close()
-
-
-def attempt(what: str, look: Callable[[], object]) -> Check:
-    """A check that is ok when `look` raises no Trouble."""
-    try:
-        look()
-    except Trouble as trouble:
-        return Check(f"{what}: {trouble.message}", False, trouble.remedy)
-    return Check(what, True)
 
 
 def _settings(settings: Settings) -> Iterator[Check]:

@@ -16,9 +16,9 @@ from fairbank.slurm.commands import Slurm
 from fairbank.slurm.conf_folder import conf_path, conf_settings, find_scripts, find_table
 from fairbank.slurm.judging import health, loading
 from fairbank.slurm.judging.entering import Machine
-from fairbank.slurm.judging.health import Check
 from fairbank.slurm.policy_file import SIZE_MAX, heading
 from fairbank.slurm.site import Site
+from fairbank.values.check import Check, attempt
 from fairbank.values.time import parse_instant
 from fairbank.values.trouble import Forbidden, Trouble, Unknown
 
@@ -125,15 +125,6 @@ class Doctor:
         except Trouble as trouble:
             checks.append(Check(f"{what}: {trouble.message}", False, trouble.remedy))
             return None
-
-
-def attempt(what: str, look: Callable[[], object]) -> Check:
-    """A check that is ok when `look` raises no Trouble."""
-    try:
-        look()
-    except Trouble as trouble:
-        return Check(f"{what}: {trouble.message}", False, trouble.remedy)
-    return Check(what, True)
 
 
 def munge_socket(config: health.Config) -> str | None:

@@ -10,6 +10,7 @@ import msgspec
 from fairbank.cluster.partition import Cluster
 from fairbank.slurm.answers.values import Place
 from fairbank.slurm.judging.entering import Machine, price_differences
+from fairbank.values.check import Check
 from fairbank.values.time import iso
 from fairbank.values.tres import Adding, parse_weights
 
@@ -20,14 +21,6 @@ SOCKET, PATIENCE_SECONDS = "/run/fairbank-agent/prep.sock", 30.0
 """What the PrEp plug-in takes when PrEpParameters do not say (plugins/prep/README.md)."""
 
 _GUIDE = "docs/howto/install-next-to-slurm.md"
-
-
-class Check(msgspec.Struct, frozen=True):
-    """One thing that was looked at. `remedy` is what to do when it is not `ok`."""
-
-    what: str
-    ok: bool
-    remedy: str | None = None
 
 
 class Beside(msgspec.Struct, frozen=True, kw_only=True):

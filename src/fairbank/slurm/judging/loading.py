@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from fairbank.slurm.judging.health import Check, Config
+from fairbank.slurm.judging.health import Config
+from fairbank.values.check import Check
 from fairbank.values.time import iso
 
 SCRIPTS: Mapping[str, tuple[str, str]] = {
