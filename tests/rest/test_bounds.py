@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from uvicorn.server import ServerState
 
-from fairbank.rest.server.protocol import HEAD_MAX, PeerProtocol, Serving, serving
+from fairbank.rest.server.last_words import HEAD_MAX
+from fairbank.rest.server.protocol import PeerProtocol, Serving, serving
 from tests.rest.mirror import CROWD, HUNG_UP_MEANWHILE, MANY, PATIENCE, Asked, answer, as_user, ask, hung_up, request
 from tests.support.account import Account
 from tests.support.waiting import wait_until
@@ -198,9 +199,3 @@ def test_head_and_body_of_an_answer_arrive_together(server: Asked) -> None:
     with server.unix() as connection:
         connection.sendall(request())
         assert b'"asked": ' in connection.recv(65_536)
-
-
-def test_the_log_does_not_tell_what_to_install(server: Asked) -> None:
-    with closing(server.tcp()) as connection:
-        ask(connection, request("/", "Connection: Upgrade", "Upgrade: websocket"))
-    assert "pip install" not in server.log.read_text()

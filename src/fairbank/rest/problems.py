@@ -113,7 +113,7 @@ def malformed(error: ValidationError) -> Malformed:
 
 
 def missing_body() -> Malformed:
-    return Malformed("the body is missing", remedy=f"send a JSON object; {_DOCUMENTED}")
+    return Malformed("the body is missing", remedy=f"send a JSON object, with its Content-Length; {_DOCUMENTED}")
 
 
 def in_words(said: str) -> str:

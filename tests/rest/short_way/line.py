@@ -64,6 +64,10 @@ class Line:
         assert more, "the server hung up"
         return more
 
+    def end(self) -> None:
+        """Send no more, and still listen."""
+        self._ours.shutdown(socket.SHUT_WR)
+
     async def hung_up(self) -> bool:
         return await asyncio.wait_for(asyncio.get_running_loop().sock_recv(self._ours, 1), 30) == b""
 

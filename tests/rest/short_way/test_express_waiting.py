@@ -11,7 +11,7 @@ from fairbank.rest.asking import Asking
 from fairbank.rest.short_way import express as express_module
 from fairbank.rest.sign_in.doorkeeper import Doorkeeper
 from fairbank.values.trouble import Unauthenticated
-from tests.rest.short_way.line import HUGE, Line, request, ride
+from tests.rest.short_way.line import HUGE, ODD, Line, request, ride
 from tests.rest.sluggish import Sluggish, closed
 from tests.rest.world import report
 
@@ -138,6 +138,33 @@ def test_a_server_that_stops_answers_first() -> None:
         assert await line.hung_up()
 
     ride(story, store)
+
+
+@pytest.mark.parametrize("more", ["", ODD], ids=["express", "lane"])
+def test_who_sends_no_more_is_answered_first(more: str) -> None:
+    store = Sluggish()
+
+    async def story(line: Line) -> None:
+        with closed(store):
+            await line.send(request(report(1), more) + request(report(2), more))
+            line.end()
+            await line.until(lambda: store.waiting)
+        assert [(await line.answer())[0] for _ in range(2)] == ["HTTP/1.1 201 Created"] * 2
+        assert await line.hung_up()
+        assert line.places_taken == 0
+
+    ride(story, store)
+
+
+def test_bytes_after_a_report_are_told_after_its_answer() -> None:
+    async def story(line: Line) -> None:
+        await line.send(request(report(1)) + b"{}")
+        assert (await line.answer())[0] == "HTTP/1.1 201 Created"
+        status, _, body = await line.answer()
+        assert (status, "its body is longer than it said" in body) == ("HTTP/1.1 400 Bad Request", True)
+        assert await line.hung_up()
+
+    ride(story)
 
 
 def test_who_leaves_leaves_no_place_taken_and_is_carried_out() -> None:

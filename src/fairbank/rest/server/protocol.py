@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from fairbank.rest.bodies.answers import Problem
-from fairbank.rest.problems import PROBLEM_JSON
+from fairbank.rest.server import last_words
 from fairbank.rest.server.arriving import neighbourhood
 from fairbank.rest.server.doorway import Doorway
 from fairbank.rest.server.joined import Joined
-from fairbank.rest.server.silence import Patient
+from fairbank.rest.server.last_words import HEAD_MAX
+from fairbank.rest.server.parting import Parting
 from fairbank.rest.short_way.express import Express
 from fairbank.rest.sign_in.peers import EXTENSION, Peer, peer_at
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIApplication
 
-HEAD_MAX = 65_536  # a MUNGE credential of 16 KiB and much else
 HEAD_SECONDS = 5.0
 RECEIVE_SECONDS = 30.0
 PER_PEER_MAX = 512  # connections of a user, or of a host; an agent on the busiest cluster keeps some dozens
 _ENDLESS = 2**31
+_AS_BEFORE = b"h2c"  # clients that offer it go on in HTTP/1.1 where it is not taken up
 
 
-class _TooLarge(Exception):
+class _Unread(Exception):
     """Stops the parser in the middle of a head; uvicorn then calls `send_400_response`."""
 
 
-class PeerProtocol(Patient):
+class PeerProtocol(Parting):
     """uvicorn's HTTP, plus the peer in `scope["extensions"]`, a largest head, and a longest time to send a request.
 
     httptools keeps a header of any size in memory, and uvicorn waits for ever for a request that never ends. A connection that
@@ -54,7 +54,7 @@ class PeerProtocol(Patient):
     _deadline: asyncio.TimerHandle | None = None
     _begun: float | None = None  # the seconds for a part that began in what is being parsed: most end in it too, and need no timer
     _excused = False
-    _boarding: RequestResponseCycle | None = None  # for the express, if its body comes with its head
+    _why: bytes | None = None  # nothing is read on, where that is not the parser's doing
 
     def __init__(self, config: Serving, *about: Any, **more: Any) -> None:
         super().__init__(config, *about, **more)
@@ -67,7 +67,7 @@ class PeerProtocol(Patient):
         if (refusal := self._enter()) is None:
             self._expect(self.head_seconds)
         else:
-            self._hang_up(refusal)
+            self.hang_up(refusal)
 
     def _enter(self) -> bytes | None:
         """Count this connection, or say why it cannot be had."""
@@ -80,7 +80,7 @@ class PeerProtocol(Patient):
         if doorway.enter(who, self.per_peer_max):
             self._entered = doorway, who
             return None
-        return _TOO_MANY if doorway.full else _TOO_MANY_OF_YOURS
+        return last_words.TOO_MANY if doorway.full else last_words.TOO_MANY_OF_YOURS
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._received()
@@ -91,19 +91,27 @@ class PeerProtocol(Patient):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._farewell is not None:
+            return
         self._unparsed += len(data)
         super().data_received(data)
         if (cycle := self._boarding) is not None:
             self._boarding = None
             self._depart(cycle)
+        self._wait_on()
+
+    def _wait_on(self) -> None:
+        """For the rest of what has begun, unless no more is read."""
+        if self._farewell is not None:
+            return
         if self._begun is not None:
             self._expect(self._begun)
             self._begun = None
         if self._unparsed > self.head_max and not self.transport.is_closing():
-            self._hang_up(_TOO_LARGE)
+            self.hang_up(last_words.TOO_LARGE)
 
     def on_message_begin(self) -> None:
-        self._head, self._unparsed, self._in_head = 0, 0, True
+        self._head, self._unparsed, self._in_head, self._within = 0, 0, True, True
         self._begun = self.head_seconds
         super().on_message_begin()
         self.scope["extensions"] = {} if self._peer is None else {EXTENSION: self._peer}  # type: ignore[dict-item]
@@ -120,7 +128,18 @@ class PeerProtocol(Patient):
     def on_headers_complete(self) -> None:
         self._unparsed, self._in_head = 0, False
         self._begun = self.receive_seconds
+        if self.parser.should_upgrade():
+            self._why = self._objection()
+        if self._why is not None:
+            raise _Unread
         super().on_headers_complete()
+
+    def _objection(self) -> bytes | None:
+        """To what asks for another protocol: the parser takes the rest for that, so a body beside it is never read."""
+        if self.parser.get_method() == b"CONNECT":
+            return last_words.NO_PROXY
+        bodiless = all(name not in (b"content-length", b"transfer-encoding") or value == b"0" for name, value in self.headers)
+        return None if bodiless and self._get_upgrade() == _AS_BEFORE else last_words.NO_UPGRADE
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGIApplication) -> None:
         if self._express is None or not self._express.takes(cycle.scope):
@@ -146,21 +165,28 @@ class PeerProtocol(Patient):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._unparsed, self._begun = 0, None
+        self._unparsed, self._begun, self._within = 0, None, False
         self._received()
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        self._hang_up(_TOO_LARGE if self._head > self.head_max else _NOT_HTTP)
+        if self._why is None:
+            last: RequestResponseCycle | None = self.cycle
+            before = last.scope["headers"] if last is not None and not last.more_body else None
+            self._why = last_words.not_http(sys.exception(), before)
+        self.hang_up(self._why)
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Nothing: uvicorn would tell our log what to install for WebSockets, which there are none of here."""
+        """It is answered as if it had not asked, and is the last: uvicorn keeps none of what came after it, and would tell our log
+        what to install for WebSockets."""
+        self.cycle.keep_alive, self._farewell = False, b""
 
     def _count(self, size: int) -> None:
         self._unparsed = 0
         self._head += size
         if self._head > self.head_max:
-            raise _TooLarge
+            self._why = last_words.TOO_LARGE
+            raise _Unread
 
     def _expect(self, seconds: float) -> None:
         self._received()
@@ -176,39 +202,7 @@ class PeerProtocol(Patient):
             self._excused = self.flow.read_paused
             self._expect(seconds)
         else:
-            self._hang_up(_TOO_SLOW)
-
-    def _hang_up(self, answer: bytes) -> None:
-        """Close, after a word if no answer to this or an earlier request is due or under way."""
-        cycle: RequestResponseCycle | None = self.cycle
-        if cycle is None or cycle.response_complete or (cycle.more_body and not cycle.response_started and not self.pipeline):
-            self.transport.write(answer)
-        self.transport.close()
-
-
-def _last_word(status: int, phrase: str, title: str, detail: str, remedy: str, *headers: str) -> bytes:
-    """A problem, as all others are told, and the end of the connection."""
-    problem = Problem(type=f"/problem/{title.replace(' ', '-')}", title=title, status=status, detail=detail, remedy=remedy)
-    body = msgspec.json.encode(problem)
-    lines = [f"HTTP/1.1 {status} {phrase}", f"content-type: {PROBLEM_JSON}", f"content-length: {len(body)}", "connection: close", *headers]
-    return "\r\n".join([*lines, "", ""]).encode() + body
-
-
-_NOT_HTTP = _last_word(
-    400, "Bad Request", "malformed", "this is not HTTP/1.1", "send HTTP/1.1 as RFC 9112 has it; over TLS only to a proxy"
-)
-_TOO_SLOW = _last_word(408, "Request Timeout", "request timeout", "the request did not arrive in time", "send it again, whole")
-_TOO_LARGE = _last_word(
-    431,
-    "Request Header Fields Too Large",
-    "request header fields too large",
-    f"address and headers together have more than {HEAD_MAX} bytes",
-    "send fewer or shorter headers",
-)
-_BUSY = (503, "Service Unavailable", "busy")
-_NOT_DONE = "try again in 1 s; the request was not carried out"
-_TOO_MANY = _last_word(*_BUSY, "too many connections are open", _NOT_DONE, "retry-after: 1")
-_TOO_MANY_OF_YOURS = _last_word(*_BUSY, "you have too many connections open", f"use those that you have, or {_NOT_DONE}", "retry-after: 1")
+            self.hang_up(last_words.TOO_SLOW)
 
 
 class Serving(Config):
