@@ -72,8 +72,8 @@ BROKEN = {
     "nothing": (b"", None),
     "truncated": (b'{"amount": 5, "comm', None),
     "two": (b'{"amount":5,"comment":"x"}{"amount":5,"comment":"x"}', None),
-    "not UTF-8": (b'{"amount":5,"comment":"\xff"}', None),
-    "a lone surrogate": (b'{"amount":5,"comment":"\\ud800"}', None),
+    "not UTF-8": (b'{"amount":5,"comment":"\xff"}', "comment"),
+    "a lone surrogate": (b'{"amount":5,"comment":"\\ud800"}', "comment"),
     "UTF-16": ('{"amount":5,"comment":"x"}'.encode("utf-16"), None),
     "deep": (b'{"amount":' + b"[" * 100_000, "amount"),
     "deep and closed": (b"[" * 50_000 + b"]" * 50_000, None),
@@ -81,7 +81,7 @@ BROKEN = {
     "a string": (b'"x"', None),
     "null": (b"null", None),
     "a comment": (b'{"amount":5,/**/"comment":"x"}', None),
-    "NaN": (b'{"amount":NaN,"comment":"x"}', None),
+    "NaN": (b'{"amount":NaN,"comment":"x"}', "amount"),
     "a form": (b"amount=5&comment=x", None),
 }
 

@@ -130,7 +130,7 @@ def _kinds(names: Sequence[str]) -> str:
 
 
 def _remedy(said: str) -> str:
-    if said.startswith(("Expected `int`, got", "Expected `int | null`, got")):
+    if said.startswith(("Expected `int`, got", "Expected `int | null`, got", "Number out of range")):
         return "send a whole number: no quotes, no fraction, no exponent"
     if said.startswith(("Expected `bool`, got", "Expected `bool | null`, got")):
         return "true or false"

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import inspect
 
 from fairbank.rest.bodies.requests import Reports
+from fairbank.rest.no_json import no_json
 from fairbank.rest.problems import malformed
 from fairbank.values.trouble import Malformed
 
@@ -25,10 +26,8 @@ def read_json(body: bytes | msgspec.Raw, kind: Any) -> Any:
         with suppress(msgspec.DecodeError, ValueError, RecursionError):  # what else is wrong with it is told another time
             _demand_no_twins(bytes(body), kind)  # first: of two values nobody can say which is the wrong one
         raise _with_words(malformed(bad), kind) from bad
-    except msgspec.DecodeError as bad:
-        raise Malformed(f"the body is not JSON: {bad}", remedy="send one whole JSON object in UTF-8") from bad
-    except UnicodeDecodeError as bad:
-        raise Malformed("the body is not UTF-8", remedy="send one whole JSON object in UTF-8") from bad
+    except (msgspec.DecodeError, UnicodeDecodeError) as bad:
+        raise no_json(bytes(body), str(bad)) from bad
     except RecursionError as bad:
         raise Malformed("the body is nested too deeply", remedy="send one JSON object, as /docs describes it") from bad
     return found
