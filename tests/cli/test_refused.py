@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import pytest
@@ -99,6 +100,15 @@ def test_a_refusal_that_is_not_about_credit_tells_no_figures(own_bank: Bank, her
     lines = [line.split() for line in fairbank(*chosen).out.splitlines() if line.lstrip().startswith("9000")]
     assert sorted(lines) == [["900011", "-", "-", "-"], ["900012", "-", "-", "-"]]
     assert set(fairbank(*chosen, "--csv", "-n").out.splitlines()) == {"900011,,,", "900012,,,"}
+    failed = here("failures", "-u", AYLA, "--detail", "--json").out
+    rows = [row for row in json.loads(failed)["data"] if row["job_id"] in (900_011, 900_012)]
+    assert [(row["asked"], row["available"], row["shortfall"]) for row in rows] == [(None, None, None)] * 2
+    table = [
+        row
+        for row in csv.DictReader(here("failures", "-u", AYLA, "--detail", "--csv").out.splitlines())
+        if row["JOB-ID"].startswith("9000")
+    ]
+    assert [(row["AMOUNT"], row["BALANCE"], row["SHORT"]) for row in table] == [("", "", "")] * 2
     short = fairbank("jobs", "--refused", "-j", SECOND_TRY, "-o", "ASKED,AVAILABLE,SHORT", "--csv", "-n").out
     assert "" not in short.strip().split(",")
     assert here("failures", "-u", AYLA, "--detail").code == 0

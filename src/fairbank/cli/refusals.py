@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 
 ALL = "-a shows all that you may see"
-_OF_CREDIT = frozenset({"OVERDRAWN", "CAPPED", "NO_ALLOCATION", "FROZEN"})
-"""Why jobs are refused for want of credit. With the others nobody looked what there is of it."""
 
 
 def _reason(row: Row, look: Look) -> str:
@@ -50,12 +48,7 @@ COLUMNS = (
 
 def refusals(desk: Desk, query: dict[str, object], limit: int) -> list[Row]:
     """Refusal rows, the newest first, with the user's name; without figures where these are not why the bank said no."""
-    return [_told(row) for row in rows_of_each(desk, "/failure", query, limit)]
-
-
-def _told(row: Row) -> Row:
-    figures = {} if row["reason"] in _OF_CREDIT else dict.fromkeys(("asked", "available", "shortfall"))
-    return {**row, **figures, "user": user_name(row["owner_uid"])}
+    return [{**row, "user": user_name(row["owner_uid"])} for row in rows_of_each(desk, "/failure", query, limit)]
 
 
 def show_refusals(desk: Desk, owners: list[int] | None) -> int:

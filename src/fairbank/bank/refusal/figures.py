@@ -10,6 +10,8 @@ from fairbank.bank.run import RunState
 from fairbank.values.refusal_kind import RefusalKind
 from fairbank.values.units import show_short, show_su
 
+_OF_CREDIT = frozenset({Reason.OVERDRAWN, Reason.CAPPED, Reason.NO_ALLOCATION, Reason.FROZEN})
+
 
 class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a run: its state in the books, its final job state and its seconds, as far as its cluster told them."""
@@ -46,6 +48,11 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def shortfall(self) -> int:
         return max(0, self.asked - self.available)
+
+    @property
+    def of_credit(self) -> bool:
+        """Whether a job was refused for want of credit. For other reasons nobody looked what there is of it: then there are no figures."""
+        return self.reason in _OF_CREDIT
 
     @property
     def kind(self) -> RefusalKind:

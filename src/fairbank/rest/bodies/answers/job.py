@@ -66,6 +66,8 @@ class FailureRow(Struct, frozen=True, kw_only=True):
     """A job the bank said no to, with the figures and what would help.
 
     HADM's schema 6: activity_id is `id`, allocation_id `allocation`, amount `asked`; `comments` are the job's, else the reason in words.
+    `asked`, `available` and `shortfall` are null where the reason is not want of credit (OVERDRAWN, CAPPED, NO_ALLOCATION, FROZEN):
+    nobody looked then what there is.
     """
 
     id: int
@@ -81,7 +83,7 @@ class FailureRow(Struct, frozen=True, kw_only=True):
     reason: str
     detail: str
     comments: str
-    asked: int
-    available: int
-    shortfall: int
+    asked: int | None
+    available: int | None
+    shortfall: int | None
     remedies: list[str]

@@ -1,0 +1,34 @@
+"""Refused jobs have figures where credit was why, and null where nobody looked what there is."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.rest.app import document
+from tests.rest.world import AGENT, SUPERUSER, World, report
+
+FIGURES = ("asked", "available", "shortfall")
+DEAR = {"amount": 10**9}
+REPORTS = {
+    "OVERDRAWN": (report(1, **DEAR), True),
+    "NO_ALLOCATION": (report(1, resource="tape"), True),
+    "UNKNOWN_PROJECT": (report(1, account="nobody"), False),
+    "NO_HOLD": (report(1, do="adjust"), False),
+}
+
+
+@pytest.mark.parametrize("reason", REPORTS)
+def test_a_refusal_has_figures_only_where_it_is_about_credit(world: World, reason: str) -> None:
+    body, has = REPORTS[reason]
+    no = world.ask("POST", "/job", AGENT, json=body).json()["refusal"]
+    assert no["reason"] == reason
+    single = world.ask("GET", f"/failure/{no['entry']}", SUPERUSER).json()["data"]
+    (listed,) = world.ask("GET", "/failure?job_id=1", SUPERUSER).json()["data"]
+    for row in (single, listed):
+        assert [row[each] for each in FIGURES] == ([no[each] for each in FIGURES] if has else [None] * 3)
+
+
+def test_the_document_says_that_figures_may_be_null() -> None:
+    properties = document()["components"]["schemas"]["FailureRow"]["properties"]
+    for each in FIGURES:
+        assert {kind["type"] for kind in properties[each]["anyOf"]} == {"integer", "null"}
