@@ -57,6 +57,7 @@ class Shelf:
             drawn |= {(each.id, uid) for uid in needs.owners.get((each.project, each.resource), ())}
         lines = {above for number in needs.projects for above in self._line(number)} if needs.lines else set()
         taken = {(what, getattr(each, what)) for each in needs.creating for what in ("gname", "gid", "account")}
+        enriched = {rows.allocations[each].project for each in needs.enriched if each in rows.allocations}
         told = told_by(needs, runs)
         entries, opened, created, issued = len(self.journal) + 1, len(rows.allocations) + 1, len(rows.projects) + 1, len(rows.tokens) + 1
         return WorkingSet(
@@ -70,7 +71,9 @@ class Shelf:
             projects=[
                 each
                 for each in rows.projects.values()
-                if each.id in needs.projects | lines or taken & {("gname", each.gname), ("gid", each.gid), ("account", each.account)}
+                if each.id in needs.projects | lines | enriched
+                or each.parent in needs.closing
+                or taken & {("gname", each.gname), ("gid", each.gid), ("account", each.account)}
             ],
             held_runs=[
                 (each.project, run) for run, each in rows.runs.items() if each.project in needs.closing and each.state is RunState.HELD

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.bank.project import Role
+from fairbank.bank.wish import SetMember
 from fairbank.store.contract import Store
 from fairbank.store.memory import MemoryStore
 from fairbank.store.migrating import migrate
-from tests.contracts.centre import grown
+from tests.contracts.centre import ALICE, allocation, charge, granted, grown, hold, project
 from tests.contracts.places import Place
 from tests.support.postgres import PostgresServer
 
@@ -92,3 +94,12 @@ def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """The centre that has grown, in each kind of store. Only to be read."""
     for place in places(request.param, request, tmp_path_factory.mktemp("queries")):
         yield grown(place.open())
+
+
+@pytest.fixture
+def over(store: Store) -> Store:
+    """Two projects; the allocation of the first is over, and a run of it was charged."""
+    granted(store, project("physics", 5001), project("chemistry", 5002), SetMember(project=1, uid=ALICE, role=Role.PI))
+    granted(store, allocation(1, end=2_000), hold(1, 60))
+    granted(store, charge(1, 30))
+    return store

@@ -76,8 +76,9 @@ _WHY: Mapping[Reason, str] = {
     Reason.UNKNOWN_TOKEN: "The token was never made, was revoked, or its time is over.",
     Reason.TOKEN_TAKEN: "Two tokens with one secret could not be told apart.",
     Reason.ROLE_ABOVE: "A PI decides about coordinators and members, a coordinator about members; staff about all.",
-    Reason.PROJECT_IN_USE: "Only a project whose allocations are all over, with nothing held, can be removed.",
-    Reason.PROJECT_REMOVED: "A removed project keeps its books for staff to read. It gets no jobs, no allocation and no members.",
+    Reason.PROJECT_IN_USE: "Only a project with no other under it, whose allocations are over and where nothing is held, can be removed.",
+    Reason.PROJECT_REMOVED: "A removed project keeps its books for staff to read. It gets no jobs, no allocation, no credit and "
+    "no members, and none comes back under it; what its runs still cost or get back is booked.",
     Reason.OWN_PARENT: "Parents share credit downwards; a ring of them would have no top.",
     Reason.NAMES_STAY: "Ends of runs may come late, under the old account, and people stay in the group: the next project would get both. "
     "Its group's name and its parent may change.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -30,7 +31,7 @@ from fairbank.store.rows import (
     token_of,
     token_row,
 )
-from fairbank.store.uses import allocations_of, held_runs_of, used_of
+from fairbank.store.uses import allocations_of, children_of, held_runs_of, used_of
 
 _ID = attrgetter("id")
 _SUMS = attrgetter("id", "deposited", "charged", "held", "overrun", "seq", "link")
@@ -123,12 +124,14 @@ class SqlTransaction(ABC):
         return ((allocation, uid, UserSums(*sums)) for allocation, uid, *sums in self._find("users", columns(pairs, 2)))
 
     def _projects(self, needs: Needs) -> Iterable[Project]:
-        """Those wanted by number, and those that a new one would collide with."""
-        if not needs.projects and not needs.creating:
+        """Those wanted by number or for their allocations, those that a new one would collide with, and what is under one that closes."""
+        numbers = needs.projects | {self._loaded[each].project for each in needs.enriched if each in self._loaded}
+        if not numbers and not needs.creating:
             return ()
         creating = needs.creating
         names, gids, accounts = [each.gname for each in creating], [each.gid for each in creating], [each.account for each in creating]
-        found = map(project_of, self._find("projects", [list(needs.projects)], [names], [gids], [accounts]))
+        wanted = map(project_of, self._find("projects", [list(numbers)], [names], [gids], [accounts]))
+        found = chain(wanted, children_of(self._connection, needs.closing))
         if not needs.lines:
             return found
         return with_all_above(found, lambda numbers: map(project_of, self._find("projects", [list(numbers)], [[]], [[]], [[]])))

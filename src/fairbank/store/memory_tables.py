@@ -122,12 +122,15 @@ class Tables:
         gnames = {each.gname for each in needs.creating}
         gids = {each.gid for each in needs.creating}
         accounts = {each.account for each in needs.creating}
+        wanted = needs.projects | {self.allocations[each].project for each in needs.enriched if each in self.allocations}
+        if needs.closing:
+            wanted |= {number for number, each in self.projects.items() if each.parent in needs.closing}
         if not needs.creating:
-            return [self.projects[number] for number in sorted(needs.projects) if number in self.projects]
+            return [self.projects[number] for number in sorted(wanted) if number in self.projects]
         found = [
             each
             for number, each in sorted(self.projects.items())
-            if number in needs.projects or each.gname in gnames or each.gid in gids or each.account in accounts
+            if number in wanted or each.gname in gnames or each.gid in gids or each.account in accounts
         ]
         if not needs.lines:
             return found

@@ -9,11 +9,13 @@ from collections.abc import Collection, Iterator
 
 from sqlalchemy import Connection, exists, or_, select
 
+from fairbank.bank.project import Project
 from fairbank.bank.run import RunState
 from fairbank.cluster.job import Run
 from fairbank.store import schema
+from fairbank.store.rows import project_of
 
-_ALLOCATION, _RUN = schema.allocation.c, schema.run.c
+_ALLOCATION, _PROJECT, _RUN = schema.allocation.c, schema.project.c, schema.run.c
 
 
 def allocations_of(connection: Connection, projects: Collection[int]) -> set[int]:
@@ -21,6 +23,12 @@ def allocations_of(connection: Connection, projects: Collection[int]) -> set[int
     if not projects:
         return set()
     return set(connection.execute(select(_ALLOCATION.id).where(_ALLOCATION.project.in_(sorted(projects)))).scalars())
+
+
+def children_of(connection: Connection, projects: Collection[int]) -> Iterator[Project]:
+    """The projects directly under these, without those that were removed."""
+    found = select(schema.project).where(_PROJECT.parent.in_(sorted(projects)), _PROJECT.removed.is_(False))
+    return map(project_of, connection.execute(found)) if projects else iter(())
 
 
 def held_runs_of(connection: Connection, projects: Collection[int], most: int) -> Iterator[tuple[int, Run]]:

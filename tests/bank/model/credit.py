@@ -10,7 +10,12 @@ class Credit(Granted):
     """The wishes of credit, each answered by a word."""
 
     def _deposit(self, wish: w.Deposit, at: int) -> str:
-        return self._move((wish.allocation, wish.amount))
+        return self._no_longer(wish.allocation) or self._move((wish.allocation, wish.amount))
+
+    def _no_longer(self, number: int) -> str:
+        """A project that was removed gets no credit."""
+        found = self.allocations.get(number)
+        return "PROJECT_REMOVED" if found and self.projects[found["project"]]["removed"] else ""
 
     def _withdraw(self, wish: w.Withdraw, at: int) -> str:
         return self._move((wish.allocation, -wish.amount))
@@ -21,6 +26,8 @@ class Credit(Granted):
             return "SAME_ALLOCATION"
         if all(ends) and len({each["resource"] for each in ends if each}) > 1:
             return "OTHER_RESOURCE"
+        if all(ends) and self._no_longer(wish.target):
+            return "PROJECT_REMOVED"
         if all(ends) and any(each["state"] != "active" or each["end"] <= at for each in ends if each):
             return "WRONG_STATE"
         return self._move((wish.source, -wish.amount), (wish.target, wish.amount))

@@ -18,8 +18,7 @@ class Office(Words):
         return self._entered(len(self.projects) + 1, facts, wish.parent)
 
     def _entered(self, number: int, facts: dict[str, Any], parent: int | None) -> str:
-        others = [each for other, each in self.projects.items() if other != number]
-        if any(each[what] == facts[what] for each in others for what in ("gname", "gid", "account")):
+        if self._taken(number, facts):
             return "EXISTS"
         if parent and self.projects.get(parent, {"removed": True})["removed"]:
             return "UNKNOWN_PROJECT"
@@ -34,6 +33,10 @@ class Office(Words):
         self.projects[number] = facts
         return "ok"
 
+    def _taken(self, number: int, facts: dict[str, Any]) -> bool:
+        others = [each for other, each in self.projects.items() if other != number]
+        return any(each[what] == facts[what] for each in others for what in ("gname", "gid", "account"))
+
     def _was_used(self, number: int) -> bool:
         ran = any(self.asked[run["opened"]].wish.line[:1] == (number,) for run in self.runs.values())
         return ran or any(each["project"] == number for each in self.allocations.values())
@@ -45,6 +48,10 @@ class Office(Words):
         new = old | {what: said for what in ("gname", "gid", "account") if (said := getattr(wish, what)) is not None}
         new |= {} if wish.parent is None else {"parent": wish.parent or None}
         new["removed"] = old["removed"] and not wish.restore
+        above = self.projects.get(new["parent"]) if old["removed"] and not new["removed"] and not wish.parent else None
+        if above and above["removed"]:
+            taken = self._taken(wish.project, new)
+            return "EXISTS" if taken else "PROJECT_REMOVED"
         return "again" if new == old else self._entered(wish.project, new, wish.parent)
 
     def _removeproject(self, wish: w.RemoveProject, at: int) -> str:
@@ -52,6 +59,8 @@ class Office(Words):
             return "UNKNOWN_PROJECT"
         if self.projects[wish.project]["removed"]:
             return "again"
+        if any(each["parent"] == wish.project and not each["removed"] for each in self.projects.values()):
+            return "PROJECT_IN_USE"
         theirs = {number: each for number, each in self.allocations.items() if each["project"] == wish.project}
         if any(self.held(number) or (each["state"] != "ended" and each["end"] > at) for number, each in theirs.items()):
             return "PROJECT_IN_USE"

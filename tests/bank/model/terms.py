@@ -45,7 +45,8 @@ class Terms(Words):
         old = self.allocations.get(wish.allocation)
         if not old:
             return "UNKNOWN_ALLOCATION"
-        if (wish.event is AllocationEvent.REOPEN or (wish.end or 0) > at) and self.projects[old["project"]]["removed"]:
+        more = wish.event is AllocationEvent.REOPEN or (wish.end or 0) > at or (wish.credit_limit or 0) > old["limit"]
+        if more and self.projects[old["project"]]["removed"]:
             return "PROJECT_REMOVED"
         given = {"start": wish.start, "end": wish.end, "shared": wish.shared, "limit": wish.credit_limit}
         new = old | {what: value for what, value in given.items() if value is not None}

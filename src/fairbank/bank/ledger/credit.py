@@ -7,6 +7,7 @@ import msgspec
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.entry import Entry, Kind
 from fairbank.bank.ledger.drawing import moved
+from fairbank.bank.ledger.office import no_longer
 from fairbank.bank.ledger.outcome import Outcome, done
 from fairbank.bank.ledger.posting import post
 from fairbank.bank.policy import Policy, is_countable
@@ -25,6 +26,8 @@ def deposit(work: WorkingSet, asked: Asked, wish: Deposit, *, undoes: int | None
     allocation = work.allocations.get(wish.allocation)
     if allocation is None:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
+    if (gone := no_longer(work, allocation)) is not None:
+        return gone
     after = _deposited(allocation, wish.amount)
     if isinstance(after, Refusal):
         return after
@@ -51,6 +54,8 @@ def transfer(work: WorkingSet, asked: Asked, wish: Transfer, *, undoes: int | No
         return Refusal(reason=Reason.SAME_ALLOCATION, allocation=wish.target)
     if source.resource != target.resource:
         return Refusal(reason=Reason.OTHER_RESOURCE, allocation=wish.target, resource=source.resource)
+    if (gone := no_longer(work, target)) is not None:
+        return gone
     for each in (source, target):
         if each.state is not AllocationState.ACTIVE or each.end <= asked.at:
             # What staff froze stays where it is, and credit does not outlive its period; staff have withdraw and deposit.

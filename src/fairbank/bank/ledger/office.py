@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.bank.allocation import AllocationState
+from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Done, Outcome, done
 from fairbank.bank.ledger.posting import post
 from fairbank.bank.project import GRANTS, Project, with_all_above
-from fairbank.bank.refusal import WAS_REMOVED, Reason, Refusal
+from fairbank.bank.refusal import UNDER_IT, WAS_REMOVED, Reason, Refusal
 from fairbank.bank.wish import AmendProject, Asked, CreateProject, Note, RemoveProject, SetMember
 from fairbank.bank.working_set import WorkingSet
 
@@ -38,17 +38,20 @@ def amend_project(work: WorkingSet, asked: Asked, wish: AmendProject) -> Outcome
     new = _replace(old, parent=parent, removed=old.removed and not wish.restore, **names)
     if new == old:
         return Done(entry=0, project=old.id, again=True)
-    no = _objection(work, new, wish.parent) or _untimely(work, old, new)
+    no = _objection(work, new, wish.parent) or _orphaned(work, old, new) or _untimely(work, old, new)
     return no if no is not None else _entered(work, asked, new)
 
 
 def remove_project(work: WorkingSet, asked: Asked, wish: RemoveProject) -> Outcome:
-    """Let a project be no more, once its allocations are over and nothing is held for it. Its books stay, and so do its names."""
+    """Let a project be no more, once nothing is under it, its allocations are over and nothing is held for it. Its books stay, and so do
+    its names."""
     old = work.projects.get(wish.project)
     if old is None:
         return Refusal(reason=Reason.UNKNOWN_PROJECT, project=wish.project)
     if old.removed:
         return Done(entry=0, project=old.id, again=True)
+    if (children := _children(work, old)) is not None:  # first: nobody is to end credit for a removal that cannot be
+        return children
     for each in work.allocations.values():
         if each.project == old.id and (each.held or each.state_at(asked.at) is not AllocationState.ENDED):
             about = f"allocation {each.id} is {'in use by open runs' if each.held else each.standing(asked.at).value}"
@@ -74,6 +77,29 @@ def _objection(work: WorkingSet, wanted: Project, parent: int | None) -> Refusal
     return None
 
 
+_NAMED = 5
+"""So many projects are named one by one."""
+
+
+def _children(work: WorkingSet, parent: Project) -> Refusal | None:
+    """What is under a project would draw on the credit of one that is no more."""
+    found = sorted((each.id, each.account) for each in work.projects.values() if each.parent == parent.id and not each.removed)
+    if not found:
+        return None
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    named = ", ".join(f"{number} ({account})" for number, account in found[:_NAMED])
+    about = f"{UNDER_IT} {'is project' if len(found) == 1 else 'are projects'} {named}{more}"
+    return Refusal(reason=Reason.PROJECT_IN_USE, project=parent.id, about=about)
+
+
+def _orphaned(work: WorkingSet, old: Project, new: Project) -> Refusal | None:
+    """No project comes back under one that is no more."""
+    parent = work.projects.get(new.parent) if new.parent is not None else None
+    if not old.removed or new.removed or parent is None or not parent.removed:
+        return None
+    return Refusal(reason=Reason.PROJECT_REMOVED, project=parent.id, about=f"project {parent.id}, the parent of project {new.id}")
+
+
 def _untimely(work: WorkingSet, old: Project, new: Project) -> Refusal | None:
     """What was said under the old account may still come late, and the old gid has members: whoever took these would get both."""
     changed = [f"{name} {getattr(old, name)}" for name in ("gid", "account") if getattr(old, name) != getattr(new, name)]
@@ -92,6 +118,14 @@ def details_of(project: Project) -> str:
     """The project as the journal keeps it, so that its row can be checked against it."""
     facts = {"project": project.id, "gname": project.gname, "gid": project.gid, "account": project.account, "parent": project.parent}
     return _encode(facts | ({"removed": True} if project.removed else {})).decode()
+
+
+def no_longer(work: WorkingSet, allocation: Allocation) -> Refusal | None:
+    """Why an allocation gets neither credit nor time: its project was removed. What closes its books is booked all the same."""
+    project = work.projects.get(allocation.project)
+    if project is None or not project.removed:
+        return None
+    return Refusal(reason=Reason.PROJECT_REMOVED, allocation=allocation.id, project=project.id)
 
 
 def set_member(work: WorkingSet, asked: Asked, wish: SetMember, *, undoes: int | None = None) -> Outcome:

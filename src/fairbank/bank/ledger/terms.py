@@ -6,7 +6,7 @@ import msgspec
 
 from fairbank.bank.allocation import NEXT, Allocation, AllocationEvent, AllocationState, overlapping
 from fairbank.bank.entry import Entry, Kind, facts_of
-from fairbank.bank.ledger.office import above
+from fairbank.bank.ledger.office import above, no_longer
 from fairbank.bank.ledger.outcome import Done, Outcome, done
 from fairbank.bank.ledger.posting import post
 from fairbank.bank.policy import is_countable
@@ -75,7 +75,7 @@ def amend(work: WorkingSet, asked: Asked, wish: Amend) -> Outcome:
     old = work.allocations.get(wish.allocation)
     if old is None or (old.project, old.resource) != (wish.project, wish.resource):
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
-    if _gives_time(wish, asked.at) and (gone := _removed(work, old)) is not None:
+    if (_gives_time(wish, asked.at) or (wish.credit_limit or 0) > old.credit_limit) and (gone := no_longer(work, old)) is not None:
         return gone
     before = _state_before(old, wish.event, asked.at)
     state = before if wish.event is None else NEXT.get((before, wish.event))
@@ -107,13 +107,6 @@ def _gives_time(wish: Amend, now: int) -> bool:
     return wish.event is AllocationEvent.REOPEN or (wish.end is not None and wish.end > now)
 
 
-def _removed(work: WorkingSet, old: Allocation) -> Refusal | None:
-    project = work.projects.get(old.project)
-    if project is None or not project.removed:
-        return None
-    return Refusal(reason=Reason.PROJECT_REMOVED, allocation=old.id, project=old.project)
-
-
 def _state_before(old: Allocation, event: AllocationEvent | None, now: int) -> AllocationState:
     """The state that an event meets: the one by the clock; but a freeze outlives the end, so it can be thawed then, too."""
     return _FROZEN if event is AllocationEvent.THAW and old.state is _FROZEN else old.state_at(now)
@@ -134,7 +127,7 @@ def _over(old: Allocation, new: Allocation, event: AllocationEvent | None, now: 
 def put_back(work: WorkingSet, asked: Asked, before: Entry, *, undoes: int) -> Outcome:
     """Say all terms as entry `before` said them, the state among them: that takes entry `undoes` back, whole."""
     old, facts = work.allocations[before.book], facts_of(before)
-    if (gone := _removed(work, old)) is not None:  # what was, may be time
+    if (gone := no_longer(work, old)) is not None:  # what was, may be time
         return gone
     new = _replace(
         old,

@@ -19,9 +19,10 @@ class Needs(msgspec.Struct, kw_only=True):
     in the books, `runs` with their allocations (those that are said to start are `starting`, those whose hold is to change `changing`),
     entries by the actor and key of a wish in `keys`, entries to be `undone` with those that undid them before, all that was ever
     said of the terms, caps and roles in `reworded`, `caps` as (allocation, user), user sums for `owners` in whatever allocations they may
-    draw on, `projects` and those that the names of one of `creating` would collide with, all allocations of projects that are `closing`,
-    with their open runs, whether those of `renaming` were ever used, of all projects loaded also their parents' if `lines`, `members` by
-    project and user, `tokens` by number and by their `digests`.
+    draw on, `projects`, those of the allocations that are `enriched`, and those that the names of one of `creating` would collide with,
+    all allocations of projects that are `closing`, with their open runs and the projects under them, whether those of `renaming` were
+    ever used, of all projects loaded also their parents' if `lines`, `members` by project and user, `tokens` by number and by their
+    `digests`.
     `entries`, `opens`, `creates`, `issues` count the fresh numbers wanted at most.
 
     What is loaded is locked, and whoever else needs it waits. So of a fund no more is wanted than a run could draw on: those who draw on
@@ -44,6 +45,7 @@ class Needs(msgspec.Struct, kw_only=True):
     owners: dict[tuple[int, str], set[int]] = msgspec.field(default_factory=dict)
     caps: set[tuple[int, int]] = msgspec.field(default_factory=set)
     projects: set[int] = msgspec.field(default_factory=set)
+    enriched: set[int] = msgspec.field(default_factory=set)
     creating: list[CreateProject | AmendProject] = msgspec.field(default_factory=list)
     closing: set[int] = msgspec.field(default_factory=set)
     renaming: set[int] = msgspec.field(default_factory=set)

@@ -95,18 +95,26 @@ def _run_alone(needs: Needs, wish: Lapse | Refund) -> None:
     needs.runs.add(wish.run)
 
 
-def _moved(needs: Needs, wish: Deposit | Withdraw) -> None:
+def _deposit(needs: Needs, wish: Deposit) -> None:
+    needs.allocations.add(wish.allocation)
+    needs.enriched.add(wish.allocation)
+
+
+def _withdraw(needs: Needs, wish: Withdraw) -> None:
     needs.allocations.add(wish.allocation)
 
 
 def _transfer(needs: Needs, wish: Transfer) -> None:
     needs.allocations |= {wish.source, wish.target}
+    needs.enriched.add(wish.target)
 
 
 def _undo(needs: Needs, wish: Undo) -> None:
     """The entry with what undid it before; then what its reverse needs, and where that only says something, all that was said of it."""
     needs.undone.add(wish.entry)
     needs.allocations.update(each for each in (wish.book, wish.other) if each)
+    if wish.run is None and wish.book != OFFICE:
+        needs.enriched.add(wish.book)  # its reverse may be credit
     if wish.run is not None:
         needs.runs.add(wish.run)
     if wish.book == OFFICE:
@@ -131,8 +139,8 @@ def _open(needs: Needs, wish: Open) -> None:
 def _amend(needs: Needs, wish: Amend) -> None:
     needs.allocations.add(wish.allocation)
     want(needs.funds, wish.project, wish.resource, ALL_OF_IT)
-    if wish.end is not None or wish.event is AllocationEvent.REOPEN:
-        needs.projects.add(wish.project)  # one that was removed gets no more time
+    if wish.end is not None or wish.credit_limit is not None or wish.event is AllocationEvent.REOPEN:
+        needs.projects.add(wish.project)  # one that was removed gets no more time, nor credit
 
 
 def _expire(needs: Needs, wish: Expire) -> None:
@@ -164,7 +172,7 @@ def _create_project(needs: Needs, wish: CreateProject) -> None:
 def _amend_project(needs: Needs, wish: AmendProject) -> None:
     needs.creating.append(wish)
     needs.projects |= {wish.project, wish.parent or wish.project}
-    needs.lines = needs.lines or bool(wish.parent)
+    needs.lines = needs.lines or bool(wish.parent) or wish.restore  # nothing comes back under what was removed
     if wish.gid is not None or wish.account is not None:
         needs.renaming.add(wish.project)
     needs.office = True
@@ -209,8 +217,8 @@ _OF: Mapping[type, Callable[[Needs, Any], None]] = {
     Lapse: _run_alone,
     Refund: _run_alone,
     Unpriced: _unpriced,
-    Deposit: _moved,
-    Withdraw: _moved,
+    Deposit: _deposit,
+    Withdraw: _withdraw,
     Transfer: _transfer,
     Undo: _undo,
     Open: _open,

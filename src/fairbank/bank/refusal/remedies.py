@@ -54,7 +54,7 @@ def _advice(no: Refusal) -> str:
     if no.reason is Reason.NOT_UNDONE:
         return _INSTEAD.get(no.about or "", _ADVICE[no.reason])
     if no.reason is Reason.PROJECT_IN_USE and no.allocation is None:
-        return _RUNNING
+        return _CHILDREN if UNDER_IT in (no.about or "") else _RUNNING
     if no.reason is Reason.EXISTS and WAS_REMOVED in (no.about or ""):
         return _ADVICE[Reason.PROJECT_REMOVED]
     return _NOTHING_LEFT if no.reason is Reason.NOT_ENOUGH and no.available <= 0 else _ADVICE[no.reason]
@@ -63,6 +63,10 @@ def _advice(no: Refusal) -> str:
 WAS_REMOVED = "which was removed"
 """What the ledger says about a project that has the names asked for, where it was removed."""
 
+UNDER_IT = "under it"
+"""What the ledger says about a project that is to be removed, where others are under it."""
+
+_CHILDREN = "remove or move them first: fairbank project remove PROJECT; or fairbank project set PROJECT --no-parent, or --parent ANOTHER"
 _RUNNING = "let its runs end first: fairbank jobs -a -A ACCOUNT"
 _WHOLE = "a refund is taken back whole; first deposit what is missing: fairbank deposit {no.allocation} {more} --reason '...'"
 _NOTHING_LEFT = "nothing can be taken out now; see what is used and held: fairbank alloc show {no.allocation}"

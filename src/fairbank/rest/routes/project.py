@@ -82,8 +82,8 @@ def amend_project(request: Asking, project: Number, data: JSONBody[NewNames], ke
 
 @writes(delete, "/project/{project:int}", status_code=200)
 def remove_project(request: Asking, project: Number, key: Key = None) -> Single[Granted]:
-    """Let a project be no more, once its allocations are over and its runs have ended. Staff still read its books, and its names stay
-    taken, so that nobody who comes after gets at them."""
+    """Let a project be no more, once no other is under it, its allocations are over and its runs have ended. Staff still read its books,
+    and its names stay taken, so that nobody who comes after gets at them."""
     return answer(request.house.projects.remove(request.asker, RemoveProject(project=project, key=checked_key(key))), request.house.clock)
 
 

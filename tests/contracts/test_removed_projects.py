@@ -1,0 +1,194 @@
+"""A project is removed and brought back: nothing goes on in its name, and its books stay, to be closed."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from fairbank.bank.allocation import AllocationEvent
+from fairbank.bank.ledger import Done, Outcome, judge
+from fairbank.bank.needs import needs_of
+from fairbank.bank.policy import Policy
+from fairbank.bank.project import Role
+from fairbank.bank.refusal import Reason, Refusal, remedies, sentence
+from fairbank.bank.wish import (
+    Amend,
+    AmendProject,
+    Asked,
+    Deposit,
+    Refund,
+    RemoveProject,
+    Request,
+    SetMember,
+    Transfer,
+    Withdraw,
+)
+from fairbank.service.audit import Audit
+from fairbank.store.contract import Contention, Store
+from fairbank.values.time import Instant
+from fairbank.values.units import SuMinutes
+from tests.contracts.centre import ALICE, END, START, allocation, ask, charge, granted, hold, job, late_charge, project
+from tests.contracts.clerks import at_once, waiting
+from tests.contracts.office import all_projects, reason_of, undoing
+from tests.contracts.places import Place
+from tests.support.waiting import wait_until
+
+
+@pytest.mark.parametrize("came", [allocation(1), project("optics", 5003, parent=1)])
+def test_no_project_is_removed_while_it_gets_an_allocation_or_a_child(sql_place: Place, came: Request) -> None:
+    """On two servers: whichever comes first, the other is refused."""
+    one, two = sql_place.open(), sql_place.open()
+    granted(one, project("physics", 5001), project("chemistry", 5002), allocation(2))
+    begun = threading.Event()
+
+    def first() -> list[Outcome]:
+        opened = Asked(came, START, 0)
+        with one.transaction() as transaction:
+            work = transaction.load(needs_of([opened]))
+            begun.set()
+            outcome = judge(work, opened, Policy())
+            if sql_place.is_postgres:
+                wait_until(lambda: waiting(sql_place), "the second server to wait for the office")
+            transaction.write(work)
+        return [outcome]
+
+    def second() -> list[Outcome]:
+        assert begun.wait(30)
+        try:
+            return ask(two, RemoveProject(project=1))
+        except Contention:  # the counter asks again, as here
+            return ask(two, RemoveProject(project=1))
+
+    opened, no = at_once(first, second)
+    assert isinstance(opened, Done)
+    assert reason_of(no) is Reason.PROJECT_IN_USE
+    assert not any(each.removed for each in all_projects(one))
+
+
+def test_no_credit_comes_to_a_project_while_it_is_removed(sql_place: Place) -> None:
+    """On two servers: the deposit that comes second is refused."""
+    one, two = sql_place.open(), sql_place.open()
+    granted(one, project("physics", 5001), project("chemistry", 5002), allocation(1, end=2_000))
+    begun = threading.Event()
+
+    def first() -> list[Outcome]:
+        removal = Asked(RemoveProject(project=1), Instant(2_000), 0)
+        with one.transaction() as transaction:
+            work = transaction.load(needs_of([removal]))
+            begun.set()
+            outcome = judge(work, removal, Policy())
+            if sql_place.is_postgres:
+                wait_until(lambda: waiting(sql_place), "the deposit to wait for the allocation")
+            transaction.write(work)
+        return [outcome]
+
+    def second() -> list[Outcome]:
+        assert begun.wait(30)
+        return ask(two, Deposit(allocation=1, amount=SuMinutes(60)), at=2_000)
+
+    removed, no = at_once(first, second)
+    assert isinstance(removed, Done)
+    assert reason_of(no) is Reason.PROJECT_REMOVED
+
+
+def test_a_project_with_others_under_it_is_not_removed(store: Store) -> None:
+    granted(store, project("college", 5001), project("physics", 5002, parent=1), project("optics", 5003, parent=1))
+    no = ask(store, RemoveProject(project=1))[0]
+    assert isinstance(no, Refusal)
+    assert sentence(no) == "the project is still in use: under it are projects 2 (physics), 3 (optics)."
+    assert "fairbank project remove PROJECT; or fairbank project set PROJECT --no-parent" in remedies(no)[0]
+    granted(store, RemoveProject(project=2), AmendProject(project=3, parent=0), RemoveProject(project=1))
+    batch = ask(store, AmendProject(project=1, restore=True), AmendProject(project=3, parent=1), RemoveProject(project=1))
+    assert reason_of(batch[2]) is Reason.PROJECT_IN_USE
+    assert not Audit(store).verify().findings
+
+
+def test_no_project_comes_back_under_one_that_was_removed(store: Store) -> None:
+    granted(store, project("college", 5001), project("physics", 5002, parent=1), RemoveProject(project=2), RemoveProject(project=1))
+    no = ask(store, AmendProject(project=2, restore=True))[0]
+    assert isinstance(no, Refusal)
+    assert sentence(no) == "the project was removed: project 1, the parent of project 2."
+    assert remedies(no) == ("bring it back first, by staff: fairbank project set 1 --restore",)
+    granted(store, AmendProject(project=2, parent=0, restore=True))
+    granted(store, RemoveProject(project=2), AmendProject(project=1, restore=True), AmendProject(project=2, parent=1, restore=True))
+    assert [each.removed for each in all_projects(store)] == [False, False]
+
+
+def test_a_removed_project_gets_no_credit_but_its_books_are_closed(over: Store) -> None:
+    """Ends that come late are charged, and refunds given back; what is left goes out."""
+    granted(over, project("optics", 5003), allocation(3))
+    out = granted(over, Withdraw(allocation=1, amount=SuMinutes(5)))
+    limit = Amend(allocation=1, project=1, resource="cpu", credit_limit=SuMinutes(100))
+    granted(over, RemoveProject(project=1), at=2_000)
+    move = Transfer(source=2, target=1, amount=SuMinutes(5))
+    for wish in (Deposit(allocation=1, amount=SuMinutes(5)), limit, move, undoing(over, out[0].entry)):
+        no = ask(over, wish, at=2_000)[0]
+        assert reason_of(no) is Reason.PROJECT_REMOVED
+        assert isinstance(no, Refusal)
+        assert remedies(no) == ("bring it back first, by staff: fairbank project set 1 --restore",)
+    granted(over, late_charge(2, 10), Refund(run=job(1), amount=SuMinutes(5)), at=2_000)
+    granted(over, Withdraw(allocation=1, amount=SuMinutes(5)), at=2_000)
+    granted(over, AmendProject(project=1, restore=True), Deposit(allocation=1, amount=SuMinutes(5)), at=2_000)
+    assert not Audit(over).verify().findings
+
+
+def test_a_project_in_use_is_not_removed(over: Store) -> None:
+    assert reason_of(ask(over, RemoveProject(project=1), at=1_999)[0]) is Reason.PROJECT_IN_USE
+    granted(over, hold(2, 60, run=job(2)))
+    assert reason_of(ask(over, RemoveProject(project=1), at=2_000)[0]) is Reason.PROJECT_IN_USE
+    granted(over, charge(2, 1, run=job(2)))
+    granted(over, allocation(1, start=5_000), at=2_000)
+    assert reason_of(ask(over, RemoveProject(project=1), at=2_000)[0]) is Reason.PROJECT_IN_USE  # one is planned
+    assert reason_of(ask(over, RemoveProject(project=99))[0]) is Reason.UNKNOWN_PROJECT
+
+
+def test_a_removed_project_gets_nothing_more_and_nobody_gets_its_names(over: Store) -> None:
+    granted(over, RemoveProject(project=1), at=2_000)
+    assert [each.removed for each in all_projects(over)] == [True, False]
+    assert [each.id for each in all_projects(over, removed=False)] == [2]
+    assert [each.id for each in all_projects(over, removed=True)] == [1]
+    with over.reading() as reader:
+        assert reader.memberships(ALICE) == []
+    longer = Amend(allocation=1, project=1, resource="cpu", event=AllocationEvent.REOPEN, end=Instant(END))
+    for wish in (allocation(1, start=3_000), longer, SetMember(project=1, uid=7, role=Role.MEMBER)):
+        assert reason_of(ask(over, wish, at=2_000)[0]) is Reason.PROJECT_REMOVED
+    for names in ({"name": "physics", "number": 1}, {"name": "p", "number": 5001}, {"name": "physics", "number": 5001}):
+        no = ask(over, project(**names))[0]  # type: ignore[arg-type]
+        assert isinstance(no, Refusal)
+        assert "project 1, which was removed, has" in (no.about or "")
+    assert reason_of(ask(over, project("child", 7, parent=1))[0]) is Reason.UNKNOWN_PROJECT
+    assert granted(over, RemoveProject(project=1), at=2_000)[0].again
+    assert not Audit(over).verify().findings
+
+
+def test_it_is_brought_back_as_it_was(over: Store) -> None:
+    before = all_projects(over)
+    granted(over, RemoveProject(project=1), at=2_000)
+    granted(over, AmendProject(project=1, restore=True), at=2_000)
+    assert all_projects(over) == before
+    with over.reading() as reader:
+        assert [each.project for each in reader.memberships(ALICE)] == [1]
+    granted(over, allocation(1, start=3_000), at=2_000)
+    assert not Audit(over).verify().findings
+
+
+def test_a_project_is_removed_in_the_batch_that_ends_its_credit(store: Store) -> None:
+    granted(store, project("physics", 5001))
+    granted(store, allocation(1))
+    end = Amend(allocation=1, project=1, resource="cpu", event=AllocationEvent.END)
+    granted(store, end, RemoveProject(project=1), at=START + 10)
+    assert all_projects(store)[0].removed
+
+
+def test_what_was_said_of_a_removed_project_is_taken_back_once_it_is_there_again(over: Store) -> None:
+    """Its terms of before might be time, and its roles of before members."""
+    said = granted(over, Amend(allocation=1, project=1, resource="cpu", end=Instant(1_900)), SetMember(project=1, uid=7, role=Role.MEMBER))
+    undone = [undoing(over, each.entry) for each in said]
+    granted(over, RemoveProject(project=1), at=2_000)
+    assert [reason_of(each) for each in ask(over, *undone, at=2_000)] == [Reason.PROJECT_REMOVED] * 2
+    granted(over, AmendProject(project=1, restore=True), at=2_000)
+    assert [each.again for each in granted(over, *undone, at=2_000)] == [False, False]
+    with over.reading() as reader:
+        assert reader.memberships(7) == []
+    assert not Audit(over).verify().findings
