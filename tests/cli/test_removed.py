@@ -24,6 +24,22 @@ def removed(changing: Run) -> int:
     return int(row["id"])
 
 
+def test_a_list_says_that_what_it_was_asked_for_was_removed(changing: Run) -> None:
+    """To staff, with the words that show it; its people know of no such project."""
+    told(changing("project", "create", "lab41", "--gid", 50_041))
+    told(changing("project", "add-user", "lab41", AYLA))
+    told(changing("project", "remove", "lab41"))
+    for words in (("-A", "lab41"), ("-g", "lab41"), ("-g", 50_041)):
+        shown = changing("project", "list", *words)
+        assert (shown.code, shown.out) == (0, "")
+        said = " ".join(shown.err.split())
+        assert "lab41 (number " in said
+        assert f"was removed. See: fairbank project list -a {words[0]} {words[1]}" in said
+        assert "lab41" in told(changing("project", "list", "-a", *words))
+        assert "lab41" not in changing("project", "list", *words, "--as", AYLA).err
+    assert "was removed" not in changing("project", "list", "-A", "nobody").err
+
+
 def test_a_removed_project_is_found_by_its_account(changing: Run, removed: int, capsys: pytest.CaptureFixture[str]) -> None:
     none_active = told(changing("statement", "-A", "lab40"), 3)
     assert "lab40 has no active allocation" in none_active

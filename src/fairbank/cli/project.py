@@ -10,11 +10,13 @@ from fairbank.cli.options import add_writing, count
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.people import uid_of, user_name
 from fairbank.cli.posting import Posting, entry, post, tell
+from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
 from fairbank.values.trouble import Malformed, Unknown
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Mapping
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
@@ -52,8 +54,19 @@ def _list(desk: Desk, options: Namespace) -> int:
         return 0
     wanted = {"account": options.account, "removed": "any" if options.all else None, **group_query(options.group)}
     rows = desk.rows("/project", wanted)
-    show(desk, Listing("fairbank.project/1", columns, rows, empty="There is no such project that you may see."))
+    empty = "There is no such project that you may see." if rows else _none(desk, wanted)
+    show(desk, Listing("fairbank.project/1", columns, rows, empty=empty))
     return 0
+
+
+def _none(desk: Desk, wanted: Mapping[str, object]) -> str:
+    """What stands in place of an empty list: to staff, that what was asked for was removed, where it was."""
+    named = [f"{option} {value}" for option, value in (("-A", wanted["account"]), ("-g", desk.options.group)) if value is not None]
+    gone = desk.rows("/project", {**wanted, "removed": "yes"}) if named and not desk.options.all else []
+    if not gone:
+        return "There is no such project that you may see."
+    said = ", ".join(f"{plain(row['account'])} (number {row['id']})" for row in gone)
+    return f"There is no such project now; {said} was removed. See: fairbank project list -a {plain(' '.join(named))}"
 
 
 def _show(desk: Desk, options: Namespace) -> int:
