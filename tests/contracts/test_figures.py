@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 
 from fairbank.bank.query import NO_QOS, PAGE_MAX, GroupPage, Page, RunQuery, Sight, Usage, UsageBy, UsageQuery
-from fairbank.bank.wish import Charge, Deposit, Refund
+from fairbank.bank.wish import Charge, Deposit, Lapse, Refund, Release
 from fairbank.cluster.particulars import Particulars
 from fairbank.store.contract import Store
 from fairbank.values.time import DAY, Instant
 from fairbank.values.units import SuMinutes
-from tests.contracts.centre import ALICE, BOB, CAROL, START, Look, allocation, granted, hold, job, late_charge, project
+from tests.contracts.centre import ALICE, BOB, CAROL, START, Look, allocation, charge, granted, hold, job, late_charge, project
 
 NEW_YEAR = 1_767_225_600  # 2026-01-01T00:00:00Z
 PAGE = Page()
@@ -85,6 +85,17 @@ def test_usage_in_groups(store: Store) -> None:
     assert groups(UsageBy.USER, resource="gpu") == []
     assert groups(UsageBy.USER, sight=Sight(uid=ALICE, projects=frozenset({2}))) == [(ALICE, 2, 1, 30, 3), (BOB, 1, 1, 40, 4)]
     assert groups(UsageBy.USER, sight=Sight()) == []
+
+
+def test_usage_counts_what_ended_without_a_charge_too(store: Store) -> None:
+    """A node that failed, and an end that cost nothing; not what still runs, nor what nobody heard of again."""
+    granted(store, project("physics", 100))
+    granted(store, allocation(1, 10_000, end=2**40), *(hold(number, 60) for number in range(1, 6)))
+    ended: dict[str, Any] = {"ended": Instant(NEW_YEAR), "elapsed_seconds": 60}
+    granted(store, charge(1, 30, **ended), charge(2, 0, **ended), Release(run=job(3), outcome="NODE_FAIL", **ended), at=NEW_YEAR)
+    granted(store, Lapse(run=job(4)), at=NEW_YEAR)
+    (used,) = Look(store).usage(UsageQuery(), UsageBy.USER, GroupPage())
+    assert (used.runs, used.failed, used.charged, used.elapsed_seconds) == (3, 1, 30, 180)
 
 
 def test_usage_by_qos(store: Store) -> None:

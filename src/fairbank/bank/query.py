@@ -157,7 +157,7 @@ class UsageBy(Enum):
 
 
 class UsageQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Charged runs whose end lies in `since` <= ended < `until`; `projects` and `allocation` as in RunQuery."""
+    """Runs, charged or released, whose end lies in `since` <= ended < `until`; `projects` and `allocation` as in RunQuery."""
 
     sight: Sight = ALL
     projects: frozenset[int] | None = None

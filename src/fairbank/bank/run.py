@@ -41,6 +41,10 @@ NEXT: Mapping[tuple[RunState, RunEvent], RunState] = {
 }
 
 
+RESOLVED = (_S.CHARGED, _S.RELEASED)
+"""The states of a run of which the bank was told that it ended."""
+
+
 class RunRecord(msgspec.Struct, frozen=True, gc=False):
     """A run in the books. `id` is the journal entry that opened it; `held` is 0 once the hold is closed.
 

@@ -100,7 +100,7 @@ class Reader(Protocol):
         ...
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
-        """Sums over charged runs, by group."""
+        """Sums over the runs that ended, charged or not, by group."""
         ...
 
     def overdue(self, now: Instant, limit: int) -> list[Run]:

@@ -28,7 +28,7 @@ from fairbank.bank.query import (
     UserRow,
 )
 from fairbank.bank.refusal import refusal_of
-from fairbank.bank.run import RunRecord, RunState
+from fairbank.bank.run import RESOLVED, RunRecord, RunState
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office
 from fairbank.cluster.job import Run
@@ -216,7 +216,7 @@ class MemoryReader:
         q = query
         for each in self._tables.runs.values():
             if (
-                each.state is RunState.CHARGED
+                each.state in RESOLVED
                 and self._sees_run(q.sight, each)
                 and among(each.project, q.projects)
                 and equal((each.allocation, q.allocation), (each.owner, q.owner))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Set
 import msgspec
 
 from fairbank.bank.reach import Funds, Reach
-from fairbank.bank.run import RunRecord, RunState
+from fairbank.bank.run import RESOLVED, RunRecord
 from fairbank.bank.wish import AmendProject, CreateProject
 from fairbank.cluster.job import Run
 
@@ -68,10 +68,7 @@ class Needs(msgspec.Struct, kw_only=True):
 
 def told_by(needs: Needs, runs: Iterable[RunRecord]) -> set[int]:
     """The entries that a report made before would be answered with, none where every run just starts or ends; and those to be undone."""
-    told = {each.set_by for each in runs if each.state in _RESOLVED or each.run in needs.changing}
+    told = {each.set_by for each in runs if each.state in RESOLVED or each.run in needs.changing}
     if needs.starting:
         told.update(each.id for each in runs if each.run in needs.starting)
     return told | needs.undone
-
-
-_RESOLVED = (RunState.CHARGED, RunState.RELEASED)

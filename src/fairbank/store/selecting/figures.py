@@ -8,7 +8,7 @@ from sqlalchemy import BigInteger, ColumnElement, Select, Text, and_, case, cast
 
 from fairbank.bank.efficiency import EARLY_OUTCOMES, EARLY_SECONDS
 from fairbank.bank.query import NO_QOS, GroupPage, UsageBy, UsageQuery
-from fairbank.bank.run import RunState
+from fairbank.bank.run import RESOLVED
 from fairbank.cluster.job import COMPLETED
 from fairbank.store.dialects import bytewise
 from fairbank.store.schema import run
@@ -60,7 +60,7 @@ def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
     group = by_name.get(by, r.ended_at // literal_column(str(DAY), BigInteger))
     after = beyond(page.after, by)
     wanted = [
-        r.state == RunState.CHARGED.value,
+        r.state.in_([each.value for each in RESOLVED]),
         sees_run(query.sight),
         among(r.project, query.projects),
         of_allocations(r.allocation, query.resource),
