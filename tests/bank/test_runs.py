@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from fairbank.bank.entry import facts_of
+from fairbank.bank.ledger import Done
 from fairbank.bank.run import NEXT, RunEvent, RunState
 from fairbank.cluster.particulars import Particulars
 from tests.bank.beginnings import PHYSICS
-from tests.bank.story import tell
+from tests.bank.story import Teller, tell
 
 
 def test_a_job_starts_and_ends_and_the_rest_returns() -> None:
@@ -187,6 +188,29 @@ def test_no_sum_of_holds_is_more_than_the_bank_can_count() -> None:
     holds = [hold(1, 10**14), hold(2, 9 * 10**14), *(hold(number, 10**15) for number in range(3, 11))]
     refused = [f"{hold(11, 10**15)} -> OVERDRAWN", f"adjust 1 {2 * 10**14}m -> OVERDRAWN"]
     tell("\n".join([PHYSICS, "policy observe", *holds, *refused]))
+
+
+@pytest.mark.parametrize("held", ["hold 1 alice physics/cpu 60 told cpus=2", "hold 2 bob physics/cpu 1"])
+def test_an_end_that_tells_too_much_processor_time_is_charged_and_told_so(held: str) -> None:
+    """Two processors had a minute: a second more of each is rounding, more than that is not; with a hold and without one."""
+    story = f"""
+        project physics
+        open physics/cpu 0..1000 with 100
+        {held}
+    """
+    end = "charge 1 alice physics/cpu 45 told cpus=2,cpu_seconds="
+    assert counted(tell(f"{story}\n{end}122")) == (None, None)
+    assert counted(tell(f"{story}\n{end}123")) == (120, 120)
+    assert counted(tell(f"{story}\n{end}123\n{end}123 -> again")) == (120, 120)
+
+
+def counted(told: Teller) -> tuple[int | None, int | None]:
+    """What counts of processor time that cannot have been: by the answer, and by the entry; its run's row keeps what was told."""
+    assert isinstance(told.said, Done)
+    (run,) = (each for each in told.work.runs.values() if each.run.job_id == 1)
+    assert run.particulars is not None
+    assert run.particulars.cpu_seconds in (122, 123)
+    return told.said.cpu_counted, facts_of(told.work.entry(told.said.entry)).get("cpu_counted")
 
 
 def test_what_is_told_of_a_run_is_kept_and_each_entry_says_only_what_is_new() -> None:

@@ -31,6 +31,21 @@ def test_a_run_from_its_hold_to_its_charge(world: World) -> None:
     }  # fmt: skip
 
 
+def test_an_end_that_tells_too_much_processor_time_is_charged_and_told_so(world: World) -> None:
+    """Alone and among many; asked again, it is answered alike."""
+    for number in (91, 92):
+        world.ask("POST", "/job", AGENT, json=report(number, billing=None, tres="cpu=2"))
+    ends = [
+        report(number, do="complete", billing=2, time_limit=0, end=NOW + 60, elapsed=60, state="COMPLETED", cpu_seconds=9_000)
+        for number in (91, 92)
+    ]
+    alone = [world.ask("POST", "/job", AGENT, json=ends[0]).json()["data"] for _ in range(2)]
+    (of_many,) = world.ask("POST", "/job/bulk", AGENT, json={"reports": ends[1:]}).json()["data"]
+    for granted in (*alone, of_many["granted"]):
+        assert (granted["amount"], granted["cpu_counted"]) == (2, 120)
+    assert data(world, f"/job/{alone[0]['run']}")["cpu_seconds"] == 9_000
+
+
 def test_of_a_run_of_which_only_the_cost_was_told_the_rest_is_null(old_world: World) -> None:
     row = data(old_world, f"/job/{old_world.own['job']}")
     untold = ("name", "qos", "nodes", "cpus", "tres", "time_limit", "exit_code", "exit_signal", "cpu_seconds")

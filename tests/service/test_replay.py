@@ -54,6 +54,18 @@ def test_a_job_that_stands_twice_is_told_with_both_lines(tmp_path: Path, minutes
     assert told.value.field == "FILE"
 
 
+def test_a_replay_tells_the_queue_of_a_job_as_its_qos(tmp_path: Path) -> None:
+    """By its name, where the header has one; a sentence is none."""
+    trace, store = tmp_path / "queues.swf", MemoryStore()
+    lines = ["; UnixStartTime: 843466800", "; Queue: 1 short", "; Queue: 2 for long jobs"]
+    lines += [f"{number} {number} 0 60 1 -1 -1 1 60 -1 1 12 7 1 {queue} 1 -1 -1" for number, queue in enumerate((1, 2, 0, -1), 1)]
+    trace.write_text("\n".join([*lines, ""]))
+    replay(Bank(store, Policy()), partial(open_trace, trace), Plan(cluster="trace", percent=100))
+    with store.reading() as reader:
+        groups = [(each.group, each.runs) for each in reader.usage(UsageQuery(), UsageBy.QOS, GroupPage())]
+    assert groups == [("-", 1), ("queue0", 1), ("queue2", 1), ("short", 1)]
+
+
 def test_a_replay_tells_how_well_processors_were_used(tmp_path: Path) -> None:
     """Four processors asked for, eight given, each busy for a quarter of the hour; then a job of which the log does not know it."""
     trace, store = tmp_path / "busy.swf", MemoryStore()
@@ -69,6 +81,6 @@ def test_a_replay_tells_how_well_processors_were_used(tmp_path: Path) -> None:
         told = {run.run.job_id: run.particulars for run in reader.runs(RunQuery(), Page())}
     assert (used.cpu_seconds, used.given_seconds, used.waited_seconds) == (8 * 900, 8 * 3_600, 60)
     assert told == {
-        1: Particulars(cpus=8, tres="cpu=8", limit_seconds=1_800, cpu_seconds=7_200),
-        2: Particulars(cpus=1, tres="cpu=1", limit_seconds=60),
+        1: Particulars(cpus=8, qos="queue1", tres="cpu=8", limit_seconds=1_800, cpu_seconds=7_200),
+        2: Particulars(cpus=1, qos="queue1", tres="cpu=1", limit_seconds=60),
     }

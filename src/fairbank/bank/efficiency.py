@@ -34,6 +34,19 @@ def efficiency(run: RunRecord) -> Efficiency:
     return Efficiency(used, given, (run.charged - run.refunded) * (1000 - (2000 * used + given) // (2 * given)) // 1000)
 
 
+def counted_of_more(run: RunRecord) -> int | None:
+    """The processor seconds that count of a run of which more was told than its processors had; None where no more was told.
+
+    A second beside is rounding. Beyond it something is other than it is told (a core of several hardware threads counts as one processor,
+    a job uses more than it was given, or milliseconds were sent): nobody loses an end over that, but whoever told it is told so.
+    """
+    told = run.particulars
+    if told is None or told.cpu_seconds is None or not told.cpus:
+        return None
+    elapsed = run.elapsed_seconds or 0
+    return told.cpus * elapsed if told.cpu_seconds > told.cpus * (elapsed + 1) else None
+
+
 def failed_early(run: RunRecord) -> bool:
     """Whether it failed within EARLY_SECONDS of its start."""
     return run.outcome in EARLY_OUTCOMES and run.elapsed_seconds is not None and run.elapsed_seconds <= EARLY_SECONDS

@@ -13,6 +13,7 @@ from fairbank.cluster.job import COMPLETED
 from fairbank.cluster.particulars import Particulars
 from fairbank.simulator.header import Header
 from fairbank.simulator.job_line import Status, SwfJob
+from fairbank.values.ids import is_name
 from fairbank.values.sizes import CPU_SECONDS_MAX, CPUS_MAX
 from fairbank.values.time import LAST_INSTANT, Instant
 
@@ -135,19 +136,34 @@ def outcome_of(job: SwfJob, header: Header) -> str:
     return {Status.FAILED: "FAILED", Status.CANCELLED: "CANCELLED"}.get(Status(job.status), COMPLETED)
 
 
-def particulars_of(job: SwfJob) -> Particulars | None:
+def qos_of(job: SwfJob, header: Header) -> str | None:
+    """What its queue is called in the header, where that is a name; else `queue` with its number. None where no queue is told."""
+    if job.queue < 0:
+        return None
+    called = header.queues.get(job.queue, "")
+    return called if is_name(called) else f"queue{job.queue}"
+
+
+def particulars_of(job: SwfJob, header: Header) -> Particulars | None:
     """What the trace says of it when it starts; None for a job of a size that no machine has."""
     cpus = _given(job)
-    if cpus > CPUS_MAX or cpus * max(job.run_time, 0) > CPU_SECONDS_MAX:
+    if not _is_possible(job):
         return None
-    return Particulars(cpus=cpus, tres=f"cpu={cpus}", limit_seconds=job.time_limit)
+    return Particulars(cpus=cpus, qos=qos_of(job, header), tres=f"cpu={cpus}", limit_seconds=job.time_limit)
 
 
 def time_used_by(job: SwfJob) -> Particulars | None:
-    """What the trace says of it when it ends: logs have the time that one processor was busy on average. None where it is unknown."""
-    if job.average_cpu_time < 0 or particulars_of(job) is None:
-        return None
-    return Particulars(cpu_seconds=min(job.average_cpu_time, job.run_time) * _given(job))
+    """What the trace says of it when it ends: logs have the time that one processor was busy on average. None where it is unknown.
+
+    Where that is longer than the run, it is for the bank to judge, as with any other cluster.
+    """
+    used = job.average_cpu_time * _given(job)
+    return None if not _is_possible(job) or not 0 <= used <= CPU_SECONDS_MAX else Particulars(cpu_seconds=used)
+
+
+def _is_possible(job: SwfJob) -> bool:
+    """Whether some machine could have run it."""
+    return _given(job) <= CPUS_MAX and _given(job) * max(job.run_time, 0) <= CPU_SECONDS_MAX
 
 
 def _given(job: SwfJob) -> int:

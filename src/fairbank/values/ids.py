@@ -21,11 +21,16 @@ _KEY = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
 
 def name(text: str, *, field: str = "name") -> str:
     """A Unix group, Slurm account, cluster, partition or QOS name. Raises Malformed, naming `field`."""
-    if _NAME.fullmatch(text):
+    if is_name(text):
         return text
     raise Malformed(
         f"{text[:64]!r} is not a name", field=field, remedy="start with a letter or _, then letters, digits, _ . -; at most 64 characters"
     )
+
+
+def is_name(text: str) -> bool:
+    """Whether `name` takes it."""
+    return _NAME.fullmatch(text) is not None
 
 
 def kind(text: str, *, field: str = "resource") -> str:

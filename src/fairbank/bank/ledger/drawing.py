@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
+from fairbank.bank.efficiency import counted_of_more
 from fairbank.bank.entry import Kind
 from fairbank.bank.refusal import Reason
 from fairbank.bank.run import RunRecord, RunState, UserSums
@@ -52,8 +53,11 @@ def details_of(record: RunRecord) -> str:
 
 
 def resolution_of(record: RunRecord, new: Particulars | None) -> str:
-    """What the entry says that resolves a run; of its particulars only those that are `new`."""
+    """What the entry says that resolves a run; of its particulars only those that are `new`, and where more processor time was told
+    than there was, what of it counts."""
     facts = {"outcome": record.outcome, "elapsed_seconds": record.elapsed_seconds, "ended": record.ended, "written_off": record.written_off}
+    if (counted := counted_of_more(record)) is not None:
+        facts["cpu_counted"] = counted
     return with_particulars(facts, new)
 
 

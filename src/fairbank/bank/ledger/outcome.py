@@ -12,7 +12,8 @@ from fairbank.bank.refusal import Refusal
 class Done(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A wish that was granted: the entry that says so, and the allocation's figures after it.
 
-    `written_off` is the part of a cost that nobody pays; `again` marks the answer to a wish that was granted before.
+    `written_off` is the part of a cost that nobody pays; `cpu_counted` the processor seconds that count of more that were told;
+    `again` marks the answer to a wish that was granted before.
     """
 
     entry: int
@@ -23,6 +24,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     token: int | None = None
     available: int = 0
     written_off: int = 0
+    cpu_counted: int | None = None
     again: bool = False
 
 
@@ -30,7 +32,13 @@ Outcome = Done | Refusal
 
 
 def done(
-    entry: Entry, allocation: Allocation | None, *, written_off: int = 0, project: int | None = None, token: int | None = None
+    entry: Entry,
+    allocation: Allocation | None,
+    *,
+    written_off: int = 0,
+    cpu_counted: int | None = None,
+    project: int | None = None,
+    token: int | None = None,
 ) -> Done:
     """The answer that `entry` gives."""
     return Done(
@@ -42,4 +50,5 @@ def done(
         token=token,
         available=allocation.available if allocation else 0,
         written_off=written_off,
+        cpu_counted=cpu_counted,
     )

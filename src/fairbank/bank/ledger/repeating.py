@@ -31,6 +31,7 @@ def again(entry: Entry) -> Outcome:
         token=facts.get("token") if entry.kind is Kind.TOKEN else None,
         available=entry.deposited + entry.credit_limit - entry.charged - entry.held,
         written_off=facts.get("written_off", 0),
+        cpu_counted=facts.get("cpu_counted"),
         again=True,
     )
 

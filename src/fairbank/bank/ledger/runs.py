@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.bank.allocation import Allocation
+from fairbank.bank.efficiency import counted_of_more
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.drawing import RESOLUTION, details_of, moved, objection, resolution_of, with_particulars
 from fairbank.bank.ledger.early import from_future
@@ -183,4 +184,4 @@ def _resolve(work: WorkingSet, asked: Asked, known: RunRecord | None, wish: Char
     amount = split.charged if isinstance(wish, Charge) else known.held
     details = resolution_of(record, new)
     entry = work.post(asked, kind, amount, after, run=known.id, owner=known.owner, details=details, number=number)
-    return done(entry, after, written_off=split.written_off)
+    return done(entry, after, written_off=split.written_off, cpu_counted=counted_of_more(record))

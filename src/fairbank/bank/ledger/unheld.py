@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairbank.bank.allocation import Allocation
+from fairbank.bank.efficiency import counted_of_more
 from fairbank.bank.ledger.drawing import RESOLUTION, details_of, moved, objection, resolution_of
 from fairbank.bank.ledger.outcome import Outcome, done
 from fairbank.bank.ledger.refusing import let_through, nobody_pays, refuse_change, refuse_late, without_key
@@ -73,7 +74,7 @@ def _settled(
     after = moved(work, allocation, owner, charged=split.charged, below=split.overrun > 0)
     details = f"{details_of(record)[:-1]},{resolution_of(record, None)[1:]}"
     entry = work.post(asked, kind, split.charged, after, run=number, owner=owner, details=details, number=number)
-    return done(entry, after, written_off=split.written_off)
+    return done(entry, after, written_off=split.written_off, cpu_counted=counted_of_more(record))
 
 
 def _payer(work: WorkingSet, candidates: list[Allocation], owner: int, cost: int) -> Allocation:

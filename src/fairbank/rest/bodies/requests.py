@@ -169,7 +169,9 @@ class AdjustReport(Report, frozen=True, kw_only=True, tag="adjust"):
 class CompleteReport(Report, frozen=True, kw_only=True, tag="complete"):
     """A run ended after `elapsed` seconds, as the scheduler counts them, in Slurm's state `state`.
 
-    It costs nothing in a state that is free, and after no time at all unless `amount` says what it costs.
+    It costs nothing in a state that is free, and after no time at all unless `amount` says what it costs. An end is not turned away for
+    `cpu_seconds` that its processors cannot have had: they are kept as told, usage counts processors x `elapsed` of them, and the answer
+    says so (`cpu_counted`).
     """
 
     time_limit: Seconds = 0

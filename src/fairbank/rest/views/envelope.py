@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from msgspec import UNSET
+
 from fairbank.bank.ledger import Done
 from fairbank.bank.query import Page
 from fairbank.rest.bodies import answers
@@ -37,5 +39,6 @@ def granted(done: Done) -> answers.Granted:
         run=done.run,
         available=done.available,
         written_off=done.written_off,
+        cpu_counted=UNSET if done.cpu_counted is None else done.cpu_counted,
         again=done.again,
     )

@@ -117,7 +117,7 @@ class _Player:
             partition=header.partitions.get(job.partition, "")[:64],
             billing=str(job.processors),
             limit_seconds=limit,
-            particulars=particulars_of(job),
+            particulars=particulars_of(job, header),
         )
 
     def _resolution(self, moment: Moment, header: Header) -> Charge | Release:

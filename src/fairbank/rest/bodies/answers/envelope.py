@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, Literal, TypeVar
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 T = TypeVar("T")
 
@@ -62,7 +62,10 @@ class Single(Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class Granted(Struct, frozen=True, kw_only=True):
-    """A wish that was granted: the entry that says so and the figures after it. `again`: it was granted before, by that entry."""
+    """A wish that was granted: the entry that says so and the figures after it. `again`: it was granted before, by that entry.
+
+    `cpu_counted` is there only where a run's end told more `cpu_seconds` than its processors had: so many of them count.
+    """
 
     entry: int
     amount: int
@@ -70,4 +73,5 @@ class Granted(Struct, frozen=True, kw_only=True):
     run: int | None
     available: int
     written_off: int = 0
+    cpu_counted: int | UnsetType = UNSET
     again: bool = False
