@@ -46,10 +46,10 @@ def row_of(job: Job, name: str | None = None) -> str:
     start, end = ("Unknown" if at is None else iso(at)[:-1] for at in (job.start, job.end))
     billed = f"billing=4,{job.tres}"
     named = [] if name is None else [name]
+    alloc = billed if job.start is not None and job.tres else ""
     limit = "UNLIMITED" if job.limit_seconds is None else job.limit_seconds // 60
-    alloc = "" if job.start is None else billed
-    whose = (job.owner, job.user, job.account, job.partition, job.qos)
-    return line(job.job_id, iso(job.submitted)[:-1], *named, start, end, job.elapsed, job.state, *whose, limit, alloc, billed)
+    whose = (job.owner, job.user, job.account, job.partition, job.qos or "")
+    return line(job.job_id, iso(job.submitted)[:-1], *named, start, end, job.elapsed, job.state, *whose, limit, alloc, job.tres and billed)
 
 
 def booked(job: Job, *, charged: int = 40, state: str = "charged", number: int | None = None, **more: object) -> BookedRun:
