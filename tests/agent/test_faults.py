@@ -16,7 +16,6 @@ from fairbank.slurm.records import Noted, Verdict
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends, limits
 from tests.agent.running import RunningAgent, agent_at
-from tests.support.disk import small_disk
 from tests.support.server import FAIRBANK
 from tests.support.small_disk import fill, small_disk
 from tests.support.waiting import wait_until

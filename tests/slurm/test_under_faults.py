@@ -22,7 +22,6 @@ from tests.slurm.mischief import FrameMischief, Mischief, RequestMischief
 from tests.slurm.office import TERMS, Office, opened
 from tests.slurm.reckoning import executions, instant, reckon, words_of
 from tests.slurm.troubles import Troubles
-from tests.support.disk import small_disk
 from tests.support.postgres import PostgresServer
 from tests.support.server import made
 from tests.support.small_disk import small_disk

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
+from fairbank.slurm.bank import Bank, Progress, silent
+from fairbank.slurm.commands import Slurm
+from fairbank.slurm.importer import Importer
+from fairbank.slurm.judging.books import BookedProject
 from tests.slurm.beside.centre import ME, MY_UID, Centre
 
 pytestmark = pytest.mark.slow
@@ -31,6 +36,30 @@ def test_import_enters_what_slurm_has_and_nothing_twice(centre: Centre) -> None:
 def test_import_tells_what_it_cannot_enter(centre: Centre) -> None:
     said = centre.said("slurm", "import", "--dry-run", code=0)
     assert "account chem: this host has no group of this name; name its number: --gid chem=NUMBER" in " ".join(said.err.split())
+
+
+def test_import_goes_on_past_names_that_other_projects_have(centre: Centre) -> None:
+    number = centre.client.post("/project", {"gname": "chemists", "gid": 50_001})["data"]["id"]
+    said = centre.said("slurm", "import", *GIDS, code=0)
+    assert f"! account chem: project {number} (chemists) has its gid 50001 already; name another: --gid chem=NUMBER" in " ".join(
+        said.err.split()
+    )
+    assert [each["account"] for each in centre.client.get("/project")["data"]] == ["chemists", "bio"]
+
+
+def test_import_goes_on_past_what_the_bank_refuses(centre: Centre) -> None:
+    """Somebody entered chem while we asked."""
+
+    class Before(Bank):
+        def projects(self, progress: Progress = silent, *, removed: bool = False) -> list[BookedProject]:
+            return []
+
+    centre.client.post("/project", {"gname": "chem", "gid": 50_003})
+    gids = {"chem": 50_001, "bio": 50_002}
+    found = Importer(Slurm({**os.environ, **centre.slurm.environment}), Before(centre.client), gids=gids).people(cluster="lab")
+    assert [no.partition(":")[0] for no in found.refused] == ["account chem", f"user {ME}"]
+    assert "a project with this group, gid or account exists" in found.refused[0]
+    assert [each["account"] for each in centre.client.get("/project")["data"]] == ["chem", "bio"]
 
 
 def test_the_settings_that_import_writes_price_as_slurm_bills(centre: Centre) -> None:

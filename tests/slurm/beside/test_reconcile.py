@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.slurm.answers.values import Queued
+from fairbank.slurm.answers.values import Job, Queued
+from fairbank.slurm.judging import reports
 from fairbank.slurm.judging.price import Prices
 from fairbank.slurm.judging.reconcile import Comparison, Kind
 from tests.slurm.beside.comparing import HOUR, compared, kinds, only

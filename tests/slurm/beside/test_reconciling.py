@@ -68,6 +68,19 @@ def test_a_lost_epilog_is_made_good_to_the_minute(opened: Centre) -> None:
     assert opened.available() == 560
 
 
+def test_half_a_record_is_charged_by_what_the_bank_was_told_of_the_start(opened: Centre) -> None:
+    """And where the bank has heard the end, too, nothing is left to mend."""
+    job = opened.job(1)
+    opened.report(job)
+    opened.ran(msgspec.structs.replace(job, partition="", tres="", qos=None, limit_seconds=None))
+    (row,) = opened.reconciled("--fix")
+    assert (row["kind"], row["amount"], row["done"]) == ("OPEN", 40, "yes")
+    assert opened.available() == 560
+    told = opened.tell("reconcile")
+    assert "1  have half a record in accounting, and the bank has heard their ends itself" in told
+    assert json.loads(opened.tell("reconcile", "--json"))["summary"] == {"compared": 1, "matched": 0, "free": 0, "late": 0, "half": 1}
+
+
 def test_an_epilog_that_lay_before_the_period_is_found_all_the_same(opened: Centre) -> None:
     job = opened.job(1, submitted=opened.now - 10 * DAY)
     opened.report(job)

@@ -2,10 +2,11 @@
 
 from fairbank.bank.refusal.figures import Refusal, Resolution, refusal_of, sentence
 from fairbank.bank.refusal.reason import KINDS, Reason
-from fairbank.bank.refusal.remedies import WAS_REMOVED, Alternative, longest_that_fits, remedies, usual_remedy
+from fairbank.bank.refusal.remedies import UNDER_IT, WAS_REMOVED, Alternative, longest_that_fits, remedies, usual_remedy
 
 __all__ = [
     "KINDS",
+    "UNDER_IT",
     "WAS_REMOVED",
     "Alternative",
     "Reason",
