@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from fairbank.rest.reading import read_json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.rest.asking.no_json import LOOKED_AT_MAX
+from fairbank.rest.asking.reading import read_json
 from fairbank.rest.bodies.requests import Movement
-from fairbank.rest.no_json import LOOKED_AT_MAX
 from fairbank.values.trouble import Malformed
 from tests.rest.refused import JSON
 from tests.rest.world import AGENT, World, report

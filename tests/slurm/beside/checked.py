@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fairbank.slurm.answers import scontrol
-from fairbank.slurm.judging.health import Check
+from fairbank.values.check import Check
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "slurm-22.05"
 

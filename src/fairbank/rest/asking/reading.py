@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from fairbank.rest.asking.no_json import no_json
 from fairbank.rest.bodies.requests import Reports
-from fairbank.rest.no_json import no_json
 from fairbank.rest.problems import malformed
 from fairbank.values.trouble import Malformed
 
