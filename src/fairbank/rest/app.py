@@ -13,6 +13,7 @@ from litestar import Litestar, Request, Response, Router
 from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 
+from fairbank.rest.addresses import check_address
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.queries import Queries
 from fairbank.rest.house import House
@@ -66,6 +67,7 @@ def create_app(house: House, *, threads: int = THREADS) -> Laned:
     async def before(request: Request[Any, Any, Any]) -> Response[None] | None:
         asking = cast("Asking", request)
         await doorkeeper(asking)
+        check_address(asking)
         queries.check(asking)
         return _methods_here(asking) if request.method == "OPTIONS" else None
 

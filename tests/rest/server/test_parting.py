@@ -111,6 +111,16 @@ def test_who_would_also_speak_another_version_is_answered_in_this_one(server: As
     assert status == 200
 
 
+def test_an_address_that_cannot_be_read(server: Asked) -> None:
+    [(status, problem)] = said(server, b"GET http://bank:99999/ HTTP/1.1\r\nHost: bank\r\n\r\n")
+    assert (status, problem["detail"]) == (400, "the address of the request cannot be read")
+
+
+def test_what_the_parser_stumbles_over_is_told(server: Asked) -> None:
+    [(status, problem)] = said(server, b"GET / HTTP/1.1\r\nX : a\r\n\r\n")
+    assert (status, problem["detail"]) == (400, "this is not HTTP/1.1: Invalid header token")
+
+
 def test_no_tunnels(server: Asked) -> None:
     [(status, problem)] = said(server, b"CONNECT bank:443 HTTP/1.1\r\nHost: bank\r\n\r\n")
     assert (status, problem["detail"]) == (400, "CONNECT asks for a tunnel, and this is no proxy")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from fairbank.rest.asking import Asking
 from fairbank.values.trouble import Malformed
 
 Schema = Mapping[str, Any]
+_WHOLE = re.compile(r"-?[0-9]{1,40}")
 
 
 class Queries:
@@ -32,9 +34,13 @@ class Queries:
 
 
 def _check_text(name: str, text: str, schema: Schema) -> None:
+    if "\ufffd" in text:  # what the framework makes of bytes that are none
+        raise Malformed(f"{name} is not UTF-8", field=name, remedy="write it in UTF-8, percent-encoded")
     if not text.isprintable():  # a database may choke on a NUL
         raise Malformed(f"{name} has characters that nobody can see", field=name, remedy="write printable text")
     if len(text) > schema.get("maxLength", len(text)):
         raise Malformed(f"{name} is too long", field=name, remedy=f"at most {schema['maxLength']} characters")
+    if schema.get("type") == "integer" and not _WHOLE.fullmatch(text):  # the framework would take 1e3 for 1000
+        raise Malformed(f"{name}: {text[:64]!r} is not a whole number", field=name, remedy="write digits: no fraction, exponent or blank")
     if text not in schema.get("enum", (text,)):
         raise Malformed(f"{name}: {text[:64]!r} is none of the words it takes", field=name, remedy=f"one of {', '.join(schema['enum'])}")

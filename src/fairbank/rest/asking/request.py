@@ -46,6 +46,17 @@ def is_json(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     return any(name == b"content-type" and value.lower() in _JSON for name, value in headers)
 
 
+def _demand_plain(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Raises Malformed for a body that is said to be packed: nobody would unpack it."""
+    for name, value in headers:
+        if (plainly := _PLAINLY.get(name)) is not None and value.strip().lower() != plainly:
+            field = name.decode().title()
+            raise Malformed(f"{field}: bodies are not unpacked here", field=field, remedy="send plain JSON, not packed")
+
+
+_PLAINLY = {b"content-encoding": b"identity", b"transfer-encoding": b"chunked"}
+
+
 class Asking(Request[Asker, None, State]):
     """The framework's request, with our words."""
 
@@ -99,6 +110,7 @@ class Asking(Request[Asker, None, State]):
 
     async def json(self) -> Any:
         """The body as what the handler's `data` is annotated with. The framework calls this; it would itself take "5" for 5."""
+        _demand_plain(self.scope["headers"])
         if not is_json(self.scope["headers"]):
             raise HTTPException(status_code=415)
         field = self.route_handler.parsed_data_field

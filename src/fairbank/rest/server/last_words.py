@@ -36,9 +36,9 @@ def not_http(error: BaseException | None, before: Iterable[tuple[bytes, bytes]] 
     """
     if before is not None and isinstance(error, httptools.HttpParserInvalidMethodError):
         return _LONGER if any(name in _ANNOUNCING for name, _ in before) else _UNANNOUNCED
+    if isinstance(error, httptools.HttpParserCallbackError):  # uvicorn takes the address apart in one
+        return _NO_ADDRESS
     reason = str(error) if isinstance(error, httptools.HttpParserError) else ""
-    if not reason.isprintable() or isinstance(error, httptools.HttpParserCallbackError):
-        reason = ""
     field = next((each for each in ("Transfer-Encoding", "Content-Length") if each in reason), None)
     return malformed(f"this is not HTTP/1.1: {reason}" if reason else "this is not HTTP/1.1", _RFC, field)
 
@@ -54,6 +54,7 @@ _LONGER = malformed(
     "say the length of the body in bytes, as Content-Length; or send nothing after it",
     "Content-Length",
 )
+_NO_ADDRESS = malformed("the address of the request cannot be read", "send a path and a query, such as /health; /docs lists all")
 CUT_SHORT = malformed("the request ended before it was whole", "send it again, whole")
 NO_UPGRADE = malformed(
     "the header Upgrade asks for another protocol, and there is none here", "leave Upgrade out; HTTP/1.1 is spoken here", "Upgrade"
