@@ -167,7 +167,7 @@ def test_one_bad_report_spoils_no_other(world: World) -> None:
     ]
     rows = world.ask("POST", "/job/bulk", AGENT, json={"reports": reports}).json()["data"]
     assert [each["status"] for each in rows] == [201, 400, 400, 403, 402, 404, 200]
-    assert [each.get("field") for each in rows] == [None, "job_id", None, "cluster", None, None, None]
+    assert [each.get("field") for each in rows] == [None, "job_id", None, "cluster", "account", "account", None]
     assert [rows[place]["refusal"]["reason"] for place in (4, 5)] == ["OVERDRAWN", "UNKNOWN_PROJECT"]
     assert rows[6]["granted"]["again"]
 
@@ -187,7 +187,7 @@ def test_the_same_report_again_is_answered_again_and_counted_once(world: World) 
 
 def test_another_report_under_the_same_key_is_a_conflict(world: World) -> None:
     world.ask("POST", "/job", AGENT, json=report(31, key="k"))
-    problem = refused(world, AGENT, "POST", "/job", 409, None, json=report(32, key="k"))
+    problem = refused(world, AGENT, "POST", "/job", 409, "key", json=report(32, key="k"))
     assert (problem["refusal"]["reason"], problem["remedy"]) == ("KEY_TAKEN", "use a new key for a new wish")
 
 

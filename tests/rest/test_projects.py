@@ -39,7 +39,7 @@ def test_a_new_name_is_known_at_once_and_the_old_one_no_more(world: World) -> No
 
 @pytest.mark.parametrize("body", [{"account": "qmc"}, {"gid": 9_999}])
 def test_a_project_that_was_used_keeps_its_gid_and_account(world: World, body: dict[str, object]) -> None:
-    problem = refused(world, SUPERUSER, "PATCH", f"/project/{world.own['project']}", 409, None, json=body)
+    problem = refused(world, SUPERUSER, "PATCH", f"/project/{world.own['project']}", 409, *body, json=body)
     assert problem["refusal"]["reason"] == "NAMES_STAY"
     assert "fairbank project create" in problem["remedy"]
 
@@ -51,9 +51,9 @@ def test_nothing_to_change_is_told(world: World, body: dict[str, object]) -> Non
 
 def test_a_project_is_not_its_own_ancestor(world: World) -> None:
     own, foreign = world.own["project"], world.foreign["project"]
-    refused(world, SUPERUSER, "PATCH", f"/project/{own}", 409, None, json={"parent": own})
+    refused(world, SUPERUSER, "PATCH", f"/project/{own}", 409, "parent", json={"parent": own})
     world.ask("PATCH", f"/project/{foreign}", SUPERUSER, json={"parent": own})
-    refused(world, SUPERUSER, "PATCH", f"/project/{own}", 409, None, json={"parent": foreign})
+    refused(world, SUPERUSER, "PATCH", f"/project/{own}", 409, "parent", json={"parent": foreign})
     refused(world, SUPERUSER, "PATCH", f"/project/{own}", 404, "parent", json={"parent": 999_999})
 
 
@@ -63,7 +63,7 @@ def test_a_project_with_an_open_run_is_not_removed_wherever_that_is_held(over: W
     over.ask("PATCH", f"/project/{own}", SUPERUSER, json={"parent": bio["project"]})
     over.ask("PATCH", f"/alloc/{bio['allocation']}", SUPERUSER, json={"shared": True, **WHY})
     assert over.ask("POST", "/job", AGENT, json=report(77)).status_code == 201
-    problem = refused(over, SUPERUSER, "DELETE", f"/project/{own}", 409, None)
+    problem = refused(over, SUPERUSER, "DELETE", f"/project/{own}", 409, "project")
     assert "alpha/77" in problem["detail"]
 
 
@@ -102,11 +102,11 @@ def test_nobody_comes_after_under_its_names(over: World) -> None:
     _remove(over)
     gid = over.ask("GET", f"/project/{over.own['project']}", SUPERUSER).json()["data"]["gid"]
     new = {"gname": "chem", "gid": gid, "account": "chem"}
-    for names in (new, new | {"gname": "lab", "gid": 9_000}):
-        problem = refused(over, SUPERUSER, "POST", "/project", 409, None, json=names)
+    for names, field in ((new, "gname"), (new | {"gname": "lab", "gid": 9_000}, "account")):
+        problem = refused(over, SUPERUSER, "POST", "/project", 409, field, json=names)
         assert f"fairbank project set {over.own['project']} --restore" in problem["remedy"]
     changed = {"gname": "chem_old", "gid": 9_999, "account": "chem_old"}
-    refused(over, SUPERUSER, "PATCH", f"/project/{over.own['project']}", 409, None, json=changed)
+    refused(over, SUPERUSER, "PATCH", f"/project/{over.own['project']}", 409, "gid", json=changed)
 
 
 def test_it_comes_back_with_its_members(over: World) -> None:

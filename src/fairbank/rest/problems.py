@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from msgspec import ValidationError
 from fairbank.bank.refusal import Alternative, Refusal, remedies, sentence
 from fairbank.bank.run import RunState
 from fairbank.rest.bodies.answers import Problem, Refused, Resolution
+from fairbank.rest.concerning import field_of, fields_of
 from fairbank.rest.sign_in.authorization import CHALLENGE
 from fairbank.rest.statuses import STATUS, status_of
 from fairbank.values.trouble import Busy, Malformed, Trouble, Unauthenticated
@@ -45,10 +46,18 @@ def problem_of_trouble(trouble: Trouble) -> Problem:
     )
 
 
-def problem_of_refusal(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> Problem:
-    told = refused(no, alternatives)
-    remedy = told.remedies[0] if told.remedies else None
-    return Problem(type="/problem/refused", title="refused", status=STATUS[no.kind], detail=sentence(no), remedy=remedy, refusal=told)
+def problem_of_refusal(no: Refusal, alternatives: tuple[Alternative, ...] = (), *, there: Collection[str] = ()) -> Problem:
+    """`there` are the fields that the request may have."""
+    told, field = refused(no, alternatives), field_of(no, there)
+    return Problem(
+        type="/problem/refused",
+        title="refused",
+        status=STATUS[no.kind],
+        detail=sentence(no),
+        field=field,
+        remedy=told.remedies[0],
+        refusal=told,
+    )
 
 
 def refused(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> Refused:
@@ -96,6 +105,7 @@ _KIND = re.compile(r"`(\w+(?: \| \w+)*)`")
 _LENGTH = re.compile(r" of length ([<>]=) (\d+)")
 _WHERE = re.compile(r"(?P<what>.*?) - at `(?P<key>key in )?\$(?P<path>.*)`", re.DOTALL)
 _FIELD = re.compile(r"Object (?P<fault>contains unknown|missing required) field `(?P<field>.*)`", re.DOTALL)
+_MISSING = re.compile(r"Missing required query parameter '(\w+)'")
 _DOCUMENTED = "/docs describes what may be sent"
 
 
@@ -107,9 +117,13 @@ def malformed(error: ValidationError) -> Malformed:
     if fault := _FIELD.fullmatch(said):
         field = f"{path}.{fault['field']}" if path else fault["field"]
         if fault["fault"] == "missing required":
-            return Malformed(f"{field} is missing", field=field, remedy=f"send {field}; {_DOCUMENTED}")
+            return _is_missing(field)
         return Malformed(f"{field[:64]!r} is not a field here", field=field[:64], remedy=f"leave it out; {_DOCUMENTED}")
     return Malformed(f"{path or 'the body'}: {in_words(said)}", field=path or None, remedy=_remedy(said))
+
+
+def _is_missing(field: str) -> Malformed:
+    return Malformed(f"{field} is missing", field=field, remedy=f"send {field}; {_DOCUMENTED}")
 
 
 def missing_body() -> Malformed:
@@ -160,8 +174,8 @@ def _on_trouble(_: Request[Any, Any, Any], trouble: Trouble) -> Response[Problem
     return response_of(problem_of_trouble(trouble), headers_of(trouble))
 
 
-def _on_refusal(_: Request[Any, Any, Any], no: SaidNo) -> Response[Problem]:
-    return response_of(problem_of_refusal(no.refusal, no.alternatives))
+def _on_refusal(request: Request[Any, Any, Any], no: SaidNo) -> Response[Problem]:
+    return response_of(problem_of_refusal(no.refusal, no.alternatives, there=fields_of(request.route_handler)))
 
 
 def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
@@ -171,6 +185,8 @@ def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[
         return _on_anything(request, error)
     if isinstance(error, ValidationException):
         return response_of(problem_of_trouble(_bad_parameter(error)))
+    if error.detail == _BAD_HOST:
+        return response_of(problem_of_trouble(Malformed("the header Host is no name", field="Host", remedy="send one: Host: NAME")))
     detail, remedy = _SAYINGS.get(status, (str(error.detail)[:200], _DOCUMENTED))
     title = status.phrase.lower()
     headers = {str(name).lower(): str(value) for name, value in (error.headers or {}).items()}
@@ -200,6 +216,7 @@ def _on_anything(request: Request[Any, Any, Any], error: Exception) -> Response[
     )
 
 
+_BAD_HOST = "Invalid host header"  # the framework's words
 _SAYINGS: Mapping[int, tuple[str, str]] = {
     404: ("there is no such address here", "/docs lists all"),
     405: ("this address does not take that method", "see Allow"),
@@ -211,7 +228,8 @@ _SAYINGS: Mapping[int, tuple[str, str]] = {
 def _bad_parameter(error: ValidationException) -> Malformed:
     first = next(iter(error.extra or ()), None)
     if not isinstance(first, dict):
-        return Malformed(in_words(str(error.detail)), remedy=_DOCUMENTED)
+        missing = _MISSING.match(str(error.detail))
+        return _is_missing(missing[1]) if missing else Malformed(in_words(str(error.detail)), remedy=_DOCUMENTED)
     field, said = str(first.get("key", "")), str(first.get("message", ""))
     field = _AS_SENT.get(field, field)
     if field == "data":

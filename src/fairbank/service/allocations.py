@@ -169,11 +169,19 @@ class Allocations:
     def _demand(self, asker: Asker, wish: Movement) -> None:
         match wish:
             case Transfer():
-                for number in (wish.source, wish.target):
-                    demand(asker, Do.TRANSFER, self.get(asker, number).project)
+                demand(asker, Do.TRANSFER, self.get(asker, wish.source).project)
+                demand(asker, Do.TRANSFER, self._taker(asker, wish.target).project)
             case Deposit() | Withdraw():
                 self.get(asker, wish.allocation)
                 demand(asker, Do.DEPOSIT if isinstance(wish, Deposit) else Do.WITHDRAW)
+
+    def _taker(self, asker: Asker, number: int) -> Allocation:
+        """The allocation that credit is to go to. Raises Unknown."""
+        try:
+            return self.get(asker, number)
+        except Unknown as missing:
+            missing.field = "to"
+            raise
 
     def _ask(self, asker: Asker, wish: Request) -> Outcome:
         return self._counter.ask([self._asked(asker, wish)])[0]

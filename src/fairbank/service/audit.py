@@ -162,5 +162,5 @@ class _Rows(Generic[T]):
     def _number(self, row: T) -> int:
         number = self._book_of(row)
         if not isinstance(number, int):  # SQLite keeps anything in any column
-            raise Corrupt(f"{number!r} is the number of no book")
+            raise Corrupt(f"{number!r} is the number of no book", remedy="fairbank restore, from a backup of before")
         return number

@@ -80,7 +80,7 @@ class Directory:
                     self._read()
         found = self._pages.by_id.get(number)
         if found is None:
-            raise Unknown(f"there is no project {number}", field="project")
+            raise Unknown(f"there is no project {number}", field="project", remedy="list those there are: fairbank project list")
         return found
 
     def line(self, project: Project) -> tuple[int, ...]:

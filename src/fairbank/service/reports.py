@@ -65,7 +65,7 @@ class Reports:
             case Ended():
                 return self._resolution(report)
             case _:
-                raise Malformed("a report is a start, a change or an end", field="do")
+                raise Malformed("a report is a start, a change or an end", field="do", remedy="one of hold, adjust, complete")
 
     def _hold(self, report: Started, until: Instant) -> Hold:
         project = self._directory.known(report.account)

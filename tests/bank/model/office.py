@@ -20,8 +20,10 @@ class Office(Words):
     def _entered(self, number: int, facts: dict[str, Any], parent: int | None) -> str:
         if self._taken(number, facts):
             return "EXISTS"
-        if parent and self.projects.get(parent, {"removed": True})["removed"]:
+        if parent and parent not in self.projects:
             return "UNKNOWN_PROJECT"
+        if parent and self.projects[parent]["removed"]:
+            return "PROJECT_REMOVED"
         above = parent
         while above:
             if above == number:

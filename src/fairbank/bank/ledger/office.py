@@ -70,8 +70,10 @@ def _objection(work: WorkingSet, wanted: Project, parent: int | None) -> Refusal
             differs = ", but another parent" if len(same) == len(_NAMES) and each.parent != wanted.parent else ""
             removed = f", {WAS_REMOVED}," if each.removed else ""
             return Refusal(reason=Reason.EXISTS, project=each.id, about=f"project {each.id}{removed} has {', '.join(same)}{differs}")
-    if parent and (parent not in work.projects or work.projects[parent].removed):
-        return Refusal(reason=Reason.UNKNOWN_PROJECT, project=parent)
+    if parent and parent not in work.projects:
+        return Refusal(reason=Reason.UNKNOWN_PROJECT, project=parent, about=f"parent {parent}")
+    if parent and work.projects[parent].removed:
+        return Refusal(reason=Reason.PROJECT_REMOVED, project=parent, about=f"parent {parent}")
     if parent and wanted.id in {each.id for each in with_all_above([work.projects[parent]], work.projects_of)}:
         return Refusal(reason=Reason.OWN_PARENT, project=wanted.id, about=f"project {parent} is project {wanted.id} or under it")
     return None

@@ -23,7 +23,8 @@ from fairbank.rest.asking.reading import read_json
 from fairbank.rest.asking.reports import report_of
 from fairbank.rest.bodies.answers import Granted, JobRow, Listing, ReportAnswer, Single
 from fairbank.rest.bodies.requests import AnyReport, NewRefund, Reports
-from fairbank.rest.problems import SaidNo, problem_of_refusal, refused
+from fairbank.rest.concerning import fields_of_body
+from fairbank.rest.problems import SaidNo, problem_of_refusal
 from fairbank.rest.statuses import status_of
 from fairbank.rest.verbs import AGAIN, reads, writes
 from fairbank.rest.views import granted, job_row, listing, next_after, single
@@ -106,13 +107,18 @@ def _prepare(request: Asking, data: Reports) -> list[Asked | Trouble]:
     return [each if isinstance(each, Trouble) else next(wishes) for each in read]
 
 
+_TOLD = fields_of_body(AnyReport)
+
+
 def _answer(came: Outcome | Trouble) -> ReportAnswer:
     match came:
         case Done():
             return ReportAnswer(status=200 if came.again else 201, granted=granted(came))
         case Refusal():
-            problem = problem_of_refusal(came)
-            return ReportAnswer(status=problem.status, detail=problem.detail, remedy=problem.remedy, refusal=refused(came))
+            problem = problem_of_refusal(came, there=_TOLD)
+            return ReportAnswer(
+                status=problem.status, detail=problem.detail, field=problem.field, remedy=problem.remedy, refusal=problem.refusal
+            )
         case Trouble():
             return ReportAnswer(status=status_of(came), detail=came.message, field=came.field, remedy=came.remedy)
 

@@ -122,7 +122,7 @@ _EXPIRED, _REWOUND, _REPLAYED, _NOT_FOR_US = 15, 16, 17, 18
 
 def _cannot_encode(error: int, detail: str) -> Trouble:
     if error == _BAD_LENGTH:
-        return Malformed(f"MUNGE will not seal this: {detail}")
+        return Malformed(f"MUNGE will not seal this: {detail}", remedy=f"at most {PAYLOAD_MAX} bytes")
     return _unreachable(error, detail)
 
 
@@ -167,7 +167,8 @@ def _load(library: str) -> ctypes.CDLL:
 def _set(lib: ctypes.CDLL, context: ctypes.c_void_p, option: int, value: ctypes.c_int | ctypes.c_uint32 | ctypes.c_char_p) -> None:
     error = lib.munge_ctx_set(context, option, value)
     if error:
-        raise Malformed(f"MUNGE does not take this setting: {_detail(lib, context, error)}")
+        detail = _detail(lib, context, error)
+        raise Malformed(f"MUNGE does not take this: {detail}", field="munge_socket", remedy="look at server.munge_socket in the settings")
 
 
 def _get(lib: ctypes.CDLL, context: ctypes.c_void_p, option: int) -> int:

@@ -8,7 +8,7 @@ import msgspec
 
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.project import Role
-from fairbank.bank.refusal import Reason
+from fairbank.bank.refusal import remedies, sentence
 from fairbank.bank.wish import Asked, CreateProject, Open, Request, SetMember
 from fairbank.service.bank import Bank
 from fairbank.service.replay.plan import Plan
@@ -76,4 +76,4 @@ def _ask(bank: Bank, demand: Demand, plan: Plan, wishes: list[Request]) -> list[
 def _granted(outcome: Outcome) -> Done:
     if isinstance(outcome, Done):
         return outcome
-    raise Trouble(f"the replay could not be set up: {Reason(outcome.reason).value}")
+    raise Trouble(f"the replay could not be set up: {sentence(outcome)}", remedy=remedies(outcome)[0])

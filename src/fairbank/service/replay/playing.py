@@ -9,7 +9,7 @@ from itertools import islice
 
 from fairbank.bank.charge import cost
 from fairbank.bank.ledger import Done, Outcome
-from fairbank.bank.refusal import Reason
+from fairbank.bank.refusal import Reason, remedies, sentence
 from fairbank.bank.wish import Asked, Charge, EndFacts, Hold, Release
 from fairbank.cluster.job import Run
 from fairbank.service.bank import Bank
@@ -164,7 +164,7 @@ class _Player:
     def _note_end(self, moment: Moment, wish: Charge | Release, outcome: Outcome) -> None:
         if not isinstance(outcome, Done):
             if wish.run not in self._refused:  # the end of a job that was refused in this very batch says NO_HOLD
-                raise Trouble(f"job {moment.number} could not be settled: {outcome.reason.value}")
+                raise Trouble(f"job {moment.number} could not be settled: {sentence(outcome)}", remedy=remedies(outcome)[0])
             return
         played = self.played
         self._held -= self._holding.pop(wish.run)
