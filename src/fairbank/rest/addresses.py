@@ -10,10 +10,13 @@ from fairbank.values.trouble import Malformed
 
 def check_address(request: Asking) -> None:
     """Raises Malformed, naming the part, for what Python takes for a number (+1, 1_0, digits of other scripts), and where there is not
-    one Host; NotFoundException for an encoded slash, which who looks at addresses on the way would not see."""
-    hosts = sum(name == b"host" for name, _ in request.scope["headers"])
+    one Host, or more than one key; NotFoundException for an encoded slash, which who looks at addresses on the way would not see."""
+    names = [name for name, _ in request.scope["headers"]]
+    hosts = names.count(b"host")
     if hosts > 1 or (hosts == 0 and request.scope["http_version"] == "1.1"):
         raise Malformed(f"the request has {hosts or 'no'} Host headers", field="Host", remedy="send one: Host: NAME")
+    if names.count(b"idempotency-key") > 1:
+        raise Malformed("the request has two keys", field="Idempotency-Key", remedy="send one")
     if b"%2f" in request.scope["raw_path"].lower():
         raise NotFoundException
     if not request.path_params:

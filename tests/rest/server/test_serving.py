@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -68,6 +69,35 @@ def test_nobody_is_believed_over_tcp_without_a_credential(folder: Path) -> None:
         assert server.tcp.get("/whoami", headers={"X-Fairbank-As": "0"}).status_code == 401
         secret = server.unix.post("/token", json={"label": "x", "scopes": ["read"]}).json()["data"]["secret"]
         assert server.tcp.get("/whoami", headers={"Authorization": f"Bearer {secret}"}).json()["data"]["uid"] == os.getuid()
+
+
+def told(server: Served, sent: bytes) -> bytes:
+    """All that comes back over the Unix socket to somebody who sends this and no more."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(30)
+        connection.connect(str(server.socket))
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(65_536), b""))
+
+
+@pytest.mark.parametrize("more", ["", "X-Odd: 1\r\n"], ids=["express", "lane"])
+def test_who_sends_no_more_is_answered(folder: Path, more: str) -> None:
+    with served(folder) as server:
+        with_credit(server)
+        bodies = [json.dumps(hold(number)) for number in (1, 2)]
+        head = f"POST /job HTTP/1.1\r\nHost: bank\r\n{more}Content-Type: application/json\r\nContent-Length: "
+        said = told(server, "".join(f"{head}{len(body)}\r\n\r\n{body}" for body in bodies).encode())
+        assert said.count(b"HTTP/1.1 201 Created") == 2
+        assert len(server.unix.get("/job").json()["data"]) == 2
+
+
+def test_a_request_names_its_host(folder: Path) -> None:
+    with served(folder) as server:
+        said = told(server, b"GET /alloc HTTP/1.1\r\n\r\n")
+        assert said.startswith(b"HTTP/1.1 400 ")
+        assert b'"field":"Host"' in said
+        assert told(server, b"GET /alloc HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
 
 
 def test_the_commands_client_speaks_with_it(folder: Path) -> None:
