@@ -60,7 +60,7 @@ CONCERNED: Mapping[Reason, tuple[str, ...]] = {
     Reason.TOO_MUCH_BACK: ("amount", "entry"),
     Reason.NOTHING_BACK: ("job", "entry"),
     Reason.OTHER_RESOURCE: ("to", "entry"),
-    Reason.OVERLAP: ("start", "entry"),
+    Reason.OVERLAP: ("end", "start", "entry"),
     Reason.WRONG_STATE: ("event", "allocation", "job", "job_id", "entry"),
     Reason.OVER: ("end", "allocation", "entry"),
     Reason.TOO_LARGE: ("amount", "credit_limit", "account", "entry"),
