@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import httpx
 import pytest
 
 from fairbank.rest.app import document
 from tests.rest.operations import operations
-from tests.rest.refused import refused
-from tests.rest.world import MEMBER, PI, SUPERUSER, World
+from tests.rest.refused import WHY, refused
+from tests.rest.world import AGENT, MEMBER, PI, SUPERUSER, World
+
+ODD_NUMBERS = ["1e3", "1.0", "%2B1", "%201", "1%20", "1_0", "0x1", "%d9%a1", ".5", "1,5", ""]
 
 
 @pytest.mark.parametrize(
@@ -39,6 +42,9 @@ from tests.rest.world import MEMBER, PI, SUPERUSER, World
         ("/usage?after=-1", "after"),
         ("/usage?after=99999999999", "after"),
         ("/health?x=1", "x"),
+        *((f"/alloc?limit={odd}", "limit") for odd in ODD_NUMBERS),
+        ("/alloc?gname=%ff", "gname"),
+        ("/alloc?gname=%ed%a0%80", "gname"),
     ],
 )
 def test_parameters(old_world: World, path: str, field: str) -> None:
@@ -120,6 +126,10 @@ def parameters(path: str) -> set[str]:
         ("/alloc/1/nosuch", 404),
         ("/alloc/x", 404),
         ("/alloc/1.0", 404),
+        *((f"/alloc/{odd}", 400) for odd in ("+1", "%2b1", "%201", "1%20", "1_0", "01", "%d9%a1", "-01")),
+        ("/alloc/1%2fstatement", 404),
+        ("/alloc%2F1", 404),
+        ("/alloc/" + "9" * 5_000, 404),
         ("/alloc/-1", 400),
         ("/alloc/0", 400),
         ("/alloc/99999999999999999999", 400),
@@ -133,6 +143,24 @@ def parameters(path: str) -> set[str]:
 def test_addresses(old_world: World, path: str, status: int) -> None:
     answer = old_world.ask("GET", path, MEMBER)
     assert (answer.status_code, answer.json()["status"]) == (status, status)
+
+
+@pytest.mark.parametrize("hosts", [["a", "b"], ["a", "a"], ["a b/c"]])
+@pytest.mark.parametrize(("method", "path"), [("GET", "/alloc"), ("POST", "/job")])
+def test_a_request_is_to_one_host(old_world: World, method: str, path: str, hosts: list[str]) -> None:
+    headers = [("Host", each) for each in hosts]
+    request = old_world.client.build_request(method, path)
+    request.headers = httpx.Headers([*headers, ("X-Test-Uid", str(AGENT))])
+    answer = old_world.client.send(request)
+    assert (answer.status_code, answer.json()["field"]) == (400, "Host")
+
+
+def test_a_request_has_one_key(old_world: World) -> None:
+    path = f"/alloc/{old_world.own['allocation']}/deposit"
+    request = old_world.client.build_request("POST", path, json={"amount": 1, **WHY})
+    request.headers = httpx.Headers([*request.headers.multi_items(), ("X-Test-Uid", str(SUPERUSER)), *[("Idempotency-Key", "a")] * 2])
+    answer = old_world.client.send(request)
+    assert (answer.status_code, answer.json()["field"]) == (400, "Idempotency-Key")
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "TRACE", "CONNECT"])

@@ -101,6 +101,14 @@ def test_bodies_that_do_not_say_they_are_json(old_world: World, said: str | None
     refused(old_world, SUPERUSER, "POST", path, 415, None, content=b'{"amount":5,"comment":"x"}', headers=headers)
 
 
+@pytest.mark.parametrize(
+    ("header", "packed"), [("Content-Encoding", "gzip"), ("Content-Encoding", "br"), ("Transfer-Encoding", "gzip, chunked")]
+)
+@pytest.mark.parametrize("path", ["/job", "/project"])
+def test_bodies_that_are_packed(old_world: World, path: str, header: str, packed: str) -> None:
+    refused(old_world, SUPERUSER, "POST", path, 400, header, content=b"{}", headers={**JSON, header: packed})
+
+
 def test_a_body_that_is_too_large(old_world: World) -> None:
     body = b'{"reports":[' + b" " * BODY_MAX + b"]}"
     refused(old_world, AGENT, "POST", "/job/bulk", 413, None, content=body, headers=JSON)
