@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.report.cells import width
-from fairbank.report.columns import Column, Look, Row, day, duration, left, moment, percent, su, text, with_minutes
+from fairbank.report.columns import Column, Look, Row, Summand, day, duration, left, moment, percent, su, text, with_minutes
 from fairbank.report.tables import choose, csv, separated, table
 from fairbank.values.trouble import Malformed
 
@@ -78,11 +78,11 @@ def test_wide_characters_keep_the_columns_straight() -> None:
     ("minutes", "short", "told"),
     [
         ([60, 120], False, ["1", "2"]),
-        ([60, 25], False, ["1.00", "0.42"]),
-        ([60, 25], True, ["1.00", "0.42"]),
-        ([6_061, 25], False, ["101.02", "0.42"]),
+        ([60, 25], False, ["1.00", "0.41"]),
+        ([60, 25], True, ["1.00", "0.41"]),
+        ([6_061, 25], False, ["101.01", "0.41"]),
         ([6_061, 25], True, ["101", "0"]),
-        ([-6_061, 45], True, ["-101", "1"]),
+        ([-6_061, 45], True, ["-101", "0"]),
     ],
 )
 def test_amounts_below_each_other_have_the_same_decimals(minutes: list[int], short: bool, told: list[str]) -> None:
@@ -90,8 +90,25 @@ def test_amounts_below_each_other_have_the_same_decimals(minutes: list[int], sho
     assert column.cells([{"used": each} for each in minutes], Look(short=short)) == told
 
 
+@pytest.mark.parametrize(
+    ("granted", "used", "held", "short", "told"),
+    [
+        ([1_535], [0], [0], True, [["25.58"], ["0"], ["0"], ["25.58"]]),
+        ([1_535, 6_000], [0, 25], [0, 0], True, [["25", "100"], ["0", "1"], ["0", "0"], ["25", "99"]]),
+        ([25], [10], [10], False, [["0.41"], ["0.17"], ["0.16"], ["0.08"]]),
+    ],
+)
+def test_the_amounts_of_an_allocation_add_up(
+    granted: list[int], used: list[int], held: list[int], short: bool, told: list[list[str]]
+) -> None:
+    """All have decimals or none has, by the largest; and cut off they would lack what used and held lost."""
+    columns = [Column(name, Summand(name), right=True, brief=True) for name in ("granted", "used", "held", "available")]
+    rows = [{"deposited": g, "charged": u, "held": h, "available": g - u - h} for g, u, h in zip(granted, used, held, strict=True)]
+    assert [column.cells(rows, Look(short=short)) for column in columns] == told
+
+
 def test_only_a_brief_column_loses_what_is_less_than_one() -> None:
-    assert Column("USED", su("used"), right=True).cells([{"used": 6_061}], Look(short=True)) == ["101.02"]
+    assert Column("USED", su("used"), right=True).cells([{"used": 6_061}], Look(short=True)) == ["101.01"]
 
 
 @given(st.lists(st.integers(-(2**53), 2**53), min_size=1), st.booleans())
@@ -172,11 +189,11 @@ def test_lines_for_a_spreadsheet_hold_no_formula() -> None:
 
 
 def test_programs_are_told_each_amount_to_the_minute() -> None:
-    """25 minutes are 0.41666... SU, and three times 0.42 are not 1.25."""
+    """25 minutes are 0.41666... SU, and three times 0.41 are not 1.25."""
     lines = csv(with_minutes(COLUMNS), [row(granted=25, available=-25), row(granted=3_564_500)], LOOK._replace(exact=True))
     assert lines == [
         "PROJECT,GRANTED,AVAILABLE,EXPIRES,NOTE,GRANTED-MINUTES,AVAILABLE-MINUTES",
-        "chem_qmc,0.42,-0.42,2027-07-01,,25,-25",
+        "chem_qmc,0.41,-0.41,2027-07-01,,25,-25",
         "chem_qmc,59408.33,1.50,2027-07-01,,3564500,90",
     ]
     (only,) = choose(with_minutes(COLUMNS), "available-minutes")

@@ -10,7 +10,7 @@ from fairbank.cli.command import Command, Noun
 from fairbank.cli.options import add_accounts, number, printable
 from fairbank.cli.output import Listing, caption, show, shown_columns, watched
 from fairbank.cli.people import user_name
-from fairbank.report.columns import Amount, Column, day, left, su, text
+from fairbank.report.columns import Amount, Column, Summand, day, left, su, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -26,11 +26,11 @@ COLUMNS = (
     Column("START", day("start"), drop=3),
     Column("END", day("end"), drop=1),
     Column("STATE", text("state"), drop=2),
-    Column("GRANTED", su("deposited"), right=True, drop=1),
-    Column("AVAILABLE", left("available"), right=True),
-    Column("USED", su("charged"), right=True, extra=True),
-    Column("HELD", su("held"), right=True, extra=True),
-    Column("LIMIT", su("credit_limit"), right=True, extra=True),
+    Column("GRANTED", Summand("granted"), right=True, drop=1),
+    Column("AVAILABLE", Summand("available"), right=True),
+    Column("USED", Summand("used"), right=True, extra=True),
+    Column("HELD", Summand("held"), right=True, extra=True),
+    Column("LIMIT", Summand("limit"), right=True, extra=True),
     Column("SHARED", lambda row, look: "yes" if row["shared"] else "no", extra=True),
     Column("GROUP", text("gname"), extra=True),
 )

@@ -9,7 +9,7 @@ from fairbank.cli.command import Command
 from fairbank.cli.options import add_accounts
 from fairbank.cli.output import Listing, caption, show, shown_columns, wants, watched
 from fairbank.report.cells import counted
-from fairbank.report.columns import Column, Look, Row, day, instant_of, left, percent, su, text
+from fairbank.report.columns import Column, Look, Row, Summand, day, instant_of, percent, su, text
 from fairbank.report.pace import Course, Outlook, outlook, say
 from fairbank.values.time import DAY, iso
 from fairbank.values.units import parse_su, show_su
@@ -37,10 +37,10 @@ def _runs_out(row: Row, look: Look) -> str:
 WITHOUT_MINE = (
     Column("PROJECT", text("account")),
     Column("RESOURCE", text("resource")),
-    Column("GRANTED", su("deposited"), right=True, drop=4, brief=True),
-    Column("USED", su("charged"), right=True, drop=2, brief=True),
-    Column("HELD", su("held"), right=True, drop=1, brief=True),
-    Column("AVAILABLE", left("available"), right=True, brief=True),
+    Column("GRANTED", Summand("granted"), right=True, drop=4, brief=True),
+    Column("USED", Summand("used"), right=True, drop=2, brief=True),
+    Column("HELD", Summand("held"), right=True, drop=1, brief=True),
+    Column("AVAILABLE", Summand("available"), right=True, brief=True),
     Column("USED%", percent("used_percent"), right=True, drop=5),
     Column("EXPIRES", day("end"), drop=3),
     Column("RUNS-OUT", _runs_out, drop=1),
@@ -49,7 +49,7 @@ WITHOUT_MINE = (
     Column("LEFT", lambda row, look: f"{row['days_left']} d", right=True, extra=True),
     Column("PACE", lambda row, look: f"{look.su(row['pace'])}/d", right=True, extra=True, brief=True),
     Column("STATE", text("state"), extra=True),
-    Column("LIMIT", su("credit_limit"), right=True, extra=True),
+    Column("LIMIT", Summand("limit"), right=True, extra=True),
 )
 COLUMNS = (*WITHOUT_MINE, Column("MINE", su("mine"), right=True, extra=True))
 

@@ -9,7 +9,7 @@ from fairbank.cli.command import Command
 from fairbank.cli.options import count
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Stages, add_progress
-from fairbank.report.columns import UNITS, Column, day, left, su, text
+from fairbank.report.columns import UNITS, Column, Summand, day, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -27,10 +27,10 @@ COLUMNS = (
     Column("RESOURCE", text("resource")),
     Column("START", day("start")),
     Column("END", day("end")),
-    Column("GRANTED", su("granted"), right=True),
-    Column("USED", su("used"), right=True),
-    Column("HELD", su("held"), right=True, drop=1),
-    Column("AVAILABLE", left("available"), right=True),
+    Column("GRANTED", Summand("granted", "granted", "used"), right=True),
+    Column("USED", Summand("used", "granted", "used"), right=True),
+    Column("HELD", Summand("held", "granted", "used"), right=True, drop=1),
+    Column("AVAILABLE", Summand("available", "granted", "used"), right=True),
 )
 
 

@@ -14,7 +14,7 @@ from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.parser import Shown
 from fairbank.cli.people import uid_of
 from fairbank.cli.refusals import of_credit, refusals
-from fairbank.report.columns import Amount, Column, Row, day, left, moment, su, text
+from fairbank.report.columns import Amount, Column, Row, Summand, day, left, moment, su, text
 from fairbank.report.sorting import sort_rows
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ ALLOCATIONS = (
     Column("END", day("end"), drop=3),
 )
 DETAIL = (
-    Column("CREDIT", su("deposited"), right=True),
-    Column("RUN+CMPLT", su("held"), right=True),
-    Column("DEBIT", su("charged"), right=True),
-    Column("BALANCE", left("available"), right=True),
+    Column("CREDIT", Summand("granted"), right=True),
+    Column("RUN+CMPLT", Summand("held"), right=True),
+    Column("DEBIT", Summand("used"), right=True),
+    Column("BALANCE", Summand("available"), right=True),
 )
 JOBS = (
     Column("ALLOC-ID", text("allocation"), right=True, drop=2),

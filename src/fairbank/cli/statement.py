@@ -11,7 +11,7 @@ from fairbank.cli.options import add_account, add_limit, add_period, number
 from fairbank.cli.output import Listing, show, shown_columns, watched
 from fairbank.cli.people import user_name
 from fairbank.report.cells import plain
-from fairbank.report.columns import UNITS, Amount, Column, Look, Row, instant_of, left, moment, su, text
+from fairbank.report.columns import UNITS, Amount, Column, Look, Row, Summand, instant_of, moment, text
 from fairbank.values.units import WORTH
 
 if TYPE_CHECKING:
@@ -64,10 +64,10 @@ COLUMNS = (
     Column("KIND", text("kind")),
     Column("JOB/REF", text("job_id"), right=True, drop=1),
     Column("AMOUNT", Amount(_amount), right=True),
-    Column("USED", su("charged"), right=True, drop=1),
-    Column("HELD", su("held"), right=True, drop=2),
-    Column("AVAILABLE", left("available"), right=True),
-    Column("GRANTED", su("deposited"), right=True, extra=True),
+    Column("USED", Summand("used"), right=True, drop=1),
+    Column("HELD", Summand("held"), right=True, drop=2),
+    Column("AVAILABLE", Summand("available"), right=True),
+    Column("GRANTED", Summand("granted"), right=True, extra=True),
     Column("OWNER", text("owner"), extra=True),
     Column("WHO", text("who"), extra=True),
     Column("SEQ", text("seq"), right=True, extra=True),

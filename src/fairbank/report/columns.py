@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from fairbank.report.cells import plain
 from fairbank.values.time import parse_instant, show_duration
-from fairbank.values.units import show_short, show_su
+from fairbank.values.units import Sums, show_short, show_su, show_sums
 
 Row = Mapping[str, Any]
 """One object of an answer of the bank."""
@@ -29,12 +29,16 @@ class Look(NamedTuple):
     """As many for each amount; None: two where it is not whole."""
 
     def su(self, minutes: int) -> str:
-        """An amount that was granted, used, held, moved: to the nearest."""
+        """An amount that was granted, used, held, moved: cut off."""
         return show_su(minutes, units=self.units, separators=self.separators, decimals=self.decimals)
 
     def left(self, minutes: int) -> str:
         """An amount that may still be drawn: never shown as more than it is."""
         return show_su(minutes, units=self.units, separators=self.separators, decimals=self.decimals, down=True)
+
+    def sums(self, granted: int, used: int, held: int, available: int) -> Sums:
+        """The amounts of an allocation, which add up as they are shown."""
+        return show_sums(granted, used, held, available, units=self.units, separators=self.separators, decimals=self.decimals)
 
     def lacking(self, asked: int, available: int) -> str:
         """What is missing: the amount that was asked less what is left, as they are shown."""
@@ -71,6 +75,29 @@ class Amount:
         return self._show(row, look._replace(units="m"))
 
 
+class Summand(Amount):
+    """An amount of an allocation, in a row that adds up: granted + limit = used + held + available."""
+
+    def __init__(self, name: str, granted: str = "deposited", used: str = "charged") -> None:
+        self._name, self._keys = name, (granted, used, "held", "available")
+
+    def __call__(self, row: Row, look: Look) -> str:
+        sums = self._sums(row, look)
+        return "" if sums is None else str(getattr(sums, self._name))
+
+    def in_minutes(self, row: Row, look: Look) -> str:
+        return self(row, look._replace(units="m"))
+
+    def largest(self, row: Row, look: Look) -> str:
+        """Of the row: by it all its amounts have decimals or none has."""
+        sums = self._sums(row, look)
+        return "" if sums is None else max(sums, key=lambda each: len(_whole(each)))
+
+    def _sums(self, row: Row, look: Look) -> Sums | None:
+        amounts = [row.get(key) for key in self._keys]
+        return None if None in amounts else look.sums(*(int(each) for each in amounts if each is not None))
+
+
 class Column(NamedTuple):
     """`drop` says which column goes first where there is too little room: the higher, the earlier; 0 stays.
     Before any goes, those with a `least` width are cut down to it. An `extra` column is shown where there is much room, or when
@@ -93,14 +120,15 @@ class Column(NamedTuple):
     def cells(self, rows: Sequence[Row], look: Look) -> list[str]:
         """What stands in a table's rows. Amounts below each other have the same number of decimals: none where all are whole, else two.
 
-        A `brief` column has none either where there is little room and it reaches 100 units: what it then leaves out is less
-        than a hundredth of its largest figure. Amounts are rounded to the nearest, but what is left is rounded down (`Look.left`),
-        so that nobody counts on credit that is not there.
+        A `brief` column has none either where there is little room and it, or another of the amounts that its rows add up, reaches 100
+        units: what is then left out is less than a hundredth of the largest figure. Amounts are cut off, so that nobody counts on credit
+        that is not there.
         """
         told = [self.cell(row, look) for row in rows]
         if not self.right or not any("." in each for each in told):
             return told
-        whole = self.brief and look.short and any(_reaches_100(each) for each in told)
+        largest = [self.show.largest(row, look) for row in rows] if isinstance(self.show, Summand) else told
+        whole = self.brief and look.short and any(_reaches_100(each) for each in largest)
         return [self.cell(row, look._replace(decimals=0 if whole else 2)) for row in rows]
 
 
@@ -113,7 +141,12 @@ def with_minutes(columns: Sequence[Column], *, extra: bool = False) -> list[Colu
 
 
 def _reaches_100(figure: str) -> bool:
-    return len(figure.partition(".")[0].lstrip("-")) >= 3
+    return len(_whole(figure)) >= 3
+
+
+def _whole(figure: str) -> str:
+    """What stands before the point, without a sign."""
+    return figure.partition(".")[0].lstrip("-")
 
 
 def text(key: str) -> Show:
@@ -122,7 +155,7 @@ def text(key: str) -> Show:
 
 
 def su(key: str) -> Show:
-    """The field as an amount, to the nearest hundredth."""
+    """The field as an amount, cut off."""
     return Amount(lambda row, look: "" if row.get(key) is None else look.su(int(row[key])))
 
 

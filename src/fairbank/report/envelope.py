@@ -14,14 +14,16 @@ AMOUNTS = frozenset(
 )
 """The fields that are amounts, wherever they stand."""
 LEFT = frozenset({"available", "left"})
-"""Those of them that may still be drawn, which are rounded down."""
+"""Those of them that may still be drawn, which are rounded down below zero too."""
+ADDING_UP = frozenset({"deposited", "charged", "held", "available"})
+"""Where all these stand they add up, with a credit limit if there is one."""
 
 
 def envelope(
     schema: str, as_of: str | None, cluster: str | None, data: Sequence[Row], warnings: Sequence[str], look: Look
 ) -> dict[str, Any]:
-    """What `--json` prints. Each row keeps the bank's own fields, amounts to the minute; `display` has these as text in `unit`, rounded
-    as in a table."""
+    """What `--json` prints. Each row keeps the bank's own fields, amounts to the minute; `display` has these as text in `unit`, as
+    in a table."""
     plainly = look._replace(separators=False)
     return {
         "schema": schema,
@@ -36,6 +38,9 @@ def envelope(
 def _with_display(row: Row, look: Look) -> dict[str, Any]:
     amounts = {name: value for name, value in row.items() if name in AMOUNTS and isinstance(value, int)}
     display = {name: look.left(value) if name in LEFT else look.su(value) for name, value in amounts.items()}
+    if amounts.keys() >= ADDING_UP:
+        sums = look.sums(*(amounts[name] for name in ("deposited", "charged", "held", "available")))
+        display |= {"charged": sums.used, "held": sums.held} | ({"credit_limit": sums.limit} if "credit_limit" in amounts else {})
     return {**row, "display": display} if display else dict(row)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NewType
+from typing import TYPE_CHECKING, NamedTuple, NewType
 
 from fairbank.values.trouble import Malformed
 
@@ -52,10 +52,10 @@ def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int
 
 
 def _shown_as(hundredths: int, below: int, *, hours: bool, text: str, field: str) -> int:
-    """The minutes that are printed with these two decimals, to the nearest or cut off; between two whole minutes no others are meant.
+    """The minutes that these two decimals are, cut off as they are printed, or to the nearest; between two minutes no others are meant.
     Raises Malformed, naming the two."""
     for minutes in (below, below + 1) if hours else ():
-        if hundredths in (_shown(minutes, "h", None, down=False), _shown(minutes, "h", None, down=True)):
+        if hundredths in (_shown(minutes, "h", None), (20 * minutes + 6) // 12):
             return minutes
     raise Malformed(
         f"{text[:40]!r} is finer than one SU-minute",
@@ -77,31 +77,64 @@ def amount(minutes: int, *, field: str = "amount", least: int = 1) -> SuMinutes:
 def show_su(minutes: int, *, units: str = "h", separators: bool = False, decimals: int | None = None, down: bool = False) -> str:
     """An amount for people, in SU unless `units` says otherwise; two decimals only where it is not whole, or as many as `decimals` says.
 
-    To the nearest, a half away from zero; with `down` never more than it is, for what somebody may still draw.
+    What follows is cut off, so that no two figures of one amount differ; with `down` never more than it is also below zero, for what
+    somebody may still draw.
 
     >>> show_su(3600), show_su(25), show_su(-90), show_su(7_200_000, separators=True)
-    ('60', '0.42', '-1.50', '120,000')
-    >>> show_su(25, down=True), show_su(-25, down=True), show_su(3600, decimals=2), show_su(90, decimals=0)
-    ('0.41', '-0.42', '60.00', '2')
+    ('60', '0.41', '-1.50', '120,000')
+    >>> show_su(-25), show_su(-25, down=True), show_su(3600, decimals=2), show_su(90, decimals=0)
+    ('-0.41', '-0.42', '60.00', '1')
     """
     return _written(_shown(minutes, units, decimals, down=down), decimals, separators=separators)
 
 
+class Sums(NamedTuple):
+    """The amounts of an allocation, as text."""
+
+    granted: str
+    limit: str
+    used: str
+    held: str
+    available: str
+
+
+def show_sums(
+    granted: int, used: int, held: int, available: int, *, units: str = "h", separators: bool = False, decimals: int | None = None
+) -> Sums:
+    """Amounts that add up, so that they add up as they are shown too: granted, with the credit limit, is used, held and available.
+
+    All are cut off; what that took of used and held, and is missing in the sum, they get back, so what is available is never more than
+    it is. A limit takes what it and what was granted together make, where both are cut.
+
+    >>> show_sums(1535, 0, 0, 1535).available, show_sums(1535, 25, 0, 1510, decimals=0)
+    ('25.58', Sums(granted='25', limit='0', used='0', held='0', available='25'))
+    """
+    amounts = (granted, used + held + available - granted, used, held)
+    shown = [_shown(each, units, decimals) for each in amounts]
+    left = _shown(available, units, decimals, down=True)
+    missing = shown[0] + shown[1] - shown[2] - shown[3] - left
+    for place, sign in ((2, 1), (3, 1), (1, -1)):
+        if missing * sign > 0 and amounts[place] * 10 ** (2 if decimals is None else decimals) % WORTH[units]:
+            shown[place] += 1
+            missing -= sign
+    return Sums(*(_written(each, decimals, separators=separators) for each in (*shown, left)))
+
+
 def show_short(asked: int, available: int, *, units: str = "h", separators: bool = False, decimals: int | None = None) -> str:
-    """How much `available` lacks of `asked`, so that people can check it: the one as shown to the nearest, less the other rounded down.
+    """How much `available` lacks of `asked`, so that people can check it: the one less the other, as they are shown.
 
     >>> show_su(46_080), show_su(37_789, down=True), show_short(46_080, 37_789)
     ('768', '629.81', '138.19')
     """
-    lacking = _shown(asked, units, decimals, down=False) - _shown(available, units, decimals, down=True)
+    lacking = _shown(asked, units, decimals) - _shown(available, units, decimals, down=True)
     return _written(max(0, lacking), decimals, separators=separators)
 
 
-def _shown(minutes: int, units: str, decimals: int | None, *, down: bool) -> int:
-    """An amount in the last of its decimals."""
+def _shown(minutes: int, units: str, decimals: int | None, *, down: bool = False) -> int:
+    """An amount in the last of its decimals, cut off."""
     parts: int = minutes * 10 ** (2 if decimals is None else decimals)
     worth = WORTH[units]
-    return parts // worth if down else (2 * abs(parts) + worth) // (2 * worth) * (1 if minutes >= 0 else -1)
+    return parts // worth if down or parts >= 0 else -(-parts // worth)
 
 
 def _written(shown: int, decimals: int | None, *, separators: bool) -> str:
