@@ -103,7 +103,7 @@ def show_sums(
 ) -> Sums:
     """Amounts that add up, so that they add up as they are shown too: granted, with the credit limit, is used, held and available.
 
-    All are cut off; what that took of used and held, and is missing in the sum, they get back, so what is available is never more than
+    All are cut off; what that took of held and used, and is missing in the sum, they get back, so what is available is never more than
     it is. A limit takes what it and what was granted together make, where both are cut.
 
     >>> show_sums(1535, 0, 0, 1535).available, show_sums(1535, 25, 0, 1510, decimals=0)
@@ -113,7 +113,7 @@ def show_sums(
     shown = [_shown(each, units, decimals) for each in amounts]
     left = _shown(available, units, decimals, down=True)
     missing = shown[0] + shown[1] - shown[2] - shown[3] - left
-    for place, sign in ((2, 1), (3, 1), (1, -1)):
+    for place, sign in ((3, 1), (2, 1), (1, -1)):
         if missing * sign > 0 and amounts[place] * 10 ** (2 if decimals is None else decimals) % WORTH[units]:
             shown[place] += 1
             missing -= sign
