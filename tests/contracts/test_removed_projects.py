@@ -137,6 +137,9 @@ def test_a_project_in_use_is_not_removed(over: Store) -> None:
     assert reason_of(ask(over, RemoveProject(project=1), at=1_999)[0]) is Reason.PROJECT_IN_USE
     granted(over, hold(2, 60, run=job(2)))
     assert reason_of(ask(over, RemoveProject(project=1), at=2_000)[0]) is Reason.PROJECT_IN_USE
+    no = ask(over, RemoveProject(project=1), at=2_000)[0]
+    assert isinstance(no, Refusal)
+    assert (no.about, remedies(no)) == ("allocation 1 is in use by open runs", ("let its runs end first: fairbank jobs -a -A ACCOUNT",))
     granted(over, charge(2, 1, run=job(2)))
     granted(over, allocation(1, start=5_000), at=2_000)
     assert reason_of(ask(over, RemoveProject(project=1), at=2_000)[0]) is Reason.PROJECT_IN_USE  # one is planned

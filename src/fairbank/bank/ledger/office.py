@@ -9,7 +9,7 @@ from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Done, Outcome, done
 from fairbank.bank.ledger.posting import post
 from fairbank.bank.project import GRANTS, Project, with_all_above
-from fairbank.bank.refusal import UNDER_IT, WAS_REMOVED, Reason, Refusal
+from fairbank.bank.refusal import IN_USE, UNDER_IT, WAS_REMOVED, Reason, Refusal
 from fairbank.bank.wish import AmendProject, Asked, CreateProject, Note, RemoveProject, SetMember
 from fairbank.bank.working_set import WorkingSet
 
@@ -54,7 +54,8 @@ def remove_project(work: WorkingSet, asked: Asked, wish: RemoveProject) -> Outco
         return children
     for each in work.allocations.values():
         if each.project == old.id and (each.held or each.state_at(asked.at) is not AllocationState.ENDED):
-            about = f"allocation {each.id} is {'in use by open runs' if each.held else each.standing(asked.at).value}"
+            over = each.state_at(asked.at) is AllocationState.ENDED
+            about = f"allocation {each.id} is {IN_USE if over else each.standing(asked.at).value}"
             return Refusal(reason=Reason.PROJECT_IN_USE, project=old.id, allocation=each.id, about=about)
     run = work.held_run_of(old.id)
     if run is not None:

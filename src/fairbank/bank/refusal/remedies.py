@@ -53,7 +53,7 @@ def _advice(no: Refusal) -> str:
         return _WHOLE
     if no.reason is Reason.NOT_UNDONE:
         return _INSTEAD.get(no.about or "", _ADVICE[no.reason])
-    if no.reason is Reason.PROJECT_IN_USE and no.allocation is None:
+    if no.reason is Reason.PROJECT_IN_USE and (no.allocation is None or IN_USE in (no.about or "")):
         return _CHILDREN if UNDER_IT in (no.about or "") else _RUNNING
     if no.reason is Reason.EXISTS and WAS_REMOVED in (no.about or ""):
         return _ADVICE[Reason.PROJECT_REMOVED]
@@ -65,6 +65,9 @@ WAS_REMOVED = "which was removed"
 
 UNDER_IT = "under it"
 """What the ledger says about a project that is to be removed, where others are under it."""
+
+IN_USE = "in use by open runs"
+"""What it says about an allocation that is over, but has to wait for these: to end it again would not help."""
 
 _CHILDREN = "remove or move them first: fairbank project remove PROJECT; or fairbank project set PROJECT --no-parent, or --parent ANOTHER"
 _RUNNING = "let its runs end first: fairbank jobs -a -A ACCOUNT"
