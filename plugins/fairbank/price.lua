@@ -103,10 +103,10 @@ function M.smaller(policy, place, counts, qos, minutes, left)
   return less
 end
 
--- Hundredths of a SU, to the nearest, a half away from zero; with `down` never more than it is.
+-- Hundredths of a SU, cut off; with `down` never more than it is, also below zero.
 local function hundredths(minutes, down)
   local parts = minutes * 100
-  return down and floor(parts / 60) or floor((2 * math.abs(parts) + 60) / 120) * (minutes < 0 and -1 or 1)
+  return (down or minutes >= 0) and floor(parts / 60) or -floor(-parts / 60)
 end
 
 local function written(shown)
@@ -119,7 +119,7 @@ end
 -- For people, as src/fairbank/values/units.py has it: SU with two decimals where it is not whole; with `down` never more than it is.
 function M.show(minutes, down) return written(hundredths(minutes, down)) end
 
--- How much `left` lacks of `amount`, so that people can check it: the one as shown to the nearest, less the other rounded down.
+-- How much `left` lacks of `amount`, so that people can check it: the one less the other, as they are shown.
 function M.show_short(amount, left) return written(math.max(0, hundredths(amount) - hundredths(left, true))) end
 
 return M
