@@ -62,10 +62,10 @@ def test_a_period_of_which_only_the_end_is_said_tells_where_it_begins(fairbank: 
 
 def test_usage_tells_who_lets_processors_idle_and_how_long_jobs_waited(fairbank: Run) -> None:
     query = ("usage", "-S", "2026-01-01", "-n", "-P", "-o", "USER,EFF%,WASTED,AVG-WAIT")
-    assert fairbank(*query, "-u", MINH).out == f"{MINH}|12%|8403.12|00:10:00\n"
+    assert fairbank(*query, "-u", MINH).out == f"{MINH}|12%|8403.11|00:10:00\n"
     assert fairbank(*query, "-u", DANA).out == f"{DANA}|||00:10:00\n"
     table = fairbank("usage", "-S", "2026-01-01", "-u", f"{MINH},{DANA}")
-    assert [line.split()[-2:] for line in table.out.splitlines() if line.startswith("61")] == [["!", "8403.12"], ["-", "-"]]
+    assert [line.split()[-2:] for line in table.out.splitlines() if line.startswith("61")] == [["!", "8403.11"], ["-", "-"]]
     assert "WASTED = charged but idle" in table.err
     assert "WASTED" not in fairbank("usage", "-S", "2026-01-01", "-u", DANA).err
 

@@ -77,7 +77,7 @@ def test_a_history_is_charged_once(opened: Centre) -> None:
     opened.ran(opened.job(1), opened.job(2, account="bio", elapsed=60), opened.job(3, elapsed=0), opened.job(4, state="RUNNING"))
     words = ("slurm", "import", "-S", "now-1day", "--cover")
     assert opened.tell(*words).splitlines()[1:] == [
-        "allocation for bio/cpu: 0.07 SU for 1 run, category history",
+        "allocation for bio/cpu: 0.06 SU for 1 run, category history",
         "history: 2 runs charged, 0.73 SU; 0 known already",
     ]
     assert opened.available() == 600 - 40
