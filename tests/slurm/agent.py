@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -39,7 +38,9 @@ class Agent:
     def __init__(self, path: Path, policy: Policy = let_run) -> None:
         self.path = path
         self.policy = policy
-        self.delay: Callable[[PrologAsked], float] = lambda asked: 0.0
+        self.waits: Callable[[PrologAsked], bool] = lambda asked: False
+        """Whose answers wait until `answer` is set."""
+        self.answer = threading.Event()
         self.notes = True
         self.raw: bytes | None = None
         self.heard: list[Question] = []
@@ -128,14 +129,14 @@ class Agent:
             connection.sendall(encode(Welcome()))
         elif isinstance(said, PrologAsked):
             if verdict := self.policy(said):
-                if wait := self.delay(said):
-                    threading.Thread(target=self._later, args=(connection, verdict, wait), daemon=True).start()
+                if self.waits(said):
+                    threading.Thread(target=self._later, args=(connection, verdict), daemon=True).start()
                 else:
                     connection.sendall(encode(verdict))
         elif self.notes:
             connection.sendall(encode(Noted(number=said.number)))
 
-    def _later(self, connection: socket.socket, verdict: Verdict, wait: float) -> None:
-        time.sleep(wait)
+    def _later(self, connection: socket.socket, verdict: Verdict) -> None:
+        self.answer.wait()
         with contextlib.suppress(OSError):
             connection.sendall(encode(verdict))
