@@ -5,7 +5,22 @@ from __future__ import annotations
 import pytest
 
 from fairbank.bank.project import Role
-from fairbank.bank.wish import Adjust, Amend, Deposit, Lapse, Note, Refund, Release, Request, RevokeToken, SetCap, SetMember, Transfer
+from fairbank.bank.wish import (
+    Adjust,
+    Amend,
+    Charge,
+    Deposit,
+    Hold,
+    Lapse,
+    Note,
+    Refund,
+    Release,
+    Request,
+    RevokeToken,
+    SetCap,
+    SetMember,
+    Transfer,
+)
 from fairbank.service.audit import Audit
 from fairbank.store.contract import Store
 from fairbank.values.time import Instant
@@ -83,6 +98,22 @@ def test_texts_are_kept_as_they_are(store: Store, odd: str, others: int) -> None
     assert [each.comment for each in entries if each.key == odd] == [odd]
     assert [each.comment for each in entries if each.key == "\\\\"] == [""]
     assert [each.partition for each in runs] == [odd]
+    assert Audit(store).verify().findings == ()
+
+
+@pytest.mark.parametrize("size", [49, 50, 51, 130])
+def test_of_a_large_batch_every_row_is_kept(store: Store, size: int) -> None:
+    """Stores add new rows many at a time: all of them, in their order, also where no two have the same things left out."""
+    fill(store)
+    begun = [hold(n, n % 7 + 1, key=f"k{n}" if n % 3 else None, comment="odd" if n % 2 else None) for n in range(1, size + 1)]
+    ended = [charge(n, n % 5) for n in range(1, size + 1)]
+    granted(store, *begun)
+    granted(store, *ended)
+    *_, runs, entries, _, _ = contents(store)
+    kept = [(each.amount, each.key, each.comment) for each in entries if each.run is not None]
+    asked: list[Hold | Charge] = [*begun, *ended]
+    assert kept == [(wish.amount, wish.key, wish.comment) for wish in asked]
+    assert [(each.run, each.charged) for each in runs] == [(wish.run, wish.amount) for wish in ended]
     assert Audit(store).verify().findings == ()
 
 

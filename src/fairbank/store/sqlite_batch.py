@@ -1,10 +1,10 @@
-"""A batch on SQLite: wanted keys travel as JSON, rows are written one by one by statements that are prepared once."""
+"""A batch on SQLite: wanted keys travel as JSON, rows are written by statements that are prepared once, new ones many at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import count
+from itertools import chain, count, islice
 from operator import attrgetter
 from typing import Any
 
@@ -23,6 +23,10 @@ _SQL = queries("sqlite")
 
 _WHAT = attrgetter("first", "last", "own")
 _encode = msgspec.json.Encoder().encode
+
+_AT_ONCE = 50
+"""New rows in one statement. What SQLite does once a statement, such as the list of kinds that an index of the journal has, costs as
+much as to store a row."""
 
 
 class SqliteTransaction(SqlTransaction):
@@ -55,25 +59,38 @@ class SqliteTransaction(SqlTransaction):
         self._each("write_sums", _number_last(columns(changed_sums(work), 7)))
         self._each("write_users", columns(changed_users(work), 5))
         self._each("write_changed_runs", _number_last(columns(changed_runs(work), 19)))
-        self._each("write_new_runs", columns(new_runs(work), 28))
-        self._each("write_entries", columns([entry_row(entry) for entry in work.entries], 20))
+        self._add_all("write_new_runs", columns(new_runs(work), 28))
+        self._add_all("write_entries", columns([entry_row(entry) for entry in work.entries], 20))
 
     def _each(self, name: str, table: Columns) -> None:
-        """Execute the named statement once for each row of `table`.
+        """Execute the named statement once for each row of `table`."""
+        if table[0]:
+            words, rows = _bound(table)
+            self._driver.executemany(_in_words(name, words), rows)
 
-        To hand a value to the driver costs about as much as to store it, and None and bytes cost ten times that: the driver
-        looks for somebody who adapts them. So a column of nothing but None or 0 stands in the statement itself, and bytes go
-        as bytearray, which the driver knows. The key is never 0, so that something is left for each row.
-        """
-        if not table[0]:
-            return
-        words = tuple(_word_for(column) for column in table)
-        bound = [_known_to_driver(column) for column, word in zip(table, words, strict=True) if word == "?"]
-        self._driver.executemany(_in_words(name, words), zip(*bound, strict=True))
+    def _add_all(self, name: str, table: Columns) -> None:
+        """Insert the rows of `table` by the named statement, many at a time, then the rest one by one."""
+        if table[0]:
+            words, rows = _bound(table)
+            for _ in range(len(table[0]) // _AT_ONCE):
+                self._driver.execute(_in_words(name, words, _AT_ONCE), list(chain.from_iterable(islice(rows, _AT_ONCE))))
+            self._driver.executemany(_in_words(name, words), rows)
 
 
 def _number_last(table: Columns) -> Columns:
     return [*table[1:], table[0]]
+
+
+def _bound(table: Columns) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+    """The word for each column in a statement, and what is left to hand over for each row.
+
+    To hand a value to the driver costs about as much as to store it, and None and bytes cost ten times that: the driver
+    looks for somebody who adapts them. So a column of nothing but None or 0 stands in the statement itself, and bytes go
+    as bytearray, which the driver knows. The key is never 0, so that something is left for each row.
+    """
+    words = tuple(_word_for(column) for column in table)
+    handed = [_known_to_driver(column) for column, word in zip(table, words, strict=True) if word == "?"]
+    return words, zip(*handed, strict=True)
 
 
 def _word_for(column: Sequence[Any]) -> str:
@@ -89,7 +106,9 @@ def _known_to_driver(column: Sequence[Any]) -> Sequence[Any]:
 
 
 @lru_cache(maxsize=1_000)
-def _in_words(name: str, words: tuple[str, ...]) -> str:
-    """The named statement with these words in the places of its values."""
+def _in_words(name: str, words: tuple[str, ...], rows: int = 1) -> str:
+    """The named statement with these words in the places of its values; if it inserts, so many rows."""
     before, *after = _SQL[name].split("?")
-    return before + "".join(f"{word}{text}" for word, text in zip(words, after, strict=True))
+    statement = before + "".join(f"{word}{text}" for word, text in zip(words, after, strict=True))
+    head, values, row = statement.partition("VALUES ")
+    return head + values + ", ".join([row] * rows)
