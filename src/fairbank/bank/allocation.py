@@ -103,7 +103,7 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
         One second is what is left of an allocation that staff ended before it began, as no period is empty; it pays nothing.
         """
-        return self.covers(start) and not (self.end == self.start + 1 and self.state is AllocationState.ENDED)
+        return self.start <= start < self.end and not (self.end == self.start + 1 and self.state is AllocationState.ENDED)
 
     def state_at(self, now: int) -> AllocationState:
         """The state that the table of events starts from: past its end it is ended, whether or not the sweep came by."""

@@ -123,8 +123,11 @@ def tells_of(entry: Entry) -> tuple[int, int] | None:
 
 
 _encode = msgspec.msgpack.Encoder().encode
+_UNBEGUN = blake2b(digest_size=32)  # only ever copied: that takes two thirds of the time of a new one
 
 
 def link_of(entry: Entry, before: bytes) -> bytes:
     """The 32 bytes that tie `entry` to the link of the entry before it: blake2b over all its fields with that link in place of its own."""
-    return blake2b(_encode(entry if entry.link == before else msgspec.structs.replace(entry, link=before)), digest_size=32).digest()
+    link = _UNBEGUN.copy()
+    link.update(_encode(entry if entry.link == before else msgspec.structs.replace(entry, link=before)))
+    return link.digest()

@@ -13,7 +13,9 @@ from fairbank.bank.refusal import Reason
 from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.bank.wish import Charge, Release
 from fairbank.bank.working_set import WorkingSet
+from fairbank.cluster.job import Run
 from fairbank.cluster.particulars import Particulars
+from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
 
 _replace = msgspec.structs.replace
@@ -45,20 +47,39 @@ def moved(work: WorkingSet, allocation: Allocation, owner: int, *, charged: int 
     return _replace(after, overrun=SuMinutes(max(after.overrun, -after.available))) if below else after
 
 
+class _Beginning(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """The details of a run's first entry."""
+
+    run: Run
+    project: int
+    partition: str
+    start: Instant
+    until: Instant
+    particulars: Particulars | None = None
+
+
+class _End(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """The details of the entry that resolves a run."""
+
+    outcome: str | None
+    elapsed_seconds: int | None
+    ended: Instant | None
+    written_off: SuMinutes
+    cpu_counted: int | None = None
+    particulars: Particulars | None = None
+
+
 def details_of(record: RunRecord) -> str:
     """What a run's first entry says of it, so that its row can be checked against the journal."""
     r = record
-    facts = {"run": r.run, "project": r.project, "partition": r.partition, "start": r.start, "until": r.until}
-    return with_particulars(facts, r.particulars)
+    return _encode(_Beginning(r.run, r.project, r.partition, r.start, r.until, r.particulars)).decode()
 
 
 def resolution_of(record: RunRecord, new: Particulars | None) -> str:
     """What the entry says that resolves a run; of its particulars only those that are `new`, and where more processor time was told
     than there was, what of it counts."""
-    facts = {"outcome": record.outcome, "elapsed_seconds": record.elapsed_seconds, "ended": record.ended, "written_off": record.written_off}
-    if (counted := counted_of_more(record)) is not None:
-        facts["cpu_counted"] = counted
-    return with_particulars(facts, new)
+    counted = counted_of_more(record)
+    return _encode(_End(record.outcome, record.elapsed_seconds, record.ended, record.written_off, counted, new)).decode()
 
 
 def with_particulars(facts: dict[str, Any], new: Particulars | None) -> str:
