@@ -22,7 +22,7 @@ class Needs(msgspec.Struct, kw_only=True):
     draw on, `projects`, those of the allocations that are `enriched`, and those that the names of one of `creating` would collide with,
     all allocations of projects that are `closing`, with their open runs and the projects under them, whether those of `renaming` were
     ever used, of all projects loaded also their parents' if `lines`, `members` by project and user, `tokens` by number and by their
-    `digests`.
+    `digests`. `drawn` is for whoever works this out: what is among the funds already.
     `entries`, `opens`, `creates`, `issues` count the fresh numbers wanted at most.
 
     What is loaded is locked, and whoever else needs it waits. So of a fund no more is wanted than a run could draw on: those who draw on
@@ -53,6 +53,7 @@ class Needs(msgspec.Struct, kw_only=True):
     members: set[tuple[int, int]] = msgspec.field(default_factory=set)
     tokens: set[int] = msgspec.field(default_factory=set)
     digests: set[bytes] = msgspec.field(default_factory=set)
+    drawn: set[tuple[bool, tuple[int, ...], str, int, int]] = msgspec.field(default_factory=set)
     entries: int = 0
     opens: int = 0
     creates: int = 0

@@ -68,7 +68,14 @@ def _resolution(needs: Needs, wish: Charge | Release) -> None:
 
 
 def _drawn_on(needs: Needs, funds: Funds, line: tuple[int, ...], resource: str, owner: int, start: int) -> None:
-    """What a run of this line could draw on: allocations of its own, and those that its parents share."""
+    """What a run of this line could draw on: allocations of its own, and those that its parents share.
+
+    Of a user's runs that start in one second, in a batch the most by far, it is worked out once.
+    """
+    known = funds is needs.late, line, resource, owner, start
+    if known in needs.drawn:
+        return
+    needs.drawn.add(known)
     for place, project in enumerate(line):
         want(funds, project, resource, Reach(start, start, own=place == 0))
         needs.owners.setdefault((project, resource), set()).add(owner)
