@@ -40,10 +40,8 @@ def test_import_tells_what_it_cannot_enter(centre: Centre) -> None:
 
 def test_import_goes_on_past_names_that_other_projects_have(centre: Centre) -> None:
     number = centre.client.post("/project", {"gname": "chemists", "gid": 50_001})["data"]["id"]
-    said = centre.said("slurm", "import", *GIDS, code=0)
-    assert f"! account chem: project {number} (chemists) has its gid 50001 already; name another: --gid chem=NUMBER" in " ".join(
-        said.err.split()
-    )
+    said = " ".join(centre.said("slurm", "import", *GIDS, code=0).err.split())
+    assert said == f"! account chem: project {number} (chemists) has its gid 50001 already; name another: --gid chem=NUMBER"
     assert [each["account"] for each in centre.client.get("/project")["data"]] == ["chemists", "bio"]
 
 
