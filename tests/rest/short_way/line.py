@@ -35,10 +35,20 @@ def request(body: object, more: str = "", *, path: str = "/job", kind: str = "ap
     return head.encode() + content
 
 
+class Parsing(PeerProtocol):
+    """Counts the requests that it parses."""
+
+    parsed = 0
+
+    def on_message_begin(self) -> None:
+        self.parsed += 1
+        super().on_message_begin()
+
+
 class Line:
     """One connection over a Unix socket to a server in the same loop; `long` is how many requests took the long way."""
 
-    def __init__(self, world: World, protocol: PeerProtocol, ours: socket.socket) -> None:
+    def __init__(self, world: World, protocol: Parsing, ours: socket.socket) -> None:
         self.world, self.protocol, self._ours = world, protocol, ours
         self.long = 0
 
@@ -108,7 +118,7 @@ def ride(story: Callable[[Line], Awaitable[None]], store: MemoryStore | None = N
         ours.setblocking(False)
         with ours:
             async with app.lifespan():
-                protocol = PeerProtocol(config, ServerState(), {})
+                protocol = Parsing(config, ServerState(), {})
                 line = Line(world, protocol, ours)
                 await asyncio.get_running_loop().connect_accepted_socket(lambda: protocol, theirs)
                 await story(line)

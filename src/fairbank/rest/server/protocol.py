@@ -13,6 +13,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from fairbank.rest.server import last_words
 from fairbank.rest.server.arriving import neighbourhood
 from fairbank.rest.server.doorway import Doorway
+from fairbank.rest.server.heads import Heads, again
 from fairbank.rest.server.joined import Joined
 from fairbank.rest.server.last_words import HEAD_MAX
 from fairbank.rest.server.parting import Parting
@@ -58,7 +59,7 @@ class PeerProtocol(Parting):
 
     def __init__(self, config: Serving, *about: Any, **more: Any) -> None:
         super().__init__(config, *about, **more)
-        self._doorway, self._express = config.doorway, config.express
+        self._doorway, self._express, self._heads = config.doorway, config.express, config.heads
         self.limit_concurrency = None  # whoever is too many is told in our words
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -93,12 +94,30 @@ class PeerProtocol(Parting):
     def data_received(self, data: bytes) -> None:
         if self._farewell is not None:
             return
+        between = not self._within
+        if between and self._boarded_again(data):
+            return
         self._unparsed += len(data)
         super().data_received(data)
         if (cycle := self._boarding) is not None:
             self._boarding = None
+            if between and not self._within:
+                self._heads.learn(data, cycle)
             self._depart(cycle)
         self._wait_on()
+
+    def _boarded_again(self, data: bytes) -> bool:
+        """Take a request whose head went by express before, without parsing it. False when it is to be parsed."""
+        before: RequestResponseCycle | None = self.cycle
+        if self._peer is None or (before is not None and not before.response_complete) or self.transport.is_closing():
+            return False
+        if (found := self._heads.find(data)) is None:
+            return False
+        self._unset_keepalive_if_required()
+        self._received()
+        self.cycle = again(self, {EXTENSION: self._peer}, *found)
+        self._depart(self.cycle)
+        return True
 
     def _wait_on(self) -> None:
         """For the rest of what has begun, unless no more is read."""
@@ -211,6 +230,7 @@ class Serving(Config):
     def __init__(self, app: ASGIApplication, *, express: Express | None = None, **more: Any) -> None:
         super().__init__(app, http=PeerProtocol, **more)
         self.express = express
+        self.heads = Heads()
         self._doorways: dict[str, Doorway] = {}
 
     def doorway(self, way: str) -> Doorway:
