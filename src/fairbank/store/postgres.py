@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
+from fairbank.store.contract import Transaction
 from fairbank.store.postgres_batch import PostgresTransaction
 from fairbank.store.postgres_filling import PostgresFilling
 from fairbank.store.queries import queries
@@ -51,6 +54,14 @@ class PostgresStore(SqlStore):
             _engine(url, _WRITING | limits, self.writers + 3, patience_seconds),
             _engine(url, _READING | {"lock_timeout": patience, "statement_timeout": more}, readers, patience_seconds),
         )
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Commits at the end of the block, rolls back when it raises. Raises Contention, Unreachable."""
+        with self._turn(), as_troubles(), self._writer.connect() as connection:
+            transaction = self._transaction_over(connection)  # it begins with what it loads first
+            yield transaction
+            transaction.commit()
 
     def _transaction_over(self, connection: Connection) -> PostgresTransaction:
         return PostgresTransaction(connection)

@@ -85,13 +85,18 @@ class SqlStore(ABC):
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         """A transaction that writes; `writers` of them at a time."""
+        with self._turn(), as_troubles(), begun(self._writer, self.begin_writing) as connection:
+            yield connection
+            with committing():
+                connection.commit()
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One of the `writers`. Raises Contention when no turn comes."""
         if not self._turns.acquire(timeout=_TURN_SECONDS):
             raise Contention("other threads have been writing for a minute")
         try:
-            with as_troubles(), begun(self._writer, self.begin_writing) as connection:
-                yield connection
-                with committing():
-                    connection.commit()
+            yield
         finally:
             self._turns.release()
 

@@ -53,8 +53,8 @@ def committing() -> Iterator[None]:
     """Raises Unreachable for a connection that was lost while a transaction was being committed: nobody here knows whether it was."""
     try:
         yield
-    except exc.DBAPIError as error:
-        complaint = error.orig
+    except (exc.DBAPIError, psycopg.OperationalError) as error:
+        complaint = error.orig if isinstance(error, exc.DBAPIError) else error
         if isinstance(complaint, psycopg.OperationalError) and (complaint.sqlstate or "08").startswith(_LOST):
             raise Unreachable(
                 f"the database does not answer any more, and whether this was carried out is not known: {_first_line(complaint)}",

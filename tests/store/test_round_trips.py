@@ -1,0 +1,66 @@
+"""How often a batch waits for PostgreSQL: each time the counter's thread gives the interpreter away, and has to get it back."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from psycopg import pq
+from sqlalchemy import event
+
+from fairbank.bank.wish import Request
+from fairbank.store.postgres import PostgresStore
+from tests.contracts.centre import charge, deposits, fill, granted, hold
+from tests.contracts.places import Place
+from tests.support.postgres import PostgresServer
+
+_WAITED_FOR = ("Query", "Sync")
+"""Messages of the driver after which it waits until the database is ready for more."""
+
+
+@pytest.fixture(params=["18", "15"])
+def store(request: pytest.FixtureRequest) -> Iterator[PostgresStore]:
+    server: PostgresServer = request.getfixturevalue(f"postgres{request.param}")
+    with server.fresh_database(request.getfixturevalue(f"template{request.param}")) as name, Place(server.url(name)) as place:
+        store = place.open()
+        assert isinstance(store, PostgresStore)
+        yield store
+
+
+def round_trips(store: PostgresStore, *wishes: Request) -> int:
+    """How often a batch of these waits, once its statements are prepared."""
+    with tempfile.TemporaryFile("w+") as messages:
+
+        def trace(connection: Any, *_: object) -> None:
+            connection.pgconn.trace(messages.fileno())
+            connection.pgconn.set_trace_flags(pq.Trace.SUPPRESS_TIMESTAMPS)
+
+        def untrace(connection: Any, *_: object) -> None:
+            connection.pgconn.untrace()
+
+        event.listen(store._writer, "checkout", trace)
+        event.listen(store._writer, "checkin", untrace)
+        granted(store, *wishes)
+        event.remove(store._writer, "checkout", trace)
+        event.remove(store._writer, "checkin", untrace)
+        messages.seek(0)
+        return sum(line.startswith("F\t") and line.split("\t")[2].strip() in _WAITED_FOR for line in messages)
+
+
+def test_a_batch_of_reports_waits_four_times(store: PostgresStore) -> None:
+    """For its locks, its runs, its users' sums, and the commit: BEGIN goes with the first, what is written with the last."""
+    fill(store)
+    waits = [
+        (round_trips(store, *(hold(each, 1) for each in jobs)), round_trips(store, *(charge(each, 1) for each in jobs)))
+        for jobs in (range(1, 31), range(31, 61))
+    ]
+    assert waits[-1] == (4, 4)  # before, the statements were prepared
+
+
+def test_what_is_no_report_begins_by_itself(store: PostgresStore) -> None:
+    """Where nothing else is sent before it is judged, the database is to see how long it is kept waiting."""
+    fill(store)
+    two = deposits(2)
+    assert [round_trips(store, each) for each in two][-1] == 4
