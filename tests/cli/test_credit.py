@@ -6,10 +6,8 @@ import json
 
 import pytest
 
-from fairbank.rest.client import Client, parse_address
-from tests.cli.centre import AYLA, CPU, DANA, FOLD, GPU, MINH
+from tests.cli.centre import AYLA, CPU, FOLD, GPU
 from tests.cli.conftest import Run
-from tests.cli.served import Bank
 from tests.cli.telling import available, told
 
 
@@ -22,33 +20,6 @@ def test_deposits_withdrawals_and_transfers_move_what_they_say(changing: Run) ->
     told(changing("transfer", GPU, FOLD, "10.5", "--reason", "back"))
     told(changing("withdraw", GPU, "499.5", "--reason", "back"))
     assert available(changing, GPU) == before
-
-
-def test_a_dry_run_is_refused_what_the_bank_would_refuse(changing: Run) -> None:
-    before = available(changing, GPU)
-    for words, no in (
-        (("withdraw", GPU, 9_999_999), "there is not so much unused credit to take out"),
-        (("transfer", GPU, FOLD, 9_999_999), "there is not so much unused credit to take out"),
-        (("transfer", CPU, GPU, 1), "credit moves only between allocations of one resource"),
-    ):
-        dry, real = changing(*words, "--reason", "x", "--dry-run"), changing(*words, "--reason", "x")
-        assert (dry.code, dry.out, no in " ".join(dry.err.split())) == (real.code, "", True), dry
-        assert dry.err == real.err
-    assert changing("deposit", GPU, 1, "--reason", "x", "--dry-run", "--as", AYLA).code == 4
-    assert available(changing, GPU) == before
-
-
-def test_a_dry_run_tells_the_entries_that_the_bank_would_write(changing: Run) -> None:
-    left = {number: available(changing, number) for number in (GPU, FOLD)}
-    rows = json.loads(told(changing("transfer", FOLD, GPU, "10.5", "--reason", "x", "--dry-run", "--json")))["data"]
-    assert [(row["kind"], row["allocation"], row["account"], row["amount"], row["available"]) for row in rows] == [
-        ("transfer-out", FOLD, "bio_fold", 630, left[FOLD] - 630),
-        ("transfer-in", GPU, "chem_qmc", 630, left[GPU] + 630),
-    ]
-    keyed = ("deposit", GPU, 1, "--reason", "x", "--idempotency-key", "dry-17")
-    told(changing(*keyed))
-    assert "this was carried out before, under the same key" in " ".join(changing(*keyed, "--dry-run").err.split())
-    told(changing("withdraw", GPU, 1, "--reason", "back"))
 
 
 def test_credit_that_nobody_can_draw_on_is_deposited_with_a_warning(changing: Run) -> None:
@@ -72,31 +43,6 @@ def test_less_than_nothing_gets_the_rule_and_no_foreign_advice(changing: Run, wo
     said = told(changing(*words), 2)
     assert "-5 SU is too small an amount" in said
     assert "withdraw" not in said
-
-
-def test_a_dry_run_changes_nothing(changing: Run, own_bank: Bank) -> None:
-    books = Client(parse_address(own_bank.unix))
-    before = books.get("/audit")["data"]
-    for words in (
-        ("deposit", CPU, 10, "--reason", "x"),
-        ("withdraw", CPU, 10, "--reason", "x"),
-        ("transfer", GPU, FOLD, 10, "--reason", "x"),
-        ("refund", 812_301, "--reason", "x"),
-        ("alloc", "set", CPU, "--end", "2027-09-01", "--reason", "x"),
-        ("alloc", "freeze", CPU, "--reason", "x"),
-        ("alloc", "cap", CPU, MINH, 100),
-        ("alloc", "create", "-A", "chem_qmc", "-r", "storage", "--end", "2027-09-01", "--reason", "x"),
-        ("project", "create", "nothing", "--gid", 1),
-        ("project", "add-user", "chem_qmc", DANA),
-        ("project", "remove-user", "chem_qmc", AYLA),
-        ("token", "create", "x"),
-        ("token", "revoke", 1),
-    ):
-        assert told(changing(*words, "--dry-run")).startswith("Nothing is changed. This would be posted:\n")
-        kept = json.loads(told(changing(*words, "--dry-run", "--json")))
-        assert kept["schema"] == "fairbank.entry/1"
-        assert all(entry["kind"] for entry in kept["data"])
-    assert books.get("/audit")["data"] == before  # not an entry more, and each book ends as it did
 
 
 def test_the_same_key_is_carried_out_once(changing: Run) -> None:

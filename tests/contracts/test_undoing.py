@@ -125,17 +125,17 @@ def test_what_undoing_would_do_is_foretold(store: Store, kind: str) -> None:
     number = numbers[kind]() if kind in numbers else moved(store, kind)
     bank, asked = Bank(store, Policy()), Asked(undoing(store, number, key="a"), START, ALICE)
     before = contents(store)
-    foretold, entries = bank.foretell(asked)
+    foretold, work = bank.foretell(asked)
     assert isinstance(foretold, Done)
     assert contents(store) == before
     (done,) = bank.ask([asked])
     assert isinstance(done, Done)
     written = sorted((each for each in contents(store)[5] if each not in before[5]), key=lambda each: each.id)
-    assert [_told(each) for each in written] == [_told(each) for each in entries]
+    assert [_told(each) for each in written] == [_told(each) for each in work.entries]
     (again, nothing) = bank.foretell(asked)
     assert isinstance(again, Done)
     assert again.again
-    assert nothing == []
+    assert nothing.entries == []
     no, nothing = bank.foretell(Asked(undoing(store, number, key="b"), START, ALICE))
     assert isinstance(no, Refusal)
     assert (no.reason, no.entry) == (Reason.UNDONE, None)

@@ -45,8 +45,6 @@ def call(world: World, operation: str, whose: str, uid: int) -> Call:
     if "{entry}" in filled:
         filled = filled.replace("{entry}", str(_refunded(world, things)))
     query = QUERIES[operation](account(whose)) if operation in QUERIES else ""
-    if operation == "foretell_transfer":
-        query += f"&to={things.get('later', UNKNOWN)}"
     return Call(method, filled + query, body)
 
 
@@ -66,8 +64,6 @@ _OF_AN_ACCOUNT = """
 """
 QUERIES: dict[str, Callable[[str], str]] = {
     **dict.fromkeys(_OF_AN_ACCOUNT.split(), _by_account),
-    **dict.fromkeys(("foretell_deposit", "foretell_withdrawal", "foretell_transfer"), lambda name: "?amount=1&comment=a%20test"),
-    "foretell_undo": lambda name: "?comment=a%20test",
     "list_tokens": lambda name: {"chem": "", "bio": f"?uid={OTHER_PI}"}.get(name, f"?uid={UNKNOWN}"),
 }
 

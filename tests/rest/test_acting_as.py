@@ -56,6 +56,14 @@ def test_the_journal_names_who_acted_as_whom_and_for_what(world: World) -> None:
     assert f"acted as user {MEMBER}: GET /alloc/{world.own['allocation']}" in (notes[0].details or "")
 
 
+def test_the_journal_does_not_take_a_dry_run_for_a_change(world: World) -> None:
+    path = f"/project/{world.own['project']}/member/{MEMBER}"
+    assert world.ask("DELETE", f"{path}?dry-run=true", SUPERUSER, as_=PI).status_code == 200
+    with world.house.store.reading() as reader:
+        (note,) = [each for each in reader.scan_entries() if each.kind is Kind.NOTE]
+    assert f"acted as user {PI}: a dry run of DELETE {path}" in (note.details or "")
+
+
 def test_what_is_written_while_acting_carries_both_names(world: World) -> None:
     made = world.ask("PUT", f"/alloc/{world.own['allocation']}/cap/{MEMBER}", SUPERUSER, as_=PI, json={"cap": 5})
     rows = world.ask("GET", f"/alloc/{world.own['allocation']}/statement", SUPERUSER).json()["data"]["entries"]

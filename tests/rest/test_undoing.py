@@ -33,7 +33,7 @@ def undo(world: World, uid: int, entry: int, key: str | None = None, **more: Any
 
 
 def foretell(world: World, uid: int, entry: int) -> httpx.Response:
-    return world.ask("GET", f"/entry/{entry}/undo?comment=a%20slip", uid)
+    return world.ask("POST", f"/entry/{entry}/undo?dry-run=true", uid, json=WHY)
 
 
 def all_that_may_be_undone(world: World) -> list[int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_writing, number
 from fairbank.cli.people import uid_of, user_name
-from fairbank.cli.posting import Posting, entry, post, tell
+from fairbank.cli.posting import Posting, post, tell
 from fairbank.values.units import parse_su
 
 if TYPE_CHECKING:
@@ -30,9 +30,8 @@ def _run(desk: Desk, options: Namespace) -> int:
     row = desk.one(f"/alloc/{options.allocation}")
     said = "no cap" if cap is None else f"a cap of {desk.look.su(cap)} SU"
     what = f"{user_name(uid)} has {said} in allocation {row['id']} ({row['account']}/{row['resource']})"
-    told = entry("cap", options.reason, {"uid": uid, "cap": "none" if cap is None else desk.look.su(cap)}, allocation=row)
     body = {"cap": cap} | ({"comment": options.reason} if options.reason else {})
-    answer = post(desk, Posting("PUT", f"/alloc/{row['id']}/cap/{uid}", body, [told], f"{what}: go on?"))
+    answer = post(desk, Posting("PUT", f"/alloc/{row['id']}/cap/{uid}", body, f"{what}: go on?"))
     return tell(
         desk, "fairbank.drawn/1", answer, "" if answer is None else what if not answer["entry"] else f"entry {answer['entry']}: {what}"
     )

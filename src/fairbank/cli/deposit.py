@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_writing, number
-from fairbank.cli.posting import Posting, foretold, moved, post, tell
+from fairbank.cli.posting import Posting, moved, post, tell
 from fairbank.report.columns import instant_of
 from fairbank.values.units import parse_su
 
@@ -33,10 +33,8 @@ def change(desk: Desk, options: Namespace, verb: str, direction: str, sign: int)
     amount = parse_su(options.amount, field="AMOUNT")
     row = desk.one(f"/alloc/{options.allocation}")
     what = f"{verb} of {desk.look.su(amount)} SU {direction} allocation {row['id']} ({row['account']}/{row['resource']})"
-    path, body = f"/alloc/{row['id']}/{verb}", {"amount": amount, "comment": options.reason}
-    told = foretold(desk, path, body, [row]) if options.dry_run else []
     question = f"{what}: available {desk.look.left(row['available'])} -> {desk.look.left(row['available'] + sign * amount)}. Go on?"
-    answer = post(desk, Posting("POST", path, body, told, question))
+    answer = post(desk, Posting("POST", f"/alloc/{row['id']}/{verb}", {"amount": amount, "comment": options.reason}, question))
     warnings = [line for line in [_asleep(desk, row)] if line and sign > 0 and (answer or options.dry_run)]
     return tell(desk, f"fairbank.{verb}/1", answer, moved(desk, answer, what), warnings)
 

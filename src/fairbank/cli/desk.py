@@ -50,9 +50,9 @@ class Desk(Talk):
     def client(self) -> Client:
         return Client(self.settings.address, signer=self.settings.signer(), acting_as=getattr(self.options, "acting_as", None))
 
-    def get(self, path: str, query: Query = _NOTHING, key: str | None = None) -> dict[str, Any]:
+    def get(self, path: str, query: Query = _NOTHING) -> dict[str, Any]:
         """One answer of the bank; of the query None is left out. Remembers when it was given."""
-        answer = self.client.get(path, query, key)
+        answer = self.client.get(path, query)
         if "data" not in answer:
             raise Unreachable(f"what answers at {self.settings.address} is not a bank", field="server", remedy=CHECK)
         self.as_of = answer.get("as_of") or self.as_of

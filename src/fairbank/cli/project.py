@@ -9,7 +9,7 @@ from fairbank.cli.command import Command, Noun
 from fairbank.cli.options import add_writing, count
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.people import uid_of, user_name
-from fairbank.cli.posting import Posting, entry, post, tell
+from fairbank.cli.posting import Posting, post, tell
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
 from fairbank.values.trouble import Malformed, Unknown
@@ -94,7 +94,7 @@ def _create(desk: Desk, options: Namespace) -> int:
     gid = _gid_of(options.group) if options.gid is None else options.gid
     parent = None if options.parent is None else the_project(desk, options.parent, "--parent")["id"]
     body = {"gname": options.group, "gid": gid, "account": options.account or options.group, "parent": parent}
-    answer = post(desk, Posting("POST", "/project", body, [entry("project", None, body)], f"Make project {body['account']}?"))
+    answer = post(desk, Posting("POST", "/project", body, f"Make project {body['account']}?"))
     if answer is None:
         return tell(desk, "fairbank.project/1", None, "")
     sentence = f"project {answer['account']}: number {answer['id']}, group {answer['gname']} ({answer['gid']})"
@@ -123,9 +123,8 @@ def _set(desk: Desk, options: Namespace) -> int:
     changes = {name: value for name, value in given.items() if value is not None}
     if not changes:
         raise Malformed("nothing is to change", remedy="name --group, --gid, -A, --parent, --no-parent or --restore")
-    told = entry("project", options.reason, {"project": project["id"], **changes})
     body = changes | ({"comment": options.reason} if options.reason else {})
-    answer = post(desk, Posting("PATCH", f"/project/{project['id']}", body, [told], f"Change project {project['account']}?"))
+    answer = post(desk, Posting("PATCH", f"/project/{project['id']}", body, f"Change project {project['account']}?"))
     return tell(desk, "fairbank.project/1", answer, _numbered(answer, f"project {project['id']} is changed"))
 
 
@@ -136,9 +135,8 @@ def _add_named_removal(parser: Parser) -> None:
 
 def _remove(desk: Desk, options: Namespace) -> int:
     project = the_project(desk, options.project)
-    told = entry("project", None, {"project": project["id"], "removed": True})
     question = f"Remove project {project['account']}? Staff still read its books, and its names stay taken."
-    answer = post(desk, Posting("DELETE", f"/project/{project['id']}", None, [told], question))
+    answer = post(desk, Posting("DELETE", f"/project/{project['id']}", None, question))
     sentence = f"project {project['account']} is removed; bring it back: fairbank project set {project['id']} --restore"
     return tell(desk, "fairbank.project/1", answer, _numbered(answer, sentence))
 
@@ -161,10 +159,9 @@ def _add_member(parser: Parser) -> None:
 
 def _add_user(desk: Desk, options: Namespace) -> int:
     project, uid = the_project(desk, options.project), uid_of(options.user, "USER")
-    told = entry("member", options.reason, {"project": project["account"], "uid": uid, "role": options.role})
     body = {"role": options.role} | ({"comment": options.reason} if options.reason else {})
     question = f"Make {user_name(uid)} {options.role} of {project['account']}?"
-    answer = post(desk, Posting("PUT", f"/project/{project['id']}/member/{uid}", body, [told], question))
+    answer = post(desk, Posting("PUT", f"/project/{project['id']}/member/{uid}", body, question))
     return tell(desk, "fairbank.member/1", answer, _numbered(answer, f"{user_name(uid)} is {options.role} of {project['account']}"))
 
 
@@ -181,9 +178,8 @@ def _add_removal(parser: Parser) -> None:
 
 def _remove_user(desk: Desk, options: Namespace) -> int:
     project, uid = the_project(desk, options.project), uid_of(options.user, "USER")
-    told = entry("member", None, {"project": project["account"], "uid": uid, "role": "none"})
     question = f"Take {user_name(uid)} out of {project['account']}?"
-    answer = post(desk, Posting("DELETE", f"/project/{project['id']}/member/{uid}", None, [told], question))
+    answer = post(desk, Posting("DELETE", f"/project/{project['id']}/member/{uid}", None, question))
     return tell(desk, "fairbank.member/1", answer, _numbered(answer, f"{user_name(uid)} is not in {project['account']} any more"))
 
 

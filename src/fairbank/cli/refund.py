@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_clusters, add_writing, number
-from fairbank.cli.posting import Posting, entry, moved, post, tell
+from fairbank.cli.posting import Posting, moved, post, tell
 from fairbank.report.cells import plain
 from fairbank.values.trouble import Conflict, Malformed, Unknown
 from fairbank.values.units import parse_su
@@ -36,16 +36,9 @@ def run(desk: Desk, options: Namespace) -> int:
     what = f"refund of {desk.look.su(back)} SU of job {job['job_id']} to allocation {row['id']} ({row['account']}/{row['resource']})"
     before = f"! {desk.look.su(job['refunded'])} of its {desk.look.su(job['charged'])} SU were refunded before"
     warnings = [f"{before}; this is one refund more"] if job["refunded"] else []
-    answer = post(
-        desk,
-        Posting(
-            "POST",
-            f"/job/{job['id']}/refund",
-            {"comment": options.reason} if amount is None else {"amount": amount, "comment": options.reason},
-            [entry("refund", options.reason, {"job": job["job_id"], "cluster": job["cluster"]}, allocation=row, amount=back)],
-            f"{what}{''.join(f'. {line}' for line in warnings)}. Go on?",
-        ),
-    )
+    body = {"comment": options.reason} if amount is None else {"amount": amount, "comment": options.reason}
+    question = f"{what}{''.join(f'. {line}' for line in warnings)}. Go on?"
+    answer = post(desk, Posting("POST", f"/job/{job['id']}/refund", body, question))
     return tell(desk, "fairbank.refund/1", answer, moved(desk, answer, what), [] if answer and answer.get("again") else warnings)
 
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairbank.cli.choosing import the_project
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_writing, number
-from fairbank.cli.posting import Posting, entry, post, tell
+from fairbank.cli.posting import Posting, post, tell
 from fairbank.report.columns import instant_of
 from fairbank.values.trouble import Conflict, Malformed
 from fairbank.values.units import parse_su
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
@@ -49,13 +48,8 @@ def _create(desk: Desk, options: Namespace) -> int:
         "comment": options.reason,
     }
     period = f"{desk.look.moment(int(start or 0))} .. {desk.look.moment(int(end or 0))}"
-    new = {"account": project["account"], "resource": options.resource, "available": body["credit_limit"]}
-    terms = {"period": period, "category": options.category, "shared": options.shared or None}
-    told = [entry("open", options.reason, terms, allocation=new)]
-    if body["amount"]:
-        told.append(entry("deposit", options.reason, allocation=new, amount=body["amount"]))
     question = f"Open an allocation of {options.resource} for {project['account']}, {period}, with {desk.look.su(body['amount'])} SU?"
-    answer = post(desk, Posting("POST", "/alloc", body, told, question))
+    answer = post(desk, Posting("POST", "/alloc", body, question))
     return tell(desk, "fairbank.allocation/1", answer, _sentence(desk, answer))
 
 
@@ -154,25 +148,9 @@ def _reopen(desk: Desk, options: Namespace) -> int:
 
 
 def _amend(desk: Desk, options: Namespace, row: Row, changes: dict[str, object], verb: str) -> int:
-    told = entry("terms", options.reason, shown_terms(desk, changes), allocation=row)
     question = f"{verb} allocation {row['id']} ({row['account']}/{row['resource']})?"
-    answer = post(desk, Posting("PATCH", f"/alloc/{row['id']}", {**changes, "comment": options.reason}, [told], question))
+    answer = post(desk, Posting("PATCH", f"/alloc/{row['id']}", {**changes, "comment": options.reason}, question))
     return tell(desk, "fairbank.allocation/1", answer, _sentence(desk, answer))
-
-
-def shown_terms(desk: Desk, changes: Mapping[str, Any]) -> dict[str, str]:
-    """New terms as people read them."""
-    look = desk.look
-    return {
-        key: look.moment(int(value))
-        if key in ("start", "end")
-        else f"{look.su(value)} SU"
-        if key == "credit_limit"
-        else ("yes" if value else "no")
-        if key == "shared"
-        else str(value)
-        for key, value in changes.items()
-    }
 
 
 def _event_command(event: str, about: str, name: str | None = None) -> Command:

@@ -14,7 +14,7 @@ from fairbank.cli.command import Command, Noun
 from fairbank.cli.options import add_writing, count, number
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.people import uid_of, user_name
-from fairbank.cli.posting import Posting, entry, post, tell
+from fairbank.cli.posting import Posting, post, tell
 from fairbank.report.columns import Column, moment, text
 from fairbank.values.trouble import Conflict
 
@@ -66,9 +66,8 @@ def _create(desk: Desk, options: Namespace) -> int:
     body = {"label": options.label, "scopes": scopes, "days": options.days}
     if options.user is not None:
         body["uid"] = uid_of(options.user)
-    told = entry("token", None, {"label": options.label, "scopes": ",".join(scopes), "days": options.days})
-    posting = Posting("POST", "/token", body, [told], f"Make a token {options.label}?")
-    if options.output is None or options.dry_run:
+    posting = Posting("POST", "/token", body, f"Make a token {options.label}?")
+    if options.output is None:
         return _tell(desk, post(desk, posting))
     with _new_file(options.output) as file:
         answer = post(desk, posting)
@@ -114,8 +113,7 @@ def _add_revoke(parser: Parser) -> None:
 
 
 def _revoke(desk: Desk, options: Namespace) -> int:
-    told = entry("token", None, {"token": options.token, "revoked": "now"})
-    answer = post(desk, Posting("DELETE", f"/token/{options.token}", None, [told], f"Revoke token {options.token}?"))
+    answer = post(desk, Posting("DELETE", f"/token/{options.token}", None, f"Revoke token {options.token}?"))
     return tell(desk, "fairbank.token/1", answer, f"token {options.token} is revoked; that is not undone, but a new one can be made")
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_writing, number
-from fairbank.cli.posting import Posting, foretold, moved, post, tell
+from fairbank.cli.posting import Posting, moved, post, tell
 from fairbank.values.trouble import Unknown
 from fairbank.values.units import parse_su
 
@@ -29,9 +29,8 @@ def run(desk: Desk, options: Namespace) -> int:
     source, target = _allocation(desk, options.source, "FROM"), _allocation(desk, options.target, "TO")
     names = [f"allocation {row['id']} ({row['account']}/{row['resource']})" for row in (source, target)]
     what = f"transfer of {desk.look.su(amount)} SU from {names[0]} to {names[1]}"
-    path, body = f"/alloc/{source['id']}/transfer", {"to": target["id"], "amount": amount, "comment": options.reason}
-    told = foretold(desk, path, body, [source, target]) if options.dry_run else []
-    answer = post(desk, Posting("POST", path, body, told, f"{what}. Go on?"))
+    body = {"to": target["id"], "amount": amount, "comment": options.reason}
+    answer = post(desk, Posting("POST", f"/alloc/{source['id']}/transfer", body, f"{what}. Go on?"))
     return tell(desk, "fairbank.transfer/1", answer, moved(desk, answer, what))
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_writing, number
 from fairbank.cli.people import user_name
-from fairbank.cli.posting import Posting, post, tell
-from fairbank.cli.terms import shown_terms
-from fairbank.report.columns import instant_of
+from fairbank.cli.posting import Posting, foretold, post, tell
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -25,51 +23,14 @@ def add(parser: Parser) -> None:
 
 
 def run(desk: Desk, options: Namespace) -> int:
-    path = f"/entry/{options.entry}/undo"
-    planned = desk.get(path, {"comment": options.reason}, options.idempotency_key)["data"]
-    told = [_shown(desk, row) for row in planned]  # the bank's own no, if it has one, came before
+    posting = Posting("POST", f"/entry/{options.entry}/undo", {"comment": options.reason}, "")
+    told = [] if options.dry_run else foretold(desk, posting)
     what = f"undo of entry {options.entry}: {' and '.join(_said(desk, row) for row in told) or 'as before'}"
-    answer = post(desk, Posting("POST", path, {"comment": options.reason}, told, f"{what}. Go on?"))
+    answer = post(desk, posting._replace(question=f"{what}. Go on?"))
     if answer is None:
         return tell(desk, "fairbank.undo/1", None, "")
     left = "" if answer["allocation"] is None else f"; available {desk.look.left(answer['available'])} SU"
     return tell(desk, "fairbank.undo/1", answer, f"entry {answer['entry']}: {what}{left}")
-
-
-def _shown(desk: Desk, row: Row) -> dict[str, Any]:
-    """An entry that would be written, as people read it: with the names of its book, and what it says of which job, user or terms."""
-    home = _home(desk, row)
-    details = {"job": row["job_id"], "cluster": row["cluster"], **_details(desk, row)}
-    moves = row["kind"] not in ("terms", "cap", "member")
-    return {
-        **row,
-        "account": home.get("account"),
-        "resource": home.get("resource"),
-        "amount": row["amount"] if moves else None,
-        "available": row["available"] if row["allocation"] is not None else None,
-        "details": {key: value for key, value in details.items() if value is not None},
-    }
-
-
-def _home(desk: Desk, row: Row) -> Row:
-    """The allocation, or for a role the project, that an entry is about."""
-    if row["kind"] == "member":
-        return desk.one(f"/project/{row['details']['project']}")
-    return {} if row["allocation"] is None else desk.one(f"/alloc/{row['allocation']}")
-
-
-def _details(desk: Desk, row: Row) -> dict[str, object]:
-    said = row["details"] or {}
-    match row["kind"]:
-        case "terms":
-            changed = {key: instant_of(value) if key in ("start", "end") else value for key, value in row["changed"].items()}
-            return {**shown_terms(desk, changed), "undoes": said.get("undoes")}
-        case "cap":
-            return {"uid": row["owner_uid"], "cap": "none" if said["cap"] is None else desk.look.su(said["cap"]), "undoes": said["undoes"]}
-        case "member":
-            return {**said, "role": said["role"] or "none"}
-        case _:
-            return dict(said)
 
 
 def _said(desk: Desk, row: Row) -> str:

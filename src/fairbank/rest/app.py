@@ -13,6 +13,7 @@ from litestar import Litestar, Request, Response, Router
 from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 
+from fairbank.rest import foretelling
 from fairbank.rest.addresses import check_address
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.queries import Queries
@@ -26,7 +27,6 @@ from fairbank.rest.routes import (
     cluster,
     docs,
     failure,
-    foretelling,
     granting,
     health,
     job,
@@ -41,13 +41,11 @@ from fairbank.rest.short_way.lane import Laned
 from fairbank.rest.sign_in.doorkeeper import Doorkeeper
 from fairbank.rest.teller import Teller
 from fairbank.rest.workers import THREADS, Workers
+from fairbank.service.foretelling import Foretold
 
 ROUTES: tuple[HTTPRouteHandler, ...] = tuple(
     route
-    for noun in (
-        *(health, cluster, project, alloc, foretelling, granting, statement, undoing),  # what foretells before what answers by a Response
-        *(activity, job, failure, usage, quote, token, audit, docs),
-    )
+    for noun in (health, cluster, project, alloc, granting, statement, undoing, activity, job, failure, usage, quote, token, audit, docs)
     for route in noun.ROUTES
 )
 
@@ -69,6 +67,7 @@ def create_app(house: House, *, threads: int = THREADS) -> Laned:
         await doorkeeper(asking)
         check_address(asking)
         queries.check(asking)
+        foretelling.heed(asking)
         return _methods_here(asking) if request.method == "OPTIONS" else None
 
     @asynccontextmanager
@@ -81,7 +80,7 @@ def create_app(house: House, *, threads: int = THREADS) -> Laned:
         [Router("/", route_handlers=ROUTES)],  # as one: of three verbs on one path, each by itself, the first would be made ready thrice
         doorkeeper=doorkeeper,
         before_request=before,
-        exception_handlers=HANDLERS,
+        exception_handlers={**HANDLERS, Foretold: foretelling.told},
         request_class=Asking,
         openapi_config=None,
         logging_config=None,

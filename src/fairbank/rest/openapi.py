@@ -13,6 +13,7 @@ from litestar.openapi import OpenAPIConfig
 from litestar.openapi.spec import Components, License, SecurityScheme
 
 from fairbank import __version__
+from fairbank.rest import foretelling
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies import answers, requests
 
@@ -25,6 +26,9 @@ page by page follows the statement of each allocation, or reads the last entries
 
 Who asks: on the Unix socket the kernel says it. Elsewhere a token, or a MUNGE credential made for this one request.
 Staff may act as another user: `X-Fairbank-As: UID or name`; the journal keeps it.
+
+What changes the books in somebody's name takes `dry-run=true`: nothing is changed, and the answer is the entries that would be written now,
+or the refusal that the same request would get. It tells of no entries where the same was carried out before, or is so already.
 
 Whatever answers GET answers HEAD.
 
@@ -83,12 +87,15 @@ def describe(routes: Sequence[HTTPRouteHandler]) -> dict[str, Any]:
     drawn = msgspec.json.encode(unserved.openapi_schema.to_schema())
     document: dict[str, Any] = msgspec.json.decode(_MODULE.sub(b"", drawn))
     open_to_all = {str(route.operation_id) for route in routes if route.opt.get("open")}
+    dry_runs = {str(route.operation_id) for route in routes if route.opt.get("foretold")}
     for path, item in document["paths"].items():
         for operation in item.values():
             _tidy(operation, open_to_all)
             operation["tags"] = [_TAG_OF[path.split("/")[1]]]
+            if operation["operationId"] in dry_runs:
+                foretelling.described(operation)
     document["tags"] = [{"name": tag, "description": about} for tag, (about, _) in _TAGS.items()]
-    document["components"]["schemas"] = _shapes(document["components"]["schemas"])
+    document["components"]["schemas"] = _shapes({*document["components"]["schemas"], foretelling.PLANNED})
     return document
 
 

@@ -10,6 +10,7 @@ import litestar
 from litestar.openapi.datastructures import ResponseSpec
 
 from fairbank.rest.bodies.answers import Granted, Problem, Single
+from fairbank.rest.foretelling import FORETOLD
 from fairbank.rest.problems import PROBLEM_JSON
 
 
@@ -61,7 +62,8 @@ def opens(path: str, **more: Any) -> Decorator:
 
 
 def writes(verb: Callable[..., Any], path: str, **more: Any) -> Decorator:
-    """POST, PUT, PATCH or DELETE."""
+    """POST, PUT, PATCH or DELETE. What has no `opt` of its own changes the books in somebody's name, and can be foretold."""
+    more.setdefault("opt", FORETOLD)
     return _route(verb, path, WRITING, more)
 
 

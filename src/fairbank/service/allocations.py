@@ -12,18 +12,17 @@ from fairbank.bank.changes import changes
 from fairbank.bank.entry import OF_TERMS, Entry
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.query import AllocationQuery, Debit, EntryQuery, Page, UserRow
-from fairbank.bank.wish import Amend, Asked, Deposit, Open, Request, SetCap, Transfer, Withdraw
+from fairbank.bank.wish import Amend, Deposit, Open, Request, SetCap, Transfer, Withdraw
 from fairbank.service.askers import Asker
 from fairbank.service.counter import Counter
 from fairbank.service.directory import Directory
+from fairbank.service.foretelling import ask
 from fairbank.service.rights import Do, demand
 from fairbank.service.terms import last_terms
 from fairbank.store.contract import Reader, Store
 from fairbank.values.time import Clock, Instant
 from fairbank.values.trouble import Forbidden, Unknown
 from fairbank.values.units import SuMinutes
-
-Movement = Deposit | Withdraw | Transfer
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -147,33 +146,21 @@ class Allocations:
 
     def deposit(self, asker: Asker, wish: Deposit) -> Outcome:
         """Put credit in. Raises Forbidden, Unknown."""
-        self._demand(asker, wish)
+        self.get(asker, wish.allocation)
+        demand(asker, Do.DEPOSIT)
         return self._ask(asker, wish)
 
     def withdraw(self, asker: Asker, wish: Withdraw) -> Outcome:
         """Take credit out, as far as nothing else needs it. Raises Forbidden, Unknown."""
-        self._demand(asker, wish)
+        self.get(asker, wish.allocation)
+        demand(asker, Do.WITHDRAW)
         return self._ask(asker, wish)
 
     def transfer(self, asker: Asker, wish: Transfer) -> Outcome:
         """A PI moves credit between allocations of the projects that are the PI's own. Raises Forbidden, Unknown."""
-        self._demand(asker, wish)
+        demand(asker, Do.TRANSFER, self.get(asker, wish.source).project)
+        demand(asker, Do.TRANSFER, self._taker(asker, wish.target).project)
         return self._ask(asker, wish)
-
-    def foretell(self, asker: Asker, wish: Movement) -> tuple[Outcome, list[Entry]]:
-        """What the wish would be answered and write now; the entries' numbers are none that they will have. Raises Forbidden, Unknown,
-        Busy."""
-        self._demand(asker, wish)
-        return self._counter.bank.foretell(self._asked(asker, wish))
-
-    def _demand(self, asker: Asker, wish: Movement) -> None:
-        match wish:
-            case Transfer():
-                demand(asker, Do.TRANSFER, self.get(asker, wish.source).project)
-                demand(asker, Do.TRANSFER, self._taker(asker, wish.target).project)
-            case Deposit() | Withdraw():
-                self.get(asker, wish.allocation)
-                demand(asker, Do.DEPOSIT if isinstance(wish, Deposit) else Do.WITHDRAW)
 
     def _taker(self, asker: Asker, number: int) -> Allocation:
         """The allocation that credit is to go to. Raises Unknown."""
@@ -184,10 +171,7 @@ class Allocations:
             raise
 
     def _ask(self, asker: Asker, wish: Request) -> Outcome:
-        return self._counter.ask([self._asked(asker, wish)])[0]
-
-    def _asked(self, asker: Asker, wish: Request) -> Asked:
-        return Asked(wish, self._clock.now(), asker.actor, asker.acting_as)
+        return ask(self._counter, asker, wish, self._clock.now())
 
 
 def _terms_before(reader: Reader, entries: Sequence[Entry]) -> Entry | None:

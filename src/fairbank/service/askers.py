@@ -27,7 +27,8 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
     """`actor` signed in; `uid` is whose rights count: the actor's own, or those of the user acted as.
 
     `roles` are the uid's roles in projects, `clusters` those it may report runs for, `scopes` what the credential allows,
-    `until` when it ends; None where the user signed in as themselves.
+    `until` when it ends; None where the user signed in as themselves. `foretelling`: nothing is to be changed, the asker only wants to know
+    what would be.
     """
 
     actor: int
@@ -38,6 +39,7 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
     roles: Mapping[int, Role] = {}
     scopes: frozenset[str] = FULL
     until: Instant | None = None
+    foretelling: bool = False
 
     @property
     def acting_as(self) -> int | None:

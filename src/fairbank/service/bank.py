@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairbank.bank.entry import Entry
 from fairbank.bank.ledger import Outcome, judge
 from fairbank.bank.needs import needs_of
 from fairbank.bank.policy import Policy
@@ -43,15 +42,16 @@ class Bank:
             answers += self._ask_once(batch[begin : begin + BATCH_MAX], deadline or self.patience.from_now())
         return answers
 
-    def foretell(self, asked: Asked) -> tuple[Outcome, list[Entry]]:
-        """What `ask` would answer to one wish and write for it, judged in the same rows under the same locks; nothing is written.
+    def foretell(self, asked: Asked) -> tuple[Outcome, WorkingSet]:
+        """What `ask` would answer to one wish, and the rows that it was judged in, the same under the same locks, with all that `ask`
+        would write; nothing is written.
 
         Entries and whatever else is new have numbers that nobody will see again. Raises Busy, Unreachable.
         """
         work, (answer,) = self._judge_once([asked], self.patience.from_now(), write=False)
         if isinstance(answer, Refusal) and any(each.id == answer.entry for each in work.entries):
             answer = msgspec.structs.replace(answer, entry=None)  # it would be kept, and is not
-        return answer, work.entries
+        return answer, work
 
     def _ask_once(self, batch: Sequence[Asked], deadline: Deadline) -> list[Outcome]:
         return self._judge_once(batch, deadline, write=True)[1]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.query import Page, ProjectQuery
-from fairbank.bank.wish import AmendProject, Asked, CreateProject, RemoveProject, SetMember
+from fairbank.bank.wish import AmendProject, CreateProject, RemoveProject, SetMember
 from fairbank.service.askers import Asker
 from fairbank.service.counter import Counter
 from fairbank.service.directory import Directory
+from fairbank.service.foretelling import ask
 from fairbank.service.rights import Do, demand
 from fairbank.store.contract import Store
 from fairbank.values.time import Clock
@@ -86,4 +87,4 @@ class Projects:
         return self._ask(asker, SetMember(project=project.id, uid=uid, role=role, by=by, comment=comment, key=key))
 
     def _ask(self, asker: Asker, wish: CreateProject | AmendProject | RemoveProject | SetMember) -> Outcome:
-        return self._counter.ask([Asked(wish, self._clock.now(), asker.actor, asker.acting_as)])[0]
+        return ask(self._counter, asker, wish, self._clock.now())

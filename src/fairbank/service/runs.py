@@ -8,10 +8,11 @@ from fairbank.bank.query import Page, RefusalQuery, RunQuery
 from fairbank.bank.quote import usable
 from fairbank.bank.refusal import Alternative, Reason, Refusal, refusal_of
 from fairbank.bank.run import RunRecord
-from fairbank.bank.wish import Asked, Refund
+from fairbank.bank.wish import Refund
 from fairbank.service.askers import Asker
 from fairbank.service.counter import Counter
 from fairbank.service.directory import Directory
+from fairbank.service.foretelling import ask
 from fairbank.service.means import Means, means
 from fairbank.service.memberships import Memberships
 from fairbank.service.rights import Do, demand
@@ -76,7 +77,7 @@ class Runs:
         record = self.get(asker, number)
         demand(asker, Do.REFUND)
         wish = Refund(run=record.run, amount=amount, comment=comment, key=key)
-        return self._counter.ask([Asked(wish, self._clock.now(), asker.actor, asker.acting_as)])[0]
+        return ask(self._counter, asker, wish, self._clock.now())
 
 
 def _left_for(offers: Means, asked: int) -> int | None:

@@ -13,9 +13,10 @@ from collections.abc import Iterable
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.query import Page
 from fairbank.bank.token import Token
-from fairbank.bank.wish import Asked, IssueToken, RevokeToken
+from fairbank.bank.wish import IssueToken, RevokeToken
 from fairbank.service.askers import FULL, Asker
 from fairbank.service.counter import Counter
+from fairbank.service.foretelling import ask
 from fairbank.service.rights import Do, demand, may
 from fairbank.store.contract import Store
 from fairbank.values import ids
@@ -97,7 +98,7 @@ class Tokens:
         return token
 
     def _ask(self, asker: Asker, wish: IssueToken | RevokeToken, now: Instant) -> Outcome:
-        return self._counter.ask([Asked(wish, now, asker.actor, asker.acting_as)])[0]
+        return ask(self._counter, asker, wish, now)
 
 
 def new_secret() -> str:

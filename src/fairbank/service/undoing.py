@@ -1,24 +1,22 @@
-"""Taking entries back: who may, and what would come of it."""
+"""Taking entries back, and who may."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.changes import changes
 from fairbank.bank.entry import OFFICE, Entry, Kind, facts_of
-from fairbank.bank.ledger import Done, Outcome, no_undoing
+from fairbank.bank.ledger import Outcome, no_undoing
 from fairbank.bank.query import AllocationQuery, EntryQuery, Page, RunQuery
 from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Asked, Undo, undo_of
+from fairbank.bank.wish import Undo, undo_of
 from fairbank.cluster.job import Run
 from fairbank.service.askers import Asker
 from fairbank.service.counter import Counter
+from fairbank.service.foretelling import ask
 from fairbank.service.rights import Do, demand
-from fairbank.service.terms import last_terms
 from fairbank.store.contract import Reader, Store
 from fairbank.values.time import Clock
 from fairbank.values.trouble import Unknown
@@ -36,15 +34,6 @@ _AS: Mapping[Kind, Do] = {
 }
 
 
-class Foretold(msgspec.Struct, frozen=True):
-    """What undoing an entry would be answered, and the entries that it would write, with what these change of terms, by their numbers;
-    the numbers are none that they will have."""
-
-    outcome: Outcome
-    entries: list[Entry]
-    changes: Mapping[int, Mapping[str, Any]]
-
-
 class Undoing:
     """The use cases around taking entries back. Whoever may do the opposite of an entry may undo it."""
 
@@ -54,22 +43,7 @@ class Undoing:
     def undo(self, asker: Asker, number: int, comment: str, key: str | None) -> Outcome:
         """Take the entry back. Raises Unknown, Forbidden."""
         wish = self._wish(asker, number, comment, key)
-        return wish if isinstance(wish, Refusal) else self._counter.ask([self._asked(asker, wish)])[0]
-
-    def foretell(self, asker: Asker, number: int, comment: str, key: str | None) -> Foretold:
-        """What `undo` would answer and write now. Raises Unknown, Forbidden, Busy."""
-        wish = self._wish(asker, number, comment, key)
-        if isinstance(wish, Refusal):
-            return Foretold(wish, [], {})
-        outcome, entries = self._counter.bank.foretell(self._asked(asker, wish))
-        if not isinstance(outcome, Done):
-            return Foretold(outcome, [], {})
-        with self._store.reading() as reader:
-            before = last_terms(reader, wish.book) if any(each.kind is Kind.TERMS for each in entries) else None
-        return Foretold(outcome, entries, changes(before, entries))
-
-    def _asked(self, asker: Asker, wish: Undo) -> Asked:
-        return Asked(wish, self._clock.now(), asker.actor, asker.acting_as)
+        return wish if isinstance(wish, Refusal) else ask(self._counter, asker, wish, self._clock.now())
 
     def _wish(self, asker: Asker, number: int, comment: str, key: str | None) -> Undo | Refusal:
         """The wish to undo the entry; at once the bank's no where that is of a kind that is not undone."""

@@ -24,6 +24,9 @@ _JSON = (b"application/json", b'application/json; charset="utf-8"', b"applicatio
 SENT = "fairbank.method"
 """Where the scope has the method that the client sent, when it is HEAD and the request is answered as the GET that it stands for."""
 
+DRY_RUN = "dry-run"
+"""The query parameter that asks what a request would come to (`rest.foretelling`)."""
+
 JUDGED = "fairbank.judged"
 """Where the scope of a report that was handed in on the express has its Judged."""
 
@@ -81,6 +84,11 @@ class Asking(Request[Asker, None, State]):
     def asker(self) -> Asker:
         """Who signed in; the guard has seen to it on every route that is not open."""
         return cast("Asker", self.scope["user"])
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing is to be changed, only told what would be."""
+        return bool(self.query_params.get(DRY_RUN) == "true")
 
     @property
     def sent_method(self) -> str:

@@ -32,9 +32,9 @@ class Client:
         self._acting_as = acting_as
         self._timeout_seconds = timeout_seconds
 
-    def get(self, path: str, query: Mapping[str, object] | None = None, key: str | None = None) -> dict[str, Json]:
-        """Read. Parts of the query that are None are left out. With `key`: what a write under it would do."""
-        return self._ask("GET", target_of(path, query), None, key)
+    def get(self, path: str, query: Mapping[str, object] | None = None) -> dict[str, Json]:
+        """Read. Parts of the query that are None are left out."""
+        return self._ask("GET", target_of(path, query))
 
     def post(self, path: str, body: Json, key: str | None = None) -> dict[str, Json]:
         """Write. The same `key` again gets the same answer and changes nothing more. Bytes are sent as they are: JSON already."""

@@ -82,7 +82,8 @@ class Doorkeeper:
         if named is None:
             request.scope["user"] = await self._asker(signed_in, scope)
         else:
-            request.scope["user"] = await sync_to_thread(self._acting, signed_in, named, request.method, request.scope["path"])
+            method = f"a dry run of {request.method}" if request.dry_run else request.method
+            request.scope["user"] = await sync_to_thread(self._acting, signed_in, named, method, request.scope["path"])
 
     async def _signed_in(self, request: Asking) -> SignedIn:
         scope = cast("Scope", request.scope)

@@ -6,7 +6,7 @@ from fairbank.rest.views.failure import failure_row
 from fairbank.rest.views.job import debit_row, job_row, predebit_row
 from fairbank.rest.views.project import member_row, project_card, project_row
 from fairbank.rest.views.quote import quote_card
-from fairbank.rest.views.statement import entry_row, planned_entry, sums
+from fairbank.rest.views.statement import entry_row, sums
 from fairbank.rest.views.token import token_card, token_row
 from fairbank.rest.views.usage import usage_row
 
@@ -22,7 +22,6 @@ __all__ = [
     "listing",
     "member_row",
     "next_after",
-    "planned_entry",
     "predebit_row",
     "project_card",
     "project_row",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from fairbank.bank.entry import Entry, Kind
@@ -51,13 +49,6 @@ def entry_row(entry: Entry, run: RunRecord | None) -> answers.EntryRow:
         credit_limit=entry.credit_limit,
         available=_available(entry),
     )
-
-
-def planned_entry(entry: Entry, run: RunRecord | None, changed: dict[str, Any] | None) -> answers.PlannedEntry:
-    """An entry that would be written: as it is shown later, but for what only writing gives it."""
-    row = entry_row(entry, run)
-    fields = {name: getattr(row, name) for name in answers.PlannedEntry.__struct_fields__ if hasattr(row, name)}
-    return answers.PlannedEntry(**fields, allocation=entry.book or None, changed=changed)
 
 
 def _available(entry: Entry) -> int:

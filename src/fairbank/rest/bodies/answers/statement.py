@@ -49,8 +49,8 @@ class BookEntryRow(EntryRow, frozen=True, kw_only=True):
 
 
 class PlannedEntry(Sums, frozen=True, kw_only=True):
-    """An entry as it would be written now, with the sums after it. `allocation` is null in the office's book, where roles are kept;
-    `changed` as in a statement."""
+    """An entry as it would be written now, with the sums after it. `allocation` is null in the office's book, where projects, roles and
+    tokens are kept, and where it is yet to be opened; `changed` as in a statement."""
 
     kind: str
     allocation: int | None

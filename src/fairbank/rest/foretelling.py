@@ -1,0 +1,69 @@
+"""Dry runs: whatever changes the books in somebody's name takes `?dry-run=true`, and goes the same way with the same checks up to the
+bank's own word. What would be granted is answered by the entries that would be written; what would be refused is refused."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+from litestar import Request, Response
+
+from fairbank.bank.entry import Entry, Kind, facts_of
+from fairbank.bank.working_set import WorkingSet
+from fairbank.rest.asking import DRY_RUN, Asking
+from fairbank.rest.bodies.answers import Listing, PlannedEntry
+from fairbank.rest.house import House
+from fairbank.rest.views import changed_terms, entry_row, listing
+from fairbank.service.foretelling import Foretold
+
+FORETOLD = {"foretold": True}
+"""The `opt` of routes whose requests can be foretold."""
+
+PLANNED = "Listing_PlannedEntry_"
+"""What the document calls the answer to a dry run."""
+
+_ABOUT = "true: nothing is changed; the answer tells the entries that would be written now, or is the refusal"
+
+
+def heed(request: Asking) -> None:
+    """After `Queries.check`, before the handler: who asks for a dry run only wants to know."""
+    if request.dry_run:
+        request.scope["user"] = msgspec.structs.replace(request.asker, foretelling=True)
+
+
+def described(operation: dict[str, Any]) -> None:
+    """Put into the document that the operation takes a dry run, and what is answered then."""
+    words = {"type": "string", "enum": ["true", "false"], "default": "false"}
+    operation.setdefault("parameters", []).append(
+        {"name": DRY_RUN, "in": "query", "schema": words, "required": False, "description": _ABOUT}
+    )
+    planned = {"$ref": f"#/components/schemas/{PLANNED}"}
+    answer = operation["responses"].setdefault("200", {"description": "What would be done", "content": {"application/json": {}}})
+    content = answer["content"]["application/json"]
+    content["schema"] = {"anyOf": [content["schema"], planned]} if "schema" in content else planned
+
+
+def told(request: Request[Any, Any, Any], foretold: Foretold) -> Response[Listing[PlannedEntry]]:
+    """The answer to a dry run; no entries where it was carried out before under the same key, or is so already."""
+    house = cast("House", request.app.state["house"])
+    rows = [_row(each, foretold) for each in foretold.work.entries]
+    return Response(listing("planned-entry", house.clock, rows), status_code=200)
+
+
+def _row(entry: Entry, foretold: Foretold) -> PlannedEntry:
+    """An entry that would be written: as it is shown later, but for what only writing gives it."""
+    work = foretold.work
+    row = entry_row(entry, next((each for each in work.runs.values() if each.id == entry.run), None))
+    fields = {name: getattr(row, name) for name in PlannedEntry.__struct_fields__ if hasattr(row, name)}
+    return PlannedEntry(
+        **{**fields, "details": _details(entry, work)},
+        allocation=None if entry.book in work.opened else entry.book or None,
+        changed=changed_terms(foretold.changes.get(entry.id)),
+    )
+
+
+def _details(entry: Entry, work: WorkingSet) -> dict[str, Any] | None:
+    """Without the number of what is new, for it will have another; nor what a token is known by."""
+    new = {Kind.PROJECT: ("project", work.new_projects), Kind.TOKEN: ("token", work.new_tokens)}
+    name, numbers = new.get(entry.kind, ("", set()))
+    return {key: value for key, value in facts_of(entry).items() if key != "digest" and not (key == name and value in numbers)} or None
