@@ -13,6 +13,7 @@ from tests.cli.centre import AYLA, BIO, CHEM, CPU, DANA, FOLD, GPU, JORGE, MINH,
 from tests.cli.conftest import Run
 from tests.cli.served import Bank
 from tests.cli.telling import available, entry_of, told
+from tests.cli.test_conventions import WRITING
 
 pytestmark = pytest.mark.usefixtures("changing")
 X = ("--reason", "x")
@@ -106,6 +107,15 @@ REFUSED: tuple[tuple[tuple[object, ...], int, str], ...] = (
     (("token", "create", "x", "--as", AYLA), 4, "tokens are not made while acting as another user"),
     (("token", "revoke", 999), 3, "there is no valid token 999"),
 )
+
+
+def command_of(words: tuple[object, ...]) -> str:
+    return " ".join(map(str, words[:2])) if words[0] in ("alloc", "project", "token") else str(words[0])
+
+
+def test_there_is_a_story_of_every_command_that_writes() -> None:
+    assert {command_of(words) for words, *_ in REFUSED} == WRITING
+    assert {command_of(words) for words, _ in ALLOWED} == WRITING - {"undo"}  # which has its own
 
 
 @pytest.mark.parametrize(("words", "code", "no"), REFUSED, ids=lambda each: " ".join(map(str, each)) if isinstance(each, tuple) else "")

@@ -121,6 +121,8 @@ def test_a_refusal_that_would_be_kept_under_its_key_is_not_kept(world: World) ->
     assert (no.status_code, no.json()["refusal"]["entry"], world.entries()) == (402, None, before)
     kept = world.ask("POST", path, SUPERUSER, json={"amount": 10**9, **WHY}, headers=key)
     assert (kept.json()["refusal"]["entry"] is not None, world.entries()) == (True, before + 1)
+    again = world.ask("POST", f"{path}?dry-run=true", SUPERUSER, json={"amount": 10**9, **WHY}, headers=key)
+    assert (again.status_code, again.json()) == (402, kept.json())
 
 
 @pytest.mark.parametrize("said", ["dry-run=yes", "dry-run=True", "dry-run=", "dry-run=true&dry-run=false", "dry_run=true", "dryrun=true"])
@@ -134,4 +136,5 @@ def test_a_dry_run_that_is_not_understood_is_no_real_one(world: World, said: str
 
 def test_reports_of_runs_and_reading_have_no_dry_run(world: World) -> None:
     for method, path in (("POST", "/job"), ("POST", "/job/bulk"), ("GET", "/alloc"), ("POST", "/quote")):
-        assert world.ask(method, f"{path}?dry-run=true", SUPERUSER, json={} if method == "POST" else None).status_code == 400
+        no = world.ask(method, f"{path}?dry-run=true", SUPERUSER, json={} if method == "POST" else None)
+        assert (no.status_code, no.json()["field"]) == (400, "dry-run")
