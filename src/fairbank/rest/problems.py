@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import logging
-import re
 import secrets
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, cast
 
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.types import ExceptionHandlersMap
-from msgspec import ValidationError
 
 from fairbank.bank.refusal import Alternative, Refusal, remedies, sentence
 from fairbank.bank.run import RunState
+from fairbank.rest.asking.misfits import DOCUMENTED, in_words, missing_body, remedy_for
 from fairbank.rest.bodies.answers import Problem, Refused, Resolution
 from fairbank.rest.concerning import field_of, fields_of
 from fairbank.rest.sign_in.authorization import CHALLENGE
@@ -89,72 +88,6 @@ def response_of(problem: Problem, headers: Mapping[str, str] | None = None) -> R
     return Response(problem, status_code=problem.status, media_type=PROBLEM_JSON, headers=headers)
 
 
-# What a body or a parameter is not.
-
-_KINDS = {
-    "int": "a whole number",
-    "float": "a number with a fraction",
-    "str": "text",
-    "bool": "true or false",
-    "object": "an object",
-    "array": "a list",
-    "null": "null",
-    "decimal": "a number",
-}
-_KIND = re.compile(r"`(\w+(?: \| \w+)*)`")
-_LENGTH = re.compile(r" of length ([<>]=) (\d+)")
-_WHERE = re.compile(r"(?P<what>.*?) - at `(?P<key>key in )?\$(?P<path>.*)`", re.DOTALL)
-_FIELD = re.compile(r"Object (?P<fault>contains unknown|missing required) field `(?P<field>.*)`", re.DOTALL)
-_MISSING = re.compile(r"Missing required query parameter '(\w+)'")
-_DOCUMENTED = "/docs describes what may be sent"
-
-
-def malformed(error: ValidationError) -> Malformed:
-    """What msgspec says of a body, in words, with the field named."""
-    said, path = str(error), ""
-    if where := _WHERE.fullmatch(said):
-        said, path = where["what"], where["path"].lstrip(".")
-    if fault := _FIELD.fullmatch(said):
-        field = f"{path}.{fault['field']}" if path else fault["field"]
-        if fault["fault"] == "missing required":
-            return _is_missing(field)
-        return Malformed(f"{field[:64]!r} is not a field here", field=field[:64], remedy=f"leave it out; {_DOCUMENTED}")
-    return Malformed(f"{path or 'the body'}: {in_words(said)}", field=path or None, remedy=_remedy(said))
-
-
-def _is_missing(field: str) -> Malformed:
-    return Malformed(f"{field} is missing", field=field, remedy=f"send {field}; {_DOCUMENTED}")
-
-
-def missing_body() -> Malformed:
-    return Malformed("the body is missing", remedy=f"send a JSON object, with its Content-Length; {_DOCUMENTED}")
-
-
-def in_words(said: str) -> str:
-    """msgspec's sentence without its type names: "expected a whole number, or nothing, got text"."""
-    words = _KIND.sub(lambda match: _kinds(match[1].split(" | ")), said)
-    words = _LENGTH.sub(lambda match: f", {'at least' if match[1] == '>=' else 'at most'} {match[2]} long", words)
-    return words[:1].lower() + words[1:200]
-
-
-def _kinds(names: Sequence[str]) -> str:
-    """What may stand there; null beside something else is nothing."""
-    there = " or ".join(_KINDS.get(each, each) for each in names if each != "null")
-    return f"{there}, or nothing" if there and "null" in names else there or _KINDS["null"]
-
-
-def _remedy(said: str) -> str:
-    if said.startswith(("Expected `int`, got", "Expected `int | null`, got", "Number out of range")):
-        return "send a whole number: no quotes, no fraction, no exponent"
-    if said.startswith(("Expected `bool`, got", "Expected `bool | null`, got")):
-        return "true or false"
-    if length := _LENGTH.search(said):
-        return f"make it {'at least' if length[1] == '>=' else 'at most'} {length[2]} long"
-    if bound := re.fullmatch(r"Expected `int` ([<>]=) (-?\d+)", said):
-        return f"at {'least' if bound[1] == '>=' else 'most'} {bound[2]}"
-    return _DOCUMENTED
-
-
 # Exceptions become answers.
 
 
@@ -187,7 +120,7 @@ def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[
         return response_of(problem_of_trouble(_bad_parameter(error)))
     if error.detail == _BAD_HOST:
         return response_of(problem_of_trouble(Malformed("the header Host is no name", field="Host", remedy="send one: Host: NAME")))
-    detail, remedy = _SAYINGS.get(status, (str(error.detail)[:200], _DOCUMENTED))
+    detail, remedy = _SAYINGS.get(status, (str(error.detail)[:200], DOCUMENTED))
     title = status.phrase.lower()
     headers = {str(name).lower(): str(value) for name, value in (error.headers or {}).items()}
     if "allow" in headers:
@@ -228,13 +161,13 @@ _SAYINGS: Mapping[int, tuple[str, str]] = {
 def _bad_parameter(error: ValidationException) -> Malformed:
     first = next(iter(error.extra or ()), None)
     if not isinstance(first, dict):
-        missing = _MISSING.match(str(error.detail))
-        return _is_missing(missing[1]) if missing else Malformed(in_words(str(error.detail)), remedy=_DOCUMENTED)
+        detail = str(error.detail)
+        return Malformed(in_words(detail), remedy=remedy_for(detail))
     field, said = str(first.get("key", "")), str(first.get("message", ""))
     field = _AS_SENT.get(field, field)
     if field == "data":
         return missing_body()
-    return Malformed(f"{field}: {in_words(said)}", field=field, remedy=_remedy(said))
+    return Malformed(f"{field}: {in_words(said)}", field=field, remedy=remedy_for(said))
 
 
 _AS_SENT = {"key": "Idempotency-Key", "every": "all"}  # by the names that handlers give them

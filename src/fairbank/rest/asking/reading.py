@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from fairbank.rest.asking.misfits import malformed
 from fairbank.rest.asking.no_json import no_json
 from fairbank.rest.bodies.requests import Reports
-from fairbank.rest.problems import malformed
 from fairbank.values.trouble import Malformed
 
 

@@ -21,7 +21,8 @@ from litestar.types import ControllerRouterHandler
 
 from fairbank.rest.answering import Reply
 from fairbank.rest.asking import Asking
-from fairbank.rest.problems import missing_body, response_to
+from fairbank.rest.asking.misfits import missing_body
+from fairbank.rest.problems import response_to
 from fairbank.rest.sign_in.doorkeeper import Doorkeeper
 
 _JSON = "application/json"
