@@ -160,7 +160,7 @@ def test_a_removed_project_gets_nothing_more_and_nobody_gets_its_names(over: Sto
         no = ask(over, project(**names))[0]  # type: ignore[arg-type]
         assert isinstance(no, Refusal)
         assert "project 1, which was removed, has" in (no.about or "")
-    assert reason_of(ask(over, project("child", 7, parent=1))[0]) is Reason.UNKNOWN_PROJECT
+    assert reason_of(ask(over, project("child", 7, parent=1))[0]) is Reason.PROJECT_REMOVED
     assert granted(over, RemoveProject(project=1), at=2_000)[0].again
     assert not Audit(over).verify().findings
 

@@ -60,7 +60,8 @@ def test_a_batch_of_reports_waits_four_times(store: PostgresStore) -> None:
 
 
 def test_what_is_no_report_begins_by_itself(store: PostgresStore) -> None:
-    """Where nothing else is sent before it is judged, the database is to see how long it is kept waiting."""
+    """Where nothing else is sent before it is judged, the database is to see how long it is kept waiting: BEGIN, the allocation, its
+    project (which may be removed), what is written, COMMIT."""
     fill(store)
     two = deposits(2)
-    assert [round_trips(store, each) for each in two][-1] == 4
+    assert [round_trips(store, each) for each in two][-1] == 5
