@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.bank.wish import Deposit, RevokeToken
+from fairbank.bank.wish import AmendProject, Deposit, RevokeToken
 from fairbank.service.audit import Audit
 from fairbank.store.contract import Store
 from fairbank.store.memory import MemoryStore
@@ -22,6 +22,7 @@ def backup() -> Store:
     granted(store, project("optics", 101, parent=1), hold(1, 100), hold(2, 50, key='odd\\"key', comment='a\\"b'), late_charge(3, 7))
     granted(store, charge(1, 55))
     granted(store, token(), token("phone"), RevokeToken(token=2))
+    granted(store, AmendProject(project=1, parent=2))  # a parent with a greater number than its child's
     return store
 
 

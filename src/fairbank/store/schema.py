@@ -52,7 +52,8 @@ project = Table(
     Column("gname", Text, nullable=False, unique=True),
     Column("gid", BigInteger, nullable=False, unique=True),
     Column("account", Text, nullable=False, unique=True),
-    Column("parent", _Id, ForeignKey("project.id")),
+    # Looked at when all is written: a backup brings projects by their numbers, and a parent may have a greater one than its children.
+    Column("parent", _Id, ForeignKey("project.id", deferrable=True, initially="DEFERRED")),
     Column("removed", _Flag, nullable=False),
 )
 

@@ -39,7 +39,7 @@ def _people() -> None:
         sa.Column("gname", sa.Text, nullable=False, unique=True),
         sa.Column("gid", sa.BigInteger, nullable=False, unique=True),
         sa.Column("account", sa.Text, nullable=False, unique=True),
-        sa.Column("parent", _Id, sa.ForeignKey("project.id")),
+        sa.Column("parent", _Id, sa.ForeignKey("project.id", deferrable=True, initially="DEFERRED")),
         sa.Column("removed", sa.Boolean, nullable=False),
     )
     op.create_table(
