@@ -45,8 +45,8 @@ def serve(path: str, loop: str) -> None:
         asked += 1
         if scope["path"] == "/later":
             await asyncio.sleep(3 * PATIENCE)
-        length = 0
-        while (event := await receive()).get("more_body"):
+        length, event = 0, {}
+        while scope["path"] != "/early" and (event := await receive()).get("more_body"):
             length += len(event["body"])
         length += len(event.get("body", b""))
         peer = peer_of(scope)

@@ -83,6 +83,42 @@ def test_who_sends_no_more_in_the_middle_is_told_so(server: Asked, before: int, 
     assert (status, problem["detail"], problem["remedy"]) == (400, "the request ended before it was whole", "send it again, whole")
 
 
+WHOLE = request("/early", body=b"{}", method="POST")
+HALF = WHOLE[:-1]
+
+
+def answered_early(server: Asked) -> socket.socket:
+    """A connection with the answer to a request that is not whole yet."""
+    connection = server.unix()
+    connection.sendall(HALF)
+    assert answer(connection)[0] == 200
+    return connection
+
+
+def test_what_was_answered_before_it_was_whole_gets_no_second_answer(server: Asked) -> None:
+    with answered_early(server) as connection:
+        connection.shutdown(socket.SHUT_WR)
+        assert hung_up(connection)
+    with answered_early(server) as connection:  # it is too slow
+        assert hung_up(connection)
+
+
+def test_after_an_answer_that_came_early_all_is_as_ever(server: Asked) -> None:
+    for sent in (b"}" + request()[:-2], b"}"):
+        with answered_early(server) as connection:
+            connection.sendall(sent)
+            if sent == b"}":
+                connection.sendall(request() + b"{}")
+                assert answer(connection)[0] == 200
+            connection.shutdown(socket.SHUT_WR)
+            assert answer(connection)[0] == 400
+            assert hung_up(connection)
+    with answered_early(server) as connection:
+        connection.sendall(b"}}")
+        assert answer(connection)[1]["field"] == "Content-Length"
+        assert hung_up(connection)
+
+
 def test_who_asked_nothing_is_told_nothing(server: Asked) -> None:
     assert said(server, b"", ended=True) == []
 

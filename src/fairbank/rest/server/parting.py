@@ -28,12 +28,14 @@ class Parting(Patient):
         return self._farewell is not None and not self.transport.is_closing()
 
     def hang_up(self, word: bytes) -> None:
-        """Close after a last word, once what was asked before is answered. An answer under way to what goes wrong now is the word."""
+        """Close after a last word, once what was asked before is answered. An answer to what goes wrong now, given or under way, is it."""
         cycle: RequestResponseCycle | None = self.cycle
         if self._farewell is not None or self.transport.is_closing():
             return
-        if cycle is not None and cycle.more_body and not cycle.response_complete:
-            if cycle.response_started:
+        if cycle is not None and cycle.more_body:
+            if cycle.response_complete:
+                word = b""
+            elif cycle.response_started:
                 cycle.keep_alive, word = False, b""
             elif self.pipeline:
                 self.pipeline.popleft()  # the newest: itself

@@ -187,6 +187,7 @@ class PeerProtocol(Parting):
         self._unparsed, self._begun, self._within = 0, None, False
         self._received()
         super().on_message_complete()
+        self.cycle.more_body = False  # uvicorn leaves it so where the answer came before the end
 
     def send_400_response(self, msg: str) -> None:
         if self._why is None:
