@@ -72,6 +72,20 @@ def test_who_sends_a_known_head_before_an_answer_waits_for_it() -> None:
     ride(story, store)
 
 
+def test_empty_lines_between_known_heads_do_not_add_up_to_a_head_too_large() -> None:
+    """Some clients send one after each body."""
+
+    async def story(line: Line) -> None:
+        assert await answers_of(line, report(1)) == ["201"]
+        for _ in range(2):
+            await line.send(b"\r\n")
+            await line.until(lambda: line.protocol._unparsed == 2)
+            assert await answers_of(line, report(1)) == ["200"]
+            assert (line.protocol._unparsed, line.protocol.parsed) == (0, 1)
+
+    ride(story)
+
+
 def test_a_connection_that_begins_with_a_known_head_is_not_given_up_as_silent() -> None:
     async def story(line: Line) -> None:
         assert await answers_of(line, report(1)) == ["201"]

@@ -115,6 +115,7 @@ class PeerProtocol(Parting):
             return False
         self._unset_keepalive_if_required()
         self._received()
+        self._unparsed = 0
         self.cycle = again(self, {EXTENSION: self._peer}, *found)
         self._depart(self.cycle)
         return True
