@@ -81,7 +81,7 @@ def test_the_limit_holds_for_refusals_of_named_jobs_and_clusters(here: Run, caps
     assert found(fairbank, "jobs", "--refused", "-j", f"{GPU_BEFORE_ANY},812350") == [GPU_BEFORE_ANY, 812_350]
 
 
-def test_a_refusal_that_is_not_about_credit_tells_no_figures(own_bank: Bank, here: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refusal_that_is_not_about_credit_tells_only_what_was_asked(own_bank: Bank, here: Run, capsys: pytest.CaptureFixture[str]) -> None:
     start = parse_instant("2026-11-21T12:00:00Z")
     run = {"cluster": "darwin", "owner_uid": AYLA, "account": "chem_qmc", "partition": "idle-std", "amount": 10}
     early = {"do": "hold", "job_id": 900_011, "submitted": start, "start": start + 86_400, "time_limit": 60}
@@ -94,21 +94,21 @@ def test_a_refusal_that_is_not_about_credit_tells_no_figures(own_bank: Bank, her
     words = ("jobs", "--refused", "-j", "900011,900012")
     rows = json.loads(fairbank(*words, "--json").out)["data"]
     assert {row["reason"]: (row["asked"], row["available"], row["shortfall"]) for row in rows} == dict.fromkeys(
-        ("FROM_FUTURE", "NO_HOLD"), (None, None, None)
+        ("FROM_FUTURE", "NO_HOLD"), (10, None, None)
     )
     chosen = (*words, "-o", "JOBID,ASKED,AVAILABLE,SHORT")
     lines = [line.split() for line in fairbank(*chosen).out.splitlines() if line.lstrip().startswith("9000")]
-    assert sorted(lines) == [["900011", "-", "-", "-"], ["900012", "-", "-", "-"]]
-    assert set(fairbank(*chosen, "--csv", "-n").out.splitlines()) == {"900011,,,", "900012,,,"}
+    assert sorted(lines) == [["900011", "0.16", "-", "-"], ["900012", "0.16", "-", "-"]]
+    assert set(fairbank(*chosen, "--csv", "-n").out.splitlines()) == {"900011,0.16,,", "900012,0.16,,"}
     failed = here("failures", "-u", AYLA, "--detail", "--json").out
     rows = [row for row in json.loads(failed)["data"] if row["job_id"] in (900_011, 900_012)]
-    assert [(row["asked"], row["available"], row["shortfall"]) for row in rows] == [(None, None, None)] * 2
+    assert [(row["asked"], row["available"], row["shortfall"]) for row in rows] == [(10, None, None)] * 2
     table = [
         row
         for row in csv.DictReader(here("failures", "-u", AYLA, "--detail", "--csv").out.splitlines())
         if row["JOB-ID"].startswith("9000")
     ]
-    assert [(row["AMOUNT"], row["BALANCE"], row["SHORT"]) for row in table] == [("", "", "")] * 2
+    assert [(row["AMOUNT"], row["BALANCE"], row["SHORT"]) for row in table] == [("0.16", "", "")] * 2
     short = fairbank("jobs", "--refused", "-j", SECOND_TRY, "-o", "ASKED,AVAILABLE,SHORT", "--csv", "-n").out
     assert "" not in short.strip().split(",")
     assert here("failures", "-u", AYLA, "--detail").code == 0

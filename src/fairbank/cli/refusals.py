@@ -25,9 +25,9 @@ def _short(row: Row, look: Look) -> str:
     return look.lacking(row["asked"], row["available"])
 
 
-def of_credit(show: Show) -> Amount:
-    """The amount; - for people where the refusal is not about credit."""
-    return Amount(lambda row, look: show(row, look) if row["available"] is not None else "" if look.exact else "-")
+def if_told(show: Show, field: str = "available") -> Amount:
+    """The amount; - for people where the refusal does not tell the field."""
+    return Amount(lambda row, look: show(row, look) if row[field] is not None else "" if look.exact else "-")
 
 
 COLUMNS = (
@@ -35,9 +35,9 @@ COLUMNS = (
     Column("JOBID", text("job_id"), right=True),
     Column("PROJECT", text("account")),
     Column("RESOURCE", text("resource"), drop=2),
-    Column("ASKED", of_credit(su("asked")), right=True),
-    Column("AVAILABLE", of_credit(left("available")), right=True, drop=1),
-    Column("SHORT", of_credit(_short), right=True),
+    Column("ASKED", if_told(su("asked"), "asked"), right=True),
+    Column("AVAILABLE", if_told(left("available")), right=True, drop=1),
+    Column("SHORT", if_told(_short), right=True),
     Column("REASON", _reason, drop=3),
     Column("USER", text("user"), extra=True),
     Column("ALLOC", text("allocation"), right=True, extra=True),

@@ -13,7 +13,7 @@ from fairbank.cli.options import printable
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.parser import Shown
 from fairbank.cli.people import uid_of
-from fairbank.cli.refusals import of_credit, refusals
+from fairbank.cli.refusals import if_told, refusals
 from fairbank.report.columns import Amount, Column, Row, Summand, day, left, moment, su, text
 from fairbank.report.sorting import sort_rows
 
@@ -68,15 +68,15 @@ FAILURES = (
     Column("PROJECT", text("account")),
     Column("JOB-ID", text("job_id"), right=True),
     Column("OWNER", text("user")),
-    Column("AMOUNT", of_credit(su("asked")), right=True),
-    Column("BALANCE", of_credit(left("available")), right=True),
+    Column("AMOUNT", if_told(su("asked"), "asked"), right=True),
+    Column("BALANCE", if_told(left("available")), right=True),
     Column("TIME", moment("at"), drop=1),
     Column("MESSAGE", text("detail"), drop=3, least=16),
 )
 FAILURE_DETAIL = (
     Column("ACTIVITY-ID", text("id"), right=True),
     Column("RESOURCE", text("resource")),
-    Column("SHORT", of_credit(su("shortfall")), right=True),
+    Column("SHORT", if_told(su("shortfall")), right=True),
 )
 
 
