@@ -81,7 +81,9 @@ def test_the_limit_holds_for_refusals_of_named_jobs_and_clusters(here: Run, caps
     assert found(fairbank, "jobs", "--refused", "-j", f"{GPU_BEFORE_ANY},812350") == [GPU_BEFORE_ANY, 812_350]
 
 
-def test_a_refusal_that_is_not_about_credit_tells_only_what_was_asked(own_bank: Bank, here: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refusal_that_is_not_about_credit_tells_only_what_was_asked(
+    own_bank: Bank, here: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
     start = parse_instant("2026-11-21T12:00:00Z")
     run = {"cluster": "darwin", "owner_uid": AYLA, "account": "chem_qmc", "partition": "idle-std", "amount": 10}
     early = {"do": "hold", "job_id": 900_011, "submitted": start, "start": start + 86_400, "time_limit": 60}
