@@ -43,3 +43,4 @@ def log_to(stream: TextIO, form: Log = Log.JSON) -> None:
     handler = logging.StreamHandler(stream)
     handler.setFormatter(ShortLines() if watched or form is Log.SHORT else JsonLines())
     logging.basicConfig(handlers=[handler], level=logging.WARNING if watched else logging.INFO, force=True)
+    logging.getLogger("psycopg").setLevel(logging.ERROR)  # its warnings, of pipelines that a lost connection ended, are told by us as such
