@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks import agent, cluster, commands, history, http, ledger, reconcile, replay, spent
+from benchmarks import agent, cluster, commands, fairtree, history, http, ledger, reconcile, replay, spent
 from benchmarks.measure import Say, Table
 from benchmarks.page import page
 from benchmarks.results import kept
@@ -26,6 +26,7 @@ CLAIMS: Mapping[str, Measure] = {
     "reconcile": reconcile.measure,
     "commands": commands.measure,
     "cluster": cluster.measure,
+    "fairtree": fairtree.measure,
 }
 REMARKS = {
     "ledger": ledger.REMARK,
@@ -34,6 +35,7 @@ REMARKS = {
     "history": history.REMARK,
     "reconcile": reconcile.REMARK,
     "cluster": cluster.REMARK,
+    "fairtree": fairtree.REMARK,
 }
 
 

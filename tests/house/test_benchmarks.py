@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine, text
 
-from benchmarks import ledger
+from benchmarks import fairtree, ledger
 from benchmarks.books import MEMORY, books
 from benchmarks.claims import CLAIMS, REMARKS, drawn
 from benchmarks.loops import LINK, LinkingSqliteLoop, PostgresCopyLoop, PostgresLoop, SqliteLoop
@@ -19,8 +19,10 @@ from benchmarks.measure import Figure, Table, at_least, at_most, ratio
 from benchmarks.page import PAGE, page
 from benchmarks.past import Past, fill
 from benchmarks.pgbench import Pgbench
+from benchmarks.plain_fair_tree import PlainFairTree
 from benchmarks.results import RESULTS, Claim, Machine, keep, kept
 from benchmarks.spent import threads_of
+from fairbank.priority.fairtree import fair_tree
 from fairbank.service.audit import Audit
 from fairbank.store.opening import open_store
 from fairbank.store.sqlite_driver import driver
@@ -111,6 +113,18 @@ def test_the_audit_finds_nothing_in_the_invented_past() -> None:
     fill(store, past, say=lambda _: None)
     verdict = Audit(store).verify()
     assert (verdict.findings, verdict.entries, verdict.runs) == ((), past.entries + past.allocations, 100)
+
+
+# --- the plain ways ---
+
+
+def test_plain_python_ranks_as_fairbank_does_the_tree_that_both_are_measured_on() -> None:
+    tree, usage = fairtree.grown(2_000)
+    assert (len(tree.rows), tree.shape.levels) == (2_000, fairtree.LEVELS)
+    ours, plain = fair_tree(tree, usage), PlainFairTree(tree)
+    assert plain.rank([float(used) for used in usage]) == ours.factor.tolist()
+    for node, level, effective in zip(plain.nodes[1:], ours.level[1:], ours.effective_usage[1:], strict=True):
+        assert (node.level, node.effective_usage) == pytest.approx((float(level), float(effective)))
 
 
 # --- the page ---

@@ -1,0 +1,81 @@
+"""Fair Tree: ranking a whole cluster's associations, beside the same formula in plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from random import Random
+
+import numpy as np
+
+from benchmarks.measure import Figure, Say, Table, at_most, rates, ratio
+from benchmarks.plain_fair_tree import PlainFairTree
+from fairbank.priority.columns import Longs
+from fairbank.priority.fairtree import fair_tree
+from fairbank.priority.tree import Association, Tree, planted, summed
+
+REMARK = """
+The tree stands, for both. What is measured is what every tick repeats: levels, order, ties, ranks, and all columns of `sshare` for each
+association. Fairbank computes in long doubles, as slurmctld does, where plain Python has only doubles.
+"""
+
+LEVELS = 21
+PROMISED = 100_000
+SIZES = (1_000, 10_000, PROMISED, 1_000_000)
+PLAIN_UP_TO = PROMISED
+FAIRBANK, PLAIN = "Fairbank", "plain Python"
+
+
+def measure(*, short: bool, say: Say) -> list[Table]:
+    rounds, sizes = (3, SIZES[:3]) if short else (15, SIZES)
+    figures: dict[str, Figure] = {}
+    for size in sizes:
+        say(f"{size:,} associations")
+        figures |= {name: _milliseconds(rate) for name, rate in rates(dict(_contenders(size)), rounds).items()}
+    ours, plain = (figures[_name(who, PROMISED)] for who in (FAIRBANK, PLAIN))
+    promises = (ratio("plain Python / Fairbank", plain, ours, 8), at_most(f"{PROMISED:,} associations", ours, 60))
+    about = (
+        f"One ranking of all users of a tree of {LEVELS} levels. One association in ten is an account; every other user has used nothing."
+    )
+    return [Table("Fair Tree", about, tuple(figures.values()), promises)]
+
+
+def _contenders(size: int) -> Iterator[tuple[str, Callable[[], int]]]:
+    tree, usage = grown(size)
+    yield _name(FAIRBANK, size), partial(_ours, tree, usage)
+    if size <= PLAIN_UP_TO:
+        yield _name(PLAIN, size), partial(_plain, PlainFairTree(tree), [float(used) for used in usage])
+
+
+def _name(who: str, size: int) -> str:
+    return f"{who}, {size:,} associations"
+
+
+def _ours(tree: Tree, usage: Longs) -> int:
+    fair_tree(tree, usage)
+    return 1
+
+
+def _plain(tree: PlainFairTree, usage: list[float]) -> int:
+    tree.rank(usage)
+    return 1
+
+
+def _milliseconds(rate: Figure) -> Figure:
+    return Figure(rate.name, "ms", tuple(1_000 / each for each in rate.rounds))
+
+
+def grown(size: int, levels: int = LEVELS) -> tuple[Tree, Longs]:
+    """A tree of `size` associations in `levels` levels, the root's included, and what its users used. Always the same."""
+    chance = Random(size)
+    at_level = [["root"]]
+    rows = [Association("root")]
+    for level in range(1, levels - 1):
+        at_level.append([f"a{level}_{number}" for number in range(max(1, size // 10 // (levels - 2)))])
+        rows += (Association(name, parent=chance.choice(at_level[-2]), shares=chance.randint(1, 100)) for name in at_level[-1])
+    accounts = [name for names in at_level for name in names]
+    rows.append(Association(accounts[-1], "deepest"))
+    rows += (Association(chance.choice(accounts), f"u{at}", shares=chance.randint(1, 100)) for at in range(len(rows), size))
+    tree = planted(rows)
+    own = np.fromiter((chance.randrange(1, 10**9) if at % 2 and row.user else 0 for at, row in enumerate(rows)), np.int64, size)
+    return tree, summed(tree, own)

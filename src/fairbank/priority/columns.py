@@ -1,0 +1,31 @@
+"""Columns of numbers, in the kinds that Slurm's C has.
+
+Usage is kept in `long double`, and whether two associations tie is equality of two of them. Neither doubles nor exact fractions find
+the same ties (facts, section 3.5). NumPy's `longdouble` is the host's own: 64 bits of significand on x86-64, where results are those of a
+slurmctld on x86-64; elsewhere they are those of a slurmctld on such a host.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Long = np.longdouble
+
+Longs = NDArray[np.longdouble]
+Doubles = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+AS_ON_X86_64 = np.finfo(np.longdouble).nmant == 63
+"""Whether this host computes ties as a slurmctld on x86-64 does."""
+
+
+def quotient(above: NDArray[Any], below: NDArray[Any] | np.longdouble, kind: type[np.floating[Any]]) -> NDArray[Any]:
+    """`above / below` in `kind`, and 0 where `below` is 0."""
+    above, below = np.asarray(above, kind), np.asarray(below, kind)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts: NDArray[Any] = above / below
+    return np.where(below == 0, kind(0), parts)

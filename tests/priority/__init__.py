@@ -1,0 +1,1 @@
+"""Who is next: the vectors that Slurm is known by, laws that hold for every tree, and rows that are refused."""
