@@ -18,6 +18,8 @@ Longs = NDArray[np.longdouble]
 Doubles = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Parents = NDArray[np.int32]
+"""Rows of other rows; -1 for none."""
 
 AS_ON_X86_64 = np.finfo(np.longdouble).nmant == 63
 """Whether this host computes ties as a slurmctld on x86-64 does."""

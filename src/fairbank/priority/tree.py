@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairbank.priority.columns import Bools, Ints, Long, Longs
+from fairbank.priority.columns import Bools, Ints, Long, Longs, Parents
 from fairbank.priority.lineage import distances, in_a_circle
 from fairbank.priority.shape import Shape, shaped
 from fairbank.values.trouble import Malformed
@@ -47,7 +47,7 @@ class Tree(msgspec.Struct, frozen=True, eq=False):
     """
 
     rows: tuple[Association, ...]
-    parent: Ints
+    parent: Parents
     shares: Ints
     is_user: Bools
     shape: Shape
@@ -74,7 +74,7 @@ def planted(rows: Sequence[Association]) -> Tree:
     _check_lines(rows, parent)
     shape = shaped(parent, np.where(shares == PARENT, 0, shares), shares == PARENT, is_user)
     _check_sums(rows, shape)
-    return Tree(rows, parent, shares, is_user, shape)
+    return Tree(rows, parent.astype(np.int32), shares, is_user, shape)
 
 
 def summed(tree: Tree, own: ArrayLike) -> Longs:
