@@ -133,12 +133,15 @@ def unpriced(counts: Counts, weights: Weights | None) -> list[str]:
 
 
 def setters(weighted: Mapping[str, Fraction], adding: Adding) -> frozenset[str]:
-    """Which of the weighted TRES make the price: under a MAX rule only the dearest of the competing ones.
-
-    MAX_TRES lets cpu, mem, node and every gres/* compete; MAX_TRES_GRES cpu, mem and node; all others are added.
-    """
-    if adding is Adding.SUM:
-        return frozenset(weighted)
-    competing = [name for name in weighted if name in ("cpu", "mem", "node") or (name.startswith("gres/") and adding is Adding.MAX_TRES)]
+    """Which of the weighted TRES make the price: under a MAX rule only the dearest of the competing ones."""
+    competing = [name for name in weighted if competes(name, adding)]
     others = frozenset(weighted).difference(competing)
     return others | {max(competing, key=lambda name: weighted[name])} if competing else others
+
+
+def competes(name: str, adding: Adding) -> bool:
+    """Whether only the dearest of this TRES and its like is billed: under MAX_TRES cpu, mem, node and every gres/*, under
+    MAX_TRES_GRES cpu, mem and node. All others are added."""
+    if adding is Adding.SUM:
+        return False
+    return name in ("cpu", "mem", "node") or (name.startswith("gres/") and adding is Adding.MAX_TRES)
