@@ -1,0 +1,71 @@
+"""How usage fades: Slurm's own half-life and its resets (facts 2.1 to 2.3; seed 004, "Fairshare Score")."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import msgspec
+import numpy as np
+
+from fairbank.priority.billing import Doubles
+from fairbank.priority.resets import Reset
+from fairbank.values.time import DAY, parse_duration
+from fairbank.values.trouble import Malformed
+
+HALF_LIFE = 7 * DAY
+
+
+class Decay(msgspec.Struct, frozen=True):
+    """PriorityDecayHalfLife in seconds (0: usage never fades) and PriorityUsageResetPeriod. Made by `fading`."""
+
+    half_life: int = HALF_LIFE
+    reset: Reset = Reset.NONE
+
+    @property
+    def a_second(self) -> float:
+        """What remains of usage after one second: 1 - 0.693 / half-life, not 2 ** (-1 / half-life) (trap T3)."""
+        return 1 - 0.693 / self.half_life if self.half_life else 1.0
+
+    def remaining(self, seconds: int) -> float:
+        """What remains of usage after so many seconds; never 0. A clock that went back is refused: raises Malformed."""
+        if seconds < 0:
+            raise Malformed(
+                f"the clock went back by {-seconds} s since the last tick",
+                field="now",
+                remedy="give the time of the last tick or a later one",
+            )
+        return max(math.pow(self.a_second, seconds), sys.float_info.min)
+
+    def faded(self, seconds: Doubles) -> Doubles:
+        """Seconds just used, as they count: each stretch fades by its whole own length (trap T4)."""
+        # NumPy's own power differs from the C library's in the last bit; most jobs share one length, so few powers are taken.
+        lengths, which = np.unique(seconds, return_inverse=True)
+        powers = np.array([math.pow(self.a_second, length) for length in lengths.tolist()])
+        result: Doubles = seconds * powers[which] if len(seconds) else seconds
+        return result
+
+
+def fading(half_life: int, reset: Reset | None = None) -> Decay:
+    """How usage fades with this half-life in seconds; `reset` is None where slurm.conf says nothing of one.
+
+    As in Slurm, usage that never fades is refused unless PriorityUsageResetPeriod is written down, be it NONE (trap T18).
+    Raises Malformed.
+    """
+    if not 0 <= half_life < 2**32 * 60:
+        raise Malformed(f"{half_life} s is not a half-life", field="PriorityDecayHalfLife", remedy="7-0 for a week, 0 for no decay")
+    if half_life % 60:
+        raise Malformed(f"{half_life} s is no whole minute", field="PriorityDecayHalfLife", remedy="Slurm counts it in minutes")
+    if half_life == 0 and reset is None:
+        raise Malformed(
+            "with half-life 0 usage never fades and nothing resets it",
+            field="PriorityUsageResetPeriod",
+            remedy="write it down, if only as NONE: usage then counts for ever",
+        )
+    return Decay(half_life, reset or Reset.NONE)
+
+
+def parse_half_life(text: str) -> int:
+    """Seconds of a PriorityDecayHalfLife such as `7-0`, `14-00:00:00` or `0`, rounded up to minutes. Raises Malformed."""
+    digits = text.strip().replace(":", "").replace("-", "")
+    return 0 if digits and not digits.strip("0") else parse_duration(text.strip(), field="PriorityDecayHalfLife")

@@ -1,0 +1,146 @@
+"""What was used, by each association or QOS: the two ledgers, wall time, and what running jobs may still use (facts 1.3, 2.1).
+
+Slurm keeps usage in C's long double, and so does this (`numpy.longdouble`: on x86-64 Linux 64 bits of significand). Every function
+answers with new arrays; rows are associations, parents before children, or QOS, which have no parents.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbank.priority.billing import Doubles, Numbers, Wholes
+from fairbank.values.trouble import Malformed
+
+Wide = npt.NDArray[np.longdouble]
+Flags = npt.NDArray[np.bool_]
+
+COUNTED = 2.0**63
+"""Run-seconds stay below this; Slurm's own counter wraps round at twice as much."""
+
+
+class Usage(NamedTuple):
+    """`raw`: billing-seconds by the billable double, what fair share reads. `tres`: seconds of each TRES, billing by its whole count,
+    what GrpTRESMins limits (trap T5). `wall`: seconds that jobs ran. `run_seconds`: what running jobs may still use of each TRES."""
+
+    raw: Wide
+    tres: Wide
+    wall: Doubles
+    run_seconds: Wholes
+
+
+class Costs(NamedTuple):
+    """What some jobs add to each figure of whoever pays them; a row for each job."""
+
+    raw: Doubles
+    wall: Doubles
+    tres: Wide
+
+
+def nothing_used(rows: int, tres: int) -> Usage:
+    """No usage at all, of `rows` associations or QOS and `tres` TRES."""
+    wide = np.zeros(rows, np.longdouble), np.zeros((rows, tres), np.longdouble)
+    return Usage(*wide, np.zeros(rows), np.zeros((rows, tres), np.uint64))
+
+
+def decayed(usage: Usage, remaining: float, spared: Flags | None = None) -> Usage:
+    """`usage` when only `remaining` of it is left; the rows that are `spared` (QOS with NoDecay) keep theirs."""
+    if remaining == 1:
+        return usage
+    if spared is None:
+        return usage._replace(raw=usage.raw * remaining, tres=usage.tres * remaining, wall=usage.wall * remaining)
+    left = np.where(spared, 1.0, remaining)
+    return usage._replace(raw=usage.raw * left, tres=usage.tres * left[:, None], wall=usage.wall * left)
+
+
+def reset(usage: Usage) -> Usage:
+    """Nothing used. What running jobs may still use stays, and a QOS with NoDecay is not spared, although the manual says so."""
+    none = nothing_used(*usage.tres.shape)
+    return none._replace(run_seconds=usage.run_seconds)
+
+
+class Lines(NamedTuple):
+    """Who is charged for what: job `job[i]` for row `row[i]`; jobs in their order, each up its line to the root."""
+
+    job: Numbers
+    row: Numbers
+
+
+def lines(rows: Numbers, parent: npt.NDArray[np.int32] | None = None) -> Lines:
+    """Each job's own row (-1: none) and, by `parent`, every row above it. Raises Malformed, naming a row that is not below its parent."""
+    climbed = [rows]
+    if parent is not None:
+        lost = np.flatnonzero(parent >= np.arange(len(parent)))
+        if lost.size:
+            raise Malformed(
+                f"row {lost[0]} comes before its parent", field="parent", remedy="give parents before children, -1 for the root"
+            )
+        while ((above := np.where(climbed[-1] >= 0, parent[climbed[-1]], -1)) >= 0).any():
+            climbed.append(above)
+    table = np.stack(climbed, axis=1)
+    return Lines(np.nonzero(table >= 0)[0], table[table >= 0])
+
+
+def added(usage: Usage, to: Lines, costs: Costs, *, limits: bool) -> Usage:
+    """`usage` with the costs of jobs. The ledger of TRES is kept only where `limits` are enforced (trap T7)."""
+    raw, wall, tres = usage.raw.copy(), usage.wall.copy(), usage.tres
+    np.add.at(raw, to.row, costs.raw[to.job].astype(np.longdouble))  # in the order of the jobs, as Slurm: sums differ in the last bit
+    np.add.at(wall, to.row, costs.wall[to.job])
+    if limits:
+        tres = tres.copy()
+        np.add.at(tres.reshape(-1), _cells(to.row, tres.shape[1]), costs.tres[to.job].reshape(-1))
+    return usage._replace(raw=raw, wall=wall, tres=tres)
+
+
+def rebuilt(own: Usage, parent: npt.NDArray[np.int32]) -> Usage:
+    """Every account's sums made anew from what each row itself used (an account: what users deleted from it had), as Slurm does after a
+    restart and when an account moves. Raises Malformed, naming a row that is not below its parent."""
+    rows = np.arange(len(parent), dtype=np.int64)
+    to = lines(rows, parent)
+    none = nothing_used(*own.tres.shape)
+    np.add.at(none.raw, to.row, own.raw[to.job])
+    np.add.at(none.tres.reshape(-1), _cells(to.row, own.tres.shape[1]), own.tres[to.job].reshape(-1))
+    np.add.at(none.wall, to.row, own.wall[to.job])
+    return reserved(none, to, own.run_seconds)
+
+
+def reserved(usage: Usage, to: Lines, run_seconds: Wholes) -> Usage:
+    """`usage` with what starting jobs may use at most. Raises Malformed, naming the row, rather than wrap round as Slurm does."""
+    about = usage.run_seconds.astype(np.float64)
+    np.add.at(about.reshape(-1), _cells(to.row, about.shape[1]), run_seconds[to.job].reshape(-1).astype(np.float64))
+    check_counted(about)
+    sums = usage.run_seconds.copy()
+    np.add.at(sums.reshape(-1), _cells(to.row, sums.shape[1]), run_seconds[to.job].reshape(-1))
+    return usage._replace(run_seconds=sums)
+
+
+def returned(usage: Usage, to: Lines, run_seconds: Wholes) -> Usage:
+    """`usage` less what jobs have used up or will not use; never below 0."""
+    back = reserved(nothing_used(*usage.tres.shape), to, run_seconds).run_seconds
+    return usage._replace(run_seconds=usage.run_seconds - np.minimum(usage.run_seconds, back))
+
+
+def check_counted(run_seconds: Doubles) -> None:
+    """Raises Malformed, naming the row, where run-seconds [rows, TRES] are more than is counted."""
+    wrong = np.flatnonzero(~(run_seconds < COUNTED).all(axis=1))
+    if wrong.size:
+        raise Malformed(
+            f"row {wrong[0]} would hold {run_seconds[wrong[0]].max():.3g} run-seconds, more than a count of 63 bits",
+            field="time limit",
+            remedy="give jobs a time limit: without one Slurm counts 4294967295 minutes",
+        )
+
+
+def minutes(seconds: Wide | Wholes) -> Wholes:
+    """Whole minutes, cut off, as Slurm limits and prints them (trap T6); at most what 64 bits hold."""
+    if seconds.dtype == np.uint64:
+        return np.asarray(seconds, np.uint64) // np.uint64(60)
+    return np.minimum(seconds / 60, np.nextafter(np.longdouble(2) ** 64, np.longdouble(0))).astype(np.uint64)
+
+
+def _cells(rows: Numbers, columns: int) -> Numbers:
+    """Where the cells of `rows` are in a flat table: adding to them one by one takes half the time of adding rows."""
+    cells: Numbers = (rows[:, None] * columns + np.arange(columns)).reshape(-1)
+    return cells

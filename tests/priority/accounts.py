@@ -1,0 +1,47 @@
+"""A small cluster for the ledgers: who is charged, and jobs told in a line each."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fairbank.priority.billing import STATIC
+from fairbank.priority.charging import Jobs
+from fairbank.priority.ticks import Payers
+
+NAMES = (*STATIC, "gres/gpu")
+CPU, MEM, BILLING, GPU = (NAMES.index(name) for name in ("cpu", "mem", "billing", "gres/gpu"))
+
+# root - physics - (alice, optics - bob), chem - carol
+ROOT, PHYSICS, ALICE, OPTICS, BOB, CHEM, CAROL = range(7)
+PARENT = np.array([-1, ROOT, PHYSICS, PHYSICS, OPTICS, ROOT, CHEM], np.int32)
+NORMAL, STANDBY, KEPT = range(3)
+PAYERS = Payers(PARENT, np.array([False, False, True]))
+"""Three QOS; the last has NoDecay."""
+
+
+def job(
+    who: int,
+    start: int,
+    end: int = 0,
+    *,
+    cpus: int = 1,
+    limit: int = 60,
+    qos: int = -1,
+    partition_qos: int = -1,
+    factor: float = 1.0,
+    billable: float | None = None,
+) -> Jobs:
+    """A job that bills its CPUs, unless `billable` says otherwise."""
+    units = float(cpus) if billable is None else billable
+    alloc = np.zeros((1, len(NAMES)), np.uint64)
+    alloc[0, CPU], alloc[0, BILLING] = cpus, math.trunc(units)
+    numbers = [np.array([each], np.int64) for each in (who, qos, partition_qos, start, end, limit)]
+    who_, qos_, other, began, ended, minutes = numbers
+    return Jobs(who_, qos_, other, np.array([factor]), began, ended, minutes, np.array([units]), alloc)
+
+
+def together(*jobs: Jobs) -> Jobs:
+    """Many jobs, in this order."""
+    return Jobs(*(np.concatenate(column) for column in zip(*jobs, strict=True)))

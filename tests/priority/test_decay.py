@@ -1,0 +1,158 @@
+"""How usage fades and is reset. The figures are those of the facts about Slurm, sections 2.1 to 2.3 and V10."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.priority.decay import Decay, fading, parse_half_life
+from fairbank.priority.resets import Reset, last_reset, parse_reset
+from fairbank.values.time import DAY
+from fairbank.values.trouble import Malformed
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("days", "a_second", "a_tick"),
+    [
+        (1, 0.9999919791666667, 0.9975966330719699),
+        (7, 0.9999988541666667, 0.9996563088783914),
+        (14, 0.9999994270833333, 0.999828139720436),
+    ],
+)
+def test_slurms_factor_is_not_a_power_of_two(days: int, a_second: float, a_tick: float) -> None:
+    decay = fading(days * DAY)
+    assert (decay.a_second, decay.remaining(300)) == (a_second, a_tick)
+
+
+@pytest.mark.parametrize(("days", "half"), [(1, 0.5000722058782807), (7, 0.5000733971527376), (14, 0.5000734964252441)])
+def test_after_one_half_life_a_little_more_than_half_is_left(days: int, half: float) -> None:
+    assert fading(days * DAY).remaining(days * DAY) == half
+
+
+def test_new_usage_fades_by_its_whole_own_length() -> None:
+    assert fading(7 * DAY).faded(np.array([300.0, 0.0, 100.0]))[0] * 4 == 1199.5875706540696
+    assert fading(7 * DAY).faded(np.array([100.0]))[0] * 8 == 799.908338532358
+
+
+def test_the_power_is_the_c_librarys_for_every_length() -> None:
+    seconds = np.arange(0.0, 5_000.0, 0.5)
+    decay = fading(3 * DAY)
+    assert decay.faded(seconds).tolist() == [each * math.pow(decay.a_second, each) for each in seconds.tolist()]
+
+
+def test_no_jobs_no_powers() -> None:
+    assert fading(DAY).faded(np.zeros(0)).tolist() == []
+
+
+def test_with_half_life_0_nothing_fades() -> None:
+    decay = fading(0, Reset.NONE)
+    assert (decay.remaining(10**9), decay.faded(np.array([3600.0])).tolist()) == (1.0, [3600.0])
+
+
+def test_what_remains_is_never_0() -> None:
+    assert fading(60).remaining(10**9) == 2.2250738585072014e-308
+
+
+@given(st.integers(1, 10**6), st.integers(0, 10**7), st.integers(0, 10**6))
+def test_more_time_leaves_less(minutes: int, seconds: int, more: int) -> None:
+    decay = fading(minutes * 60)
+    assert 0 < decay.remaining(seconds + more) <= decay.remaining(seconds) <= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("7-0", 7 * DAY), ("14-00:00:00", 14 * DAY), ("0", 0), ("00:00:00", 0), ("0:30", 60), ("90", 5400)]
+)
+def test_a_half_life_is_written_as_slurm_writes_times(text: str, seconds: int) -> None:
+    assert parse_half_life(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "-", "a week", "-1", "UNLIMITED"])
+def test_what_is_no_half_life(text: str) -> None:
+    with pytest.raises(Malformed) as refused:
+        parse_half_life(text)
+    assert refused.value.field == "PriorityDecayHalfLife"
+
+
+def test_half_life_0_wants_a_reset_period_written_down() -> None:
+    with pytest.raises(Malformed, match="never fades") as refused:
+        fading(0)
+    assert refused.value.field == "PriorityUsageResetPeriod"
+    assert fading(7 * DAY) == Decay()
+
+
+@pytest.mark.parametrize("half_life", [-60, 90, 2**40])
+def test_a_half_life_that_slurm_cannot_have(half_life: int) -> None:
+    with pytest.raises(Malformed, match=f"{half_life} s"):
+        fading(half_life)
+
+
+def test_a_clock_that_goes_back_is_refused() -> None:
+    with pytest.raises(Malformed, match="the clock went back by 5 s") as refused:
+        Decay().remaining(-5)
+    assert refused.value.field == "now"
+
+
+# --- resets ---
+
+
+def at(text: str, zone: ZoneInfo = BERLIN) -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=zone).timestamp())
+
+
+def said(instant: int) -> str:
+    return datetime.fromtimestamp(instant, BERLIN).isoformat()[:16]
+
+
+@pytest.mark.parametrize(
+    ("period", "now", "boundary"),
+    [
+        (Reset.NONE, "2026-12-31T00:00", "2026-03-04T12:00"),  # 4 March 2026 is a Wednesday
+        (Reset.DAILY, "2026-03-04T23:59", "2026-03-04T12:00"),
+        (Reset.DAILY, "2026-03-05T00:00", "2026-03-05T00:00"),
+        (Reset.DAILY, "2026-03-09T08:00", "2026-03-09T00:00"),
+        (Reset.WEEKLY, "2026-03-07T23:59", "2026-03-04T12:00"),
+        (Reset.WEEKLY, "2026-03-08T00:00", "2026-03-08T00:00"),
+        (Reset.WEEKLY, "2026-03-24T00:00", "2026-03-22T00:00"),
+        (Reset.MONTHLY, "2026-03-31T23:59", "2026-03-04T12:00"),
+        (Reset.MONTHLY, "2026-04-01T00:00", "2026-04-01T00:00"),
+        (Reset.MONTHLY, "2027-01-15T00:00", "2027-01-01T00:00"),
+        (Reset.QUARTERLY, "2026-03-31T23:59", "2026-03-04T12:00"),
+        (Reset.QUARTERLY, "2026-05-05T00:00", "2026-04-01T00:00"),
+        (Reset.YEARLY, "2026-12-31T23:59", "2026-03-04T12:00"),
+        (Reset.YEARLY, "2027-02-01T00:00", "2027-01-01T00:00"),
+    ],
+)
+def test_the_newest_boundary_since_the_last_reset(period: Reset, now: str, boundary: str) -> None:
+    assert said(last_reset(period, at("2026-03-04T12:00"), at(now), BERLIN)) == boundary
+
+
+def test_days_and_weeks_are_so_many_seconds_when_the_clock_changes_and_months_are_not() -> None:
+    before = at("2026-03-28T12:00")  # the clock goes forward in the night to the 29th
+    assert said(last_reset(Reset.DAILY, before, at("2026-03-30T12:00"), BERLIN)) == "2026-03-30T01:00"
+    assert said(last_reset(Reset.MONTHLY, before, at("2026-04-02T12:00"), BERLIN)) == "2026-04-01T00:00"
+
+
+def test_now_is_now_and_a_clock_that_went_back_resets_nothing() -> None:
+    assert last_reset(Reset.NOW, 5, 10, UTC) == 10
+    assert last_reset(Reset.DAILY, 3 * DAY, DAY, UTC) == 3 * DAY
+
+
+@given(st.sampled_from(Reset), st.integers(0, 2**32), st.integers(0, 2**32))
+def test_a_boundary_is_met_once(period: Reset, last: int, now: int) -> None:
+    found = last_reset(period, last, now, UTC)
+    assert last <= found <= max(last, now)
+    assert last_reset(period, found, now, UTC) == found
+
+
+def test_a_reset_period_is_one_of_slurms_words() -> None:
+    assert parse_reset(" monthly") is Reset.MONTHLY
+    with pytest.raises(Malformed, match="'FORTNIGHTLY' is not a reset period"):
+        parse_reset("FORTNIGHTLY")

@@ -1,0 +1,225 @@
+"""Ticks over the usage of everybody: V10 and section 1.3 of the facts about Slurm, each rule as a short story."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from fairbank.priority.charging import UNLIMITED
+from fairbank.priority.decay import Decay, fading
+from fairbank.priority.resets import Reset
+from fairbank.priority.ticks import Books, Rules, charged, started, ticked, unused
+from fairbank.priority.usage import minutes, reset
+from fairbank.values.time import DAY
+from fairbank.values.trouble import Malformed
+from tests.priority.accounts import (
+    ALICE,
+    BILLING,
+    BOB,
+    CAROL,
+    CHEM,
+    CPU,
+    KEPT,
+    NAMES,
+    NORMAL,
+    OPTICS,
+    PAYERS,
+    PHYSICS,
+    ROOT,
+    STANDBY,
+    job,
+    together,
+)
+
+WEEK = Rules(Decay())
+NEVER = Rules(fading(0, Reset.NONE))
+NOON = 1_000_000_000
+NOBODY = job(ALICE, 0).only(np.array([False]))
+
+
+def raw(books: Books, who: int) -> float:
+    return float(books.associations.raw[who])
+
+
+def run_minutes(books: Books, who: int) -> int:
+    return int(minutes(books.associations.run_seconds)[who, CPU])
+
+
+def empty() -> Books:
+    return unused(PAYERS, len(NAMES))
+
+
+# --- V10 ---
+
+
+def test_four_cpus_for_three_ticks_and_then_three_idle_ones() -> None:
+    books, running, seen = empty(), job(ALICE, NOON, cpus=4), []
+    for number in range(1, 7):
+        now = NOON + 300 * number
+        books = ticked(books, running if number <= 3 else NOBODY, PAYERS, WEEK, last=now - 300, now=now)
+        seen.append(raw(books, ALICE))
+    assert seen[:3] == [1199.5875706540696, 2398.7628537105134, 3597.525990868918]
+    assert seen[5] == pytest.approx(3593.817952352436, rel=2e-16)  # V10 took doubles all the way; Slurm's ledger is a long double
+
+
+def test_a_short_job_is_charged_once_at_its_end() -> None:
+    books = charged(empty(), job(ALICE, NOON + 50, NOON + 150, cpus=8), PAYERS, WEEK, since=NOON, now=NOON + 150, over=True)
+    assert raw(books, ALICE) == 799.908338532358
+
+
+def test_an_idle_half_life_leaves_half_of_it() -> None:
+    books = ticked(empty(), job(ALICE, NOON), PAYERS, NEVER, last=NOON, now=NOON + 300)
+    assert raw(ticked(books, NOBODY, PAYERS, WEEK, last=NOON, now=NOON + 7 * DAY), ALICE) == pytest.approx(
+        300 * 0.5000733971527376, rel=1e-15
+    )
+
+
+def test_with_half_life_0_nothing_is_ever_lost() -> None:
+    books, running = empty(), job(ALICE, NOON, cpus=4)
+    for number in range(1, 7):
+        now = NOON + 300 * number
+        books = ticked(books, running if number <= 3 else NOBODY, PAYERS, NEVER, last=now - 300, now=now)
+    assert raw(books, ALICE) == 3600
+
+
+def test_one_cpu_for_ever_comes_to_the_steady_state_of_ticks() -> None:
+    decay = Decay()
+    added, left = float(decay.faded(np.array([300.0]))[0]), decay.remaining(300)
+    assert added / (1 - left) == pytest.approx(872576.78, abs=0.005)
+
+
+# --- who is charged ---
+
+
+def test_an_association_and_every_one_above_it_is_charged() -> None:
+    running = together(job(BOB, NOON, cpus=2), job(ALICE, NOON), job(CAROL, NOON, cpus=4), job(-1, NOON, cpus=9))
+    books = ticked(empty(), running, PAYERS, NEVER, last=NOON, now=NOON + 10)
+    assert [raw(books, who) for who in (BOB, OPTICS, ALICE, PHYSICS, CAROL, CHEM, ROOT)] == [20, 20, 10, 30, 40, 40, 70]
+    assert books.associations.wall.tolist() == [30, 20, 10, 10, 10, 10, 10]
+
+
+def test_the_qos_and_the_partitions_other_qos_are_charged_by_the_jobs_own_factor() -> None:
+    running = together(job(ALICE, NOON, qos=NORMAL, partition_qos=STANDBY, factor=0.5), job(ALICE, NOON, qos=NORMAL, partition_qos=NORMAL))
+    books = ticked(empty(), running, PAYERS, NEVER, last=NOON, now=NOON + 10)
+    assert books.qos.raw.tolist() == [15, 5, 0]
+    assert raw(books, ALICE) == 15
+
+
+def test_a_qos_with_no_decay_gets_the_plain_seconds_and_keeps_them() -> None:
+    running = job(ALICE, NOON, cpus=4, qos=KEPT, partition_qos=NORMAL)
+    books = ticked(empty(), running, PAYERS, WEEK, last=NOON, now=NOON + 300)
+    assert [float(each) for each in books.qos.raw] == [1199.5875706540696, 0, 1200]
+    later = ticked(books, NOBODY, PAYERS, WEEK, last=NOON + 300, now=NOON + 300 + 7 * DAY)
+    assert float(later.qos.raw[KEPT]) == 1200
+    assert float(later.qos.tres[KEPT, CPU]) == 1200
+    assert float(later.qos.raw[NORMAL]) == raw(later, ALICE) < 600
+    # contrary to the manual, a reset spares it not
+    assert reset(later.qos).raw.tolist() == [0, 0, 0]
+
+
+def test_a_factor_of_0_charges_nothing() -> None:
+    books = ticked(empty(), job(ALICE, NOON, factor=0.0), PAYERS, WEEK, last=NOON, now=NOON + 300)
+    assert (raw(books, ROOT), float(books.associations.wall[ROOT])) == (0, 0)
+
+
+# --- the two ledgers ---
+
+
+def test_raw_usage_takes_the_fraction_that_the_billing_tres_loses() -> None:
+    books = ticked(empty(), job(ALICE, NOON, cpus=20, billable=1.25), PAYERS, NEVER, last=NOON, now=NOON + 100)
+    assert raw(books, ALICE) == 125
+    assert [float(books.associations.tres[ALICE, each]) for each in (CPU, BILLING)] == [2000, 100]
+    assert minutes(books.associations.tres)[ALICE, [CPU, BILLING]].tolist() == [33, 1]
+
+
+def test_without_limits_only_raw_usage_and_wall_are_kept() -> None:
+    lax = Rules(Decay(), limits=False)
+    books = started(empty(), job(ALICE, NOON, cpus=4), PAYERS, lax)
+    books = ticked(books, job(ALICE, NOON, cpus=4), PAYERS, lax, last=NOON, now=NOON + 300)
+    assert raw(books, ALICE) == 1199.5875706540696
+    assert not books.associations.tres.any()
+    assert not books.associations.run_seconds.any()
+
+
+# --- what running jobs may still use ---
+
+
+def test_while_a_job_runs_within_its_limit_usage_and_the_rest_are_one_sum() -> None:
+    running = job(BOB, NOON + 100, cpus=3, limit=20)
+    books = started(empty(), running, PAYERS, NEVER)
+    assert run_minutes(books, ROOT) == 60
+    for now in (NOON + 300, NOON + 600, NOON + 900):
+        books = ticked(books, running, PAYERS, NEVER, last=now - 300, now=now)
+        assert [raw(books, who) + int(books.associations.run_seconds[who, CPU]) for who in (BOB, OPTICS, PHYSICS, ROOT)] == [3600] * 4
+
+
+def test_at_the_end_the_rest_is_given_back() -> None:
+    running = together(job(BOB, NOON, cpus=3, limit=20), job(ALICE, NOON, limit=20))
+    books = ticked(started(empty(), running, PAYERS, NEVER), running, PAYERS, NEVER, last=NOON, now=NOON + 300)
+    books = charged(books, job(BOB, NOON, NOON + 360, cpus=3, limit=20), PAYERS, NEVER, since=NOON + 300, now=NOON + 360, over=True)
+    assert raw(books, BOB) == 3 * 360
+    assert (run_minutes(books, BOB), run_minutes(books, ALICE), run_minutes(books, ROOT)) == (0, 15, 15)
+
+
+def test_a_job_over_its_limit_gives_nothing_more_back_and_is_charged_to_its_end() -> None:
+    running = job(ALICE, NOON, limit=1)
+    other = job(BOB, NOON, limit=60)
+    books = started(empty(), together(running, other), PAYERS, NEVER)
+    seen = []
+    for now in (NOON + 50, NOON + 100, NOON + 150):
+        books = ticked(books, together(running, other), PAYERS, NEVER, last=now - 50, now=now)
+        seen.append((raw(books, ALICE), int(books.associations.run_seconds[ALICE, CPU]), int(books.associations.run_seconds[ROOT, CPU])))
+    assert seen == [(50, 10, 10 + 3550), (100, 0, 3500), (150, 0, 3450)]
+    books = charged(books, job(ALICE, NOON, NOON + 170, limit=1), PAYERS, NEVER, since=NOON + 150, now=NOON + 170, over=True)
+    assert (raw(books, ALICE), int(books.associations.run_seconds[ROOT, CPU])) == (170, 3450)
+
+
+def test_what_may_be_used_is_cut_off_after_the_qos_factor_and_never_falls_below_0() -> None:
+    running = job(ALICE, NOON, limit=1, factor=0.99)
+    books = started(empty(), running, PAYERS, NEVER)
+    assert int(books.associations.run_seconds[ALICE, CPU]) == math.trunc(59.4)
+    books = ticked(books, running, PAYERS, NEVER, last=NOON, now=NOON + 1)
+    assert int(books.associations.run_seconds[ALICE, CPU]) == 59  # trunc(0.99) of a second
+    books = charged(books, running, PAYERS, NEVER, since=NOON + 1, now=NOON + 1, over=True)
+    books = charged(books, running, PAYERS, NEVER, since=NOON + 1, now=NOON + 1, over=True)
+    assert int(books.associations.run_seconds[ALICE, CPU]) == 0
+
+
+def test_a_job_without_a_limit_sets_aside_all_the_minutes_slurm_counts() -> None:
+    books = started(empty(), job(ALICE, NOON, cpus=64, limit=UNLIMITED), PAYERS, WEEK)
+    assert run_minutes(books, ROOT) == 64 * (2**32 - 1)
+
+
+def test_more_run_seconds_than_are_counted_name_the_row_and_the_remedy() -> None:
+    with pytest.raises(Malformed, match="row 1 would hold") as refused:
+        started(empty(), together(job(ALICE, NOON), job(ALICE, NOON, cpus=2**32, limit=UNLIMITED)), PAYERS, WEEK)
+    assert refused.value.field == "time limit"
+    many = together(*[job(BOB, NOON, cpus=2**24, limit=UNLIMITED)] * 3)
+    with pytest.raises(Malformed, match=f"row {ROOT} would hold"):
+        started(empty(), many, PAYERS, WEEK)
+
+
+# --- clocks ---
+
+
+def test_a_clock_that_goes_back_is_refused() -> None:
+    with pytest.raises(Malformed, match="went back by 300 s"):
+        ticked(empty(), NOBODY, PAYERS, WEEK, last=NOON, now=NOON - 300)
+
+
+def test_a_second_tick_at_once_changes_nothing() -> None:
+    running = job(ALICE, NOON)
+    books = ticked(empty(), running, PAYERS, WEEK, last=NOON, now=NOON + 300)
+    again = ticked(books, running, PAYERS, WEEK, last=NOON + 300, now=NOON + 300)
+    assert again.associations.raw.tolist() == books.associations.raw.tolist()
+
+
+def test_a_first_tick_charges_jobs_from_their_start() -> None:
+    assert raw(ticked(empty(), job(ALICE, NOON), PAYERS, NEVER, last=0, now=NOON + 900), ALICE) == 900
+
+
+def test_while_slurmctld_is_down_jobs_are_charged_all_the_same() -> None:
+    books = ticked(empty(), job(ALICE, NOON), PAYERS, NEVER, last=NOON, now=NOON + DAY)
+    assert raw(books, ALICE) == DAY

@@ -1,0 +1,92 @@
+"""The books of usage: fading, resets, lines up the tree, and sums made anew (facts 1.4)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairbank.priority.decay import Decay
+from fairbank.priority.ticks import Rules, started, ticked, unused
+from fairbank.priority.usage import Usage, decayed, lines, minutes, nothing_used, rebuilt, reserved, reset
+from fairbank.values.trouble import Malformed
+from tests.priority.accounts import ALICE, BOB, CAROL, CHEM, NAMES, OPTICS, PARENT, PAYERS, PHYSICS, ROOT, job, together
+
+NOON = 1_000_000_000
+
+
+def used() -> Usage:
+    jobs = together(job(BOB, NOON, cpus=3), job(ALICE, NOON, cpus=7), job(CAROL, NOON), job(BOB, NOON))
+    rules = Rules(Decay())
+    books = started(unused(PAYERS, len(NAMES)), jobs, PAYERS, rules)
+    return ticked(books, jobs, PAYERS, rules, last=NOON, now=NOON + 123).associations
+
+
+def test_a_line_leads_from_the_user_to_the_root_in_the_order_of_the_jobs() -> None:
+    to = lines(np.array([ALICE, -1, BOB]), PARENT)
+    assert list(zip(to.job.tolist(), to.row.tolist(), strict=True)) == [
+        (0, ALICE),
+        (0, PHYSICS),
+        (0, ROOT),
+        (2, BOB),
+        (2, OPTICS),
+        (2, PHYSICS),
+        (2, ROOT),
+    ]
+
+
+def test_rows_without_parents_are_lines_of_one() -> None:
+    assert lines(np.array([2, -1, 0])).row.tolist() == [2, 0]
+    assert lines(np.zeros(0, np.int64), PARENT).row.tolist() == []
+
+
+@pytest.mark.parametrize(("parent", "row"), [([-1, 1], 1), ([-1, 2, 1], 1), ([-1, 0, 2], 2), ([0], 0)])
+def test_a_row_that_is_not_below_its_parent_is_named(parent: list[int], row: int) -> None:
+    with pytest.raises(Malformed, match=f"row {row} comes before its parent"):
+        lines(np.array([0]), np.array(parent, np.int32))
+
+
+def test_a_reset_leaves_only_what_running_jobs_may_use() -> None:
+    before = used()
+    after = reset(before)
+    assert not any(figure.any() for figure in (after.raw, after.tres, after.wall))
+    assert after.run_seconds.tolist() == before.run_seconds.tolist() != reset(nothing_used(7, len(NAMES))).run_seconds.tolist()
+
+
+def test_usage_fades_as_a_long_double() -> None:
+    usage = nothing_used(2, 1)
+    usage.raw[:] = np.longdouble(1) / 3
+    once = decayed(usage, 0.9996563088783914)
+    assert once.raw[0] == np.longdouble(1) / 3 * np.longdouble(0.9996563088783914)
+    assert decayed(usage, 0.5, np.array([True, False])).raw.tolist() == [usage.raw[0], usage.raw[0] / 2]
+    assert decayed(usage, 1.0) is usage
+
+
+def test_sums_made_anew_from_what_each_used_are_the_sums_there_were() -> None:
+    before = used()
+    own = Usage(before.raw.copy(), before.tres.copy(), before.wall.copy(), before.run_seconds.copy())
+    for figure in own:
+        figure[[ROOT, PHYSICS, OPTICS, CHEM]] = 0
+    after = rebuilt(own, PARENT)
+    assert after.raw.tolist() == pytest.approx(before.raw.tolist(), rel=1e-15)
+    assert after.tres == pytest.approx(before.tres, rel=1e-15)
+    assert after.run_seconds.tolist() == before.run_seconds.tolist()
+    assert after.wall.tolist() == pytest.approx(before.wall.tolist(), rel=1e-15)
+
+
+def test_what_users_deleted_from_an_account_had_used_stays_with_it() -> None:
+    own = nothing_used(7, 1)
+    own.raw[[BOB, OPTICS]] = 5, 2
+    assert rebuilt(own, PARENT).raw.tolist() == [7, 7, 0, 7, 5, 0, 0]
+
+
+def test_minutes_are_cut_off() -> None:
+    assert minutes(np.array([0, 59, 60, 2**64 - 1], np.uint64)).tolist() == [0, 0, 1, (2**64 - 1) // 60]
+    assert minutes(np.array([59.99, 30059.0, 60.0], np.longdouble)).tolist() == [0, 500, 1]
+    assert minutes(np.array([1e300], np.longdouble))[0] >= 2**63
+
+
+def test_two_rows_that_hold_too_much_together_are_refused() -> None:
+    usage = nothing_used(1, 1)
+    usage.run_seconds[:] = 2**63 - 2**20
+    with pytest.raises(Malformed, match="row 0 would hold 9.22e\\+18 run-seconds"):
+        reserved(usage, lines(np.array([0])), np.array([[2**20]], np.uint64))
