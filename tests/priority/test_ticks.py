@@ -10,7 +10,7 @@ import pytest
 from fairbank.priority.charging import UNLIMITED
 from fairbank.priority.decay import Decay, fading
 from fairbank.priority.resets import Reset
-from fairbank.priority.ticks import Books, Rules, charged, started, ticked, unused
+from fairbank.priority.ticks import Books, Rules, ended, started, ticked, unused
 from fairbank.priority.usage import minutes, reset
 from fairbank.values.time import DAY
 from fairbank.values.trouble import Malformed
@@ -65,7 +65,7 @@ def test_four_cpus_for_three_ticks_and_then_three_idle_ones() -> None:
 
 
 def test_a_short_job_is_charged_once_at_its_end() -> None:
-    books = charged(empty(), job(ALICE, NOON + 50, NOON + 150, cpus=8), PAYERS, WEEK, since=NOON, now=NOON + 150, over=True)
+    books = ended(empty(), job(ALICE, NOON + 50, NOON + 150, cpus=8), PAYERS, WEEK, last=NOON, now=NOON + 150)
     assert raw(books, ALICE) == 799.908338532358
 
 
@@ -158,7 +158,7 @@ def test_while_a_job_runs_within_its_limit_usage_and_the_rest_are_one_sum() -> N
 def test_at_the_end_the_rest_is_given_back() -> None:
     running = together(job(BOB, NOON, cpus=3, limit=20), job(ALICE, NOON, limit=20))
     books = ticked(started(empty(), running, PAYERS, NEVER), running, PAYERS, NEVER, last=NOON, now=NOON + 300)
-    books = charged(books, job(BOB, NOON, NOON + 360, cpus=3, limit=20), PAYERS, NEVER, since=NOON + 300, now=NOON + 360, over=True)
+    books = ended(books, job(BOB, NOON, NOON + 360, cpus=3, limit=20), PAYERS, NEVER, last=NOON + 300, now=NOON + 360)
     assert raw(books, BOB) == 3 * 360
     assert (run_minutes(books, BOB), run_minutes(books, ALICE), run_minutes(books, ROOT)) == (0, 15, 15)
 
@@ -172,7 +172,7 @@ def test_a_job_over_its_limit_gives_nothing_more_back_and_is_charged_to_its_end(
         books = ticked(books, together(running, other), PAYERS, NEVER, last=now - 50, now=now)
         seen.append((raw(books, ALICE), int(books.associations.run_seconds[ALICE, CPU]), int(books.associations.run_seconds[ROOT, CPU])))
     assert seen == [(50, 10, 10 + 3550), (100, 0, 3500), (150, 0, 3450)]
-    books = charged(books, job(ALICE, NOON, NOON + 170, limit=1), PAYERS, NEVER, since=NOON + 150, now=NOON + 170, over=True)
+    books = ended(books, job(ALICE, NOON, NOON + 170, limit=1), PAYERS, NEVER, last=NOON + 150, now=NOON + 170)
     assert (raw(books, ALICE), int(books.associations.run_seconds[ROOT, CPU])) == (170, 3450)
 
 
@@ -182,8 +182,8 @@ def test_what_may_be_used_is_cut_off_after_the_qos_factor_and_never_falls_below_
     assert int(books.associations.run_seconds[ALICE, CPU]) == math.trunc(59.4)
     books = ticked(books, running, PAYERS, NEVER, last=NOON, now=NOON + 1)
     assert int(books.associations.run_seconds[ALICE, CPU]) == 59  # trunc(0.99) of a second
-    books = charged(books, running, PAYERS, NEVER, since=NOON + 1, now=NOON + 1, over=True)
-    books = charged(books, running, PAYERS, NEVER, since=NOON + 1, now=NOON + 1, over=True)
+    books = ended(books, running, PAYERS, NEVER, last=NOON + 1, now=NOON + 1)
+    books = ended(books, running, PAYERS, NEVER, last=NOON + 1, now=NOON + 1)
     assert int(books.associations.run_seconds[ALICE, CPU]) == 0
 
 
@@ -193,7 +193,7 @@ def test_a_job_without_a_limit_sets_aside_all_the_minutes_slurm_counts() -> None
 
 
 def test_more_run_seconds_than_are_counted_name_the_row_and_the_remedy() -> None:
-    with pytest.raises(Malformed, match="row 1 would hold") as refused:
+    with pytest.raises(Malformed, match=f"row {ALICE} would hold") as refused:
         started(empty(), together(job(ALICE, NOON), job(ALICE, NOON, cpus=2**32, limit=UNLIMITED)), PAYERS, WEEK)
     assert refused.value.field == "time limit"
     many = together(*[job(BOB, NOON, cpus=2**24, limit=UNLIMITED)] * 3)

@@ -7,7 +7,7 @@ import pytest
 
 from fairbank.priority.decay import Decay
 from fairbank.priority.ticks import Rules, started, ticked, unused
-from fairbank.priority.usage import Usage, decayed, lines, minutes, nothing_used, rebuilt, reserved, reset
+from fairbank.priority.usage import Usage, copied, decayed, lines, minutes, nothing_used, rebuilt, reset, set_aside
 from fairbank.values.trouble import Malformed
 from tests.priority.accounts import ALICE, BOB, CAROL, CHEM, NAMES, OPTICS, PARENT, PAYERS, PHYSICS, ROOT, job, together
 
@@ -58,12 +58,12 @@ def test_usage_fades_as_a_long_double() -> None:
     once = decayed(usage, 0.9996563088783914)
     assert once.raw[0] == np.longdouble(1) / 3 * np.longdouble(0.9996563088783914)
     assert decayed(usage, 0.5, np.array([True, False])).raw.tolist() == [usage.raw[0], usage.raw[0] / 2]
-    assert decayed(usage, 1.0) is usage
+    assert decayed(usage, 1.0).raw.tolist() == usage.raw.tolist()
 
 
 def test_sums_made_anew_from_what_each_used_are_the_sums_there_were() -> None:
     before = used()
-    own = Usage(before.raw.copy(), before.tres.copy(), before.wall.copy(), before.run_seconds.copy())
+    own = copied(before)
     for figure in own:
         figure[[ROOT, PHYSICS, OPTICS, CHEM]] = 0
     after = rebuilt(own, PARENT)
@@ -89,4 +89,4 @@ def test_two_rows_that_hold_too_much_together_are_refused() -> None:
     usage = nothing_used(1, 1)
     usage.run_seconds[:] = 2**63 - 2**20
     with pytest.raises(Malformed, match="row 0 would hold 9.22e\\+18 run-seconds"):
-        reserved(usage, lines(np.array([0])), np.array([[2**20]], np.uint64))
+        set_aside(usage, lines(np.array([0])), np.array([[2**20]], np.uint64))

@@ -90,17 +90,17 @@ def may_use(jobs: Jobs) -> Wholes:
     return _by_counts(jobs, jobs.limit * 60 * jobs.factor)
 
 
-def gives_back(jobs: Jobs, since: int, now: int, *, over: Flags) -> Wholes:
-    """Run-seconds that each job gives back for (`since`, `now`]: what it ran, but nothing beyond its limit; all the rest when it is `over`.
+def gives_back(jobs: Jobs, since: int, now: int, *, over: bool) -> Wholes:
+    """Run-seconds that each job gives back for (`since`, `now`]: what it ran, but nothing beyond its limit; when `over`, all the rest.
 
     So usage and run-seconds together stay the same while a job runs within its limit.
     """
     begin, until = np.maximum(jobs.start, since), jobs.start + jobs.limit * 60
     left = np.maximum(until - begin, 0).astype(np.float64)
-    return _by_counts(jobs, np.where(over, left, np.minimum(left, seconds_run(jobs, since, now))) * jobs.factor)
+    return _by_counts(jobs, (left if over else np.minimum(left, seconds_run(jobs, since, now))) * jobs.factor)
 
 
 def _by_counts(jobs: Jobs, seconds: Doubles) -> Wholes:
     whole = np.trunc(seconds)
-    check_counted(whole[:, None] * jobs.alloc.astype(np.float64))
+    check_counted(whole[:, None] * jobs.alloc.astype(np.float64), jobs.association)
     return np.minimum(whole, 2.0**62).astype(np.uint64)[:, None] * jobs.alloc

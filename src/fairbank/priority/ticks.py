@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 import msgspec
@@ -12,7 +13,10 @@ import numpy.typing as npt
 from fairbank.priority.billing import Numbers
 from fairbank.priority.charging import Jobs, costs, faded_costs, gives_back, may_use, seconds_run
 from fairbank.priority.decay import Decay
-from fairbank.priority.usage import Flags, Lines, Usage, added, decayed, lines, nothing_used, reserved, returned
+from fairbank.priority.resets import last_reset
+from fairbank.priority.usage import Flags, Lines, Usage, add, copied, decayed, give_back, lines, nothing_used, reset, set_aside
+from fairbank.values.time import Instant
+from fairbank.values.trouble import Malformed
 
 UNKNOWN = 0
 """The last tick when there was none yet: nothing fades, and jobs are charged from their start."""
@@ -51,32 +55,46 @@ def ticked(books: Books, running: Jobs, payers: Payers, rules: Rules, *, last: i
     """
     remaining = rules.decay.remaining(now - last) if last != UNKNOWN else 1.0
     books = Books(decayed(books.associations, remaining), decayed(books.qos, remaining, payers.spared))
-    return charged(books, running, payers, rules, since=last, now=now)
+    _charge(books, running, payers, rules, since=last, now=now, over=False)
+    return books
 
 
-def charged(books: Books, jobs: Jobs, payers: Payers, rules: Rules, *, since: int, now: int, over: bool = False) -> Books:
-    """The books with what `jobs` used in (`since`, `now`]: their association and all above it, their QOS, and their partition's where
-    that is another, by the job's own factor. At an end (`over`) they give back what they did not use."""
-    seconds = seconds_run(jobs, since, now)
-    faded, plain = faded_costs(jobs, seconds, rules.decay), costs(jobs, seconds)
-    up, qos = lines(jobs.association, payers.parent), _qos_of(jobs)
-    fading = ~payers.spared[qos.row]
-    book = added(books.qos, Lines(*(each[fading] for each in qos)), faded, limits=rules.limits)
-    book = added(book, Lines(*(each[~fading] for each in qos)), plain, limits=rules.limits)
-    books = Books(added(books.associations, up, faded, limits=rules.limits), book)
+def ended(books: Books, jobs: Jobs, payers: Payers, rules: Rules, *, last: int, now: int) -> Books:
+    """The books when `jobs` end: where `limits` are enforced, what they used since the tick at `last` is added, and what they did not
+    use is given back."""
     if not rules.limits:
         return books
-    back = gives_back(jobs, since, now, over=np.full(len(seconds), over))
-    return Books(returned(books.associations, up, back), returned(books.qos, qos, back))
+    books = Books(copied(books.associations), copied(books.qos))
+    _charge(books, jobs, payers, rules, since=last, now=now, over=True)
+    return books
 
 
 def started(books: Books, jobs: Jobs, payers: Payers, rules: Rules) -> Books:
     """The books when `jobs` start: what they may use at most is set aside. Raises Malformed when that is beyond counting."""
     if not rules.limits:
         return books
-    most = may_use(jobs)
-    up = lines(jobs.association, payers.parent)
-    return Books(reserved(books.associations, up, most), reserved(books.qos, _qos_of(jobs), most))
+    books, most = Books(copied(books.associations), copied(books.qos)), may_use(jobs)
+    set_aside(books.associations, lines(jobs.association, payers.parent), most)
+    set_aside(books.qos, _qos_of(jobs), most)
+    return books
+
+
+def _charge(books: Books, jobs: Jobs, payers: Payers, rules: Rules, *, since: int, now: int, over: bool) -> None:
+    """Add to `books` what `jobs` used in (`since`, `now`]: to their association and all above it, their QOS, and their partition's where
+    that is another, by the job's own factor."""
+    if not len(jobs.start):
+        return
+    seconds = seconds_run(jobs, since, now)
+    faded, plain = faded_costs(jobs, seconds, rules.decay), costs(jobs, seconds)
+    up, qos = lines(jobs.association, payers.parent), _qos_of(jobs)
+    spared = payers.spared[qos.row]
+    add(books.associations, up, faded, limits=rules.limits)
+    add(books.qos, qos.only(~spared), faded, limits=rules.limits)
+    add(books.qos, qos.only(spared), plain, limits=rules.limits)
+    if rules.limits:
+        back = gives_back(jobs, since, now, over=over)
+        give_back(books.associations, up, back)
+        give_back(books.qos, qos, back)
 
 
 def _qos_of(jobs: Jobs) -> Lines:
@@ -85,27 +103,50 @@ def _qos_of(jobs: Jobs) -> Lines:
     return Lines(np.nonzero(table >= 0)[0], table[table >= 0])
 
 
-def recounted(
-    records: Jobs, left: Numbers, ticks: Iterable[int], payers: Payers, rules: Rules, *, books: Books | None = None, last: int = UNKNOWN
-) -> Books:
-    """The books after the last of `ticks`, from records of finished and running jobs alone: `books` are those after the tick at `last`.
+def renewed(books: Books) -> Books:
+    """The books after a reset."""
+    return Books(reset(books.associations), reset(books.qos))
+
+
+class Counting(msgspec.Struct, frozen=True):
+    """Where counting begins: the books after the tick at `last`, and when usage was `reset` last; periods are local to `zone`."""
+
+    books: Books
+    last: int = UNKNOWN
+    reset: int = UNKNOWN
+    zone: tzinfo = UTC
+
+
+def recounted(records: Jobs, left: Numbers, ticks: Iterable[int], payers: Payers, rules: Rules, begin: Counting) -> Books:
+    """The books after the last of `ticks`, from records of finished and running jobs alone.
 
     `left` is when each job was gone (0: it runs), which is its end but for a job that ended suspended: ticks charged its pause, although
-    its end is when it was suspended. A job that ends at the very second of a tick is still charged by it. Raises Malformed when the
-    ticks go back.
+    its end is when it was suspended. A job that ends at the very second of a tick is still charged by it, and gives back its rest before
+    the next. Raises Malformed for ticks that go back, and for a record that ends before it starts, naming its row.
     """
-    books = unused(payers, records.alloc.shape[1]) if books is None else books
-    records, left = records.only(records.start > 0), left[records.start > 0]  # what never started costs nothing
-    gone = np.where(left > 0, left, np.iinfo(np.int64).max)
+    records, gone = _checked(records, left)
     held = records._replace(end=np.zeros_like(records.end))  # until it is gone, no tick knows of an end
+    books, last, since = begin.books, begin.last, begin.reset
     for now in ticks:
         rules.decay.remaining(now - last)
         books = started(books, records.only((records.start > last) & (records.start <= now)), payers, rules)
-        if rules.limits:
-            ended = np.flatnonzero((gone >= last) & (gone < now) & (records.start <= gone))
-            for at in np.unique(gone[ended]).tolist():
-                ending = records.only(ended[gone[ended] == at])
-                books = charged(books, ending, payers, rules, since=last, now=at, over=True)
+        ends = np.flatnonzero((gone >= last) & (gone < now))
+        books = ended(books, records.only(ends[np.argsort(gone[ends], kind="stable")]), payers, rules, last=last, now=now)
+        boundary = last_reset(rules.decay.reset, since, now, begin.zone) if since != UNKNOWN else Instant(now)
+        if since != UNKNOWN and boundary > since:
+            books = renewed(books)
         books = ticked(books, held.only((records.start <= now) & (gone >= now)), payers, rules, last=last, now=now)
-        last = now
+        last, since = now, boundary
     return books
+
+
+def _checked(records: Jobs, left: Numbers) -> tuple[Jobs, Numbers]:
+    """The records of jobs that started, each with an end where it is gone, and when that is."""
+    backwards = ((records.end > 0) & (records.end < records.start)) | ((left > 0) & (left < records.start))
+    wrong = np.flatnonzero((records.start > 0) & backwards)
+    if wrong.size:
+        raise Malformed(f"record row {wrong[0]} ends before it starts", field="end", remedy="correct the record, or leave it out")
+    began = records.start > 0
+    records, left = records.only(began), left[began]
+    end = np.where((left > 0) & ((records.end <= 0) | (records.end > left)), left, records.end)
+    return records._replace(end=end), np.where(left > 0, left, np.iinfo(np.int64).max)

@@ -1,7 +1,8 @@
 """What was used, by each association or QOS: the two ledgers, wall time, and what running jobs may still use (facts 1.3, 2.1).
 
-Slurm keeps usage in C's long double, and so does this (`numpy.longdouble`: on x86-64 Linux 64 bits of significand). Every function
-answers with new arrays; rows are associations, parents before children, or QOS, which have no parents.
+Slurm keeps usage in C's long double, and so does this (`numpy.longdouble`: on x86-64 Linux 64 bits of significand). Rows are
+associations, parents before children, or QOS, which have no parents. The tables are large, so what is named as something done (`add`)
+changes the usage it is given; all else answers with new arrays.
 """
 
 from __future__ import annotations
@@ -45,14 +46,18 @@ def nothing_used(rows: int, tres: int) -> Usage:
     return Usage(*wide, np.zeros(rows), np.zeros((rows, tres), np.uint64))
 
 
+def copied(usage: Usage) -> Usage:
+    """The same in arrays of its own."""
+    return Usage(usage.raw.copy(), usage.tres.copy(), usage.wall.copy(), usage.run_seconds.copy())
+
+
 def decayed(usage: Usage, remaining: float, spared: Flags | None = None) -> Usage:
     """`usage` when only `remaining` of it is left; the rows that are `spared` (QOS with NoDecay) keep theirs."""
     if remaining == 1:
-        return usage
-    if spared is None:
-        return usage._replace(raw=usage.raw * remaining, tres=usage.tres * remaining, wall=usage.wall * remaining)
-    left = np.where(spared, 1.0, remaining)
-    return usage._replace(raw=usage.raw * left, tres=usage.tres * left[:, None], wall=usage.wall * left)
+        return copied(usage)
+    left = remaining if spared is None else np.where(spared, 1.0, remaining)
+    by_row = left if isinstance(left, float) else left[:, None]
+    return Usage(usage.raw * left, usage.tres * by_row, usage.wall * left, usage.run_seconds.copy())
 
 
 def reset(usage: Usage) -> Usage:
@@ -66,6 +71,10 @@ class Lines(NamedTuple):
 
     job: Numbers
     row: Numbers
+
+    def only(self, which: Flags) -> Lines:
+        """Some of them."""
+        return Lines(self.job[which], self.row[which])
 
 
 def lines(rows: Numbers, parent: npt.NDArray[np.int32] | None = None) -> Lines:
@@ -83,51 +92,56 @@ def lines(rows: Numbers, parent: npt.NDArray[np.int32] | None = None) -> Lines:
     return Lines(np.nonzero(table >= 0)[0], table[table >= 0])
 
 
-def added(usage: Usage, to: Lines, costs: Costs, *, limits: bool) -> Usage:
-    """`usage` with the costs of jobs. The ledger of TRES is kept only where `limits` are enforced (trap T7)."""
-    raw, wall, tres = usage.raw.copy(), usage.wall.copy(), usage.tres
-    np.add.at(raw, to.row, costs.raw[to.job].astype(np.longdouble))  # in the order of the jobs, as Slurm: sums differ in the last bit
-    np.add.at(wall, to.row, costs.wall[to.job])
+def add(usage: Usage, to: Lines, costs: Costs, *, limits: bool) -> None:
+    """Add the costs of jobs to `usage` itself. The ledger of TRES is kept only where `limits` are enforced (trap T7)."""
+    np.add.at(usage.raw, to.row, costs.raw[to.job].astype(np.longdouble))  # in the order of the jobs, as Slurm: sums differ in the last bit
+    np.add.at(usage.wall, to.row, costs.wall[to.job])
     if limits:
-        tres = tres.copy()
-        np.add.at(tres.reshape(-1), _cells(to.row, tres.shape[1]), costs.tres[to.job].reshape(-1))
-    return usage._replace(raw=raw, wall=wall, tres=tres)
+        np.add.at(usage.tres.reshape(-1), _cells(to.row, usage.tres.shape[1]), costs.tres[to.job].reshape(-1))
 
 
 def rebuilt(own: Usage, parent: npt.NDArray[np.int32]) -> Usage:
     """Every account's sums made anew from what each row itself used (an account: what users deleted from it had), as Slurm does after a
     restart and when an account moves. Raises Malformed, naming a row that is not below its parent."""
-    rows = np.arange(len(parent), dtype=np.int64)
-    to = lines(rows, parent)
-    none = nothing_used(*own.tres.shape)
-    np.add.at(none.raw, to.row, own.raw[to.job])
-    np.add.at(none.tres.reshape(-1), _cells(to.row, own.tres.shape[1]), own.tres[to.job].reshape(-1))
-    np.add.at(none.wall, to.row, own.wall[to.job])
-    return reserved(none, to, own.run_seconds)
+    to = lines(np.arange(len(parent), dtype=np.int64), parent)
+    sums = nothing_used(*own.tres.shape)
+    np.add.at(sums.raw, to.row, own.raw[to.job])
+    np.add.at(sums.tres.reshape(-1), _cells(to.row, own.tres.shape[1]), own.tres[to.job].reshape(-1))
+    np.add.at(sums.wall, to.row, own.wall[to.job])
+    set_aside(sums, to, own.run_seconds)
+    return sums
 
 
-def reserved(usage: Usage, to: Lines, run_seconds: Wholes) -> Usage:
-    """`usage` with what starting jobs may use at most. Raises Malformed, naming the row, rather than wrap round as Slurm does."""
-    about = usage.run_seconds.astype(np.float64)
-    np.add.at(about.reshape(-1), _cells(to.row, about.shape[1]), run_seconds[to.job].reshape(-1).astype(np.float64))
-    check_counted(about)
-    sums = usage.run_seconds.copy()
-    np.add.at(sums.reshape(-1), _cells(to.row, sums.shape[1]), run_seconds[to.job].reshape(-1))
-    return usage._replace(run_seconds=sums)
+def set_aside(usage: Usage, to: Lines, run_seconds: Wholes) -> None:
+    """Add to `usage` itself what starting jobs may use at most. Raises Malformed, naming the row, rather than wrap round as Slurm does."""
+    rows, sums = _summed(to, run_seconds)
+    check_counted(usage.run_seconds[rows].astype(np.float64) + sums.astype(np.float64), rows)
+    usage.run_seconds[rows] += sums
 
 
-def returned(usage: Usage, to: Lines, run_seconds: Wholes) -> Usage:
-    """`usage` less what jobs have used up or will not use; never below 0."""
-    back = reserved(nothing_used(*usage.tres.shape), to, run_seconds).run_seconds
-    return usage._replace(run_seconds=usage.run_seconds - np.minimum(usage.run_seconds, back))
+def give_back(usage: Usage, to: Lines, run_seconds: Wholes) -> None:
+    """Take from `usage` itself what jobs have used up or will not use; never below 0."""
+    rows, sums = _summed(to, run_seconds)
+    usage.run_seconds[rows] -= np.minimum(usage.run_seconds[rows], sums)
 
 
-def check_counted(run_seconds: Doubles) -> None:
+def _summed(to: Lines, run_seconds: Wholes) -> tuple[Numbers, Wholes]:
+    """Which rows are concerned, and the sum for each. Raises Malformed when that is beyond counting."""
+    rows, place = np.unique(to.row, return_inverse=True)
+    columns = run_seconds.shape[1]
+    about, sums = np.zeros((len(rows), columns)), np.zeros((len(rows), columns), np.uint64)
+    np.add.at(about.reshape(-1), _cells(place, columns), run_seconds[to.job].astype(np.float64).reshape(-1))
+    check_counted(about, rows)
+    np.add.at(sums.reshape(-1), _cells(place, columns), run_seconds[to.job].reshape(-1))
+    return rows, sums
+
+
+def check_counted(run_seconds: Doubles, rows: Numbers) -> None:
     """Raises Malformed, naming the row, where run-seconds [rows, TRES] are more than is counted."""
     wrong = np.flatnonzero(~(run_seconds < COUNTED).all(axis=1))
     if wrong.size:
         raise Malformed(
-            f"row {wrong[0]} would hold {run_seconds[wrong[0]].max():.3g} run-seconds, more than a count of 63 bits",
+            f"row {rows[wrong[0]]} would hold {run_seconds[wrong[0]].max():.3g} run-seconds, more than a count of 63 bits",
             field="time limit",
             remedy="give jobs a time limit: without one Slurm counts 4294967295 minutes",
         )
