@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks import agent, cluster, commands, fairtree, history, http, ledger, reconcile, replay, spent
+from benchmarks import agent, cluster, commands, fairtree, history, http, ledger, reconcile, replay, spent, usage
 from benchmarks.measure import Say, Table
 from benchmarks.page import page
 from benchmarks.results import kept
@@ -27,6 +27,7 @@ CLAIMS: Mapping[str, Measure] = {
     "commands": commands.measure,
     "cluster": cluster.measure,
     "fairtree": fairtree.measure,
+    "usage": usage.measure,
 }
 REMARKS = {
     "ledger": ledger.REMARK,
@@ -36,6 +37,7 @@ REMARKS = {
     "reconcile": reconcile.REMARK,
     "cluster": cluster.REMARK,
     "fairtree": fairtree.REMARK,
+    "usage": usage.REMARK,
 }
 
 
