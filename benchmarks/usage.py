@@ -90,7 +90,7 @@ def _plainly(tres: list[list[float]], raw: list[float], wall: list[float]) -> ob
 
 def _cluster(scale: Scale) -> tuple[Payers, Jobs]:
     chance = random.Random(scale.associations)
-    parent = np.full(scale.associations, -1, np.int32)
+    parent = np.full(scale.associations, -1, np.int64)
     wide = max(1, round(scale.associations ** (1 / (LEVELS - 1))))
     for row in range(1, scale.associations):
         parent[row] = (row - 1) // wide

@@ -15,7 +15,7 @@ CPU, MEM, BILLING, GPU = (NAMES.index(name) for name in ("cpu", "mem", "billing"
 
 # root - physics - (alice, optics - bob), chem - carol
 ROOT, PHYSICS, ALICE, OPTICS, BOB, CHEM, CAROL = range(7)
-PARENT = np.array([-1, ROOT, PHYSICS, PHYSICS, OPTICS, ROOT, CHEM], np.int32)
+PARENT = np.array([-1, ROOT, PHYSICS, PHYSICS, OPTICS, ROOT, CHEM], np.int64)
 NORMAL, STANDBY, KEPT = range(3)
 PAYERS = Payers(PARENT, np.array([False, False, True]))
 """Three QOS; the last has NoDecay."""

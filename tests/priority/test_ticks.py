@@ -119,6 +119,12 @@ def test_a_qos_with_no_decay_gets_the_plain_seconds_and_keeps_them() -> None:
     assert reset(later.qos).raw.tolist() == [0, 0, 0]
 
 
+def test_v13_a_factor_of_2_charges_twice() -> None:
+    running = job(ALICE, NOON, NOON + 600, cpus=10, qos=NORMAL, factor=2.0)
+    books = ended(empty(), running, PAYERS, NEVER, last=NOON, now=NOON + 600)
+    assert (raw(books, ALICE), float(books.associations.tres[ALICE, CPU]), float(books.qos.raw[NORMAL])) == (12000, 12000, 12000)
+
+
 def test_a_factor_of_0_charges_nothing() -> None:
     books = ticked(empty(), job(ALICE, NOON, factor=0.0), PAYERS, WEEK, last=NOON, now=NOON + 300)
     assert (raw(books, ROOT), float(books.associations.wall[ROOT])) == (0, 0)

@@ -39,10 +39,15 @@ def test_rows_without_parents_are_lines_of_one() -> None:
     assert lines(np.zeros(0, np.int64), PARENT).row.tolist() == []
 
 
-@pytest.mark.parametrize(("parent", "row"), [([-1, 1], 1), ([-1, 2, 1], 1), ([-1, 0, 2], 2), ([0], 0)])
-def test_a_row_that_is_not_below_its_parent_is_named(parent: list[int], row: int) -> None:
-    with pytest.raises(Malformed, match=f"row {row} comes before its parent"):
-        lines(np.array([0]), np.array(parent, np.int32))
+def test_parents_may_come_later() -> None:
+    assert lines(np.array([0]), np.array([2, -1, 1])).row.tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize("parent", [[-1, 1], [-1, 2, 1], [0, 1]])
+def test_parents_that_lead_to_no_root_are_refused(parent: list[int]) -> None:
+    with pytest.raises(Malformed, match="row 1: 1000 parents above it and no root") as refused:
+        lines(np.array([1]), np.array(parent))
+    assert refused.value.field == "parent"
 
 
 def test_a_reset_leaves_only_what_running_jobs_may_use() -> None:

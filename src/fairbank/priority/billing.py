@@ -14,12 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fairbank.priority.columns import Doubles, Ints
 from fairbank.values.tres import BY_CPU, Adding, Weights, competes
 from fairbank.values.trouble import Malformed
 
-Doubles = npt.NDArray[np.float64]
 Wholes = npt.NDArray[np.uint64]
-Numbers = npt.NDArray[np.int64]
 
 STATIC = ("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages")
 """The TRES that every Slurm has, in the order of their ids; others follow in the order in which a site made them."""
@@ -69,7 +68,13 @@ def _double(weight: Fraction | float, row: int, name: str) -> float:
     return double
 
 
-def billable(counts: Wholes, partition: Numbers, table: Prices) -> Doubles:
+def adding_by(flags: str) -> Adding:
+    """How weighted TRES are added up under these PriorityFlags, of which Slurm looks for the words anywhere in the text."""
+    text = flags.upper()
+    return next((each for each in (Adding.MAX_TRES_GRES, Adding.MAX_TRES) if each.name in text), Adding.SUM)
+
+
+def billable(counts: Wholes, partition: Ints, table: Prices) -> Doubles:
     """The billing units of each job: `counts` [jobs, TRES] by the weights of its `partition` (a row of the prices). Never below 0.
 
     Slurm keeps this double with the job and charges raw usage by it; what it shows and limits is `whole` of it (traps T5, T9).

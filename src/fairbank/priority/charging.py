@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairbank.priority.billing import Doubles, Numbers, Wholes
+from fairbank.priority.billing import Wholes
+from fairbank.priority.columns import Bools, Doubles, Ints, Long
 from fairbank.priority.decay import Decay
-from fairbank.priority.usage import Costs, Flags, check_counted
+from fairbank.priority.usage import Costs, check_counted
 
 UNLIMITED = 2**32 - 1
 """Minutes of a job without a time limit, as Slurm counts it."""
@@ -36,17 +37,17 @@ class Jobs(NamedTuple):
     `billing.allocated` counts.
     """
 
-    association: Numbers
-    qos: Numbers
-    partition_qos: Numbers
+    association: Ints
+    qos: Ints
+    partition_qos: Ints
     factor: Doubles
-    start: Numbers
-    end: Numbers
-    limit: Numbers
+    start: Ints
+    end: Ints
+    limit: Ints
     billable: Doubles
     alloc: Wholes
 
-    def only(self, which: Flags | Numbers) -> Jobs:
+    def only(self, which: Bools | Ints) -> Jobs:
         """Some of them."""
         return Jobs(
             self.association[which],
@@ -61,7 +62,7 @@ class Jobs(NamedTuple):
         )
 
 
-def usage_factors(qos: Numbers, factors: Doubles) -> Doubles:
+def usage_factors(qos: Ints, factors: Doubles) -> Doubles:
     """The usage factor of each job's QOS: 1 where it has none, or where it was cleared (-1)."""
     own = np.where(qos >= 0, factors[qos], 1.0) if len(factors) else np.ones(len(qos))
     return np.where(own >= 0, own, 1.0)
@@ -77,7 +78,7 @@ def seconds_run(jobs: Jobs, since: int, now: int) -> Doubles:
 def costs(jobs: Jobs, seconds: Doubles) -> Costs:
     """What `seconds` of each job come to: faded ones for whoever's usage fades, the plain ones for a QOS with NoDecay."""
     wall = seconds * jobs.factor
-    return Costs(seconds * jobs.billable * jobs.factor, wall, wall.astype(np.longdouble)[:, None] * jobs.alloc.astype(np.longdouble))
+    return Costs(seconds * jobs.billable * jobs.factor, wall, wall.astype(Long)[:, None] * jobs.alloc.astype(Long))
 
 
 def faded_costs(jobs: Jobs, seconds: Doubles, decay: Decay) -> Costs:

@@ -8,7 +8,7 @@ import sys
 import msgspec
 import numpy as np
 
-from fairbank.priority.billing import Doubles
+from fairbank.priority.columns import Doubles
 from fairbank.priority.resets import Reset
 from fairbank.values.time import DAY, parse_duration
 from fairbank.values.trouble import Malformed

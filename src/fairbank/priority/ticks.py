@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from fairbank.priority.billing import Numbers
 from fairbank.priority.charging import Jobs, costs, faded_costs, gives_back, may_use, seconds_run
+from fairbank.priority.columns import Bools, Ints
 from fairbank.priority.decay import Decay
 from fairbank.priority.resets import last_reset
-from fairbank.priority.usage import Flags, Lines, Usage, add, copied, decayed, give_back, lines, nothing_used, reset, set_aside
+from fairbank.priority.usage import Lines, Usage, add, copied, decayed, give_back, lines, nothing_used, reset, set_aside
 from fairbank.values.time import Instant
 from fairbank.values.trouble import Malformed
 
@@ -32,8 +31,8 @@ class Rules(msgspec.Struct, frozen=True):
 class Payers(NamedTuple):
     """Who is charged: the tree of associations, and which QOS have NoDecay."""
 
-    parent: npt.NDArray[np.int32]
-    spared: Flags
+    parent: Ints
+    spared: Bools
 
 
 class Books(NamedTuple):
@@ -117,7 +116,7 @@ class Counting(msgspec.Struct, frozen=True):
     zone: tzinfo = UTC
 
 
-def recounted(records: Jobs, left: Numbers, ticks: Iterable[int], payers: Payers, rules: Rules, begin: Counting) -> Books:
+def recounted(records: Jobs, left: Ints, ticks: Iterable[int], payers: Payers, rules: Rules, begin: Counting) -> Books:
     """The books after the last of `ticks`, from records of finished and running jobs alone.
 
     `left` is when each job was gone (0: it runs), which is its end but for a job that ended suspended: ticks charged its pause, although
@@ -140,7 +139,7 @@ def recounted(records: Jobs, left: Numbers, ticks: Iterable[int], payers: Payers
     return books
 
 
-def _checked(records: Jobs, left: Numbers) -> tuple[Jobs, Numbers]:
+def _checked(records: Jobs, left: Ints) -> tuple[Jobs, Ints]:
     """The records of jobs that started, each with an end where it is gone, and when that is."""
     backwards = ((records.end > 0) & (records.end < records.start)) | ((left > 0) & (left < records.start))
     wrong = np.flatnonzero((records.start > 0) & backwards)

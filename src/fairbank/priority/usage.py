@@ -1,7 +1,7 @@
 """What was used, by each association or QOS: the two ledgers, wall time, and what running jobs may still use (facts 1.3, 2.1).
 
-Slurm keeps usage in C's long double, and so does this (`numpy.longdouble`: on x86-64 Linux 64 bits of significand). Rows are
-associations, parents before children, or QOS, which have no parents. The tables are large, so what is named as something done (`add`)
+Slurm keeps usage in C's long double, and so does this (`columns`). Rows are
+associations or QOS; these have no parents. The tables are large, so what is named as something done (`add`)
 changes the usage it is given; all else answers with new arrays.
 """
 
@@ -10,24 +10,25 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from fairbank.priority.billing import Doubles, Numbers, Wholes
+from fairbank.priority.billing import Wholes
+from fairbank.priority.columns import Bools, Doubles, Ints, Long, Longs
 from fairbank.values.trouble import Malformed
-
-Wide = npt.NDArray[np.longdouble]
-Flags = npt.NDArray[np.bool_]
 
 COUNTED = 2.0**63
 """Run-seconds stay below this; Slurm's own counter wraps round at twice as much."""
+
+
+LEVELS_MAX = 1_000
+"""More parents than this are a circle."""
 
 
 class Usage(NamedTuple):
     """`raw`: billing-seconds by the billable double, what fair share reads. `tres`: seconds of each TRES, billing by its whole count,
     what GrpTRESMins limits (trap T5). `wall`: seconds that jobs ran. `run_seconds`: what running jobs may still use of each TRES."""
 
-    raw: Wide
-    tres: Wide
+    raw: Longs
+    tres: Longs
     wall: Doubles
     run_seconds: Wholes
 
@@ -37,12 +38,12 @@ class Costs(NamedTuple):
 
     raw: Doubles
     wall: Doubles
-    tres: Wide
+    tres: Longs
 
 
 def nothing_used(rows: int, tres: int) -> Usage:
     """No usage at all, of `rows` associations or QOS and `tres` TRES."""
-    wide = np.zeros(rows, np.longdouble), np.zeros((rows, tres), np.longdouble)
+    wide = np.zeros(rows, Long), np.zeros((rows, tres), Long)
     return Usage(*wide, np.zeros(rows), np.zeros((rows, tres), np.uint64))
 
 
@@ -51,7 +52,7 @@ def copied(usage: Usage) -> Usage:
     return Usage(usage.raw.copy(), usage.tres.copy(), usage.wall.copy(), usage.run_seconds.copy())
 
 
-def decayed(usage: Usage, remaining: float, spared: Flags | None = None) -> Usage:
+def decayed(usage: Usage, remaining: float, spared: Bools | None = None) -> Usage:
     """`usage` when only `remaining` of it is left; the rows that are `spared` (QOS with NoDecay) keep theirs."""
     if remaining == 1:
         return copied(usage)
@@ -69,40 +70,40 @@ def reset(usage: Usage) -> Usage:
 class Lines(NamedTuple):
     """Who is charged for what: job `job[i]` for row `row[i]`; jobs in their order, each up its line to the root."""
 
-    job: Numbers
-    row: Numbers
+    job: Ints
+    row: Ints
 
-    def only(self, which: Flags) -> Lines:
+    def only(self, which: Bools) -> Lines:
         """Some of them."""
         return Lines(self.job[which], self.row[which])
 
 
-def lines(rows: Numbers, parent: npt.NDArray[np.int32] | None = None) -> Lines:
-    """Each job's own row (-1: none) and, by `parent`, every row above it. Raises Malformed, naming a row that is not below its parent."""
+def lines(rows: Ints, parent: Ints | None = None) -> Lines:
+    """Each job's own row (-1: none) and, by `parent` (the row of each row's parent, -1 for the root), every row above it.
+
+    Raises Malformed, naming the row, for parents that lead to no root.
+    """
     climbed = [rows]
-    if parent is not None:
-        lost = np.flatnonzero(parent >= np.arange(len(parent)))
-        if lost.size:
-            raise Malformed(
-                f"row {lost[0]} comes before its parent", field="parent", remedy="give parents before children, -1 for the root"
-            )
-        while ((above := np.where(climbed[-1] >= 0, parent[climbed[-1]], -1)) >= 0).any():
-            climbed.append(above)
+    while parent is not None and ((above := np.where(climbed[-1] >= 0, parent[climbed[-1]], -1)) >= 0).any():
+        climbed.append(above)
+        if len(climbed) > LEVELS_MAX:
+            lost = rows[np.flatnonzero(above >= 0)[0]]
+            raise Malformed(f"row {lost}: {LEVELS_MAX} parents above it and no root", field="parent", remedy="mend the circle of parents")
     table = np.stack(climbed, axis=1)
     return Lines(np.nonzero(table >= 0)[0], table[table >= 0])
 
 
 def add(usage: Usage, to: Lines, costs: Costs, *, limits: bool) -> None:
     """Add the costs of jobs to `usage` itself. The ledger of TRES is kept only where `limits` are enforced (trap T7)."""
-    np.add.at(usage.raw, to.row, costs.raw[to.job].astype(np.longdouble))  # in the order of the jobs, as Slurm: sums differ in the last bit
+    np.add.at(usage.raw, to.row, costs.raw[to.job].astype(Long))  # in the order of the jobs, as Slurm: sums differ in the last bit
     np.add.at(usage.wall, to.row, costs.wall[to.job])
     if limits:
         np.add.at(usage.tres.reshape(-1), _cells(to.row, usage.tres.shape[1]), costs.tres[to.job].reshape(-1))
 
 
-def rebuilt(own: Usage, parent: npt.NDArray[np.int32]) -> Usage:
+def rebuilt(own: Usage, parent: Ints) -> Usage:
     """Every account's sums made anew from what each row itself used (an account: what users deleted from it had), as Slurm does after a
-    restart and when an account moves. Raises Malformed, naming a row that is not below its parent."""
+    restart and when an account moves. Raises Malformed."""
     to = lines(np.arange(len(parent), dtype=np.int64), parent)
     sums = nothing_used(*own.tres.shape)
     np.add.at(sums.raw, to.row, own.raw[to.job])
@@ -125,7 +126,7 @@ def give_back(usage: Usage, to: Lines, run_seconds: Wholes) -> None:
     usage.run_seconds[rows] -= np.minimum(usage.run_seconds[rows], sums)
 
 
-def _summed(to: Lines, run_seconds: Wholes) -> tuple[Numbers, Wholes]:
+def _summed(to: Lines, run_seconds: Wholes) -> tuple[Ints, Wholes]:
     """Which rows are concerned, and the sum for each. Raises Malformed when that is beyond counting."""
     rows, place = np.unique(to.row, return_inverse=True)
     columns = run_seconds.shape[1]
@@ -136,7 +137,7 @@ def _summed(to: Lines, run_seconds: Wholes) -> tuple[Numbers, Wholes]:
     return rows, sums
 
 
-def check_counted(run_seconds: Doubles, rows: Numbers) -> None:
+def check_counted(run_seconds: Doubles, rows: Ints) -> None:
     """Raises Malformed, naming the row, where run-seconds [rows, TRES] are more than is counted."""
     wrong = np.flatnonzero(~(run_seconds < COUNTED).all(axis=1))
     if wrong.size:
@@ -147,14 +148,14 @@ def check_counted(run_seconds: Doubles, rows: Numbers) -> None:
         )
 
 
-def minutes(seconds: Wide | Wholes) -> Wholes:
+def minutes(seconds: Longs | Wholes) -> Wholes:
     """Whole minutes, cut off, as Slurm limits and prints them (trap T6); at most what 64 bits hold."""
     if seconds.dtype == np.uint64:
         return np.asarray(seconds, np.uint64) // np.uint64(60)
-    return np.minimum(seconds / 60, np.nextafter(np.longdouble(2) ** 64, np.longdouble(0))).astype(np.uint64)
+    return np.minimum(seconds / 60, np.nextafter(Long(2) ** 64, Long(0))).astype(np.uint64)
 
 
-def _cells(rows: Numbers, columns: int) -> Numbers:
+def _cells(rows: Ints, columns: int) -> Ints:
     """Where the cells of `rows` are in a flat table: adding to them one by one takes half the time of adding rows."""
-    cells: Numbers = (rows[:, None] * columns + np.arange(columns)).reshape(-1)
+    cells: Ints = (rows[:, None] * columns + np.arange(columns)).reshape(-1)
     return cells
