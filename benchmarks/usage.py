@@ -17,6 +17,7 @@ from fairbank.priority.ticks import Books, Payers, Rules, ticked, unused
 LEVELS, TRES, TICK = 6, 10, 300
 NOON = 1_000_000_000
 RULES = Rules(Decay())
+Plain = tuple[list[list[float]], list[float], list[float]]
 MILLISECONDS, TIMES = 20, 8
 
 REMARK = """
@@ -57,17 +58,17 @@ def _named(scale: Scale) -> str:
 
 
 def _figures(scale: Scale, rounds: int) -> list[Figure]:
-    payers, jobs = _cluster(scale)
+    payers, jobs = cluster(scale)
     none = jobs.only(np.zeros(scale.jobs, bool))
-    books = _tick(unused(payers, TRES), jobs, payers)
+    books = tick(unused(payers, TRES), jobs, payers)
     # The lists hold doubles: less work than the long doubles that Slurm and we keep, so the ratio is too modest.
     plain = [books.associations.tres.astype(float).tolist(), books.associations.raw.tolist(), books.associations.wall.tolist()]
     contenders: dict[str, Callable[[], object]] = {
-        "a tick": lambda: _tick(books, jobs, payers),
-        "fading": lambda: _tick(books, none, payers),
+        "a tick": lambda: tick(books, jobs, payers),
+        "fading": lambda: tick(books, none, payers),
     }
     if scale.associations <= PROMISED.associations:
-        contenders["fading in plain Python"] = lambda: _plainly(*plain)
+        contenders["fading in plain Python"] = lambda: plainly(*plain)
     seen: dict[str, list[float]] = {what: [] for what in contenders}
     for number in range(-1, rounds):
         for what, work in contenders.items():
@@ -78,17 +79,17 @@ def _figures(scale: Scale, rounds: int) -> list[Figure]:
     return [Figure(f"{what}, {_named(scale)}", "ms", tuple(took)) for what, took in seen.items()]
 
 
-def _tick(books: Books, jobs: Jobs, payers: Payers) -> Books:
+def tick(books: Books, jobs: Jobs, payers: Payers) -> Books:
     return ticked(books, jobs, payers, RULES, last=NOON, now=NOON + TICK)
 
 
-def _plainly(tres: list[list[float]], raw: list[float], wall: list[float]) -> object:
+def plainly(tres: list[list[float]], raw: list[float], wall: list[float]) -> Plain:
     """The same fading with lists, as short as Python says it."""
     left = (1 - 0.693 / RULES.decay.half_life) ** TICK
     return [[each * left for each in row] for row in tres], [each * left for each in raw], [each * left for each in wall]
 
 
-def _cluster(scale: Scale) -> tuple[Payers, Jobs]:
+def cluster(scale: Scale) -> tuple[Payers, Jobs]:
     chance = random.Random(scale.associations)
     parent = np.full(scale.associations, -1, np.int64)
     wide = max(1, round(scale.associations ** (1 / (LEVELS - 1))))
