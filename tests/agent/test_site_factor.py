@@ -17,6 +17,7 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.slow
 
 WEIGHT = 1_000_000
+BENDS = {"linear": "", "power": "expiry.exponent = 2\n", "sigmoid": "expiry.steepness = 1_000_000\n"}
 
 
 def settings(path: Path, *lines: str) -> str:
@@ -46,6 +47,21 @@ def test_the_table_follows_the_bank(centre: Centre, tmp_path: Path) -> None:
         shown = agent.command("agent", "status").stdout
         assert "factors    2 values, written 20" in shown
         assert agent.status()["site_factor"]["trouble"] is None
+
+
+def test_the_settings_choose_the_rule(centre: Centre, tmp_path: Path) -> None:
+    prepared(centre)
+    values = {}
+    for rule in ("linear", "power", "sigmoid"):
+        text = f'[bank]\nserver = "{centre.address}"\n' + settings(tmp_path / rule, f'rule = "{rule}"')
+        writer = TableWriter(agent_settings((text + BENDS[rule]).encode()), now=time.time)
+        writer.write()
+        assert writer.status()["trouble"] is None
+        writer.close()
+        values[rule] = read(tmp_path / rule).values["near", "cpu"]
+    expiry = values["linear"] / WEIGHT  # all of the credit is left
+    assert values["power"] == pytest.approx(WEIGHT * expiry**2, abs=3)
+    assert values["sigmoid"] == (WEIGHT if expiry > 0.5 else 0)
 
 
 def test_without_a_bank_the_old_table_stays_and_grows_stale(centre: Centre, tmp_path: Path) -> None:

@@ -2,44 +2,18 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.slurm.site_factor import credit_factor, expiry_factor, linear, table_of
+from fairbank.priority.sitefactor import LINEAR, Power, Rule, Sigmoid
+from fairbank.slurm.site_factor import table_of
 from tests.slurm.beside.jobs import NOW, a_project, an_allocation
 
 DAY = 86_400
 CLUSTER = Cluster("lab", {"cpu": Partition("cpu", "cpu"), "fat": Partition("fat", "cpu"), "gpu": Partition("gpu", "gpu")})
-parts = st.fractions(0, 1)
 
 
-@pytest.mark.parametrize(
-    ("deposited", "used", "factor"), [(100, 5, "19/20"), (100, 95, "1/20"), (100, 100, "0"), (100, 130, "0"), (0, 0, "0")]
-)
-def test_how_much_credit_is_left(deposited: int, used: int, factor: str) -> None:
-    assert credit_factor(deposited, used) == Fraction(factor)
-
-
-@pytest.mark.parametrize(("left", "longest", "factor"), [(10, 100, "9/10"), (100, 100, "0"), (0, 100, "1"), (0, 0, "0")])
-def test_how_close_the_end_is(left: int, longest: int, factor: str) -> None:
-    assert expiry_factor(left, longest) == Fraction(factor)
-
-
-@given(credit=parts, expiry=parts, more=parts, weight=st.integers(0, 10**9))
-def test_more_credit_and_a_closer_end_never_lower_the_value(credit: Fraction, expiry: Fraction, more: Fraction, weight: int) -> None:
-    value = linear(credit, expiry, weight)
-    assert 0 <= value <= weight
-    assert linear(max(credit, more), expiry, weight) >= value
-    assert linear(credit, max(expiry, more), weight) >= value
-
-
-def of(*allocations: object, projects: object = None, weight: int = 1000) -> dict[tuple[str, str], int]:
+def of(*allocations: object, projects: object = None, weight: int = 1000, rule: Rule = LINEAR) -> dict[tuple[str, str], int]:
     found = projects or [a_project(1, "chem"), a_project(2, "bio")]
-    return dict(table_of(CLUSTER, found, allocations, now=NOW, weight=weight, stale_seconds=60).values)  # type: ignore[arg-type]
+    return dict(table_of(CLUSTER, found, allocations, now=NOW, weight=weight, stale_seconds=60, rule=rule).values)  # type: ignore[arg-type]
 
 
 def granted(number: int, project: int, charged: int, days: int, **more: object) -> object:
@@ -51,6 +25,16 @@ def granted(number: int, project: int, charged: int, days: int, **more: object) 
 def test_the_value_is_the_product_of_both_factors() -> None:
     found = of(granted(1, 1, 5, 30), granted(2, 2, 50, 100), granted(3, 2, 0, 50, resource="gpu"))
     assert found == {("chem", "cpu"): 665, ("bio", "cpu"): 0, ("bio", "gpu"): 500}  # 0.95 x 0.70, the furthest end, 1 x 0.5
+
+
+def test_another_rule_is_another_number_in_the_table() -> None:
+    granted_so = (granted(1, 1, 75, 50), granted(2, 2, 0, 100))  # a quarter left, half way to the furthest end
+    assert of(*granted_so)["chem", "cpu"] == 125
+    assert of(*granted_so, rule=Rule(Power(0.5), Power(2)))["chem", "cpu"] == 125  # 1/2 x 1/4
+    assert of(*granted_so, rule=Rule(Power(2), Power(2)))["chem", "cpu"] == 15
+    assert of(*granted_so, rule=Rule(Sigmoid(5, 0.25), Sigmoid(50, 0.75)))["chem", "cpu"] == 0  # not near its end
+    near = (granted(1, 1, 75, 10), granted(2, 2, 0, 100))
+    assert of(*near, rule=Rule(Sigmoid(5, 0.25), Sigmoid(50, 0.75)))["chem", "cpu"] == 367  # 0.3676 x 0.9994
 
 
 def test_what_is_held_is_not_left() -> None:

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.slurm.site_factor import SIZE_MAX, VALUE_MAX, Table, decode, encode
+from fairbank.priority.sitefactor import VALUE_MAX
+from fairbank.slurm.site_factor import SIZE_MAX, Table, decode, encode
 from fairbank.values.trouble import Malformed
 from tests.slurm.beside.jobs import NOW
 from tests.slurm.site_factor import GUARDS, compiled

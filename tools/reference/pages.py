@@ -22,6 +22,7 @@ from fairbank.rest.openapi import describe
 from fairbank.rest.statuses import STATUS
 from fairbank.service import settings
 from fairbank.slurm.agent import settings as agent
+from fairbank.slurm.agent.bending import Bend
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.metrics import Metrics
 from fairbank.slurm.agent.pool import Senders
@@ -76,7 +77,8 @@ def agent_page() -> str:
         "",
         "`fairbank agent` runs on the host of slurmctld, beside the PrEp plug-in. It answers whether a job may start, and keeps all that",
         "the bank has not heard yet in its outbox. Why it is so is in [decision 0013](../decisions/0013-the-agents-outbox.md).",
-        "It may also keep the [table of site factors](../decisions/0016-site-factor-table.md) up to date, which ranks jobs by credit.",
+        "It may also keep the [table of site factors](../decisions/0016-site-factor-table.md) up to date, which ranks jobs by credit;",
+        "[its rules](site-factor.md) are a page of their own.",
         "",
         "## Settings",
         "",
@@ -96,6 +98,7 @@ def agent_page() -> str:
         ("[senders]", Senders),
         ("[control]", agent.ControlSettings),
         ("[site_factor]", agent.SiteFactorSettings),
+        ("[site_factor.credit] and [site_factor.expiry]", Bend),
         ("[release]", agent.ReleaseSettings),
         ("[terms] and [partitions.NAME]", PartitionTerms),
     )

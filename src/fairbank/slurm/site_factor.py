@@ -1,6 +1,7 @@
 """The site factor: what the bank adds to a job's priority in Slurm, and the table from which slurmctld's plug-in takes it.
 
-The form of the table and the choice of the rule are in docs/decisions/0016-site-factor-table.md. `plugins/site_factor/table.c` reads it.
+The form of the table and the choice of the rules are in docs/decisions/0016-site-factor-table.md; the rules themselves in
+`priority.sitefactor`. `plugins/site_factor/table.c` reads it.
 """
 
 from __future__ import annotations
@@ -8,20 +9,17 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
 
 import msgspec
 
 from fairbank.cluster.partition import Cluster
+from fairbank.priority.sitefactor import LINEAR, VALUE_MAX, Rule, credit_factor, expiry_factor, scaled
 from fairbank.slurm.judging.books import BookedAllocation, BookedProject, Funds
 from fairbank.values.trouble import Malformed
 
 VERSION = 1
 SIZE_MAX = 16 * 1024 * 1024
 """Bytes; the plug-in reads no more."""
-
-VALUE_MAX = 2**31 - 3
-"""Slurm takes site factors from minus this up to this."""
 
 STALE_MAX = 2**31 - 1
 NEUTRAL = 0
@@ -51,29 +49,7 @@ class Table(msgspec.Struct, frozen=True):
         return self.values.get((account, self.resources.get(partition, "")), NEUTRAL)
 
 
-# ---------------------------------------------------------------- the rule
-
-
-def credit_factor(deposited: int, used: int) -> Fraction:
-    """1 - used / deposited, from 0 to 1: how much of its credit is left. What is held counts as used."""
-    return _within(1 - Fraction(used, deposited)) if deposited > 0 else Fraction(0)
-
-
-def expiry_factor(left: int, longest: int) -> Fraction:
-    """1 - left / longest, from 0 to 1: how close the end is, `longest` being how far the furthest end is from now (both in seconds)."""
-    return _within(1 - Fraction(left, longest)) if longest > 0 else Fraction(0)
-
-
-def linear(credit: Fraction, expiry: Fraction, weight: int) -> int:
-    """The product of the two factors, none raised to a power, as a share of `weight`, rounded down.
-
-    Source: the two formulae and their product as HADM's description has them under "Site factor".
-    """
-    return int(credit * expiry * weight)
-
-
-def _within(factor: Fraction) -> Fraction:
-    return min(max(factor, Fraction(0)), Fraction(1))
+# ---------------------------------------------------------------- the values
 
 
 def table_of(
@@ -84,22 +60,25 @@ def table_of(
     now: int,
     weight: int,
     stale_seconds: int,
+    rule: Rule = LINEAR,
 ) -> Table:
     """The table of a cluster: for each account and resource the value of the allocation that pays next, its own or a parent's.
 
-    That is the first with something left, in the order in which they pay. Only allocations that are active count.
+    That is the first with something left, in the order in which they pay. Only allocations that are active count. `rule` says what
+    their credit and their ends are worth, `weight` how much of a priority the most of both is.
     """
     active = [each for each in allocations if each.state == "active" and each.start <= now < each.end]
     longest = max((each.end - now for each in active), default=0)
     funds = Funds(projects, active)
     resources = {name: partition.resource for name, partition in cluster.partitions.items()}
-    values = {}
+    paying: dict[tuple[str, str], BookedAllocation] = {}
     for account, project in funds.by_account.items():
         for resource in set(resources.values()):
             if payers := funds.payers(project.id, resource, now):
-                paying = next((each for each in payers if each.available > 0), payers[0])
-                credit = credit_factor(paying.deposited, paying.charged + paying.held)
-                values[account, resource] = linear(credit, expiry_factor(paying.end - now, longest), weight)
+                paying[account, resource] = next((each for each in payers if each.available > 0), payers[0])
+    credit = credit_factor([each.deposited for each in paying.values()], [each.charged + each.held for each in paying.values()])
+    expiry = expiry_factor([each.end - now for each in paying.values()], longest)
+    values = dict(zip(paying, scaled(rule.of(credit, expiry), weight).tolist(), strict=True))
     return Table(now, stale_seconds, resources, values)
 
 

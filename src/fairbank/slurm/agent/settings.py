@@ -13,6 +13,7 @@ import msgspec
 
 from fairbank.rest.client import MungeSigner, Signer, TokenSigner, parse_address
 from fairbank.rest.client.token_file import read_token
+from fairbank.slurm.agent.bending import Bend, RuleName, idle_keys
 from fairbank.slurm.agent.pool import Senders
 from fairbank.slurm.agent.silence import PartitionTerms
 from fairbank.values.ids import UID_MAX
@@ -86,8 +87,9 @@ class SiteFactorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     only if a `path` is set.
 
     `cluster`: as the bank calls it; only needed where it knows several. `refresh`: seconds between two tables. `stale`: seconds after
-    which an old one counts no more. `weight`: what full credit that ends this instant adds to a priority. `token_file`: of one who sees
-    all projects and allocations; otherwise the agent signs in as for the rest.
+    which an old one counts no more. `weight`: what full credit that ends this instant adds to a priority. `rule`: what less credit and
+    later ends are worth, as the tables `credit` and `expiry` say more closely. `token_file`: of one who sees all projects and
+    allocations; otherwise the agent signs in as for the rest.
     """
 
     path: Absolute | None = None
@@ -95,6 +97,9 @@ class SiteFactorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     refresh: Seconds = 15.0
     stale: Annotated[int, msgspec.Meta(ge=1, le=86_400)] = 600
     weight: Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)] = 1_000
+    rule: RuleName = "linear"
+    credit: Bend = Bend()
+    expiry: Bend = Bend()
     token_file: Absolute | None = None
 
     def signer(self, usual: BankSettings) -> Signer:
@@ -182,6 +187,10 @@ def agent_settings(text: bytes) -> AgentSettings:
         raise Malformed(
             "site_factor.stale is over before the next table", field="site_factor.stale", remedy="more than site_factor.refresh"
         )
+    for fraction, bend in (("credit", settings.site_factor.credit), ("expiry", settings.site_factor.expiry)):
+        for name, rule in idle_keys(settings.site_factor.rule, bend):
+            field, line = f"site_factor.{fraction}.{name}", f'site_factor.rule = "{rule}"'
+            raise Malformed(f"{field} is only for {line}", field=field, remedy=f"write {line}, or leave it out")
     return settings
 
 
@@ -204,6 +213,8 @@ _KEYS: dict[str, type[msgspec.Struct]] = {
     "senders": Senders,
     "control": ControlSettings,
     "site_factor": SiteFactorSettings,
+    "site_factor.credit": Bend,
+    "site_factor.expiry": Bend,
     "release": ReleaseSettings,
     "terms": PartitionTerms,
     "partitions[...]": PartitionTerms,

@@ -1,0 +1,146 @@
+"""The site factor: what the credit left, and the closeness of its end, add to the priority of a job. Seed 000, "Site factor".
+
+A rule bends both fractions by a curve each and multiplies them. Whatever the curves, the result is from 0 to 1, is 0 where either
+fraction is 0, is 1 where both are 1, and never falls when either rises. All functions take numbers or arrays of one shape.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fairbank.values.trouble import Malformed
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+VALUE_MAX = 2**31 - 3
+"""Slurm takes site factors from minus this up to this."""
+
+OFFSET = 2**31
+"""What Slurm keeps in a job's record is the value above this."""
+
+EXPONENT_MAX = 1_000.0
+_FLAT = 1e-18  # a sigmoid less steep than this is a straight line in every bit of a double
+_SLACK = 1 + 2.0**-44  # more than the roundings that lead to a value can take away from it
+
+
+class Power(msgspec.Struct, frozen=True):
+    """x to the power N. 1 is a straight line; more favours high fractions, less lifts the low ones."""
+
+    exponent: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.exponent <= EXPONENT_MAX:
+            raise Malformed(f"{self.exponent} is no exponent", field="exponent", remedy=f"more than 0, at most {EXPONENT_MAX:g}")
+
+    def of(self, fraction: ArrayLike) -> Floats:
+        """The curve at fractions from 0 to 1."""
+        return power(fraction, self.exponent)
+
+
+class Sigmoid(msgspec.Struct, frozen=True):
+    """A step from 0 to 1: `steepness` is the seed's l, `midpoint` its x0, where a steep one changes over."""
+
+    steepness: float
+    midpoint: float = 0.5
+
+    def __post_init__(self) -> None:
+        for field in ("steepness", "midpoint"):
+            if not math.isfinite(getattr(self, field)):
+                raise Malformed(f"{getattr(self, field)} is no {field}", field=field, remedy="any finite number")
+
+    def of(self, fraction: ArrayLike) -> Floats:
+        """The curve at fractions from 0 to 1."""
+        return sigmoid(fraction, self.steepness, self.midpoint)
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """How either fraction is bent."""
+
+    credit: Power | Sigmoid = Power()
+    expiry: Power | Sigmoid = Power()
+
+    def of(self, credit: ArrayLike, expiry: ArrayLike) -> Floats:
+        """The site factors of such fractions, from 0 to 1: the product of both curves."""
+        return np.asarray(self.credit.of(credit) * self.expiry.of(expiry))
+
+
+LINEAR = Rule()
+
+
+# ---------------------------------------------------------------- the two fractions
+
+
+def credit_factor(deposited: ArrayLike, used: ArrayLike) -> Floats:
+    """1 - used / deposited, from 0 to 1: how much of its credit each allocation has left. 0 where nothing was deposited.
+
+    What is held counts as used. Source: f_credit.
+    """
+    whole = np.asarray(deposited, np.float64)
+    return _share(whole - np.asarray(used, np.float64), whole)
+
+
+def expiry_factor(left: ArrayLike, longest: ArrayLike) -> Floats:
+    """1 - left / longest, from 0 to 1: how close each end is. `longest` is how far the furthest end of all active allocations is from
+    now; both in seconds. 0 where no time is left to any. Source: f_temporal.
+    """
+    whole = np.asarray(longest, np.float64)
+    return _share(whole - np.asarray(left, np.float64), whole)
+
+
+def _share(part: Floats, whole: Floats) -> Floats:
+    shares = np.divide(part, whole, out=np.zeros(np.broadcast_shapes(part.shape, whole.shape)), where=whole > 0)
+    return np.clip(shares, 0.0, 1.0)
+
+
+# ---------------------------------------------------------------- the curves
+
+
+def power(fraction: ArrayLike, exponent: float) -> Floats:
+    """The power rule for fractions from 0 to 1. An exponent for both factors is the same one for each: (c t)^N = c^N t^N."""
+    x = np.asarray(fraction, np.float64)
+    if exponent == 1:
+        return x
+    with np.errstate(under="ignore"):
+        return np.asarray(x * x if exponent == 2 else np.power(x, exponent))
+
+
+def sigmoid(fraction: ArrayLike, steepness: float, midpoint: float) -> Floats:
+    """The logistic curve through (0, 0) and (1, 1), for fractions from 0 to 1:
+
+        S(x) = (e^(l x) - 1) (e^l + e^(l x0)) / ((e^l - 1) (e^(l x) + e^(l x0)))
+
+    Written so that no power of e is larger than 1: a step of any steepness overflows nowhere, and S(0) = 0 and S(1) = 1 exactly. As l
+    goes to 0 the curve goes to x, which is therefore what l = 0 gives (the seed's line without slope would not lead from 0 to 1; its
+    formula is 0 / 0 there). -l gives the same curve as l.
+    """
+    x, l, x0 = np.asarray(fraction, np.float64), abs(steepness), midpoint  # noqa: E741 - the seed's letters
+    if l < _FLAT:
+        return x
+    with np.errstate(under="ignore", over="ignore"):  # what is beyond counting goes to 0 below
+        start = np.expm1(-l * x) / np.expm1(-l)
+        bend = np.log1p(np.exp(-l * np.abs(1.0 - x0))) - np.log1p(np.exp(-l * np.abs(x - x0)))
+        curve = np.exp(l * np.minimum(0.0, x - min(x0, 1.0)) + bend) * start
+    return np.asarray(np.clip(curve, 0.0, 1.0))
+
+
+# ---------------------------------------------------------------- Slurm's integer
+
+
+def scaled(factor: ArrayLike, weight: int) -> Integers:
+    """Site factors from 0 to 1 as whole numbers from 0 to `weight`, rounded down. What the arithmetic of doubles left short of a whole
+    number, by less than a part in 2^44, is that number. Raises Malformed for a weight that Slurm does not take.
+    """
+    if not 0 <= weight <= VALUE_MAX:
+        raise Malformed(f"{weight} is no weight of the site factor", field="weight", remedy=f"from 0 to {VALUE_MAX}")
+    whole = np.floor(np.asarray(factor, np.float64) * weight * _SLACK)
+    return np.clip(whole, 0, weight).astype(np.int64)
+
+
+def in_slurm(value: ArrayLike) -> Integers:
+    """Values as slurmctld keeps them in a job's record: above 2^31, and no further from it than Slurm allows."""
+    return np.clip(np.asarray(value, np.int64), -VALUE_MAX, VALUE_MAX) + OFFSET
