@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from fairbank.bank.audit import Finding, Head
 from fairbank.bank.explaining import Explained, explained
 from fairbank.cli.beside import BesideSlurm
+from fairbank.compose.figures import Drawn
 from fairbank.rest.client import Client
 from fairbank.service.audit import Verdict
 from fairbank.values.check import Check
@@ -87,6 +88,14 @@ class PaperWorks:
     @property
     def paper(self) -> NoReturn:
         raise NotImplementedError
+
+    @property
+    def figures(self) -> PaperWorks:
+        return self
+
+    def site_factor(self, folder: str, *, agent: str | None) -> Sequence[Drawn]:
+        self.note("site_factor", folder, agent)
+        return [Drawn(f"{folder}/site-factor-1.svg", "Two power rules with one exponent")]
 
     def beside_slurm(self, client: Client, cluster: str | None) -> BesideSlurm:
         self.note("beside_slurm", cluster)

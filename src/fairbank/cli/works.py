@@ -205,6 +205,23 @@ class Paper(Protocol):
         ...
 
 
+class Drawn(Protocol):
+    """A figure that was written: its file, and what it shows."""
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def about(self) -> str: ...
+
+
+class Figures(Protocol):
+    """Figures as files."""
+
+    def site_factor(self, folder: str, *, agent: str | None) -> Sequence[Drawn]:
+        """Draw the rules of the site factor into a folder; or only the one that the agent's settings in this file choose."""
+        ...
+
+
 class Works(Protocol):
     """All of these raise Trouble, and so do those of the parts. `config` is the settings file; None means the usual one."""
 
@@ -242,3 +259,5 @@ class Works(Protocol):
     def doctors(self) -> Doctors: ...
     @property
     def paper(self) -> Paper: ...
+    @property
+    def figures(self) -> Figures: ...

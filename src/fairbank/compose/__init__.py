@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fairbank.bank.explaining import Explained
     from fairbank.compose.books import Books
     from fairbank.compose.doctors import Doctors
+    from fairbank.compose.figures import Figures
     from fairbank.compose.paper import Paper
     from fairbank.rest.client import Client
     from fairbank.slurm.beside import Beside
@@ -91,3 +92,9 @@ class Works:
         from fairbank.compose.paper import Paper
 
         return Paper()
+
+    @property
+    def figures(self) -> Figures:
+        from fairbank.compose.figures import Figures
+
+        return Figures()

@@ -1,0 +1,93 @@
+"""The figures of HADM's description of the site factor, from the functions that Slurm's jobs are ranked by (cli.works.Figures)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from fairbank.priority.sitefactor import Power, Rule, Sigmoid
+from fairbank.report.plots.square import KEY, SCALE, Axes, Curve, contours, curves, figure
+from fairbank.slurm.agent.settings import SiteFactorSettings, read_agent_settings
+from fairbank.slurm.agent.site_factor import rule_of
+from fairbank.values.trouble import Forbidden, Trouble
+
+STEPS = 97
+"""A prime: no corner of the grid has exactly the value of a contour, on any machine."""
+FINE = 500
+
+CREDIT, EXPIRY = "credit left", "closeness of the end"
+
+
+class Drawn(NamedTuple):
+    """A figure that was written: its file, and what it shows."""
+
+    file: str
+    about: str
+
+
+class Figures:
+    """Figures as files."""
+
+    def site_factor(self, folder: str, *, agent: str | None) -> list[Drawn]:
+        """Draw all six into a folder, which is made if it is not there; or only the rule of an agent's settings. Raises Forbidden where
+        they cannot be written, and what reading the settings raises."""
+        pictures = _all_six() if agent is None else [_chosen(_settings(Path(agent)))]
+        drawn = []
+        for name, about, picture in pictures:
+            file = Path(folder, f"{name}.svg")
+            try:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(picture, "utf-8")
+            except OSError as error:
+                raise Forbidden(f"cannot write {file}: {error.strerror}", field="folder", remedy="name a folder of your own") from error
+            drawn.append(Drawn(str(file), about))
+        return drawn
+
+
+def _settings(path: Path) -> SiteFactorSettings:
+    try:
+        return read_agent_settings(path).site_factor
+    except Trouble as bad:
+        if bad.field != "config":
+            raise
+        raise type(bad)(bad.message, field="agent_config", remedy="name an agent's settings, such as /etc/fairbank/agent.toml") from bad
+
+
+def _all_six() -> Iterator[tuple[str, str, str]]:
+    for number, (about, picture) in enumerate(site_factor_figures(), start=1):
+        yield f"site-factor-{number}", about, picture
+
+
+def _chosen(settings: SiteFactorSettings) -> tuple[str, str, str]:
+    about, picture = _contours("The rule of the settings", (settings.rule, rule_of(settings)))
+    return "site-factor", about, picture
+
+
+def site_factor_figures() -> Iterator[tuple[str, str]]:
+    """What each shows, and its picture, in the order of HADM's description. It tells the numbers of the last one; those of the others are
+    chosen to show what it says of them."""
+    one, two = Rule(Power(1), Power(1)), Rule(Power(2), Power(2))
+    yield _contours("Two power rules with one exponent", ("c t  (N = 1)", one), ("(c t)²  (N = 2)", two))
+    yield _contours("A power rule with two exponents", ("√c t²  (Nc = 1/2, Nt = 2)", Rule(Power(0.5), Power(2))))
+    yield _curves("Variation of the sigmoid's l", "x0 = 0.5", {f"l = {l}": Sigmoid(l, 0.5) for l in (1, 5, 10, 20, 50)})  # noqa: E741
+    yield _curves("Variation of the sigmoid's x0", "l = 10", {f"x0 = {x0:g}": Sigmoid(10, x0) for x0 in (0.1, 0.25, 0.5, 0.75, 0.9)})
+    yield _curves("The sigmoid as a step function", "x0 = 0.5", {f"l = {l}": Sigmoid(l, 0.5) for l in (10, 50, 100, 1000)})  # noqa: E741
+    sigmoids = Rule(Sigmoid(5, 0.25), Sigmoid(50, 0.75))
+    yield _contours("A sigmoid site factor", ("lc = 5, lt = 50, x0c = 0.25, x0t = 0.75", sigmoids))
+
+
+def _contours(title: str, *rules: tuple[str, Rule]) -> tuple[str, str]:
+    steps = np.linspace(0, 1, STEPS + 1)
+    panels = [contours(Axes(name, EXPIRY, CREDIT), rule.of(steps[:, np.newaxis], steps).tolist()) for name, rule in rules]
+    about = f"Contours, at each tenth, of the site factor over {CREDIT} and {EXPIRY}: {'; '.join(name for name, _ in rules)}"
+    return title, figure(title, about, panels, beside=SCALE)
+
+
+def _curves(title: str, fixed: str, sigmoids: dict[str, Sigmoid]) -> tuple[str, str]:
+    steps = np.linspace(0, 1, FINE + 1)
+    panel = curves(Axes(f"S(x), {fixed}", "x", "S(x)"), [Curve(name, each.of(steps).tolist()) for name, each in sigmoids.items()])
+    about = f"The sigmoid from (0, 0) to (1, 1) with {fixed}: {', '.join(sigmoids)}"
+    return title, figure(title, about, [panel], beside=KEY)
