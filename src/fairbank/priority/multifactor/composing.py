@@ -1,0 +1,162 @@
+"""From factors to the whole number by which jobs are ranked, added up and cut as Slurm does (facts, section 4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbank.priority.multifactor import factors
+from fairbank.priority.multifactor.pending import U32_MAX, Floats, Indexes, Pending, Scale
+from fairbank.priority.multifactor.settings import Flag, Settings
+from fairbank.values.trouble import Malformed
+
+Priorities = npt.NDArray[np.uint32]
+
+HELD, LOWEST = 0, 1
+
+# The weight of a TRES may be as large as a double can be. What is past that is infinite, and cut to the highest priority.
+_past_doubles = np.errstate(over="ignore")
+
+_BLOCK = 32_768  # rows at a time, so that what lies between two steps stays in the processor's cache
+
+
+class Terms(NamedTuple):
+    """What each factor adds to the priorities of jobs: the factor times its weight. `site` is added and `nice` taken away."""
+
+    age: Floats
+    association: Floats
+    fairshare: Floats
+    job_size: Floats
+    partition: Floats
+    qos: Floats
+    tres: tuple[Floats, ...]
+    """One for each TRES of the scale."""
+    site: Floats
+    nice: Floats
+
+
+@_past_doubles
+def weighted(jobs: Pending, scale: Scale, settings: Settings, now: int) -> Terms:
+    """What each factor adds, as sprio lists it. A factor of no weight adds nothing."""
+    weights, nothing = settings.counted, np.zeros_like(jobs.nice)
+    return Terms(
+        age=factors.age(jobs.accrued_at, now, settings.max_age_seconds) * weights.age if weights.age else nothing,
+        association=factors.association(jobs.association, scale, settings) * weights.association if weights.association else nothing,
+        fairshare=jobs.fairshare * weights.fairshare if weights.fairshare else nothing,
+        job_size=factors.job_size(jobs, scale, settings) * weights.job_size if weights.job_size else nothing,
+        partition=(factors.partition(scale, settings) * weights.partition).take(jobs.partition) if weights.partition else nothing,
+        qos=(factors.qos(scale, settings) * weights.qos)[jobs.qos] if weights.qos else nothing,
+        tres=tuple(_weighted_tres(jobs, scale, settings)),
+        site=jobs.site,
+        nice=jobs.nice,
+    )
+
+
+def _weighted_tres(jobs: Pending, scale: Scale, settings: Settings) -> Iterable[Floats]:
+    weights = settings.weights.tres
+    for row, name in enumerate(scale.tres):
+        if weight := weights.get(name, 0.0):
+            yield factors.tres(jobs.tres[row], scale.totals[row], jobs.partition, settings) * weight
+        else:
+            yield np.zeros_like(jobs.nice)
+
+
+@_past_doubles
+def priorities(jobs: Pending, scale: Scale, settings: Settings, now: int) -> Priorities:
+    """The priority of each job, in the one partition and with the one QOS that it has here: never below 1, as 0 means held.
+
+    Raises Malformed when a TRES is weighted that the scale does not know.
+    """
+    _check(scale, settings)
+    found = np.empty(len(jobs.nice), dtype=np.uint32)
+    for start in range(0, len(found), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        found[block] = cut(_added(weighted(jobs.rows(block), scale, settings, now)))
+    return found
+
+
+def _added(terms: Terms) -> Floats:
+    """From left to right: another order would round otherwise."""
+    return _sum((*terms[:6], _sum(terms.tres, terms.nice), terms.site)) - terms.nice
+
+
+def _sum(terms: Iterable[Floats], like: Floats | None = None) -> Floats:
+    parts = list(terms)
+    if not parts:
+        return np.zeros_like(like)
+    return reduce(np.add, parts)
+
+
+def cut(sums: Floats) -> Priorities:
+    """A whole number of 32 bits, from 1 up: what lies behind the point is dropped."""
+    return np.clip(sums, LOWEST, U32_MAX).astype(np.uint32)
+
+
+# ---------------------------------------------------------------- several partitions, several QOS
+
+
+class Pairs(NamedTuple):
+    """The places of jobs that asked for several: for each the row of its job, the partition and the QOS.
+
+    Partitions in the order of the job's list, within each the QOS in theirs.
+    """
+
+    job: Indexes
+    partition: Indexes
+    qos: Indexes
+
+
+@_past_doubles
+def pair_priorities(jobs: Pending, pairs: Pairs, scale: Scale, settings: Settings, now: int) -> Priorities:
+    """The priority of each pair: Slurm adds the partition last here. A QOS of priority 0 counts as the job's own."""
+    _check(scale, settings)
+    there = jobs.rows(pairs.job)
+    own = weighted(there, scale, settings, now)
+    here = weighted(there._replace(partition=pairs.partition, qos=pairs.qos), scale, settings, now)
+    by_qos = np.where(scale.qos_priorities[pairs.qos] == 0, own.qos, here.qos)
+    rest = _sum((here.age, here.association, here.fairshare, here.job_size, by_qos, _sum(here.tres, here.nice), here.site)) - here.nice
+    return cut(here.partition + rest)
+
+
+# ---------------------------------------------------------------- as sprio has it
+
+
+@_past_doubles
+def shown(terms: Terms) -> Floats:
+    """The sums that sprio makes of the terms, uncut. It adds TRES after all else, so the last digit may differ from the priority."""
+    first = _sum((*terms[:6], terms.site)) - terms.nice
+    return np.maximum(_sum((first, *terms.tres)), float(LOWEST))
+
+
+def normalised(terms: Terms, settings: Settings) -> Terms:
+    """The factors themselves, as sprio makes them from the terms: 0 where the weight is."""
+    weights = settings.counted
+    one = [
+        column / weight if weight else column
+        for column, weight in zip(
+            terms[:6], (weights.age, weights.association, weights.fairshare, weights.job_size, weights.partition, weights.qos), strict=True
+        )
+    ]
+    return Terms(one[0], one[1], one[2], one[3], one[4], one[5], terms.tres, terms.site, terms.nice)
+
+
+# ---------------------------------------------------------------- from one reckoning to the next
+
+
+def settled(computed: Priorities, before: Priorities, by_hand: npt.NDArray[np.bool_], settings: Settings) -> Priorities:
+    """The priorities that jobs go on with: a held one (0) stays held, and one that an administrator gave stays as it is.
+
+    INCR_ONLY: none falls.
+    """
+    found = np.maximum(computed, before) if Flag.INCR_ONLY in settings.flags else computed
+    return np.where(by_hand | (before == HELD), before, found)
+
+
+def _check(scale: Scale, settings: Settings) -> None:
+    if strange := [name for name in settings.weights.tres if name not in scale.tres]:
+        remedy = "take it out, or put it into AccountingStorageTRES"
+        raise Malformed(f"{strange[0]} is weighted, and the cluster has no such TRES", field="PriorityWeightTRES", remedy=remedy)

@@ -1,0 +1,169 @@
+"""Laws of priorities, whatever the queue, the cluster and the settings are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.priority.multifactor.composing import LOWEST, normalised, priorities, weighted
+from fairbank.priority.multifactor.pending import NICE_MAX, U32_MAX, Scale, pending, scale
+from fairbank.priority.multifactor.settings import RAW, WEIGHT_MAX, Flag, Settings, Weights
+
+NOW = 2_000_000_000
+U64_MAX = 2**64 - 1
+LARGEST = float(np.finfo(float).max)
+
+u32, nice = st.integers(0, U32_MAX), st.integers(-NICE_MAX, NICE_MAX)
+weight = st.one_of(st.sampled_from([0, 1, WEIGHT_MAX]), st.integers(0, WEIGHT_MAX))
+tres_weight = st.one_of(st.sampled_from([0.0, 1.0, 1e308]), st.floats(0, 1e6))
+weights = st.builds(
+    Weights,
+    age=weight,
+    association=weight,
+    fairshare=weight,
+    job_size=weight,
+    partition=weight,
+    qos=weight,
+    tres=st.fixed_dictionaries({"cpu": tres_weight, "gres/gpu": tres_weight}),
+)
+normal = st.frozensets(st.sampled_from([Flag.SMALL_RELATIVE_TO_TIME, Flag.INCR_ONLY, Flag.CALCULATE_RUNNING]))
+
+
+def some_settings(flags: st.SearchStrategy[frozenset[Flag]]) -> st.SearchStrategy[Settings]:
+    return st.builds(
+        Settings,
+        weights=weights,
+        flags=flags,
+        max_age_seconds=st.integers(0, WEIGHT_MAX),
+        favour_small=st.booleans(),
+        accounted=st.booleans(),
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    """One job in a cluster."""
+
+    to: Scale
+    job: dict[str, Any]
+
+    def priority(self, settings: Settings, now: int = NOW, **other: Any) -> int:
+        return int(priorities(pending(self.to, 1, **(self.job | other)), self.to, settings, now)[0])
+
+
+@st.composite
+def cases(draw: st.DrawFn, *, fitting: bool = False) -> Case:
+    """Of any size that the types allow; `fitting`: no larger than the cluster."""
+    nodes, cpus, highest = (draw(st.integers(1, U32_MAX)) for _ in range(3))
+    factors = draw(st.lists(st.integers(0, 65_535), min_size=1, max_size=3))
+    qoses = draw(st.lists(u32, max_size=3))
+    totals = {name: [draw(st.integers(0, U64_MAX)) for _ in factors] for name in ("cpu", "gres/gpu")}
+    to = scale(nodes=nodes, cpus=cpus, partition_factors=factors, qos_priorities=qoses, association_max=highest, totals=totals)
+    partition = draw(st.integers(0, len(factors) - 1))
+    return Case(
+        to,
+        {
+            "accrued_at": draw(st.one_of(st.just(0), st.integers(1, 2 * NOW))),
+            "association": draw(st.integers(0, highest)),
+            "fairshare": draw(st.floats(0, 1)),
+            "nodes": draw(st.integers(1, nodes if fitting else U32_MAX)),
+            "cpus": draw(st.integers(0, cpus if fitting else U32_MAX)),
+            "limit_minutes": draw(st.integers(1, U32_MAX)),
+            "nice": draw(nice),
+            "site": draw(nice),
+            "partition": partition,
+            "qos": draw(st.integers(-1, len(qoses) - 1)),
+            "tres": {name: draw(st.integers(0, totals[name][partition] if fitting else U64_MAX)) for name in totals},
+        },
+    )
+
+
+@given(cases(fitting=True), some_settings(normal))
+def test_every_normalised_factor_is_from_nought_to_one(case: Case, settings: Settings) -> None:
+    one = Weights(age=1, association=1, fairshare=1, job_size=1, partition=1, qos=1, tres={"cpu": 1.0, "gres/gpu": 1.0})
+    told = Settings(weights=one, flags=settings.flags, max_age_seconds=settings.max_age_seconds, favour_small=settings.favour_small)
+    terms = normalised(weighted(pending(case.to, 1, **case.job), case.to, told, NOW), told)
+    for column in (*terms[:6], *terms.tres):
+        assert 0.0 <= column[0] <= 1.0
+
+
+@given(cases(), some_settings(st.frozensets(st.sampled_from(list(Flag)))))
+def test_a_priority_is_a_whole_number_of_32_bits_and_never_nought(case: Case, settings: Settings) -> None:
+    assert LOWEST <= case.priority(settings) <= U32_MAX
+
+
+@pytest.mark.parametrize(("site", "expected"), [(NICE_MAX, U32_MAX), (-NICE_MAX, U32_MAX)])
+def test_at_the_ends_of_the_types_nothing_overflows(site: int, expected: int) -> None:
+    to = scale(
+        nodes=1,
+        cpus=1,
+        partition_factors=[65_535],
+        qos_priorities=[U32_MAX],
+        association_max=U32_MAX,
+        totals={"cpu": [U64_MAX], "mem": [U64_MAX]},
+    )
+    most = {
+        "accrued_at": 1,
+        "association": U32_MAX,
+        "fairshare": 1.0,
+        "nodes": U32_MAX,
+        "cpus": U32_MAX,
+        "qos": 0,
+        "tres": {"cpu": U64_MAX},
+    }
+    heavy = Weights(
+        age=WEIGHT_MAX,
+        association=WEIGHT_MAX,
+        fairshare=WEIGHT_MAX,
+        job_size=WEIGHT_MAX,
+        partition=WEIGHT_MAX,
+        qos=WEIGHT_MAX,
+        tres={"cpu": LARGEST, "mem": LARGEST},
+    )
+    for flags in (RAW, frozenset[Flag]()):
+        assert Case(to, most).priority(Settings(weights=heavy, flags=flags), site=site, nice=-site) == expected
+    assert Case(to, {}).priority(Settings(), site=-NICE_MAX, nice=NICE_MAX) == LOWEST
+
+
+@given(cases(), some_settings(normal), st.data())
+def test_more_of_what_raises_a_priority_never_lowers_it(case: Case, settings: Settings, data: st.DataObject) -> None:
+    before = case.priority(settings)
+    column, most = data.draw(st.sampled_from([("fairshare", 1.0), ("association", int(case.to.association_max)), ("site", NICE_MAX)]))
+    low = case.job[column]
+    higher = data.draw(st.floats(low, most) if column == "fairshare" else st.integers(low, int(most)))
+    raised: dict[str, Any] = {column: higher}
+    assert case.priority(settings, **raised) >= before
+    assert case.priority(settings, now=data.draw(st.integers(NOW, 2 * NOW))) >= before
+    assert case.priority(settings, nice=data.draw(st.integers(case.job["nice"], NICE_MAX))) <= before
+    counts = case.job["tres"]
+    assert case.priority(settings, tres=counts | {"cpu": data.draw(st.integers(counts["cpu"], U64_MAX))}) >= before
+
+
+@given(cases(fitting=True), some_settings(normal), st.data())
+def test_larger_jobs_gain_unless_small_ones_are_favoured(case: Case, settings: Settings, data: st.DataObject) -> None:
+    before = case.priority(settings)
+    larger = {
+        "nodes": data.draw(st.integers(case.job["nodes"], case.to.nodes)),
+        "cpus": data.draw(st.integers(max(case.job["cpus"], 1), case.to.cpus)) if case.job["cpus"] else 0,
+    }
+    after = case.priority(settings, **larger)
+    assert after <= before if settings.favour_small else after >= before
+
+
+@given(cases(), some_settings(normal), st.lists(st.floats(0, 1), min_size=1, max_size=8), st.randoms())
+def test_the_order_of_a_queue_changes_no_priority(case: Case, settings: Settings, shares: list[float], random: Random) -> None:
+    order = list(range(len(shares)))
+    random.shuffle(order)
+
+    def reckoned(fairshare: list[float]) -> list[int]:
+        jobs = pending(case.to, len(fairshare), **(case.job | {"fairshare": fairshare}))
+        return [int(each) for each in priorities(jobs, case.to, settings, NOW)]
+
+    found = reckoned(shares)
+    assert reckoned([shares[row] for row in order]) == [found[row] for row in order]
