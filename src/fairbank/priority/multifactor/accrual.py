@@ -1,0 +1,192 @@
+"""Since when the age of a job counts: limits on how many jobs of a user, an account or a QOS grow older at once.
+
+Without them a user who sends a thousand jobs would have them all age while they wait for each other (seed 002, "Age").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbank.priority.multifactor.pending import Indexes
+from fairbank.priority.multifactor.settings import Flag
+
+Integers = npt.NDArray[np.int64]
+
+NOT_YET = 0
+NONE = -1
+"""No limit; no QOS; no parent."""
+
+
+class AccrualLimits(NamedTuple):
+    """How many jobs may age at once, or NONE. The first three have a row for each association, the others for each QOS.
+
+    `group` is GrpJobsAccrue and `each` MaxJobsAccrue, which parents hand down to their users. The QOS have GrpJobsAccrue,
+    MaxJobsAccruePerAccount and MaxJobsAccruePerUser.
+    """
+
+    parent: Indexes
+    group: Integers
+    each: Integers
+    qos_group: Integers
+    qos_per_account: Integers
+    qos_per_user: Integers
+
+
+class Waiting(NamedTuple):
+    """The queue of a pass of the scheduler, in columns and in its order.
+
+    `association` is the row of the user's own. `eligible_at`: the begin time, 0 while a job has none. `ready`: neither held nor waiting
+    for another job. `accrued_at`: since when it ages. `tasks`: how many of an array are still to start, 1 for a job by itself.
+    `qos`: the highest where a job has several.
+    """
+
+    user: Indexes
+    account: Indexes
+    association: Indexes
+    qos: Indexes
+    submitted_at: Integers
+    eligible_at: Integers
+    accrued_at: Integers
+    ready: npt.NDArray[np.bool_]
+    tasks: Integers
+
+
+class Started(NamedTuple):
+    """What begins to age: since when, NOT_YET where nothing does; and how many tasks. Fewer than a job has go on as jobs of their own."""
+
+    at: Integers
+    tasks: Integers
+
+
+def accrue(queue: Waiting, limits: AccrualLimits, *, flags: frozenset[Flag], limits_enforced: bool, now: int) -> Started:
+    """What begins to age in this pass.
+
+    A job that no limit concerns ages since it was eligible, and an array as a whole. Under a limit it ages from now on, if its place
+    is free: who ages already takes one, until it leaves the queue (facts, section 4.2, "Age").
+    """
+    new = queue.accrued_at == NOT_YET
+    if Flag.ACCRUE_ALWAYS in flags:
+        return _all(new, queue.submitted_at, queue)
+    if not limits_enforced:
+        return _all(new & (queue.eligible_at > 0), queue.eligible_at, queue)
+    may = new & queue.ready & (queue.eligible_at > 0) & (queue.eligible_at <= now)
+    scopes = list(_scopes(queue, limits))
+    concerned = np.logical_or.reduce([scope.limit != NONE for scope in scopes])
+    started = _all(may & ~concerned, queue.eligible_at, queue)
+    for row, tasks in _in_turn(np.flatnonzero(may & concerned), ~new, queue, scopes, limits.parent):
+        started.at[row], started.tasks[row] = now, tasks
+    return started
+
+
+def _all(which: npt.NDArray[np.bool_], since: Integers, queue: Waiting) -> Started:
+    return Started(np.where(which, since, NOT_YET), np.where(which, queue.tasks, 0))
+
+
+# ---------------------------------------------------------------- whose limit concerns whom
+
+
+class _Scope(NamedTuple):
+    """Whose jobs are counted together: a number for each job, and the limit that concerns it, NONE where none does."""
+
+    number: Indexes
+    limit: Integers
+
+
+def _scopes(queue: Waiting, limits: AccrualLimits) -> Iterator[_Scope]:
+    """Those of the QOS, all of them; for who has none there, the first on the way from the association to root."""
+    free = np.ones(len(queue.qos), dtype=np.bool_)
+    numbers = (queue.qos, _pair(queue.qos, queue.account), _pair(queue.qos, queue.user))
+    for number, by_qos in zip(numbers, (limits.qos_group, limits.qos_per_account, limits.qos_per_user), strict=True):
+        limit = np.append(by_qos, NONE)[queue.qos]
+        free &= limit == NONE
+        yield _Scope(number, limit)
+    where, limit = _on_the_way_up(limits)
+    number = where[queue.association]
+    yield _Scope(number, np.where(free, limit[queue.association], NONE))
+
+
+def _pair(first: Indexes, second: Indexes) -> Indexes:
+    several = int(second.max(initial=0)) + 1
+    return first * several + second
+
+
+def _on_the_way_up(limits: AccrualLimits) -> tuple[Indexes, Integers]:
+    """For a user's association: which one limits it, and to how many. Its own group limit goes before what was handed down to it."""
+    at = np.arange(len(limits.parent))
+    while (higher := (at != NONE) & (np.append(limits.group, 0)[at] == NONE)).any():
+        at[higher] = limits.parent[at[higher]]
+    handed = (limits.group == NONE) & (limits.each != NONE)
+    of_group = np.append(limits.group, NONE)[at]
+    return np.where(handed, np.arange(len(at)), at), np.where(handed, limits.each, of_group)
+
+
+# ---------------------------------------------------------------- one after the other
+
+
+def _in_turn(
+    rows: Indexes, ageing: npt.NDArray[np.bool_], queue: Waiting, scopes: list[_Scope], parent: Indexes
+) -> Iterator[tuple[int, int]]:
+    """The rows that get a place, and with how many tasks."""
+    taken = [_by_number(scope.number[ageing], queue.tasks[ageing]) for scope in scopes[:-1]]
+    taken.append(_up_to_root(queue.association[ageing], queue.tasks[ageing], parent))
+    rows = rows[_may_have_a_place(rows, scopes, taken)]
+    numbers = [scope.number[rows].tolist() for scope in scopes]
+    limits = [scope.limit[rows].tolist() for scope in scopes]
+    for place, (row, leaf, tasks) in enumerate(
+        zip(rows.tolist(), queue.association[rows].tolist(), queue.tasks[rows].tolist(), strict=True)
+    ):
+        for number, limit, counted in zip(numbers, limits, taken, strict=True):
+            if limit[place] != NONE:
+                tasks = min(tasks, limit[place] - counted.get(number[place], 0))
+        if tasks <= 0:
+            continue
+        yield row, tasks
+        for number, counted in zip(numbers[:-1], taken, strict=False):
+            counted[number[place]] = counted.get(number[place], 0) + tasks
+        while leaf != NONE:
+            taken[-1][leaf] = taken[-1].get(leaf, 0) + tasks
+            leaf = int(parent[leaf])
+
+
+def _by_number(numbers: Indexes, tasks: Integers) -> dict[int, int]:
+    found, which = np.unique(numbers, return_inverse=True)
+    return dict(zip(found.tolist(), np.bincount(which, tasks).astype(np.int64).tolist(), strict=True))
+
+
+def _up_to_root(at: Indexes, tasks: Integers, parent: Indexes) -> dict[int, int]:
+    found = np.zeros(len(parent), dtype=np.int64)
+    while len(at):
+        np.add.at(found, at, tasks)
+        at = parent[at]
+        at, tasks = at[at != NONE], tasks[at != NONE]
+    where = np.flatnonzero(found)
+    return dict(zip(where.tolist(), found[where].tolist(), strict=True))
+
+
+def _may_have_a_place(rows: Indexes, scopes: list[_Scope], taken: list[dict[int, int]]) -> npt.NDArray[np.bool_]:
+    """Without those that come too late in any case: a long queue is then mostly dealt with here.
+
+    Where one limit alone concerns jobs, each before them in its scope takes a place, as long as there are any.
+    """
+    limited = np.array([scope.limit[rows] != NONE for scope in scopes])
+    alone = limited.sum(axis=0) == 1
+    keep = np.ones(len(rows), dtype=np.bool_)
+    for scope, concerned, counted in zip(scopes, limited, taken, strict=True):
+        which = np.flatnonzero(concerned & alone)
+        numbers, groups = np.unique(scope.number[rows[which]], return_inverse=True)
+        gone = np.array([counted.get(number, 0) for number in numbers.tolist()], dtype=np.int64)
+        keep[which] = _rank(groups) < scope.limit[rows[which]] - gone[groups]
+    return keep
+
+
+def _rank(groups: Indexes) -> Indexes:
+    """How many of its group come before each."""
+    order = np.argsort(groups, kind="stable")
+    begins = np.searchsorted(groups[order], groups[order], side="left")
+    rank = np.empty(len(groups), dtype=np.intp)
+    rank[order] = np.arange(len(groups)) - begins
+    return rank

@@ -1,0 +1,156 @@
+"""Whose age counts, told as passes of the scheduler over a queue."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from fairbank.priority.multifactor.settings import Flag
+from tests.priority.accruing import Job, Limit, Queue, accrue_jobs, by_hand
+
+
+def test_under_a_limit_the_next_job_ages_from_when_a_place_is_free() -> None:
+    """Facts, V19, with its times moved on by 10, as 0 is no time."""
+    queue = Queue(qoses={"normal": Limit(per_user=2)})
+    queue.comes("J1", "J2", "J3", "J4", at=10)
+    queue.passes(10)
+    assert [job.accrued_at for job in queue.jobs.values()] == [10, 10, 0, 0]
+    queue.passes(500)
+    queue.starts("J1")
+    queue.passes(1_010)
+    assert queue.jobs["J3"].accrued_at == 1_010
+    assert queue.ages(1_610) == {"J2": 1_600, "J3": 600, "J4": 0}
+
+
+def test_a_job_that_no_limit_concerns_ages_since_it_was_eligible() -> None:
+    queue = Queue()
+    queue.comes("J1", at=10)
+    queue.comes("array", at=20, tasks=50)
+    queue.passes(100)
+    assert queue.ages(100) == {"J1": 90, "array": 80}
+
+
+def test_who_is_held_or_waits_for_another_or_for_a_time_does_not_age() -> None:
+    queue = Queue()
+    queue.comes("held", at=10)
+    queue.jobs["held"] = replace(queue.jobs["held"], ready=False)
+    queue.comes("tomorrow", at=5_000)
+    queue.passes(100)
+    assert queue.ages(100) == {"held": 0, "tomorrow": 0}
+
+
+@pytest.mark.parametrize(
+    ("limits", "ageing"),
+    [
+        (Limit(group=3), ["a1", "a2", "a3"]),
+        (Limit(per_account=3), ["a1", "a2", "a3", "b1", "b2", "b3"]),
+        (Limit(per_user=3), ["a1", "a2", "a3", "e1", "e2", "e3", "b1", "b2", "b3"]),
+        (Limit(group=5, per_account=3, per_user=2), ["a1", "a2", "e1", "b1", "b2"]),
+    ],
+    ids=["QOS", "account", "user", "the strictest of them"],
+)
+def test_limits_of_a_qos(limits: Limit, ageing: list[str]) -> None:
+    queue = Queue(qoses={"normal": limits}, associations={"root": Limit(group=0)})
+    queue.comes("a1", "a2", "a3", "a4", at=10)
+    queue.comes("e1", "e2", "e3", "e4", at=10, user="eve")
+    queue.comes("b1", "b2", "b3", "b4", at=10, user="bob", account="chemistry")
+    queue.passes(10)
+    assert [name for name, job in queue.jobs.items() if job.accrued_at] == ageing
+
+
+@pytest.mark.parametrize(
+    ("associations", "ageing"),
+    [
+        ({"ada@physics": Limit(each=1)}, ["a1", "e1", "e2"]),
+        ({"ada@physics": Limit(group=1, each=0)}, ["a1", "e1", "e2"]),
+        ({"physics": Limit(group=1)}, ["a1"]),
+        ({"physics": Limit(each=1)}, ["a1", "a2", "e1", "e2"]),
+        ({"root": Limit(group=3)}, ["a1", "a2", "e1"]),
+        ({"eve@physics": Limit(group=1), "physics": Limit(group=1)}, ["a1", "e1"]),
+    ],
+    ids=["a user's own", "its group limit first", "the account's group", "not handed up", "root's", "the first on the way up"],
+)
+def test_limits_of_associations(associations: dict[str, Limit], ageing: list[str]) -> None:
+    queue = Queue(associations=associations)
+    queue.comes("a1", "a2", at=10)
+    queue.comes("e1", "e2", at=10, user="eve", qos=None)
+    queue.passes(10)
+    assert [name for name, job in queue.jobs.items() if job.accrued_at] == ageing
+
+
+def test_where_a_limit_was_lowered_those_who_age_go_on_and_no_other_begins() -> None:
+    queue = Queue(qoses={"normal": Limit(group=1)})
+    queue.comes("J1", "J2", "J3", at=10)
+    for name in ("J1", "J2"):
+        queue.jobs[name] = replace(queue.jobs[name], accrued_at=10)
+    queue.passes(100)
+    assert queue.ages(100) == {"J1": 90, "J2": 90, "J3": 0}
+    queue.starts("J1")
+    queue.passes(200)
+    assert queue.ages(200) == {"J2": 190, "J3": 0}
+
+
+def test_of_an_array_as_many_tasks_begin_as_there_are_places() -> None:
+    queue = Queue(qoses={"normal": Limit(per_user=3)})
+    queue.comes("array", at=10, tasks=10)
+    queue.passes(50)
+    assert queue.jobs["array split"].tasks == 3
+    assert (queue.jobs["array"].tasks, queue.jobs["array"].accrued_at) == (7, 0)
+
+
+def test_accrue_always_knows_no_limit_and_counts_from_submission() -> None:
+    queue = Queue(qoses={"normal": Limit(group=0)}, flags=frozenset({Flag.ACCRUE_ALWAYS}))
+    queue.comes("J1", at=10)
+    queue.jobs["J1"] = replace(queue.jobs["J1"], eligible_at=5_000, ready=False)
+    queue.passes(100)
+    assert queue.ages(100) == {"J1": 90}
+
+
+def test_without_enforced_limits_age_counts_from_the_begin_time() -> None:
+    queue = Queue(qoses={"normal": Limit(group=0)}, limits_enforced=False)
+    queue.comes("J1", at=10)
+    queue.comes("no begin time", at=0)
+    queue.passes(100)
+    assert queue.ages(100) == {"J1": 90, "no begin time": 0}
+
+
+def test_what_ages_already_is_left_alone() -> None:
+    queue = Queue()
+    queue.comes("J1", at=10)
+    queue.passes(100)
+    queue.passes(200)
+    assert queue.jobs["J1"].accrued_at == 10
+    assert accrue_jobs([], {}, {}, now=100) == []
+
+
+jobs = st.builds(
+    Job,
+    user=st.sampled_from(["ada", "eve"]),
+    account=st.sampled_from(["physics", "chemistry"]),
+    submitted_at=st.integers(1, 9),
+    eligible_at=st.integers(0, 9),
+    qos=st.sampled_from([None, "normal", "long"]),
+    ready=st.booleans(),
+    accrued_at=st.sampled_from([0, 0, 3]),
+    tasks=st.integers(1, 3),
+)
+number = st.one_of(st.none(), st.integers(0, 5))
+limits = st.builds(Limit, group=number, each=number, per_account=number, per_user=number)
+associations = st.dictionaries(st.sampled_from(["ada@physics", "eve@physics", "eve@chemistry", "physics", "chemistry", "root"]), limits)
+
+
+@given(st.lists(jobs, max_size=14), associations, st.dictionaries(st.sampled_from(["normal", "long"]), limits), st.integers(1, 9))
+def test_whole_columns_give_what_one_job_after_the_other_does(
+    queue: list[Job], of_associations: dict[str, Limit], qoses: dict[str, Limit], now: int
+) -> None:
+    assert accrue_jobs(queue, of_associations, qoses, now=now) == by_hand(queue, of_associations, qoses, now)
+
+
+@given(st.lists(jobs, max_size=14), st.integers(0, 6), st.integers(1, 9))
+def test_no_more_begin_than_there_are_places(queue: list[Job], group: int, now: int) -> None:
+    found = accrue_jobs(queue, {}, {"normal": Limit(group=group)}, now=now)
+    before = sum(job.tasks for job in queue if job.accrued_at and job.qos == "normal")
+    begun = sum(tasks for job, (_, tasks) in zip(queue, found, strict=True) if job.qos == "normal")
+    assert begun == 0 or before + begun <= group
