@@ -1,0 +1,103 @@
+"""Slurm's names for why a limit holds a job (facts, section 8.2): by whose limit it is, what it counts and of which TRES."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Kind(Enum):
+    """What a limit counts. The value is the limit's name in sacctmgr."""
+
+    GRP_TRES = "GrpTRES"
+    GRP_TRES_MINS = "GrpTRESMins"
+    GRP_TRES_RUN_MINS = "GrpTRESRunMins"
+    MAX_TRES = "MaxTRES"
+    MAX_TRES_PER_NODE = "MaxTRESPerNode"
+    MAX_TRES_MINS = "MaxTRESMins"
+    MIN_TRES = "MinTRES"
+    MAX_TRES_PER_USER = "MaxTRESPerUser"
+    MAX_TRES_PER_ACCOUNT = "MaxTRESPerAccount"
+    MAX_TRES_RUN_MINS_PER_USER = "MaxTRESRunMinsPerUser"
+    MAX_TRES_RUN_MINS_PER_ACCOUNT = "MaxTRESRunMinsPerAccount"
+    GRP_JOBS = "GrpJobs"
+    GRP_WALL = "GrpWall"
+    MAX_JOBS = "MaxJobs"
+    MAX_JOBS_PER_USER = "MaxJobsPerUser"
+    MAX_JOBS_PER_ACCOUNT = "MaxJobsPerAccount"
+    MAX_WALL = "MaxWall"
+    GRP_SUBMIT_JOBS = "GrpSubmitJobs"
+    MAX_SUBMIT_JOBS = "MaxSubmitJobs"
+    MAX_SUBMIT_JOBS_PER_USER = "MaxSubmitJobsPerUser"
+    MAX_SUBMIT_JOBS_PER_ACCOUNT = "MaxSubmitJobsPerAccount"
+
+
+ASSOC, QOS = "Assoc", "QOS"
+
+_WITHOUT_TRES = {
+    (ASSOC, Kind.GRP_JOBS): "AssocGrpJobsLimit",
+    (ASSOC, Kind.GRP_WALL): "AssocGrpWallLimit",
+    (ASSOC, Kind.MAX_JOBS): "AssocMaxJobsLimit",
+    (ASSOC, Kind.MAX_WALL): "AssocMaxWallDurationPerJobLimit",
+    (ASSOC, Kind.GRP_SUBMIT_JOBS): "AssocGrpSubmitJobsLimit",
+    (ASSOC, Kind.MAX_SUBMIT_JOBS): "AssocMaxSubmitJobLimit",
+    (QOS, Kind.GRP_JOBS): "QOSGrpJobsLimit",
+    (QOS, Kind.GRP_WALL): "QOSGrpWallLimit",
+    (QOS, Kind.MAX_JOBS_PER_USER): "QOSMaxJobsPerUserLimit",
+    (QOS, Kind.MAX_JOBS_PER_ACCOUNT): "MaxJobsPerAccount",
+    (QOS, Kind.MAX_WALL): "QOSMaxWallDurationPerJobLimit",
+    (QOS, Kind.GRP_SUBMIT_JOBS): "QOSGrpSubmitJobsLimit",
+    (QOS, Kind.MAX_SUBMIT_JOBS_PER_USER): "QOSMaxSubmitJobPerUserLimit",
+    (QOS, Kind.MAX_SUBMIT_JOBS_PER_ACCOUNT): "MaxSubmitJobsPerAccount",
+}
+
+# {0} is the owner, {1} the TRES.
+_PATTERNS = {
+    Kind.GRP_TRES: "{0}Grp{1}",
+    Kind.GRP_TRES_MINS: "{0}Grp{1}Minutes",
+    Kind.GRP_TRES_RUN_MINS: "{0}Grp{1}RunMinutes",
+    Kind.MAX_TRES: "{0}Max{1}PerJob",
+    Kind.MAX_TRES_PER_NODE: "{0}Max{1}PerNode",
+    Kind.MAX_TRES_MINS: "{0}Max{1}MinutesPerJob",
+    Kind.MIN_TRES: "{0}Min{1}",
+    Kind.MAX_TRES_PER_USER: "{0}Max{1}PerUser",
+    Kind.MAX_TRES_PER_ACCOUNT: "Max{1}PerAccount",
+    Kind.MAX_TRES_RUN_MINS_PER_USER: "Max{1}RunMinsPerUser",
+    Kind.MAX_TRES_RUN_MINS_PER_ACCOUNT: "Max{1}RunMinsPerAccount",
+}
+
+# Names that are older than TRES, and one that Slurm prints wrongly to this day.
+_ODD = {
+    "{0}GrpCpu": "{0}GrpCpuLimit",
+    "{0}GrpMem": "{0}GrpMemLimit",
+    "{0}GrpMemory": "{0}GrpMemLimit",
+    "{0}GrpNode": "{0}GrpNodeLimit",
+    "{0}GrpCpuMinutes": "{0}GrpCPUMinutesLimit",
+    "{0}GrpCpuRunMinutes": "{0}GrpCPURunMinutesLimit",
+    "{0}MaxCpuPerJob": "{0}MaxCpuPerJobLimit",
+    "{0}MaxNodePerJob": "{0}MaxNodePerJobLimit",
+    "{0}MaxCpuMinutesPerJob": "{0}MaxCpuMinutesPerJobLimit",
+    "{0}MaxCpuPerUser": "{0}MaxCpuPerUserLimit",
+    "{0}MaxNodePerUser": "{0}MaxNodePerUserLimit",
+    "{0}MinCpu": "{0}MinCpuNotSatisfied",
+    "{0}MaxNodePerNode": "{0}MaxUnknownPerNode",
+    "{0}MaxLicensePerNode": "{0}MaxUnknownPerNode",
+}
+_MISPRINTED = {"QOSMaxBBMinutesPerJob": "AssocMaxBBMinutesPerJob"}
+
+_PLAIN = {"cpu": "Cpu", "energy": "Energy", "node": "Node", "billing": "Billing"}
+_NAMED = {"gres/": "GRES", "license/": "License", "bb/": "BB"}
+
+
+def reason(owner: str, kind: Kind, tres: str | None = None) -> str:
+    """The name that squeue prints. `owner` is ASSOC or QOS; `tres` in lower case, where the limit is on one."""
+    if tres is None:
+        return _WITHOUT_TRES[owner, kind]
+    pattern = _PATTERNS[kind].replace("{1}", _word(tres, owner))
+    found = _ODD.get(pattern, pattern).format(owner)
+    return _MISPRINTED.get(found, found)
+
+
+def _word(tres: str, owner: str) -> str:
+    if tres == "mem":
+        return "Mem" if owner == ASSOC else "Memory"
+    return _PLAIN.get(tres) or next((word for kind, word in _NAMED.items() if tres.startswith(kind)), "Unknown")

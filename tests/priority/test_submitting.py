@@ -1,0 +1,119 @@
+"""Which limit has a job refused when it is submitted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairbank.priority.limits.holding import holding
+from fairbank.priority.limits.reasons import Kind
+from fairbank.priority.limits.standing import Asking, Limits, Qos, Used
+from fairbank.priority.limits.submitting import refusing
+from fairbank.priority.limits.walk import Enforced
+from tests.priority.asking import LIMITS, asking, chain, tres
+
+LENIENT, STRICT = Qos(name="normal"), Qos(name="normal", deny_on_limit=True)
+
+
+def refused(job: Asking, tasks: int = 1, enforced: Enforced = LIMITS) -> str | None:
+    found = refusing(job, enforced, tasks)
+    return found.reason if found else None
+
+
+# --- how many are submitted ---
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (Kind.GRP_SUBMIT_JOBS, "QOSGrpSubmitJobsLimit"),
+        (Kind.MAX_SUBMIT_JOBS_PER_USER, "QOSMaxSubmitJobPerUserLimit"),
+        (Kind.MAX_SUBMIT_JOBS_PER_ACCOUNT, "MaxSubmitJobsPerAccount"),
+    ],
+)
+def test_a_qos_takes_so_many_and_no_more(kind: Kind, expected: str) -> None:
+    busy = Used(submitted=4)
+    job = asking(qos=Qos(name="normal", limits=Limits(jobs={kind: 6}), used=busy, of_user=busy, of_account=busy))
+    assert (refused(job, 2), refused(job, 3)) == (None, expected)
+    assert holding(job, LIMITS) is None
+    assert refused(job, 3, Enforced(limits=False)) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "where", "expected"),
+    [
+        (Kind.GRP_SUBMIT_JOBS, "user", "AssocGrpSubmitJobsLimit"),
+        (Kind.GRP_SUBMIT_JOBS, "account", "AssocGrpSubmitJobsLimit"),
+        (Kind.MAX_SUBMIT_JOBS, "user", "AssocMaxSubmitJobLimit"),
+        (Kind.MAX_SUBMIT_JOBS, "account", None),
+    ],
+)
+def test_so_do_associations(kind: Kind, where: str, expected: str | None) -> None:
+    limits, busy = {where: Limits(jobs={kind: 5})}, Used(submitted=5)
+    links = chain(limits.get("user", Limits()), limits.get("account", Limits()), used=busy, of_account=busy)
+    assert refused(asking(chain=links, qos=LENIENT)) == expected
+
+
+def test_where_a_qos_counts_them_the_association_does_not() -> None:
+    links = chain(user=Limits(jobs={Kind.MAX_SUBMIT_JOBS: 0}))
+    wide = Qos(name="normal", limits=Limits(jobs={Kind.MAX_SUBMIT_JOBS_PER_USER: 9}))
+    assert refused(asking(chain=links, qos=LENIENT)) == "AssocMaxSubmitJobLimit"
+    assert refused(asking(chain=links, qos=wide)) is None
+
+
+# --- what can never start ---
+
+NEVER = [
+    (tres(Kind.GRP_TRES, cpu=9), "GrpCpuLimit"),
+    (tres(Kind.GRP_TRES_MINS, cpu=299), "GrpCPUMinutesLimit"),
+    (tres(Kind.GRP_TRES_RUN_MINS, cpu=299), "GrpCPURunMinutesLimit"),
+    (tres(Kind.MAX_TRES, cpu=9), "MaxCpuPerJobLimit"),
+    (tres(Kind.MAX_TRES_PER_NODE, cpu=9), "MaxCpuPerNode"),
+    (tres(Kind.MAX_TRES_MINS, cpu=299), "MaxCpuMinutesPerJobLimit"),
+    (Limits(wall={Kind.GRP_WALL: 29}), "GrpWallLimit"),
+    (Limits(wall={Kind.MAX_WALL: 29}), "MaxWallDurationPerJobLimit"),
+]
+
+
+@pytest.mark.parametrize(("limits", "expected"), NEVER, ids=[expected for _, expected in NEVER])
+def test_what_can_never_start_is_refused_where_the_qos_denies_it(limits: Limits, expected: str) -> None:
+    by_association = chain(user=limits)
+    assert refused(asking(chain=by_association, qos=LENIENT)) is None
+    assert refused(asking(chain=by_association, qos=STRICT)) == f"Assoc{expected}"
+    assert refused(asking(chain=by_association)) == f"Assoc{expected}"
+    assert refused(asking(qos=Qos(name="normal", limits=limits))) is None
+    assert refused(asking(qos=Qos(name="normal", limits=limits, deny_on_limit=True))) == f"QOS{expected}"
+    assert refused(asking({"cpu": 9, "node": 1}, limit_minutes=29, chain=by_association)) is None
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        (tres(Kind.MAX_TRES_PER_USER, cpu=9), "QOSMaxCpuPerUserLimit"),
+        (tres(Kind.MAX_TRES_PER_ACCOUNT, cpu=9), "MaxCpuPerAccount"),
+        (tres(Kind.MIN_TRES, cpu=11), "QOSMinCpuNotSatisfied"),
+    ],
+)
+def test_so_are_limits_that_only_a_qos_has(limits: Limits, expected: str) -> None:
+    assert refused(asking(qos=Qos(name="normal", limits=limits, deny_on_limit=True))) == expected
+    assert refused(asking(qos=Qos(name="normal", limits=limits))) is None
+
+
+def test_what_others_use_refuses_nobody() -> None:
+    busy = Used(counts={"cpu": 10}, seconds={"cpu": 6e9}, run_seconds={"cpu": 6_000_000})
+    limits = Limits(tres={kind: {"cpu": 300} for kind in (Kind.GRP_TRES, Kind.GRP_TRES_MINS, Kind.GRP_TRES_RUN_MINS)})
+    assert refused(asking(chain=chain(user=limits, used=busy))) is None
+
+
+@pytest.mark.parametrize("more", [{"limit_minutes": None}, {"time_overridden": True}])
+def test_limits_on_time_refuse_only_a_time_limit_of_the_jobs_own(more: dict[str, Any]) -> None:
+    links = chain(user=Limits(tres={Kind.MAX_TRES_MINS: {"cpu": 1}}, wall={Kind.MAX_WALL: 1, Kind.GRP_WALL: 1}))
+    assert refused(asking(chain=links)) is not None
+    assert refused(asking(chain=links, **more)) is None
+
+
+def test_the_qos_of_the_partition_denies_too() -> None:
+    links = chain(user=tres(Kind.MAX_TRES, cpu=1))
+    denying = Qos(name="of the partition", deny_on_limit=True)
+    assert refused(asking(chain=links, qos=LENIENT, partition_qos=denying)) == "AssocMaxCpuPerJobLimit"
