@@ -6,14 +6,13 @@ import re
 
 from fairbank.slurm.answers.separated import PIPE, read, records
 from fairbank.slurm.answers.values import Answer, Association, Qos
-from fairbank.slurm.answers.words import number, shown
+from fairbank.slurm.answers.words import number, shown, user
 from fairbank.values import ids
 from fairbank.values.trouble import Malformed
 
 ASSOCIATIONS = ("Account", "User", "ParentName", "Share", "GrpTRESMins", "Partition")
 COORDINATED = ("Account", "Coordinators")
 QUALITIES = ("Name", "Priority", "UsageFactor")
-_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@$-]{0,63}", re.ASCII)
 _SHARES = re.compile(r"\d{1,10}|parent", re.ASCII)
 
 
@@ -38,7 +37,7 @@ def _association(cells: dict[str, str]) -> Association:
         raise Malformed(f"{shown(shares)} are no shares", field="Share")
     return Association(
         ids.name(cells["Account"].strip(), field="Account"),
-        _user(cells["User"], "User") if cells["User"] else "",
+        user(cells["User"], "User") if cells["User"] else "",
         cells["ParentName"] and ids.name(cells["ParentName"], field="ParentName"),
         shares,
         cells["GrpTRESMins"],
@@ -47,7 +46,7 @@ def _association(cells: dict[str, str]) -> Association:
 
 
 def _coordinated(cells: dict[str, str]) -> Association:
-    names = tuple(_user(name, "Coordinators") for name in cells["Coordinators"].split(",") if name)
+    names = tuple(user(name, "Coordinators") for name in cells["Coordinators"].split(",") if name)
     return Association(ids.name(cells["Account"], field="Account"), coordinators=names)
 
 
@@ -56,9 +55,3 @@ def _qos(cells: dict[str, str]) -> Qos:
     if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", factor, re.ASCII):
         raise Malformed(f"{shown(factor)} is not a factor", field="UsageFactor")
     return Qos(ids.name(cells["Name"], field="Name"), number(cells["Priority"], "Priority"), factor)
-
-
-def _user(text: str, field: str) -> str:
-    if _USER.fullmatch(text):
-        return text
-    raise Malformed(f"{shown(text)} is not a user", field=field)

@@ -9,12 +9,21 @@ from fairbank.values.time import DAY, LAST_INSTANT, parse_instant
 from fairbank.values.tres import parse_counts
 from fairbank.values.trouble import Malformed
 
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@$-]{0,63}", re.ASCII)
 _NEVER = frozenset({"", "Unknown", "None", "N/A", "NONE", "(null)"})
 _NO_LIMIT = frozenset({"", "UNLIMITED", "Partition_Limit", "INFINITE", "NOT_SET", "NONE", "N/A"})
 _STATE = re.compile(r"([A-Z][A-Z_]{0,31})(?:\+| by \d{1,10})?", re.ASCII)
 _LENGTH = re.compile(r"(?:(\d{1,6})-)?(\d{1,9}):(\d\d):(\d\d)", re.ASCII)
 _WHOLE = re.compile(r"\d{1,18}", re.ASCII)
+_DECIMAL = re.compile(r"-?\d{1,30}(\.\d{1,20})?(e[+-]\d{2,3})?|inf", re.ASCII)
 TRES_MAX = 500
+
+
+def user(text: str, field: str) -> str:
+    """The name of a user, which may also be a number, or have a domain."""
+    if _USER.fullmatch(text):
+        return text
+    raise Malformed(f"{shown(text)} is not a user", field=field)
 
 
 def number(text: str, field: str, most: int = 2**53 - 1) -> int:
@@ -86,3 +95,10 @@ def _check_tres(text: str, field: str) -> None:
 def shown(text: str) -> str:
     """A piece of somebody's text, safe to print."""
     return ascii(text[:40])
+
+
+def decimal(text: str, field: str) -> float:
+    """A figure as C writes it: `0.250000`, `-3`, `1.4688e+03`, `inf` without a bound. What is no number at all, `nan`, is refused."""
+    if _DECIMAL.fullmatch(text):
+        return float(text)
+    raise Malformed(f"{shown(text)} is not a figure", field=field)

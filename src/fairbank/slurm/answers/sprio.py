@@ -1,0 +1,90 @@
+"""The factors of the jobs that wait: `sprio --noheader --format=FORMAT`, of any version."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from fairbank.slurm.answers import words
+from fairbank.slurm.answers.separated import PIPE, read, records
+from fairbank.slurm.answers.values import Answer
+from fairbank.values import ids
+from fairbank.values.tres import tres_name
+from fairbank.values.trouble import Malformed
+
+LETTERS = "ircuYySAaBbFfJjPpQqNTt"
+"""Job, partition, cluster, user; priority whole and normalised; site; each factor weighted and normalised; nice; TRES in both forms."""
+FORMAT = PIPE.join(f"%{letter}" for letter in LETTERS)
+FACTORS = "abfjpq"
+"""Age, association, fair share, job size, partition, QOS."""
+HIGHEST = 2**32 - 1
+_OFFSET_MAX = 2**31
+_SIGNED = re.compile(r"-?\d{1,10}", re.ASCII)
+_PAIR = re.compile(r"([a-z][\w/:.-]*)=(\d{1,20}(?:\.\d+)?)", re.ASCII)
+
+
+class Factors(msgspec.Struct, frozen=True):
+    """A job in one of its partitions. `weighted` and `normal` are the factors by the letters of FACTORS, rounded as sprio rounds them;
+    so are `tres` (weighted) and `tres_normal`. `total` is what PRIORITY was cut off from. Where `given`, an administrator gave the
+    priority, and there are no factors."""
+
+    job: int
+    partition: str
+    user: str
+    cluster: str | None
+    priority: int
+    total: float
+    given: bool
+    site: int
+    nice: int
+    weighted: Mapping[str, int]
+    normal: Mapping[str, float]
+    tres: Mapping[str, float]
+    tres_normal: Mapping[str, float]
+
+
+def read_factors(text: str) -> Answer[Factors]:
+    """The lines, in the order of sprio."""
+    return read("sprio", records("sprio", text, LETTERS, PIPE), _factors)
+
+
+def _factors(padded: dict[str, str]) -> Factors:
+    cells = {letter: cell.strip(" ") for letter, cell in padded.items()}
+    normal = {letter: words.decimal(cells[letter], letter.upper()) for letter in FACTORS}
+    weighted = {letter: _signed(cells[letter.upper()], letter.upper(), most=2**40) for letter in FACTORS}
+    priority = words.number(cells["Y"], "PRIORITY", most=HIGHEST)
+    part = words.decimal(cells["y"], "PRIORITY")
+    given = part > 1 or (not any(normal.values()) and not cells["T"] and part == priority)
+    return Factors(
+        words.number(cells["i"], "JOBID", most=ids.JOB_ID_MAX),
+        ids.name(cells["r"], field="PARTITION"),
+        words.user(cells["u"], "USER"),
+        None if cells["c"] in ("", "(null)") else ids.name(cells["c"], field="CLUSTER"),
+        priority,
+        float(priority) if given else max(float(priority), part * HIGHEST),  # a part of 14 digits may fall short of it
+        given,
+        _signed(cells["S"], "SITE"),
+        _signed(cells["N"], "NICE"),
+        weighted,
+        normal,
+        _pairs(cells["T"]),
+        _pairs(cells["t"]),
+    )
+
+
+def _signed(text: str, field: str, most: int = _OFFSET_MAX) -> int:
+    if _SIGNED.fullmatch(text) and abs(int(text)) <= most:
+        return int(text)
+    raise Malformed(f"{words.shown(text)} is not a whole number", field=field)
+
+
+def _pairs(text: str) -> Mapping[str, float]:
+    found: dict[str, float] = {}
+    for part in filter(None, text.split(",")):
+        match = _PAIR.fullmatch(part)
+        if match is None:
+            raise Malformed(f"{words.shown(part)} is not NAME=NUMBER", field="TRES")
+        found[tres_name(match[1], field="TRES")] = float(match[2])
+    return found

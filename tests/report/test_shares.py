@@ -1,0 +1,137 @@
+"""Fair share in sshare's form, byte for byte as a real Slurm 22.05 printed it, and of the vectors that we know."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+
+from fairbank.report.shares import FIELDS, PARENT, Ending, Standing, chosen, in_order, lines, parse_fields, usual_fields
+from fairbank.values.trouble import Malformed
+from tests.support.standing import asked, printed, standings
+
+RULES = ("fair-tree", "classic")
+QUESTIONS = [
+    (rule, name)
+    for rule in RULES
+    for name in asked(rule, "sshare")
+    if name not in ("everything", "unknown-field")  # the first is what the rows are read from; of the second there is only an error
+]
+
+
+@pytest.mark.parametrize(("rule", "name"), QUESTIONS)
+def test_as_a_real_slurm_printed_it(rule: str, name: str) -> None:
+    who, words = asked(rule, "sshare")[name]
+    given = dict(pairwise(words))
+    wanted = given.get("-o")
+    fields = parse_fields(wanted) if wanted else usual_fields(long="-l" in words, partitions="-m" in words, fair_tree=rule == "fair-tree")
+    rows = chosen(
+        standings(rule),
+        users=None if "-a" in words else given["-u"].split(",") if "-u" in words else [who],
+        accounts=given["-A"].split(",") if "-A" in words else None,
+        users_only="-U" in words,
+    )
+    ending = Ending.BAR if "-p" in words else Ending.BETWEEN if "-P" in words else Ending.PADDED
+    made = "".join(f"{line}\n" for line in lines(rows, fields, ending, header=not {"-n", "-h"} & set(words)))
+    assert made == printed(rule, f"sshare-{name}")
+
+
+def test_the_text_of_two_departments_and_a_parent() -> None:
+    # vector V7, whose text is V17
+    rows = [
+        Standing("root", usage=1000, effective=1.0),
+        *_account("physics", 60, 0.6, 400, 0.4, 1.5),
+        _user("bob", "physics", 3, 0.75, 100, 0.25, 1.0),
+        _user("alice", "physics", 1, 0.25, 300, 0.75, 0.8),
+        *_account("chem", 40, 0.4, 600, 0.6, 2 / 3),
+        _user("dave", "chem", PARENT, 0.4, 0, 0.0, 0.6),
+        _user("carol", "chem", 1, 1.0, 600, 1.0, 0.4),
+        *_account("bio", 0, 0.0, 0, 0.0, 0.0),
+        _user("erin", "bio", 1, 1.0, 0, 0.0, 0.2),
+    ]
+    assert list(lines(in_order(rows), usual_fields(), header=False)) == [
+        "root                                          0.000000        1000      1.000000            ",
+        " bio                                     0    0.000000           0      0.000000            ",
+        "  bio                      erin          1    1.000000           0      0.000000   0.200000 ",
+        " chem                                   40    0.400000         600      0.600000            ",
+        "  chem                    carol          1    1.000000         600      1.000000   0.400000 ",
+        "  chem                     dave     parent    0.400000           0      0.000000   0.600000 ",
+        " physics                                60    0.600000         400      0.400000            ",
+        "  physics                 alice          1    0.250000         300      0.750000   0.800000 ",
+        "  physics                   bob          3    0.750000         100      0.250000   1.000000 ",
+    ]
+
+
+def _account(name: str, shares: int, norm: float, usage: float, effective: float, level: float) -> list[Standing]:
+    return [Standing(name, parent="root", shares=shares, norm_shares=norm, usage=usage, effective=effective, level=level)]
+
+
+def _user(name: str, account: str, shares: int, norm: float, usage: float, effective: float, factor: float) -> Standing:
+    return Standing(account, name, shares=shares, norm_shares=norm, usage=usage, effective=effective, factor=factor)
+
+
+@pytest.mark.parametrize(
+    ("level", "column", "shown"),
+    [
+        (1468.76359, "levelfs", "1.4688e+03"),
+        (999.999999, "levelfs", "999.999999"),
+        (123456.789, "levelfs%11", "1.23457e+05"),
+        (1234567.123456, "levelfs%13", "1.2345671e+06"),
+        (math.inf, "levelfs", "       inf"),
+        (None, "levelfs", "          "),
+        (1e-9, "levelfs", "  0.000000"),
+    ],
+)
+def test_a_figure_that_is_too_wide_is_written_with_an_exponent(level: float | None, column: str, shown: str) -> None:
+    (made,) = lines([Standing("a", level=level)], parse_fields(column), header=False)
+    assert made == f"{shown} "
+
+
+def test_usage_is_cut_off_and_whole_numbers_are_never_cut_short() -> None:
+    (made,) = lines([Standing("a", usage=123456789012.9, number=7)], parse_fields("rawusage%3,id%3"), header=False)
+    assert made == "123456789012   7 "
+
+
+def test_users_come_before_accounts_and_a_user_of_all_partitions_before_one_of_one() -> None:
+    rows = [
+        Standing("b", parent="a", shares=1),
+        Standing("a", "zoe", "gpu", shares=1),
+        Standing("root"),
+        Standing("a-b", parent="root", shares=1),
+        Standing("a", "zoe", shares=1),
+        Standing("a", parent="root", shares=1),
+        Standing("root", "root", shares=1),
+    ]
+    order = [(row.account, row.user, row.partition) for row in in_order(rows)]
+    assert order == [
+        ("root", "", ""),
+        ("root", "root", ""),
+        ("a-b", "", ""),
+        ("a", "", ""),
+        ("a", "zoe", ""),
+        ("a", "zoe", "gpu"),
+        ("b", "", ""),
+    ]
+
+
+def test_a_name_cut_short_means_the_first_column_of_the_alphabet() -> None:
+    assert [field.name for field in parse_fields("A,e,f,g,l,n,p,r,t,u,GRPTRESR,rawu,normu")] == [
+        "Account", "EffectvUsage", "FairShare", "GrpTRESMins", "LevelFS", "NormShares", "Partition", "RawShares", "TRESRunMins", "User",
+        "GrpTRESRaw", "RawUsage", "NormUsage",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", ["nonsense", "account%", "account%x", "%5", "account user", "account%99999"])
+def test_a_column_that_there_is_not_is_told_with_those_that_there_are(wrong: str) -> None:
+    with pytest.raises(Malformed) as told:
+        parse_fields(wrong)
+    assert told.value.field == "--format"
+    assert told.value.remedy
+
+
+def test_widths_of_the_columns() -> None:
+    assert {field.name: field.width for field in FIELDS} == {
+        "Account": -20, "Cluster": 10, "EffectvUsage": 13, "FairShare": 10, "GrpTRESMins": 30, "GrpTRESRaw": 30, "ID": 6, "LevelFS": 10,
+        "NormShares": 11, "NormUsage": 11, "Partition": 12, "RawShares": 10, "RawUsage": 11, "TRESRunMins": 30, "User": 10,
+    }  # fmt: skip

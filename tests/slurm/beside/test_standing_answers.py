@@ -1,0 +1,165 @@
+"""What sshare and sprio of a real Slurm 22.05 say is read as that; what is damaged is told by line and field, and nothing is guessed."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from fairbank.slurm.answers import priority, shares, sprio
+from fairbank.slurm.answers.scontrol import read_config
+from fairbank.values.trouble import Malformed
+from tests.support.standing import printed
+
+ROOT = "root|lab||||0.000000|1000||1.000000||||cpu=0|1|cpu=0"
+
+
+def account(name: str, depth: int, number: int = 2) -> str:
+    return f"{' ' * depth}{name}|lab|||40|0.400000|600|0.600000|0.600000||0.666667||cpu=10|{number}|cpu=0"
+
+
+def user(name: str, of: str, depth: int, number: int = 3) -> str:
+    return f"{' ' * (depth + 1)}{of}|lab|{name}||parent|0.400000|0|0.000000|0.000000|0.600000|||cpu=0|{number}|cpu=0"
+
+
+def read(*lines: str) -> tuple[list[tuple[str, str, str]], list[tuple[int, str]]]:
+    """Who was read, below what; and the lines and fields that were not."""
+    answer = shares.read_shares("".join(f"{line}\n" for line in lines))
+    return [(row.parent, row.account, row.user) for row in answer.rows], [(lost.line, lost.field) for lost in answer.unreadable]
+
+
+def test_fair_share_of_2205() -> None:
+    answer = shares.read_shares(printed("fair-tree", "sshare-everything"))
+    assert answer.unreadable == ()
+    assert len(answer.rows) == 21
+    by_name = {(row.account, row.user, row.partition): row for row in answer.rows}
+    root = by_name["root", "", ""]
+    assert (root.shares, root.norm_usage, root.effective, root.factor, root.level, root.usage) == (None, None, 1.0, None, None, 71994077964)
+    quantum = by_name["quantum_and_statistical_optics", "", ""]
+    assert (quantum.parent, quantum.shares, quantum.level, quantum.cluster) == ("lasers", 7, 1.177779, "lab")
+    assert by_name["optics", "", ""].parent == "physics"
+    assert by_name["optics", "", ""].shares == shares.PARENT
+    alice = by_name["physics", "alice", "cpu"]
+    assert (alice.shares, alice.usage, alice.effective, alice.factor, alice.level, alice.number) == (3, 44, 0.459182, 0.5, 0.171931, 17)
+    assert by_name["physics", "alice", ""].level == math.inf
+    assert by_name["wg_bio", "", ""].limits == "cpu=100000,mem=2000000000,gres/gpu=600"
+    assert by_name["wg_bio", "", ""].used.startswith("cpu=361,mem=361051,")
+    assert by_name["wg_bio", "", ""].running.endswith("gres/gpu=470")
+
+
+def test_accounts_have_a_factor_of_their_own_under_the_classic_rule() -> None:
+    rows = {row.account: row for row in shares.read_shares(printed("classic", "sshare-everything")).rows if not row.user}
+    assert (rows["root"].factor, rows["root"].norm_shares, rows["wg_bio"].factor) == (0.5, 1.0, 0.999999)
+
+
+def test_factors_of_2205() -> None:
+    answer = sprio.read_factors(printed("fair-tree", "sprio-everything"))
+    assert answer.unreadable == ()
+    by_job = {(row.job, row.partition): row for row in answer.rows}
+    fold = by_job[12, "gpu"]
+    assert (fold.user, fold.priority, fold.site, fold.nice, fold.cluster, fold.given) == ("carol", 29726, 0, 0, None, False)
+    assert fold.weighted == {"a": 0, "b": 500, "f": 25000, "j": 102, "p": 100, "q": 1000}
+    assert (fold.normal["f"], fold.normal["j"]) == (0.25, 0.1016447)
+    assert fold.tres == {"cpu": 21.0, "mem": 4.0, "gres/gpu": 3000.0}
+    assert fold.tres_normal == {"cpu": 0.02, "mem": 0.0, "gres/gpu": 1.0}
+    assert int(fold.total) == 29726
+    assert {partition for job, partition in by_job if job == 11} == {"cpu", "gpu"}
+    assert (by_job[15, "cpu"].site, by_job[18, "cpu"].nice, by_job[17, "cpu"].priority) == (-5000, -123456, 1)
+    given = by_job[16, "cpu"]
+    assert (given.given, given.priority, given.total, given.tres) == (True, 123456, 123456.0, {})
+    assert [row.job for row in answer.rows if row.given] == [16]
+
+
+def test_below_each_other() -> None:
+    lines = [ROOT, account("chem", 1), user("dave", "chem", 1), account("qmc", 2), user("dave", "qmc", 2), account("bio", 1)]
+    assert read(*lines) == (
+        [("", "root", ""), ("root", "chem", ""), ("", "chem", "dave"), ("chem", "qmc", ""), ("", "qmc", "dave"), ("root", "bio", "")],
+        [],
+    )
+
+
+@pytest.mark.parametrize(
+    ("damage", "field"),
+    [
+        (("40", "many"), "RawShares"),
+        (("0.400000", "nan"), "NormShares"),
+        (("|600|", "|-600|"), "RawUsage"),
+        (("|600|", "||"), "RawUsage"),
+        (("0.666667", "0,666667"), "LevelFS"),
+        (("chem", "a b"), "Account"),
+        (("|2|", "|x|"), "ID"),
+        (("|2|cpu=0", ""), "GrpTRESRaw"),
+    ],
+)
+def test_what_stands_below_a_damaged_account_belongs_to_nobody_else(damage: tuple[str, str], field: str) -> None:
+    bad = account("chem", 1).replace(*damage)
+    rows, lost = read(
+        ROOT, account("bio", 1), user("eve", "bio", 1), bad, user("dave", "chem", 1), account("qmc", 2), user("dave", "qmc", 2)
+    )
+    assert rows == [("", "root", ""), ("root", "bio", ""), ("", "bio", "eve")]
+    assert lost[0] == (4, field)
+    assert [line for line, _ in lost] == [4, 5, 6, 7]
+
+
+def test_a_user_below_somebody_elses_account_is_told() -> None:
+    rows, lost = read(ROOT, account("chem", 1), user("dave", "bio", 1))
+    assert (len(rows), lost) == (2, [(3, "Account")])
+
+
+@pytest.mark.parametrize(
+    ("damage", "field"),
+    [
+        ((0, "12x"), "JOBID"),
+        ((1, "a b"), "PARTITION"),
+        ((3, "a|b"), "t"),
+        ((4, "-1"), "PRIORITY"),
+        ((4, "4294967296"), "PRIORITY"),
+        ((5, "nan"), "PRIORITY"),
+        ((6, "1.5"), "SITE"),
+        ((6, "99999999999"), "SITE"),
+        ((8, "x"), "A"),
+        ((7, "1e5"), "A"),
+        ((19, ""), "NICE"),
+        ((20, "cpu"), "TRES"),
+        ((20, "nonsense=1"), "TRES"),
+    ],
+)
+def test_a_damaged_line_of_sprio_is_left_out_and_told(damage: tuple[int, str], field: str) -> None:
+    good = printed("fair-tree", "sprio-everything").splitlines()[0]
+    cells = good.split("|")
+    cells[damage[0]] = damage[1]
+    answer = sprio.read_factors("\n".join([good, "|".join(cells), good]))
+    assert [row.job for row in answer.rows] == [10, 10]
+    assert [(lost.line, lost.field) for lost in answer.unreadable] == [(2, field)]
+
+
+def test_settings_of_2205() -> None:
+    found = priority.read_settings(read_config(printed("fair-tree", "config")))
+    assert (found.age, found.association, found.fair_share, found.size, found.partition, found.qos) == (1000, 500, 100000, 1000, 1000, 1000)
+    assert (found.tres, found.tres_text) == ({"cpu": 1000.0, "mem": 2000.0, "gres/gpu": 3000.0}, "CPU=1000,Mem=2000,GRES/gpu=3000")
+    assert (found.half_life, found.period, found.max_age, found.reset, found.dampening) == (604800, 60, 604800, "NONE", 1)
+    assert (found.multifactor, found.fair_tree, found.favor_small, *found.flags) == (True, True, False, "MAX_TRES")
+    classic = priority.read_settings(read_config(printed("classic", "config")))
+    assert (classic.fair_tree, classic.tres, classic.tres_text, classic.age) == (False, {}, "", 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PriorityWeightAge", "many"),
+        ("PriorityWeightQOS", "4294967296"),
+        ("PriorityDecayHalfLife", "7 days"),
+        ("PriorityMaxAge", ""),
+        ("PriorityWeightTRES", "cpu=lots"),
+        ("FairShareDampeningFactor", "-1"),
+        ("PriorityType", None),
+    ],
+)
+def test_a_setting_that_is_damaged_or_missing_is_named(name: str, value: str | None) -> None:
+    settings = dict(read_config(printed("fair-tree", "config")))
+    del settings[name]
+    if value is not None:
+        settings[name] = value
+    with pytest.raises(Malformed) as told:
+        priority.read_settings(settings)
+    assert told.value.field == name

@@ -1,0 +1,55 @@
+"""What sshare and sprio of a real Slurm printed of one moment (tests.slurm.lab.standing), and the same as rows of ours."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+from fairbank.compose.standing import rank_of, standing_of, weights_of
+from fairbank.report.priorities import Rank, Weights
+from fairbank.report.shares import Standing
+from fairbank.slurm.answers import priority, shares, sprio
+from fairbank.slurm.answers.scontrol import read_config
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "standing"
+
+
+def printed(rule: str, name: str) -> str:
+    return (GOLDEN / rule / f"{name}.txt").read_text()
+
+
+def asked(rule: str, program: str) -> dict[str, tuple[str, list[str]]]:
+    """Who asked the program what, by the names of the answers."""
+    found = {}
+    for line in (GOLDEN / rule / "QUESTIONS").read_text().splitlines():
+        name, who, words = line.split(": ", 2)
+        if name.startswith(f"{program}-"):
+            found[name.removeprefix(f"{program}-")] = (who, list(ast.literal_eval(words))[1:])
+    return found
+
+
+@cache
+def standings(rule: str) -> list[Standing]:
+    """The rows of sshare, all of them, in Slurm's order. Of Fair Tree's factors, ranks out of so many users, all digits are known again."""
+    answer = shares.read_shares(printed(rule, "sshare-everything"))
+    assert answer.unreadable == ()
+    rows = [standing_of(row) for row in answer.rows]
+    users = sum(1 for row in rows if row.user)
+    if rule == "fair-tree":
+        rows = [row if row.factor is None else row._replace(factor=round(row.factor * users) / users) for row in rows]
+    return rows
+
+
+@cache
+def weights_then(rule: str) -> Weights:
+    """From the settings of that time."""
+    return weights_of(priority.read_settings(read_config(printed(rule, "config"))))
+
+
+@cache
+def ranks(rule: str) -> list[Rank]:
+    """The lines of sprio, sorted by job. Their factors have the seven digits that sprio prints."""
+    answer = sprio.read_factors(printed(rule, "sprio-everything"))
+    assert answer.unreadable == ()
+    return [rank_of(row, weights_then(rule)) for row in answer.rows]
