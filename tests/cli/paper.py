@@ -97,6 +97,10 @@ class PaperWorks:
         self.note("site_factor", folder, agent)
         return [Drawn(f"{folder}/site-factor-1.svg", "Two power rules with one exponent")]
 
+    @property
+    def standings(self) -> NoReturn:
+        raise NotImplementedError
+
     def beside_slurm(self, client: Client, cluster: str | None) -> BesideSlurm:
         self.note("beside_slurm", cluster)
         raise Unreachable("cannot run sinfo", field="slurm")

@@ -45,6 +45,8 @@ ON_THE_HOST = {"init", "serve", "audit heads", "backup create", "backup verify",
 BESIDE_SLURM = {"reconcile", "shadow", "slurm import", "slurm prolog", "slurm sync"}
 AGENTS = {"agent run", "agent status"}
 """They find the bank, or the agent, by the agent's own settings."""
+RANKING = {"share", "prio"}
+"""They speak to Slurm alone, in the forms of its sshare and sprio."""
 SHELLS = {"completion bash", "completion zsh", "completion fish", "completion names"}
 NEEDS_NO_REASON = {
     "project create", "project set", "project remove", "project add-user", "project remove-user", "token create", "token revoke",
@@ -71,7 +73,7 @@ ALL = dict(every())
 
 
 def test_every_command_is_of_one_kind() -> None:
-    assert ALL.keys() == READING.keys() | WRITING | ON_THE_HOST | BESIDE_SLURM | AGENTS | SHELLS
+    assert ALL.keys() == READING.keys() | WRITING | ON_THE_HOST | BESIDE_SLURM | AGENTS | RANKING | SHELLS
 
 
 @pytest.mark.parametrize("name", [*READING, *(f"sproject {verb}" for verb in SPROJECT.verbs)])
@@ -91,7 +93,7 @@ def test_what_writes_takes_care(name: str) -> None:
     assert (reason is not None and reason.required) == (name not in NEEDS_NO_REASON)
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name not in SHELLS | ON_THE_HOST | AGENTS | {"audit verify"}])
+@pytest.mark.parametrize("name", [name for name in ALL if name not in SHELLS | ON_THE_HOST | AGENTS | RANKING | {"audit verify"}])
 def test_whatever_asks_the_bank_may_be_told_which(name: str) -> None:
     assert {"--server", "--as"} <= options_of(ALL[name])
 

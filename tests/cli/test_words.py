@@ -22,7 +22,7 @@ LONG = {"replay", "demo"}  # these would run for seconds
     ("words", "meant"),
     [
         (["balanse"], "did you mean balance?"),
-        (["Usage"], "did you mean usage or agent?"),
+        (["Usage"], "did you mean usage or share?"),
         (["alloc", "lst"], "did you mean list"),
         (["project", "adduser", "x", "y"], "did you mean add-user"),
         (["balance", "--jsn"], "did you mean --json"),

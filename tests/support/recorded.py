@@ -36,7 +36,7 @@ echo "$name: error: nothing is recorded for this" >&2
 exit 1
 """
 
-_COMMANDS = ("sinfo", "sacct", "squeue", "sacctmgr", "scontrol", "sshare")
+_COMMANDS = ("sinfo", "sacct", "squeue", "sacctmgr", "scontrol", "sshare", "sprio")
 
 # Which answer of the lab stands for which question.
 OF_2205 = {

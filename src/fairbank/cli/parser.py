@@ -24,6 +24,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, prog: str, about: str, examples: Sequence[str] = ()) -> None:
         super().__init__(prog=prog, description=about, add_help=False, allow_abbrev=False, formatter_class=_formatter)
         self._examples = examples
+        self._greedy: set[str] = set()
 
     def format_help(self) -> str:
         """What it is for, three examples, then the options."""
@@ -43,12 +44,25 @@ class Parser(argparse.ArgumentParser):
         """Those of `flags` that the command has not taken for something of its own."""
         return [flag for flag in flags if flag not in self._option_string_actions]
 
+    def takes_next(self, *flags: str) -> None:
+        """Each of these takes the next word also when that begins with -, as Slurm's commands have it: `-S -Y`."""
+        self._greedy.update(flags)
+
+    def _joined(self, words: Sequence[str]) -> Sequence[str]:
+        found: list[str] = []
+        for word in words:
+            if found and found[-1] in self._greedy:
+                found[-1] = f"{found[-1]}={word}"
+            else:
+                found.append(word)
+        return found
+
     def error(self, message: str) -> NoReturn:
         raise Malformed(plain(message), remedy=f"{self.prog} --help")
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """The options. Raises Malformed, with what may have been meant, or Shown."""
-        options, unknown = self.parse_known_args(words)
+        options, unknown = self.parse_known_args(self._joined(words))
         if unknown:
             word = unknown[0]
             known = list(self._option_string_actions) if word.startswith("-") else []

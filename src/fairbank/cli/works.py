@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from fairbank.cli.beside import BesideSlurm
+    from fairbank.cli.standings import Standings
     from fairbank.rest.client import Client
     from fairbank.values.refusal_kind import RefusalKind
 
@@ -261,3 +262,5 @@ class Works(Protocol):
     def paper(self) -> Paper: ...
     @property
     def figures(self) -> Figures: ...
+    @property
+    def standings(self) -> Standings: ...

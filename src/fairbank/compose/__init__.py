@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fairbank.compose.doctors import Doctors
     from fairbank.compose.figures import Figures
     from fairbank.compose.paper import Paper
+    from fairbank.compose.standing import Standings
     from fairbank.rest.client import Client
     from fairbank.slurm.beside import Beside
 
@@ -98,3 +99,9 @@ class Works:
         from fairbank.compose.figures import Figures
 
         return Figures()
+
+    @property
+    def standings(self) -> Standings:
+        from fairbank.compose.standing import Standings
+
+        return Standings()

@@ -1,18 +1,134 @@
-"""Fair share and priorities as Slurm tells them, as the rows that are printed."""
+"""Fair share and priorities as Slurm tells them, as the rows that `share` and `prio` print (cli.standings.Standings)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import os
+import pwd
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from fairbank.report.priorities import Rank, Weights
+from fairbank.report.share_tree import Rule
 from fairbank.report.shares import PARENT, Standing
 from fairbank.slurm.answers import shares
+from fairbank.slurm.answers.priority import Settings, read_settings
+from fairbank.slurm.answers.scontrol import read_clock, read_config
+from fairbank.slurm.answers.shares import Share, read_shares
+from fairbank.slurm.answers.sprio import Factors, read_factors
+from fairbank.slurm.answers.squeue import read_waiting
+from fairbank.slurm.answers.values import Answer, Waiting
+from fairbank.slurm.answers.version import Version, read_version
+from fairbank.slurm.commands import Slurm
+from fairbank.values.trouble import Malformed, Unknown
 
-if TYPE_CHECKING:
-    from fairbank.slurm.answers.priority import Settings
-    from fairbank.slurm.answers.shares import Share
-    from fairbank.slurm.answers.sprio import Factors
+SHARES, RANKS, WAITING, SETTINGS = "sshare.txt", "sprio.txt", "squeue.txt", "config.txt"
+"""The files of a folder with what Slurm said."""
+NAMED_SINCE = Version(23, 2, 0)
+"""From here on sprio tells account and QOS."""
+
+
+class Shares(NamedTuple):
+    cluster: str | None
+    as_of: int | None
+    rule: Rule
+    rows: Sequence[Standing]
+    unreadable: Sequence[str]
+
+
+class Ranks(NamedTuple):
+    cluster: str | None
+    as_of: int | None
+    weights: Weights
+    rows: Sequence[Rank]
+    named: bool
+    unreadable: Sequence[str]
+
+
+class Said:
+    """A folder with what a Slurm said: it answers as one that is there."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        return read_config(self._text(SETTINGS))
+
+    @property
+    def cluster(self) -> str:
+        return self.config.get("ClusterName", "")
+
+    @property
+    def version(self) -> Version:
+        """Raises Malformed."""
+        return read_version(f"slurm {self.config.get('SLURM_VERSION', '')}")
+
+    def clock(self) -> int:
+        """When it said so; it must have spoken in UTC."""
+        return read_clock(self._text(SETTINGS))
+
+    def shares(self) -> Answer[Share]:
+        return read_shares(self._text(SHARES))
+
+    def factors(self) -> Answer[Factors]:
+        return read_factors(self._text(RANKS))
+
+    def waiting(self) -> Answer[Waiting]:
+        return read_waiting(self._text(WAITING)) if (self._folder / WAITING).exists() else Answer(())
+
+    def priority(self) -> Settings:
+        return read_settings(self.config)
+
+    def _text(self, name: str) -> str:
+        try:
+            return (self._folder / name).read_text(errors="replace")
+        except FileNotFoundError as missing:
+            raise Unknown(f"there is no {name} in {self._folder}", field="--from", remedy=_HOW) from missing
+        except OSError as wrong:
+            raise Malformed(f"cannot read {self._folder / name}: {wrong.strerror}", field="--from", remedy=_HOW) from wrong
+
+
+_HOW = f"the folder has {SHARES}, {RANKS} and {SETTINGS}; docs/howto/explain-fair-share.md says what to ask Slurm"
+
+
+class Standings:
+    """The Slurm of this host, or what one said before."""
+
+    def shares(self, folder: str | None) -> Shares:
+        source = Said(folder) if folder else Slurm()
+        answer, settings = source.shares(), source.priority()
+        rule = Rule(settings.fair_tree, settings.half_life, settings.dampening)
+        return Shares(source.cluster or None, _as_of(source), rule, [standing_of(row) for row in answer.rows], _told(answer))
+
+    def ranks(self, folder: str | None) -> Ranks:
+        """Raises Malformed where jobs are not ranked by factors."""
+        source = Said(folder) if folder else Slurm()
+        settings = source.priority()
+        if not settings.multifactor:
+            remedy = "it is priority/multifactor that has factors"
+            raise Malformed("this Slurm starts jobs in their order, without factors", field="PriorityType", remedy=remedy)
+        answer, waiting, weights = source.factors(), source.waiting(), weights_of(settings)
+        whose = {job.job_id: (job.account, job.qos) for job in waiting.rows}
+        rows = [rank_of(row, weights, whose) for row in answer.rows]
+        unreadable = (*_told(answer), *_told(waiting))
+        return Ranks(source.cluster or None, _as_of(source), weights, rows, source.version >= NAMED_SINCE, unreadable)
+
+    def me(self) -> str:
+        """Who asks; a number where this host has no name for them."""
+        uid = os.geteuid()
+        try:
+            return pwd.getpwuid(uid).pw_name
+        except KeyError:
+            return str(uid)
+
+
+def _as_of(source: Said | Slurm) -> int | None:
+    return source.clock() if isinstance(source, Said) else None
+
+
+def _told(answer: Answer[Share] | Answer[Factors] | Answer[Waiting]) -> tuple[str, ...]:
+    return tuple(map(str, answer.unreadable))
 
 
 def standing_of(row: Share) -> Standing:

@@ -15,11 +15,14 @@ from functools import cache, cached_property
 
 import msgspec
 
-from fairbank.slurm.answers import held, json_2311, sacct, sacctmgr, scontrol, spent, squeue, sshare, starting
+from fairbank.slurm.answers import held, json_2311, sacct, sacctmgr, scontrol, shares, spent, sprio, squeue, sshare, starting
 from fairbank.slurm.answers.held import Held
+from fairbank.slurm.answers.priority import Settings, read_settings
 from fairbank.slurm.answers.separated import DELIMITER
+from fairbank.slurm.answers.shares import Share
+from fairbank.slurm.answers.sprio import Factors
 from fairbank.slurm.answers.starting import Starting
-from fairbank.slurm.answers.values import Answer, Association, Job, Node, Place, Qos, Queued, Spent
+from fairbank.slurm.answers.values import Answer, Association, Job, Node, Place, Qos, Queued, Spent, Waiting
 from fairbank.slurm.answers.version import COMPLETE_JSON, Version, read_version
 from fairbank.slurm.judging.accounts import Usage
 from fairbank.values import ids
@@ -160,6 +163,23 @@ class Slurm:
         """What counts against GrpTRESMins, by account. Slurm lets it decay."""
         command = ("sshare", "--all", "--noheader", "--parsable2", f"--format={','.join(sshare.COLUMNS).lower()}")
         return {each.account: Usage(each.seconds, each.running) for each in sshare.read_usage(self._text(*command)).rows}
+
+    def shares(self) -> Answer[Share]:
+        """Fair share of every association."""
+        columns = ("--partition", "--noheader", "--parsable2", f"--format={','.join(shares.COLUMNS)}")
+        return shares.read_shares(self._text("sshare", "--all", *columns))
+
+    def factors(self) -> Answer[Factors]:
+        """The priorities of the jobs that wait, and what they are made of."""
+        return sprio.read_factors(self._text("sprio", "--noheader", f"--format={sprio.FORMAT}"))
+
+    def waiting(self) -> Answer[Waiting]:
+        """Whose the jobs are that wait."""
+        return squeue.read_waiting(self._text("squeue", "--all", "--noheader", "--states=PENDING", f"--format={squeue.WAITING_FORMAT}"))
+
+    def priority(self) -> Settings:
+        """How it ranks jobs. Raises Malformed."""
+        return read_settings(self.config)
 
     def manage(self, words: Sequence[str]) -> None:
         """Change the accounting database: `sacctmgr --immediate WORDS`."""

@@ -20,6 +20,7 @@ FORMAT = PIPE.join(f"%{letter}" for letter in LETTERS)
 FACTORS = "abfjpq"
 """Age, association, fair share, job size, partition, QOS."""
 HIGHEST = 2**32 - 1
+_NONE = "Unable to find jobs matching"
 _OFFSET_MAX = 2**31
 _SIGNED = re.compile(r"-?\d{1,10}", re.ASCII)
 _PAIR = re.compile(r"([a-z][\w/:.-]*)=(\d{1,20}(?:\.\d+)?)", re.ASCII)
@@ -46,7 +47,9 @@ class Factors(msgspec.Struct, frozen=True):
 
 
 def read_factors(text: str) -> Answer[Factors]:
-    """The lines, in the order of sprio."""
+    """The lines, in the order of sprio; none where it says that no job waits."""
+    if text.startswith(_NONE):
+        return Answer(())
     return read("sprio", records("sprio", text, LETTERS, PIPE), _factors)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from fairbank.slurm.answers import words
 from fairbank.slurm.answers.separated import DELIMITER, read, records
-from fairbank.slurm.answers.values import Answer, Queued
+from fairbank.slurm.answers.values import Answer, Queued, Waiting
 from fairbank.values import ids
 
 COLUMNS = ("JobID", "SubmitTime", "State")
 FORMAT = DELIMITER.join(("%A", "%V", "%T"))
+WAITING_COLUMNS = ("JobID", "Account", "QOS")
+WAITING_FORMAT = DELIMITER.join(("%A", "%a", "%q"))
 
 
 def read_queue(text: str) -> Answer[Queued]:
@@ -21,4 +23,17 @@ def _queued(cells: dict[str, str]) -> Queued:
         words.number(cells["JobID"], "JobID", most=ids.JOB_ID_MAX),
         words.submitted(words.instant(cells["SubmitTime"], "SubmitTime"), "SubmitTime"),
         words.state(cells["State"], "State"),
+    )
+
+
+def read_waiting(text: str) -> Answer[Waiting]:
+    """The lines of `squeue --noheader --states=PENDING --format=WAITING_FORMAT`."""
+    return read("squeue", records("squeue", text, WAITING_COLUMNS), _waiting)
+
+
+def _waiting(cells: dict[str, str]) -> Waiting:
+    return Waiting(
+        words.number(cells["JobID"], "JobID", most=ids.JOB_ID_MAX),
+        ids.name(cells["Account"], field="Account"),
+        ids.name(cells["QOS"], field="QOS"),
     )

@@ -64,6 +64,14 @@ class Queued(msgspec.Struct, frozen=True, gc=False):
     state: str
 
 
+class Waiting(msgspec.Struct, frozen=True, gc=False):
+    """Whose a job is that waits."""
+
+    job_id: int
+    account: str
+    qos: str
+
+
 class Association(msgspec.Struct, frozen=True):
     """An account in Slurm's tree, or (`user` not empty) a user in it. `shares` is a number or `parent`; `fence` is its GrpTRESMins."""
 

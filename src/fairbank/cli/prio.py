@@ -1,0 +1,111 @@
+"""`fairbank prio`: the priorities of jobs that wait in the form of Slurm's sprio, for programs, or explained."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from typing import TYPE_CHECKING
+
+from fairbank.cli.command import Command
+from fairbank.cli.options import listed
+from fairbank.cli.share import add_folder, as_of, told
+from fairbank.report.columns import Look
+from fairbank.report.envelope import as_json, as_yaml, envelope
+from fairbank.report.priorities import chosen, in_order, lines, lines_of_weights, parse_format, usual_format
+from fairbank.report.priority_bars import as_data, explained
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from fairbank.cli.desk import Desk
+    from fairbank.cli.parser import Parser
+    from fairbank.cli.standings import Ranks
+    from fairbank.report.priorities import Rank
+
+NOT_FOUND = 3
+
+
+def add(parser: Parser) -> None:
+    parser.add_argument("-j", "--jobs", metavar="JOBID,...", type=_jobs, help="only these jobs")
+    parser.add_argument("-u", "--user", "--users", metavar="USER,...", type=listed, help="only these users")
+    parser.add_argument("-p", "--partition", metavar="NAME,...", type=listed, help="only in these partitions")
+    parser.add_argument("-S", "--sort", metavar="LETTERS", default="i", help="by these columns, apart by commas; - turns one around")
+    parser.takes_next("-S", "--sort")
+    add_folder(parser)
+    group = parser.add_argument_group("How to show it")
+    form = group.add_mutually_exclusive_group()
+    form.add_argument("--explain", dest="form", action="store_const", const="explain", help="bars for each factor, and who is just ahead")
+    form.add_argument("--json", dest="form", action="store_const", const="json", help="JSON, with a named schema")
+    form.add_argument("--yaml", dest="form", action="store_const", const="yaml", help="the same as YAML")
+    form.add_argument("-w", "--weights", dest="form", action="store_const", const="weights", help="the weights of the factors, no jobs")
+    group.add_argument("-n", "--norm", action="store_true", help="factors from 0 to 1, without their weights")
+    group.add_argument("-l", "--long", action="store_true", help="all factors, with user and nice")
+    group.add_argument("--noheader", action="store_true", help="without heads")
+    group.add_argument("-o", "--format", metavar="FORMAT", help="columns as sprio takes them, such as %%.15i %%9r %%.10Y")
+
+
+def _jobs(text: str) -> list[int]:
+    found = listed(text)
+    if strange := [each for each in found if not (each.isascii() and each.isdigit() and len(each) <= 10)]:
+        raise ArgumentTypeError(f"{strange[0][:40]!r} is no job id")
+    return [int(each) for each in found]
+
+
+def run(desk: Desk, options: Namespace) -> int:
+    form = parse_format(options.format) if options.format else None
+    found = desk.works.standings.ranks(options.folder)
+    told(desk, found.unreadable)
+    if options.form == "weights":
+        usual = form or usual_format(found.weights, long=options.long, norm=options.norm, named=found.named)
+        for line in lines_of_weights(found.weights, usual, header=not options.noheader):
+            desk.say(line)
+        return 0
+    rows = chosen(found.rows, jobs=options.jobs or None, users=_users(desk, options), partitions=options.partition or None)
+    rows = in_order(rows, found.weights, options.sort)
+    match options.form:
+        case "json" | "yaml":
+            document = envelope("fairbank.prio/1", as_of(desk, found), found.cluster, as_data(rows), found.unreadable, Look())
+            desk.say(as_json(document) if options.form == "json" else as_yaml(document))
+            return 0
+        case "explain":
+            _explain(desk, found, rows)
+        case _:
+            usual = form or usual_format(found.weights, long=options.long, norm=options.norm, named=found.named, users=bool(options.user))
+            for line in lines(rows, found.weights, usual, header=not options.noheader):
+                desk.say(line)
+    return _known(desk, rows)
+
+
+def _users(desk: Desk, options: Namespace) -> Sequence[str] | None:
+    """Explanations are of one's own jobs, unless others are named."""
+    if options.user or options.form != "explain" or options.jobs or options.partition:
+        return options.user or None
+    return [desk.works.standings.me()]
+
+
+def _explain(desk: Desk, found: Ranks, rows: Sequence[Rank]) -> None:
+    for number, row in enumerate(rows):
+        if number:
+            desk.say()
+        for line in explained(row, found.rows, found.weights):
+            desk.say(line)
+
+
+def _known(desk: Desk, rows: Sequence[Rank]) -> int:
+    """3 when a job that was named does not wait."""
+    missing = [each for each in desk.options.jobs or () if each not in {row.job for row in rows}]
+    if missing:
+        desk.note(f"Not waiting, or held, or not eligible yet: {', '.join(map(str, missing))}.")
+    elif not rows:
+        desk.note("No such job waits.")
+    return NOT_FOUND if missing else 0
+
+
+COMMAND = Command(
+    "why a job waits where it does: the factors of its priority",
+    ("fairbank prio", "fairbank prio --explain -j 812345", "fairbank prio -l -S -Y"),
+    add,
+    run,
+    reads=False,
+    asks=False,
+)

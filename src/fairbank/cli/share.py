@@ -1,0 +1,105 @@
+"""`fairbank share`: fair share in the form of Slurm's sshare, for programs, or as a tree with what moves it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank.cli.command import Command
+from fairbank.cli.options import listed
+from fairbank.report.cells import folded, plain
+from fairbank.report.columns import Look
+from fairbank.report.envelope import as_json, as_yaml, envelope
+from fairbank.report.share_tree import COLUMNS, as_data, tree_rows, what_moves_it
+from fairbank.report.shares import FIELDS, Ending, chosen, lines, parse_fields, usual_fields
+from fairbank.report.tables import table
+from fairbank.values.time import iso
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from fairbank.cli.desk import Desk
+    from fairbank.cli.parser import Parser
+    from fairbank.cli.standings import Ranks, Shares
+    from fairbank.report.shares import Standing
+
+
+def add(parser: Parser) -> None:
+    parser.add_argument("-a", "--all", action="store_true", help="all users (usual: all accounts, and of the users only yourself)")
+    parser.add_argument("-A", "--accounts", "--account", metavar="ACCOUNT,...", type=listed, help="only these accounts")
+    parser.add_argument("-u", "--user", "--users", metavar="USER,...", type=listed, help="only these users")
+    parser.add_argument("-U", "--users-only", "--Users", action="store_true", help="only users, no accounts")
+    parser.add_argument("-m", "--partition", action="store_true", help="the partition that an association is for")
+    add_folder(parser)
+    group = parser.add_argument_group("How to show it")
+    form = group.add_mutually_exclusive_group()
+    form.add_argument("--tree", dest="form", action="store_const", const="tree", help="explained: who is over or under, and what moves it")
+    form.add_argument("--json", dest="form", action="store_const", const="json", help="JSON, with a named schema")
+    form.add_argument("--yaml", dest="form", action="store_const", const="yaml", help="the same as YAML")
+    form.add_argument("-p", "--bars", dest="form", action="store_const", const="bar", help="cells whole, a | behind each: sshare's -p")
+    form.add_argument("-P", "--parsable", "--parsable2", dest="form", action="store_const", const="between", help="cells apart by |")
+    group.add_argument("-n", "--noheader", action="store_true", help="without heads")
+    group.add_argument("-l", "--long", action="store_true", help="with normalised usage, level, limits and running TRES")
+    group.add_argument("-o", "--format", metavar="COL%WIDTH,...", help="which columns; names may be cut short")
+    group.add_argument("--helpformat", action="store_true", help="list the columns")
+
+
+def add_folder(parser: Parser) -> None:
+    parser.add_argument("--from", dest="folder", metavar="FOLDER", help="what Slurm said before, from the files there (usual: ask it)")
+
+
+def run(desk: Desk, options: Namespace) -> int:
+    if options.helpformat:
+        desk.say(" ".join(field.name for field in FIELDS))
+        return 0
+    fields = parse_fields(options.format) if options.format else None
+    found = desk.works.standings.shares(options.folder)
+    told(desk, found.unreadable)
+    rows = chosen(found.rows, users=_users(desk, options), accounts=options.accounts or None, users_only=options.users_only)
+    match options.form:
+        case "json" | "yaml":
+            data = as_data(rows, found.rule)
+            document = envelope("fairbank.share/1", as_of(desk, found), found.cluster, data, found.unreadable, Look())
+            desk.say(as_json(document) if options.form == "json" else as_yaml(document))
+        case "tree":
+            _show_tree(desk, found, rows)
+        case _:
+            fields = fields or usual_fields(long=options.long, partitions=options.partition, fair_tree=found.rule.fair_tree)
+            ending = {"bar": Ending.BAR, "between": Ending.BETWEEN}.get(options.form, Ending.PADDED)
+            for line in lines(rows, fields, ending, header=not options.noheader):
+                desk.say(line)
+    return 0
+
+
+def as_of(desk: Desk, found: Shares | Ranks) -> str:
+    return iso(desk.now() if found.as_of is None else found.as_of)
+
+
+def told(desk: Desk, unreadable: Sequence[str]) -> None:
+    for line in unreadable:
+        desk.note(f"! not read: {line}")
+
+
+def _users(desk: Desk, options: Namespace) -> Sequence[str] | None:
+    if options.all:
+        return None
+    return options.user or [desk.works.standings.me()]
+
+
+def _show_tree(desk: Desk, found: Shares, rows: Sequence[Standing]) -> None:
+    made = table(COLUMNS, tree_rows(rows, found.rule), desk.look, desk.room, heads=not desk.options.noheader)
+    for line in made.lines:
+        desk.paint(line)
+    for sentence in what_moves_it(rows, found.rule, desk.options.accounts or ()):
+        for line in folded(plain(sentence), desk.room):
+            desk.note(line)
+
+
+COMMAND = Command(
+    "fair share as Slurm has it: shares, usage, and the factor that follows",
+    ("fairbank share", "fairbank share --tree -A chem_qmc", "fairbank share -l -a -P"),
+    add,
+    run,
+    reads=False,
+    asks=False,
+)

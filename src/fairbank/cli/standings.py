@@ -1,0 +1,56 @@
+"""What `share` and `prio` are made of: what Slurm says of fair share and of the jobs that wait, as rows. Nothing heavy is imported here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairbank.report.priorities import Rank, Weights
+    from fairbank.report.share_tree import Rule
+    from fairbank.report.shares import Standing
+
+
+class Shares(Protocol):
+    """Every association of a cluster in Slurm's order, and the lines that could not be read. `as_of` is None for now."""
+
+    @property
+    def cluster(self) -> str | None: ...
+    @property
+    def as_of(self) -> int | None: ...
+    @property
+    def rule(self) -> Rule: ...
+    @property
+    def rows(self) -> Sequence[Standing]: ...
+    @property
+    def unreadable(self) -> Sequence[str]: ...
+
+
+class Ranks(Protocol):
+    """Every job that waits, once for each of its partitions. `named`: accounts and QOS are known, as newer Slurms show them."""
+
+    @property
+    def cluster(self) -> str | None: ...
+    @property
+    def as_of(self) -> int | None: ...
+    @property
+    def weights(self) -> Weights: ...
+    @property
+    def rows(self) -> Sequence[Rank]: ...
+    @property
+    def named(self) -> bool: ...
+    @property
+    def unreadable(self) -> Sequence[str]: ...
+
+
+class Standings(Protocol):
+    """The Slurm of this host, or with `folder` what one said before. These raise Trouble: Unreachable when Slurm does not answer."""
+
+    def shares(self, folder: str | None) -> Shares: ...
+
+    def ranks(self, folder: str | None) -> Ranks: ...
+
+    def me(self) -> str:
+        """Who asks."""
+        ...

@@ -1,0 +1,116 @@
+"""A job's priority explained: a bar for each factor, its place in the queue, and who is just ahead and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from fairbank.report.priorities import Rank, Weights
+
+BAR = 24
+"""The longest bar, in characters."""
+
+Factor = tuple[str, str]
+FACTORS: tuple[Factor, ...] = (
+    ("age", "age"),
+    ("association", "association"),
+    ("fair_share", "fair share"),
+    ("size", "job size"),
+    ("place", "partition"),
+    ("qos", "QOS"),
+)
+"""The name in a row and in words, of those that have one weight."""
+
+
+class Part(NamedTuple):
+    """What adds to a priority, or takes away from it: in words, how much, and out of how much at most (None: without a bound)."""
+
+    name: str
+    value: float
+    weight: float | None
+
+
+def parts(row: Rank, weights: Weights) -> list[Part]:
+    """The factors that count here, then TRES one by one, site factor and nice where there are any; none where the priority is given."""
+    if row.direct is not None:
+        return []
+    found = [Part(words, getattr(row, name), getattr(weights, name)) for name, words in FACTORS if getattr(weights, name)]
+    found += [Part(name, value, weights.tres.get(name)) for name, value in row.tres.items() if value]
+    found += [Part("site factor", float(row.site), None)] if row.site else []
+    return found + ([Part("nice", float(-row.nice), None)] if row.nice else [])
+
+
+def queue_of(rows: Sequence[Rank], partition: str) -> list[Rank]:
+    """Who waits in this partition, the first to start first."""
+    return sorted((row for row in rows if row.partition == partition), key=lambda row: (-int(row.priority), row.job))
+
+
+def explained(row: Rank, rows: Sequence[Rank], weights: Weights) -> list[str]:
+    """The lines about one job among all that wait."""
+    queue = queue_of(rows, row.partition)
+    at = queue.index(row)
+    who = ", ".join(each for each in (row.user, row.account, f"partition {row.partition}") if each)
+    lines = [f"Job {row.job} ({who})", f"priority {int(row.priority):,}, {_th(at + 1)} of {len(queue)} that wait in {row.partition}"]
+    lines += _bars(row, weights)
+    return [*lines, _ahead(row, queue[at - 1], weights) if at else "Nobody is ahead of it there."]
+
+
+def _bars(row: Rank, weights: Weights) -> list[str]:
+    if row.direct is not None:
+        return ["  An administrator gave it this priority; no factor counts."]
+    found = parts(row, weights)
+    longest = max((abs(part.value) for part in found), default=0.0) or 1.0
+    lines = [_line(part, round(abs(part.value) / longest * BAR)) for part in found]
+    return lines if sum(part.value for part in found) >= 1 else [*lines, "  All together is less than 1, the least that a job has."]
+
+
+def _line(part: Part, length: int) -> str:
+    scaled = "" if not part.weight else f"{part.value / part.weight:.3f} x {part.weight:,.0f}"
+    mark = "#" if part.value >= 0 else "-"
+    return f"  {part.name:<12} {part.value:>12,.0f}   {scaled:<20} {mark * length}".rstrip()
+
+
+def _ahead(row: Rank, other: Rank, weights: Weights) -> str:
+    whose = f" of {other.user}" if other.user else ""
+    said = f"Just ahead: job {other.job}{whose} with {int(other.priority):,}"
+    if other.direct is not None:
+        return f"{said}, which an administrator gave it."
+    if row.direct is not None:
+        return f"{said}."
+    reasons = _differences(row, other, weights)
+    if not reasons:
+        return f"{said}: the same, and the lower number goes first."
+    return f"{said}: {', '.join(reasons)}."
+
+
+def _differences(row: Rank, other: Rank, weights: Weights) -> list[str]:
+    """Where it is better, the greatest first, then where it is worse."""
+    mine: Mapping[str, float] = {part.name: part.value for part in parts(row, weights)}
+    theirs = {part.name: part.value for part in parts(other, weights)}
+    by_name = {name: theirs.get(name, 0.0) - mine.get(name, 0.0) for name in [*theirs, *(name for name in mine if name not in theirs)]}
+    return [f"{name} {value:+,.0f}" for name, value in sorted(by_name.items(), key=lambda each: -each[1]) if abs(value) >= 0.5]
+
+
+def _th(number: int) -> str:
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def as_data(rows: Sequence[Rank]) -> list[Mapping[str, object]]:
+    """The rows for programs. Factors are weighted; they are null where an administrator gave the priority."""
+    return [
+        {
+            "job_id": row.job,
+            "partition": row.partition,
+            "user": row.user or None,
+            "account": row.account or None,
+            "qos": row.qos_name or None,
+            "cluster": row.cluster,
+            "priority": int(row.priority),
+            "given": row.direct is not None,
+            "factors": None if row.direct is not None else {name: getattr(row, name) for name, _ in FACTORS} | {"tres": dict(row.tres)},
+            "site": row.site,
+            "nice": row.nice,
+        }
+        for row in rows
+    ]

@@ -1,0 +1,162 @@
+"""Fair share explained: the tree of accounts with what each may use, what it used, and what moves that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import inf, log, log1p
+from typing import NamedTuple
+
+from fairbank.report.columns import Column, Row, text
+from fairbank.report.shares import PARENT, Standing
+
+EVEN = 0.05
+"""Who is within this of 1 used about its share."""
+_FADING = 0.693
+"""Slurm's usage fades by this part of a half-life each second."""
+FORETOLD_MAX = 5
+DAY, HOUR, MINUTE = 86_400, 3_600, 60
+
+COLUMNS = (
+    Column("ACCOUNT / USER", text("name"), least=14),
+    Column("SHARES", text("shares"), right=True),
+    Column("NORM", text("norm"), right=True),
+    Column("USAGE", text("usage"), right=True),
+    Column("LEVEL", text("level"), right=True),
+    Column("FACTOR", text("factor"), right=True, drop=1),
+    Column("", text("words")),
+)
+
+
+class Rule(NamedTuple):
+    """By which rule users are ranked: Fair Tree or the classic one. `half_life` of usage in seconds, 0 when it never fades; `dampening` is
+    FairShareDampeningFactor."""
+
+    fair_tree: bool
+    half_life: int = 0
+    dampening: int = 1
+
+
+def level_of(row: Standing, rule: Rule) -> float | None:
+    """What it may use, divided by what it used: above 1 it used less than its share. None where Slurm has no such figure."""
+    if rule.fair_tree:
+        return row.level
+    if row.effective is None or not row.shares:
+        return None if row.shares is None else 0.0
+    return row.norm_shares / row.effective if row.effective else inf
+
+
+def tree_rows(rows: Sequence[Standing], rule: Rule) -> list[Row]:
+    """The rows of the table, the root left out: below each account its users, then its accounts."""
+    depths: dict[str, int] = {}
+    found: list[Row] = []
+    for row in rows:
+        above = depths.get(row.account if row.user else row.parent, -1)
+        if not row.user:
+            depths[row.account] = above + 1 if row.parent else -1
+        if row.user or row.parent:
+            found.append(_row(row, above + 1, level_of(row, rule)))
+    return found
+
+
+def _row(row: Standing, depth: int, level: float | None) -> dict[str, object]:
+    name = f"{row.user} ({row.partition})" if row.partition else row.user
+    return {
+        "name": "  " * depth + (name or row.account),
+        "shares": "parent" if row.shares == PARENT else row.shares,
+        "norm": f"{row.norm_shares:.3f}",
+        "usage": None if row.effective is None else f"{row.effective:.3f}",
+        "level": None if level is None else _short(level),
+        "factor": None if row.factor is None else f"{row.factor:.3f}",
+        "words": _in_words(row, level),
+    }
+
+
+def _short(level: float) -> str:
+    if level == inf:
+        return "unused"
+    return f"{level:.2f}" if level < 1_000 else f"{level:.0e}"
+
+
+def _in_words(row: Standing, level: float | None) -> str:
+    if row.shares == PARENT:
+        return "as its account"
+    if level is None:
+        return ""
+    if not row.shares:
+        return "no share"
+    if abs(level - 1) <= EVEN:
+        return "about even"
+    return "under" if level > 1 else "over"
+
+
+def seconds_until_even(level: float, half_life: int) -> float | None:
+    """How long who stands at this level must pause to stand at 1, while the others go on and the usage of all together stays as it is.
+
+    None when it never will. Usage fades as Slurm lets it (0.693 of a half-life, not the logarithm of 2).
+    """
+    if level >= 1:
+        return 0.0
+    if level <= 0 or not half_life:
+        return None
+    return log(level) / log1p(-_FADING / half_life)
+
+
+def what_moves_it(rows: Sequence[Standing], rule: Rule, named: Sequence[str] = ()) -> list[str]:
+    """Sentences: how to read the table, how usage fades, and when each account that used too much is back at its share, if it pauses. Of
+    the accounts in `named`, else of all, those that are furthest over come first."""
+    said = ["Level: above 1 it used less than its share, below 1 more."]
+    if rule.fair_tree:
+        said += ["Accounts are ranked among their siblings, and users within their account; the factor is the rank."]
+    else:
+        said += [f"At level 1 the factor is {2 ** (-1 / rule.dampening):.3f}, without usage 1."]
+    if not rule.half_life:
+        return [*said, "Usage does not fade here: a level rises only by what others use, or when usage is reset."]
+    fades = f"Usage halves every {_span(rule.half_life)}."
+    foretold = _foretold([row for row in rows if not row.user and (not named or row.account in named)], rule)
+    if not foretold:
+        return [*said, fades]
+    return [*said, fades, *foretold, "If all pause, all usage fades alike and no level moves."]
+
+
+def _foretold(accounts: Sequence[Standing], rule: Rule) -> list[str]:
+    levels = {row.account: level for row in accounts if (level := level_of(row, rule)) is not None and row.shares != PARENT}
+    over = sorted((level, name) for name, level in levels.items() if 0 < level < 1 - EVEN)
+    return [
+        f"{name} is back at 1 in about {_span(seconds)}, if it pauses while the others go on."
+        for level, name in over[:FORETOLD_MAX]
+        if (seconds := seconds_until_even(level, rule.half_life)) is not None
+    ]
+
+
+def _span(seconds: float) -> str:
+    for unit, name in ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute")):
+        if seconds >= unit:
+            number = round(seconds / unit, 1)
+            shown = f"{number:g}" if number < 10 else f"{number:.0f}"
+            return f"{shown} {name}{'' if shown == '1' else 's'}"
+    return "a minute"
+
+
+def as_data(rows: Sequence[Standing], rule: Rule) -> list[Mapping[str, object]]:
+    """The rows for programs: figures as they are, null for what Slurm leaves blank, and a level that nothing was used for as `inf`."""
+    return [
+        {
+            "account": row.account,
+            "user": row.user or None,
+            "partition": row.partition or None,
+            "parent": row.parent or None,
+            "shares": "parent" if row.shares == PARENT else row.shares,
+            "norm_shares": row.norm_shares,
+            "raw_usage": int(row.usage),
+            "norm_usage": row.norm_usage,
+            "effective_usage": row.effective,
+            "fair_share": row.factor,
+            "level": "inf" if (level := level_of(row, rule)) == inf else level,
+            "limits": row.limits or None,
+            "used_minutes": row.used or None,
+            "running_minutes": row.running or None,
+            "cluster": row.cluster or None,
+            "id": row.number or None,
+        }
+        for row in rows
+    ]

@@ -1,0 +1,166 @@
+"""`share` and `prio`: what Slurm says, in the forms of its own commands, for programs, and explained."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from fairbank.compose import Works
+from tests.cli.conftest import Run, Said
+from tests.support.recorded import Recorded, line
+from tests.support.standing import asked, printed
+
+Ask = Run
+NOT_OURS = {"unknown-field", "by-nice", "no-jobs", "no-header-h", "parsable", "jobs"}
+"""What is told in other words, or asked for in another way: -h is help here. Then those that need the digits that no command prints."""
+FINER = {"format-widths", "format-left"}
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, surroundings: pytest.MonkeyPatch) -> Recorded:
+    """A Slurm under Fair Tree, at the moment that was recorded."""
+    found = Recorded(tmp_path / "slurm")
+    found.say("sinfo", "slurm-wlm 22.05.8\n")
+    found.say("sshare", printed("fair-tree", "sshare-everything"))
+    found.say("sprio", printed("fair-tree", "sprio-everything"))
+    found.say("scontrol-show-config", printed("fair-tree", "config"))
+    found.say("squeue", "".join(line(job, account, "normal") for job, account in ((10, "wg_astro"), (11, "wg_bio"), (12, "wg_bio"))))
+    surroundings.setenv("PATH", found.environment["PATH"])
+    return found
+
+
+@pytest.fixture
+def ask(fairbank: Run, slurm: Recorded) -> Ask:
+    def call(*words: object) -> Said:
+        return fairbank(*words, works=Works())
+
+    return call
+
+
+def questions(program: str) -> list[tuple[str, list[str]]]:
+    return [(name, words) for name, (who, words) in asked("fair-tree", program).items() if who == "root" and name not in NOT_OURS | FINER]
+
+
+@pytest.mark.parametrize(("name", "words"), questions("sshare"))
+def test_share_with_the_options_of_sshare(ask: Ask, name: str, words: list[str]) -> None:
+    if os.geteuid() and not {"-a", "-u"} & set(words):
+        words = ["-u", "root", *words]  # it was root who asked
+    said = ask("share", *words)
+    assert (said.code, said.err) == (0, "")
+    assert said.out == printed("fair-tree", f"sshare-{name}")
+
+
+@pytest.mark.parametrize(("name", "words"), questions("sprio"))
+def test_prio_with_the_options_of_sprio(ask: Ask, name: str, words: list[str]) -> None:
+    said = ask("prio", *("--noheader" if word == "-h" else word for word in words))
+    assert (said.code, said.err) == (0, "")
+    assert said.out == printed("fair-tree", f"sprio-{name}")
+
+
+def test_bars_are_a_form_of_their_own(ask: Ask) -> None:
+    assert ask("share", "-p", "-a").out == printed("fair-tree", "sshare-parsable")
+
+
+def test_what_was_asked_of_slurm(ask: Ask, slurm: Recorded) -> None:
+    ask("share")
+    ask("prio")
+    assert slurm.asked == [
+        "sshare --all --partition --noheader --parsable2 --format=Account,Cluster,User,Partition,RawShares,NormShares,RawUsage,NormUsage,"
+        "EffectvUsage,FairShare,LevelFS,GrpTRESMins,GrpTRESRaw,ID,TRESRunMins",
+        "scontrol show config",
+        "scontrol show config",
+        "sprio --noheader --format=%i|%r|%c|%u|%Y|%y|%S|%A|%a|%B|%b|%F|%f|%J|%j|%P|%p|%Q|%q|%N|%T|%t",
+        "squeue --all --noheader --states=PENDING --format=%A\x1f%a\x1f%q",
+        "sinfo --version",
+    ]
+
+
+def test_the_tree_says_what_moves_it(ask: Ask) -> None:
+    said = ask("share", "--tree", "-A", "wg_bio", "-a")
+    assert said.out.splitlines() == [
+        "ACCOUNT / USER  SHARES   NORM  USAGE   LEVEL  FACTOR",
+        "wg_bio              30  0.186  0.000   8e+05          under",
+        "  bob               10  0.333  1.000    0.33   0.167  over",
+        "  carol             20  0.667  0.000  unused   0.250  under",
+    ]
+    assert "Usage halves every 7 days." in said.err
+    assert ask("share", "--tree", "-q").err == ""
+
+
+def test_a_job_explained(ask: Ask) -> None:
+    said = ask("prio", "--explain", "-j", "12")
+    assert said.code == 0
+    assert said.out.splitlines()[:2] == ["Job 12 (carol, wg_bio, partition gpu)", "priority 29,726, 1st of 2 that wait in gpu"]
+    assert said.out.splitlines()[-1] == "Nobody is ahead of it there."
+    assert ask("prio", "--explain", "-u", "alice").out.count("Just ahead: ") == 2
+
+
+def test_for_programs(ask: Ask) -> None:
+    found = json.loads(ask("share", "--json", "-a").out)
+    assert (found["schema"], found["cluster"], len(found["data"])) == ("fairbank.share/1", "lab", 21)
+    found = json.loads(ask("prio", "--json", "-p", "gpu").out)
+    assert (found["schema"], [row["job_id"] for row in found["data"]]) == ("fairbank.prio/1", [11, 12])
+    assert found["data"][0]["account"] == "wg_bio"
+    assert ask("prio", "--yaml").out.startswith("schema: ")
+    assert ask("share", "--yaml").out.startswith("schema: ")
+    assert ask("share", "--helpformat").out.split()[0] == "Account"
+
+
+def test_newer_slurms_name_account_and_qos(ask: Ask, slurm: Recorded) -> None:
+    slurm.say("sinfo", "slurm 23.02.7\n")
+    head, first, *_ = ask("prio", "-l").out.splitlines()
+    assert re.findall(r"\S+", head)[2:4] == ["USER", "ACCOUNT"]
+    assert "QOSNAME" in head
+    assert re.findall(r"\S+", first)[2:4] == ["alice", "wg_astro"]
+
+
+def test_a_job_that_does_not_wait(ask: Ask, slurm: Recorded) -> None:
+    said = ask("prio", "-j", "99,12")
+    assert (said.code, said.err) == (3, "Not waiting, or held, or not eligible yet: 99.\n")
+    slurm.say("sprio", "Unable to find jobs matching user/id(s) specified\n")
+    said = ask("prio")
+    assert (said.code, said.err) == (0, "No such job waits.\n")
+
+
+def test_what_slurm_said_before(ask: Ask, slurm: Recorded, tmp_path: Path) -> None:
+    for name in ("sshare", "sprio"):
+        (tmp_path / f"{name}.txt").write_text(printed("classic", f"{name}-everything"))
+    (tmp_path / "config.txt").write_text(printed("classic", "config"))
+    assert ask("share", "-l", "-a", "--from", tmp_path).out == printed("classic", "sshare-long-all")
+    assert ask("prio", "--from", tmp_path).out == printed("classic", "sprio-default")
+    assert json.loads(ask("share", "--json", "--from", tmp_path).out)["as_of"].startswith("2026-11-21T23:5")
+    assert slurm.asked == []
+    (tmp_path / "sshare.txt").unlink()
+    said = ask("share", "--from", tmp_path)
+    assert said.code == 3
+    assert "sshare.txt" in said.err
+
+
+def test_a_line_that_cannot_be_read_is_told_and_the_others_are_shown(ask: Ask, slurm: Recorded) -> None:
+    slurm.say("sprio", printed("fair-tree", "sprio-everything").replace("|33631 ", "|33.631 "))
+    said = ask("prio", "--noheader")
+    assert said.out == "".join(printed("fair-tree", "sprio-no-header").splitlines(keepends=True)[1:])
+    assert said.err.startswith("! not read: sprio, line 1, PRIORITY:")
+
+
+def test_a_slurm_without_factors(ask: Ask, slurm: Recorded) -> None:
+    slurm.say("scontrol-show-config", printed("fair-tree", "config").replace("priority/multifactor", "priority/basic"))
+    said = ask("prio")
+    assert said.code == 2
+    assert "PriorityType" in said.err
+
+
+def test_a_slurm_that_does_not_answer(ask: Ask, slurm: Recorded) -> None:
+    slurm.forget("sshare")
+    assert ask("share").code == 6
+
+
+@pytest.mark.parametrize("words", [("share", "-o", "nonsense"), ("prio", "-o", "%z"), ("prio", "-S", "z"), ("prio", "-j", "x")])
+def test_mistakes_are_told_before_slurm_is_asked(ask: Ask, slurm: Recorded, words: tuple[str, ...]) -> None:
+    said = ask(*words)
+    assert said.code == 2
+    assert "try: " in said.err or words[-1] in said.err

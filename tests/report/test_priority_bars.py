@@ -1,0 +1,67 @@
+"""A priority explained: bars, the place in the queue, and why somebody else is ahead."""
+
+from __future__ import annotations
+
+from fairbank.report.priorities import Rank, Weights
+from fairbank.report.priority_bars import as_data, explained, parts, queue_of
+
+WEIGHTS = Weights(age=10_000, fair_share=100_000, size=1000, qos=2000, tres={"cpu": 1000.0}, tres_text="cpu=1000")
+MINE = Rank(812345, "idle", "ayla", "chem_qmc", age=1200.0, fair_share=41_200.4, size=31.0, tres={"cpu": 250.0, "mem": 0.0}, nice=100)
+THEIRS = Rank(812300, "idle", "jorge", "bio", age=1100.0, fair_share=42_000.0, size=31.0, qos=500.0, site=-20)
+GIVEN = Rank(812350, "idle", "root", direct=99_999)
+ELSEWHERE = Rank(812000, "gpu", "ayla", fair_share=99_000.0)
+ALL = [ELSEWHERE, MINE, THEIRS, GIVEN]
+
+
+def test_bars_and_who_is_ahead() -> None:
+    assert explained(MINE, ALL, WEIGHTS) == [
+        "Job 812345 (ayla, chem_qmc, partition idle)",
+        "priority 42,581, 3rd of 3 that wait in idle",
+        "  age                 1,200   0.120 x 10,000       #",
+        "  fair share         41,200   0.412 x 100,000      ########################",
+        "  job size               31   0.031 x 1,000",
+        "  QOS                     0   0.000 x 2,000",
+        "  cpu                   250   0.250 x 1,000",
+        "  nice                 -100",
+        "Just ahead: job 812300 of jorge with 43,611: fair share +800, QOS +500, nice +100, site factor -20, age -100, cpu -250.",
+    ]
+
+
+def test_a_given_priority_has_no_factors() -> None:
+    assert explained(GIVEN, ALL, WEIGHTS)[1:] == [
+        "priority 99,999, 1st of 3 that wait in idle",
+        "  An administrator gave it this priority; no factor counts.",
+        "Nobody is ahead of it there.",
+    ]
+    assert explained(THEIRS, ALL, WEIGHTS)[-1] == "Just ahead: job 812350 of root with 99,999, which an administrator gave it."
+    assert parts(GIVEN, WEIGHTS) == []
+
+
+def test_who_is_given_less_than_another_earned() -> None:
+    low = GIVEN._replace(direct=7)
+    assert explained(low, [low, MINE], WEIGHTS)[-1] == "Just ahead: job 812345 of ayla with 42,581."
+
+
+def test_of_equals_the_lower_number_goes_first() -> None:
+    first, second = MINE, MINE._replace(job=812346)
+    assert queue_of([second, first], "idle") == [first, second]
+    assert explained(second, [second, first], WEIGHTS)[-1].endswith("with 42,581: the same, and the lower number goes first.")
+
+
+def test_the_least_priority_is_told() -> None:
+    row = MINE._replace(nice=2**31 - 3)
+    assert "  All together is less than 1, the least that a job has." in explained(row, [row], WEIGHTS)
+
+
+def test_places_are_counted_as_people_do() -> None:
+    rows = [Rank(number, "p", age=float(200 - number)) for number in range(1, 124)]
+    told = {rows[at].job: explained(rows[at], rows, WEIGHTS)[1].split(", ")[1] for at in (0, 1, 2, 3, 10, 11, 12, 20, 100, 110, 121, 122)}
+    assert [place.split(" of ")[0] for place in told.values()] == ("1st 2nd 3rd 4th 11th 12th 13th 21st 101st 111th 122nd 123rd".split())
+
+
+def test_for_programs() -> None:
+    mine, given = as_data([MINE, GIVEN])
+    assert mine["priority"] == 42581
+    one_by_one = {"age": 1200.0, "association": 0.0, "fair_share": 41_200.4, "size": 31.0, "place": 0.0, "qos": 0.0}
+    assert mine["factors"] == {**one_by_one, "tres": {"cpu": 250.0, "mem": 0.0}}
+    assert (given["given"], given["factors"], given["priority"]) == (True, None, 99_999)

@@ -1,0 +1,85 @@
+"""Fair share explained: levels in words, and when a project that used too much is back at its share."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from fairbank.report.columns import Look
+from fairbank.report.share_tree import COLUMNS, Rule, as_data, level_of, seconds_until_even, tree_rows, what_moves_it
+from fairbank.report.shares import PARENT, Standing
+from fairbank.report.tables import table
+
+DAY = 86_400
+FAIR_TREE, CLASSIC = Rule(fair_tree=True, half_life=14 * DAY), Rule(fair_tree=False, half_life=14 * DAY)
+
+ROWS = [
+    Standing("root", effective=1.0, usage=1000),
+    Standing("bio", parent="root", shares=40, norm_shares=0.4, effective=0.18, level=0.4 / 0.18),
+    Standing("chem", parent="root", shares=40, norm_shares=0.4, effective=0.52, level=0.4 / 0.52),
+    Standing("chem_qmc", parent="chem", shares=20, norm_shares=0.5, effective=0.7, level=0.5 / 0.7),
+    Standing("chem_qmc", "ayla", shares=1, norm_shares=0.333, effective=0.588, factor=0.25, level=0.333 / 0.588),
+    Standing("chem_qmc", "jorge", shares=1, norm_shares=0.333, effective=0.33, factor=0.5, level=0.333 / 0.33),
+    Standing("chem_qmc", "minh", "gpu", shares=PARENT, norm_shares=0.5, effective=0.1, factor=0.75),
+    Standing("new", parent="root", shares=20, norm_shares=0.2, effective=0.0, level=math.inf),
+    Standing("old", parent="root", shares=0, norm_shares=0.0, effective=0.3, level=0.0),
+]
+
+
+def test_the_tree() -> None:
+    assert table(COLUMNS, tree_rows(ROWS, FAIR_TREE), Look()).lines == [
+        "ACCOUNT / USER  SHARES   NORM  USAGE   LEVEL  FACTOR",
+        "bio                 40  0.400  0.180    2.22          under",
+        "chem                40  0.400  0.520    0.77          over",
+        "  chem_qmc          20  0.500  0.700    0.71          over",
+        "    ayla             1  0.333  0.588    0.57   0.250  over",
+        "    jorge            1  0.333  0.330    1.01   0.500  about even",
+        "    minh (gpu)  parent  0.500  0.100           0.750  as its account",
+        "new                 20  0.200  0.000  unused          under",
+        "old                  0  0.000  0.300    0.00          no share",
+    ]
+
+
+def test_what_moves_it() -> None:
+    assert what_moves_it(ROWS, FAIR_TREE) == [
+        "Level: above 1 it used less than its share, below 1 more.",
+        "Accounts are ranked among their siblings, and users within their account; the factor is the rank.",
+        "Usage halves every 14 days.",
+        "chem_qmc is back at 1 in about 6.8 days, if it pauses while the others go on.",
+        "chem is back at 1 in about 5.3 days, if it pauses while the others go on.",
+        "If all pause, all usage fades alike and no level moves.",
+    ]
+    assert what_moves_it(ROWS, FAIR_TREE, ["bio"])[-1] == "Usage halves every 14 days."
+    assert "At level 1 the factor is 0.500, without usage 1." in what_moves_it(ROWS, CLASSIC)
+    assert "At level 1 the factor is 0.871, without usage 1." in what_moves_it(ROWS, CLASSIC._replace(dampening=5))
+    assert what_moves_it(ROWS, Rule(fair_tree=True, half_life=0))[-1].startswith("Usage does not fade here")
+
+
+def test_whoever_pauses_for_that_long_stands_at_1() -> None:
+    half_life = 7 * DAY
+    for level in (0.9, 0.5, 0.01):
+        seconds = seconds_until_even(level, half_life)
+        assert seconds is not None
+        assert level / (1 - 0.693 / half_life) ** seconds == pytest.approx(1.0)
+    assert seconds_until_even(0.5, half_life) == pytest.approx(half_life, rel=0.001)
+
+
+@pytest.mark.parametrize(("level", "half_life", "seconds"), [(1.0, DAY, 0.0), (math.inf, DAY, 0.0), (0.0, DAY, None), (0.5, 0, None)])
+def test_who_need_not_pause_and_for_whom_it_would_not_help(level: float, half_life: int, seconds: float | None) -> None:
+    assert seconds_until_even(level, half_life) == seconds
+
+
+def test_the_classic_rule_has_levels_too() -> None:
+    assert level_of(Standing("a", shares=1, norm_shares=0.4, effective=0.52, level=0.0), CLASSIC) == pytest.approx(0.769, abs=0.001)
+    assert level_of(Standing("a", shares=1, norm_shares=0.4, effective=0.0), CLASSIC) == math.inf
+    assert level_of(Standing("a", shares=0, effective=0.1), CLASSIC) == 0.0
+    assert level_of(Standing("root", effective=1.0), CLASSIC) is None
+
+
+def test_for_programs() -> None:
+    by_name = {(row["account"], row["user"]): row for row in as_data(ROWS, FAIR_TREE)}
+    assert by_name["new", None]["level"] == "inf"
+    assert by_name["chem_qmc", "minh"]["shares"] == "parent"
+    assert by_name["chem_qmc", "minh"]["level"] is None
+    assert (by_name["root", None]["shares"], by_name["root", None]["raw_usage"]) == (None, 1000)
