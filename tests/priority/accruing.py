@@ -41,7 +41,14 @@ Limits = Mapping[str, Limit]
 
 
 def accrue_jobs(
-    jobs: Sequence[Job], associations: Limits, qoses: Limits, *, now: int, flags: frozenset[Flag] = frozenset(), enforced: bool = True
+    jobs: Sequence[Job],
+    associations: Limits,
+    qoses: Limits,
+    *,
+    now: int,
+    flags: frozenset[Flag] = frozenset(),
+    enforced: bool = True,
+    first_of_qos: bool = False,
 ) -> list[tuple[int, int]]:
     """Since when each begins to age, and with how many tasks."""
     parents = {ROOT: ""} | {job.account: ROOT for job in jobs} | {job.chain()[0]: job.account for job in jobs}
@@ -78,6 +85,7 @@ def accrue_jobs(
         flags=flags,
         limits_enforced=enforced,
         now=now,
+        first_of_qos=first_of_qos,
     )
     return list(zip(found.at.tolist(), found.tasks.tolist(), strict=True))
 
@@ -122,7 +130,7 @@ class Queue:
 # --- the twin ---
 
 
-def by_hand(jobs: Sequence[Job], associations: Limits, qoses: Limits, now: int) -> list[tuple[int, int]]:
+def by_hand(jobs: Sequence[Job], associations: Limits, qoses: Limits, now: int, *, first_of_qos: bool) -> list[tuple[int, int]]:
     """The same, one job after the other, as section 4.2 of the facts tells it."""
     ageing: dict[object, int] = {}
 
@@ -137,7 +145,7 @@ def by_hand(jobs: Sequence[Job], associations: Limits, qoses: Limits, now: int) 
     for job in jobs:
         at, tasks = NOT_YET, 0
         if job.ready and not job.accrued_at and 0 < job.eligible_at <= now:
-            places = [limit - ageing.get(scope, 0) for scope, limit in _concerning(job, associations, qoses)]
+            places = [limit - ageing.get(scope, 0) for scope, limit in _concerning(job, associations, qoses, first_of_qos)]
             tasks = max(min([*places, job.tasks]), 0)
             at = (now if places else job.eligible_at) if tasks else NOT_YET
             count(job, tasks)
@@ -149,10 +157,11 @@ def _of_qos(job: Job) -> tuple[object, object, object]:
     return ("qos", job.qos), ("qos", job.qos, "account", job.account), ("qos", job.qos, "user", job.user)
 
 
-def _concerning(job: Job, associations: Limits, qoses: Limits) -> Sequence[tuple[object, int]]:
+def _concerning(job: Job, associations: Limits, qoses: Limits, first_of_qos: bool) -> Sequence[tuple[object, int]]:
     of_qos = qoses.get(job.qos or "", Limit())
     amounts = zip(_of_qos(job), (of_qos.group, of_qos.per_account, of_qos.per_user), strict=True)
-    return [(scope, limit) for scope, limit in amounts if limit is not None] or list(_on_the_way_up(job, associations))[:1]
+    by_qos = [(scope, limit) for scope, limit in amounts if limit is not None]
+    return (by_qos[:1] if first_of_qos else by_qos) or list(_on_the_way_up(job, associations))[:1]
 
 
 def _on_the_way_up(job: Job, associations: Limits) -> Iterator[tuple[object, int]]:

@@ -141,11 +141,25 @@ limits = st.builds(Limit, group=number, each=number, per_account=number, per_use
 associations = st.dictionaries(st.sampled_from(["ada@physics", "eve@physics", "eve@chemistry", "physics", "chemistry", "root"]), limits)
 
 
-@given(st.lists(jobs, max_size=14), associations, st.dictionaries(st.sampled_from(["normal", "long"]), limits), st.integers(1, 9))
+@given(
+    st.lists(jobs, max_size=14),
+    associations,
+    st.dictionaries(st.sampled_from(["normal", "long"]), limits),
+    st.integers(1, 9),
+    st.booleans(),
+)
 def test_whole_columns_give_what_one_job_after_the_other_does(
-    queue: list[Job], of_associations: dict[str, Limit], qoses: dict[str, Limit], now: int
+    queue: list[Job], of_associations: dict[str, Limit], qoses: dict[str, Limit], now: int, first: bool
 ) -> None:
-    assert accrue_jobs(queue, of_associations, qoses, now=now) == by_hand(queue, of_associations, qoses, now)
+    found = accrue_jobs(queue, of_associations, qoses, now=now, first_of_qos=first)
+    assert found == by_hand(queue, of_associations, qoses, now, first_of_qos=first)
+
+
+def test_slurm_22_05_looks_at_the_first_limit_of_a_qos_alone() -> None:
+    jobs = [Job(user="ada", account="physics", submitted_at=5, eligible_at=5) for _ in range(3)]
+    limits = {"normal": Limit(per_account=2, per_user=1)}
+    assert accrue_jobs(jobs, {}, limits, now=9) == [(9, 1), (0, 0), (0, 0)]
+    assert accrue_jobs(jobs, {}, limits, now=9, first_of_qos=True) == [(9, 1), (9, 1), (0, 0)]
 
 
 @given(st.lists(jobs, max_size=14), st.integers(0, 6), st.integers(1, 9))

@@ -62,11 +62,14 @@ class Started(NamedTuple):
     tasks: Integers
 
 
-def accrue(queue: Waiting, limits: AccrualLimits, *, flags: frozenset[Flag], limits_enforced: bool, now: int) -> Started:
+def accrue(
+    queue: Waiting, limits: AccrualLimits, *, flags: frozenset[Flag], limits_enforced: bool, now: int, first_of_qos: bool = False
+) -> Started:
     """What begins to age in this pass.
 
     A job that no limit concerns ages since it was eligible, and an array as a whole. Under a limit it ages from now on, if its place
-    is free: who ages already takes one, until it leaves the queue (facts, section 4.2, "Age").
+    is free: who ages already takes one, until it leaves the queue (facts, section 4.2, "Age"). Of the limits of a QOS all hold;
+    `first_of_qos`: only the first that is set, of its group, an account and a user in this order, as in Slurm 22.05.
     """
     new = queue.accrued_at == NOT_YET
     if Flag.ACCRUE_ALWAYS in flags:
@@ -74,7 +77,7 @@ def accrue(queue: Waiting, limits: AccrualLimits, *, flags: frozenset[Flag], lim
     if not limits_enforced:
         return _all(new & (queue.eligible_at > 0), queue.eligible_at, queue)
     may = new & queue.ready & (queue.eligible_at > 0) & (queue.eligible_at <= now)
-    scopes = list(_scopes(queue, limits))
+    scopes = list(_scopes(queue, limits, first_of_qos))
     concerned = np.logical_or.reduce([scope.limit != NONE for scope in scopes])
     started = _all(may & ~concerned, queue.eligible_at, queue)
     for row, tasks in _in_turn(np.flatnonzero(may & concerned), ~new, queue, scopes, limits.parent):
@@ -96,12 +99,14 @@ class _Scope(NamedTuple):
     limit: Integers
 
 
-def _scopes(queue: Waiting, limits: AccrualLimits) -> Iterator[_Scope]:
+def _scopes(queue: Waiting, limits: AccrualLimits, first_of_qos: bool) -> Iterator[_Scope]:
     """Those of the QOS, all of them; for who has none there, the first on the way from the association to root."""
     free = np.ones(len(queue.qos), dtype=np.bool_)
     numbers = (queue.qos, _pair(queue.qos, queue.account), _pair(queue.qos, queue.user))
     for number, by_qos in zip(numbers, (limits.qos_group, limits.qos_per_account, limits.qos_per_user), strict=True):
         limit = np.append(by_qos, NONE)[queue.qos]
+        if first_of_qos:
+            limit = np.where(free, limit, NONE)
         free &= limit == NONE
         yield _Scope(number, limit)
     where, limit = _on_the_way_up(limits)

@@ -26,7 +26,7 @@ class Scale(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """What factors are relative to. Make one with `scale`."""
 
     nodes: int
-    """Active nodes of the cluster."""
+    """Active nodes of the cluster; Slurm 22.05 counts all that it has."""
     cpus: int
     association_max: float
     """The highest priority of any association."""
