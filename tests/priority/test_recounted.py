@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbank.priority.charging import Jobs, is_charged, usage_factors
-from fairbank.priority.columns import Ints
+from fairbank.priority.columns import AS_ON_X86_64, Ints, Long
 from fairbank.priority.decay import Decay, fading
 from fairbank.priority.resets import Reset
 from fairbank.priority.ticks import Counting, Payers, Rules, ended, recounted, started, ticked, unused
@@ -78,6 +78,16 @@ def test_a_suspended_job_goes_on_costing_even_when_its_end_is_set_back() -> None
     paused = job(ALICE, NOON, NOON + 400)  # suspended then, cancelled 900 seconds later
     books = recounted(paused, np.array([NOON + 1300]), TICKS, PAYERS, NEVER, EMPTY)
     assert float(books.associations.raw[ALICE]) == 1200  # to the last tick before, and not taken back
+
+
+@pytest.mark.skipif(not AS_ON_X86_64, reason="long doubles of this host are others")
+def test_ends_are_charged_in_their_order_because_sums_differ_in_the_last_bit() -> None:
+    large, small = 2.0**40, 0.75 * 2.0**-24  # one small is lost beside the large, two together are not
+    before = [job(ALICE, NOON + second, NOON + second + 1, billable=small) for second in (20, 30)]
+    for when, more in ((40, 2.0**-23), (10, 0.0)):
+        records = together(job(ALICE, NOON + when, NOON + when + 1, billable=large), *before)
+        for order in (records, records.only(np.array([2, 1, 0]))):
+            assert recounted(order, gone(order), TICKS[:2], PAYERS, NEVER, EMPTY).associations.raw[ALICE] - Long(large) == more
 
 
 def test_what_never_started_and_what_runs_still() -> None:

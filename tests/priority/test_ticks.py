@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from fairbank.priority.charging import UNLIMITED
+from fairbank.priority.charging import UNLIMITED, seconds_run
 from fairbank.priority.decay import Decay, fading
 from fairbank.priority.resets import Reset
 from fairbank.priority.ticks import Books, Rules, ended, started, ticked, unused
@@ -202,7 +202,7 @@ def test_more_run_seconds_than_are_counted_name_the_row_and_the_remedy() -> None
     with pytest.raises(Malformed, match=f"row {ALICE} would hold") as refused:
         started(empty(), together(job(ALICE, NOON), job(ALICE, NOON, cpus=2**32, limit=UNLIMITED)), PAYERS, WEEK)
     assert refused.value.field == "time limit"
-    many = together(*[job(BOB, NOON, cpus=2**24, limit=UNLIMITED)] * 3)
+    many = together(*[job(BOB, NOON, cpus=2**24, limit=UNLIMITED)] * 5)  # their sum in 64 bits would look small
     with pytest.raises(Malformed, match=f"row {ROOT} would hold"):
         started(empty(), many, PAYERS, WEEK)
 
@@ -223,7 +223,14 @@ def test_a_second_tick_at_once_changes_nothing() -> None:
 
 
 def test_a_first_tick_charges_jobs_from_their_start() -> None:
-    assert raw(ticked(empty(), job(ALICE, NOON), PAYERS, NEVER, last=0, now=NOON + 900), ALICE) == 900
+    books = ticked(empty(), job(ALICE, NOON), PAYERS, NEVER, last=0, now=NOON + 900)
+    assert raw(books, ALICE) == 900
+    assert raw(ticked(books, NOBODY, PAYERS, WEEK, last=0, now=NOON + DAY), ALICE) == 900  # nobody knows how long it is to fade
+
+
+def test_a_job_has_run_to_now_or_to_its_end() -> None:
+    jobs = together(job(ALICE, NOON), job(ALICE, NOON, NOON + 50), job(ALICE, NOON, NOON + 150), job(ALICE, NOON + 200))
+    assert seconds_run(jobs, NOON + 10, NOON + 100).tolist() == [90, 40, 90, 0]
 
 
 def test_while_slurmctld_is_down_jobs_are_charged_all_the_same() -> None:

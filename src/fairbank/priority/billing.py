@@ -79,7 +79,7 @@ def billable(counts: Wholes, partition: Ints, table: Prices) -> Doubles:
 
     Slurm keeps this double with the job and charges raw usage by it; what it shows and limits is `whole` of it (traps T5, T9).
     """
-    competing, gres, others = (np.zeros(len(counts)) for _ in range(3))
+    competing, others = np.zeros(len(counts)), np.zeros(len(counts))
     for place, name in enumerate(table.names):
         if name == "billing":
             continue
@@ -87,11 +87,9 @@ def billable(counts: Wholes, partition: Ints, table: Prices) -> Doubles:
         weighted = np.where(held == np.uint64(NO_CONSUME), 0.0, held.astype(np.float64) * table.weights[partition, place])
         if competes(name, table.adding):
             np.maximum(competing, weighted, out=competing)
-        elif table.adding is Adding.MAX_TRES_GRES and name.startswith("gres/"):
-            gres += weighted
         else:
             others += weighted
-    total: Doubles = gres + competing + others
+    total: Doubles = competing + others
     return total
 
 

@@ -127,7 +127,6 @@ def recounted(records: Jobs, left: Ints, ticks: Iterable[int], payers: Payers, r
     held = records._replace(end=np.zeros_like(records.end))  # until it is gone, no tick knows of an end
     books, last, since = begin.books, begin.last, begin.reset
     for now in ticks:
-        rules.decay.remaining(now - last)
         books = started(books, records.only((records.start > last) & (records.start <= now)), payers, rules)
         ends = np.flatnonzero((gone >= last) & (gone < now))
         books = ended(books, records.only(ends[np.argsort(gone[ends], kind="stable")]), payers, rules, last=last, now=now)
