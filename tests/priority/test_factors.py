@@ -31,7 +31,7 @@ def test_the_priority_of_the_vector_is_cut_and_not_rounded() -> None:
 
 def test_normalised_factors_are_made_from_the_terms_as_sprio_does() -> None:
     settings = Settings(weights=WEIGHTS)
-    terms = normalised(weighted(vector(), cluster(), settings, NOW), settings)
+    terms = normalised(weighted(vector(), cluster(), settings, NOW), cluster(), settings)
     assert [f"{column[0]:.7f}" for column in terms[:6]] == ["0.5000000", "0.0000000", "0.4084789", "0.0750000", "0.5000000", "0.5000000"]
 
 

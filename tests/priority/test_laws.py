@@ -88,7 +88,7 @@ def cases(draw: st.DrawFn, *, fitting: bool = False) -> Case:
 def test_every_normalised_factor_is_from_nought_to_one(case: Case, settings: Settings) -> None:
     one = Weights(age=1, association=1, fairshare=1, job_size=1, partition=1, qos=1, tres={"cpu": 1.0, "gres/gpu": 1.0})
     told = Settings(weights=one, flags=settings.flags, max_age_seconds=settings.max_age_seconds, favour_small=settings.favour_small)
-    terms = normalised(weighted(pending(case.to, 1, **case.job), case.to, told, NOW), told)
+    terms = normalised(weighted(pending(case.to, 1, **case.job), case.to, told, NOW), case.to, told)
     for column in (*terms[:6], *terms.tres):
         assert 0.0 <= column[0] <= 1.0
 

@@ -81,14 +81,15 @@ def priorities(jobs: Pending, scale: Scale, settings: Settings, now: int) -> Pri
 
 def _added(terms: Terms) -> Floats:
     """From left to right: another order would round otherwise."""
-    return _sum((*terms[:6], _sum(terms.tres, terms.nice), terms.site)) - terms.nice
+    return _sum(*terms[:6], _of_tres(terms), terms.site) - terms.nice
 
 
-def _sum(terms: Iterable[Floats], like: Floats | None = None) -> Floats:
-    parts = list(terms)
-    if not parts:
-        return np.zeros_like(like)
-    return reduce(np.add, parts)
+def _of_tres(terms: Terms) -> Floats:
+    return _sum(np.zeros_like(terms.nice), *terms.tres)
+
+
+def _sum(*columns: Floats) -> Floats:
+    return reduce(np.add, columns)
 
 
 def cut(sums: Floats) -> Priorities:
@@ -115,11 +116,10 @@ def pair_priorities(jobs: Pending, pairs: Pairs, scale: Scale, settings: Setting
     """The priority of each pair: Slurm adds the partition last here. A QOS of priority 0 counts as the job's own."""
     _check(scale, settings)
     there = jobs.rows(pairs.job)
-    own = weighted(there, scale, settings, now)
-    here = weighted(there._replace(partition=pairs.partition, qos=pairs.qos), scale, settings, now)
-    by_qos = np.where(scale.qos_priorities[pairs.qos] == 0, own.qos, here.qos)
-    rest = _sum((here.age, here.association, here.fairshare, here.job_size, by_qos, _sum(here.tres, here.nice), here.site)) - here.nice
-    return cut(here.partition + rest)
+    qos = np.where(scale.qos_priorities[pairs.qos] == 0, there.qos, pairs.qos)
+    here = weighted(there._replace(partition=pairs.partition, qos=qos), scale, settings, now)
+    rest = _sum(here.age, here.association, here.fairshare, here.job_size, here.qos, _of_tres(here), here.site) - here.nice
+    return cut(rest + here.partition)
 
 
 # ---------------------------------------------------------------- as sprio has it
@@ -128,20 +128,17 @@ def pair_priorities(jobs: Pending, pairs: Pairs, scale: Scale, settings: Setting
 @_past_doubles
 def shown(terms: Terms) -> Floats:
     """The sums that sprio makes of the terms, uncut. It adds TRES after all else, so the last digit may differ from the priority."""
-    first = _sum((*terms[:6], terms.site)) - terms.nice
-    return np.maximum(_sum((first, *terms.tres)), float(LOWEST))
+    first = _sum(*terms[:6], terms.site) - terms.nice
+    return np.maximum(_sum(first, *terms.tres), float(LOWEST))
 
 
-def normalised(terms: Terms, settings: Settings) -> Terms:
-    """The factors themselves, as sprio makes them from the terms: 0 where the weight is."""
+def normalised(terms: Terms, scale: Scale, settings: Settings) -> Terms:
+    """The factors themselves, as sprio makes them from the terms: 0 where the weight is. Site and nice are as they were."""
     weights = settings.counted
-    one = [
-        column / weight if weight else column
-        for column, weight in zip(
-            terms[:6], (weights.age, weights.association, weights.fairshare, weights.job_size, weights.partition, weights.qos), strict=True
-        )
-    ]
-    return Terms(one[0], one[1], one[2], one[3], one[4], one[5], terms.tres, terms.site, terms.nice)
+    by_weight = (weights.age, weights.association, weights.fairshare, weights.job_size, weights.partition, weights.qos)
+    factors_of = [column / (weight or 1) for column, weight in zip(terms[:6], by_weight, strict=True)]
+    of_tres = tuple(column / (settings.weights.tres.get(name) or 1.0) for column, name in zip(terms.tres, scale.tres, strict=True))
+    return Terms._make([*factors_of, of_tres, terms.site, terms.nice])
 
 
 # ---------------------------------------------------------------- from one reckoning to the next
