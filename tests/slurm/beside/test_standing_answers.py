@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from fairbank.slurm.answers import priority, shares, sprio
-from fairbank.slurm.answers.scontrol import read_config
+from fairbank.slurm.answers import pending, priority, shares, sprio
+from fairbank.slurm.answers.scontrol import read_config, read_places
 from fairbank.values.trouble import Malformed
 from tests.support.standing import printed
 
@@ -163,3 +163,68 @@ def test_a_setting_that_is_damaged_or_missing_is_named(name: str, value: str | N
     with pytest.raises(Malformed) as told:
         priority.read_settings(settings)
     assert told.value.field == name
+
+
+def test_jobs_that_wait_of_2205() -> None:
+    answer = pending.read_pending(printed("fair-tree", "jobs"))
+    assert answer.unreadable == ()
+    by_number = {job.job_id: job for job in answer.rows}
+    assert sorted(by_number) == list(range(10, 21))
+    several = by_number[11]
+    assert (several.user, several.account, several.qos, several.partitions) == ("bob", "wg_bio", ("normal",), ("cpu", "gpu"))
+    assert (several.priority, several.nice, several.nodes, several.cpus, several.limit_minutes) == (16961, 0, 1, 40, 30)
+    assert several.tres == "cpu=40,mem=3G,node=1"
+    assert several.submitted == several.eligible == several.accrued == 1795305199
+    array = by_number[13]
+    assert (array.tasks, array.accrued) == ("1-5", 1795305200)
+    assert (by_number[12].nodes, by_number[18].nodes, by_number[18].nice, by_number[17].nice) == (2, 6, -123456, 2_000_000_000)
+    held, later = by_number[19], by_number[20]
+    assert (held.priority, held.accrued) == (0, None)
+    assert later.accrued is None
+    assert later.eligible is not None
+    assert later.eligible > later.submitted
+
+
+@pytest.mark.parametrize("where", ["JobName=sbatch", "WorkDir=/lab/home/alice"])
+def test_who_names_a_job_like_a_line_of_slurm_is_not_believed(where: str) -> None:
+    honest = next(line for line in printed("fair-tree", "jobs").splitlines() if line.startswith("JobId=10 "))
+    lie = " UserId=root(0) GroupId=root(0) MCS_label=N/A Priority=4294967295 Nice=0 Account=root QOS=high JobState=PENDING Reason=None"
+    answer = pending.read_pending(honest.replace(where, where + lie))
+    assert answer.rows == ()
+    assert [(lost.line, lost.field) for lost in answer.unreadable] == [(1, "UserId")]
+    half = pending.read_pending(honest.replace(where, f"{where} Partition=gpu Nice=-5 ArrayTaskId=1-9 JobName=x NumCPUs=1"))
+    (job,) = half.rows
+    assert (job.partitions, job.nice, job.tasks, job.cpus) == (("cpu",), 100, "", 8)
+
+
+@pytest.mark.parametrize(
+    ("damage", "field"),
+    [
+        (("JobId=10 ", "JobId=x "), "JobId"),
+        (("NumNodes=1", "NumNodes=some"), "NumNodes"),
+        (("NumCPUs=8", "NumCPUs=x"), "NumCPUs"),
+        (("TimeLimit=00:30:00", "TimeLimit=soon"), "TimeLimit"),
+        (("SubmitTime=2026", "SubmitTime=x"), "SubmitTime"),
+        (("AccrueTime=2026-11-21T23:53:19 ", ""), "AccrueTime"),
+        (("Partition=cpu", "Partition=a|b"), "Partition"),
+        (("TRES=cpu=8", "TRES=cpu=many"), "TRES"),
+        (("Nice=100", "Nice=99999999999"), "Nice"),
+        (("Priority=33631", "Priority=4294967296"), "Priority"),
+        (("UserId=alice(60601)", "UserId=alice"), "UserId"),
+    ],
+)
+def test_a_damaged_job_is_left_out_and_told(damage: tuple[str, str], field: str) -> None:
+    lines = [line for line in printed("fair-tree", "jobs").splitlines() if line.startswith(("JobId=10 ", "JobId=11 "))]
+    answer = pending.read_pending("\n".join([lines[0].replace(*damage), lines[1]]))
+    assert [job.job_id for job in answer.rows] == [11]
+    assert [(lost.line, lost.field) for lost in answer.unreadable] == [(1, field)]
+
+
+def test_no_job_at_all() -> None:
+    assert pending.read_pending("No jobs in the system\n").rows == ()
+
+
+def test_partitions_have_a_factor_and_tres() -> None:
+    by_name = {place.name: place for place in read_places(printed("fair-tree", "partitions")).rows}
+    assert {name: place.factor for name, place in by_name.items()} == {"cpu": 1, "gpu": 1, "gpu-t4": 1, "a_partition_of_a_long_name": 10}
+    assert by_name["gpu"].tres == "cpu=96,mem=1000G,node=2,gres/gpu=8"

@@ -40,7 +40,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def fair_tree(self) -> bool:
         """Whether Fair Tree ranks users; else the classic rule does."""
-        return "NO_FAIR_TREE" not in self.flags
+        return not self.flags & {"NO_FAIR_TREE", "DEPTH_OBLIVIOUS"}
 
 
 def read_settings(config: Mapping[str, str]) -> Settings:

@@ -73,6 +73,8 @@ def _place(cells: dict[str, str]) -> Place:
         words.length_minutes(cells.get("DefaultTime", ""), "DefaultTime"),
         0 if memory in ("", "UNLIMITED") else words.number(memory, "DefMemPerCPU"),
         words.length_minutes(cells.get("MaxTime", ""), "MaxTime"),
+        words.number(cells.get("PriorityJobFactor", "1"), "PriorityJobFactor", most=65_535),
+        words.tres(cells.get("TRES", "").replace("(null)", ""), "TRES"),
     )
 
 

@@ -94,7 +94,7 @@ class Qos(msgspec.Struct, frozen=True):
 
 class Place(msgspec.Struct, frozen=True):
     """A partition as slurmctld has it. Memory in MiB, 0 for unknown or unlimited; `nodes` and `weights` as in slurm.conf. `most_minutes` is
-    its MaxTime, 0 without a finite one."""
+    its MaxTime, 0 without a finite one. `factor` is its PriorityJobFactor, `tres` what it has."""
 
     name: str
     nodes: str = ""
@@ -102,6 +102,8 @@ class Place(msgspec.Struct, frozen=True):
     default_minutes: int = 0
     memory_per_cpu: int = 0
     most_minutes: int = 0
+    factor: int = 1
+    tres: str = ""
 
 
 class Node(msgspec.Struct, frozen=True):
