@@ -7,7 +7,8 @@ import math
 import pytest
 
 from fairbank.report.columns import Look
-from fairbank.report.share_tree import COLUMNS, Rule, as_data, level_of, seconds_until_even, tree_rows, what_moves_it
+from fairbank.report.forecasts import Back
+from fairbank.report.share_tree import COLUMNS, Rule, as_data, level_of, tree_rows, what_moves_it
 from fairbank.report.shares import PARENT, Standing
 from fairbank.report.tables import table
 
@@ -27,6 +28,15 @@ ROWS = [
 ]
 
 
+BACKS = [
+    Back("bio", "", "", 0.4 / 0.18, 0.0, 0.0),
+    Back("chem", "", "", 0.4 / 0.52, 5.3 * DAY, 9.81 * DAY),
+    Back("chem_qmc", "", "", 0.5 / 0.7, 6.8 * DAY, 17.1 * DAY),
+    Back("chem_qmc", "ayla", "", 0.333 / 0.588, 11 * DAY, 12 * DAY),
+    Back("old", "", "", 0.0, None, None),
+]
+
+
 def test_the_tree() -> None:
     assert table(COLUMNS, tree_rows(ROWS, FAIR_TREE), Look()).lines == [
         "ACCOUNT / USER  SHARES   NORM  USAGE   LEVEL  FACTOR",
@@ -42,32 +52,19 @@ def test_the_tree() -> None:
 
 
 def test_what_moves_it() -> None:
-    assert what_moves_it(ROWS, FAIR_TREE) == [
+    assert what_moves_it(ROWS, FAIR_TREE, BACKS) == [
         "Level: above 1 it used less than its share, below 1 more.",
         "Accounts are ranked among their siblings, and users within their account; the factor is the rank.",
         "Usage halves every 14 days.",
-        "chem_qmc is back at 1 in about 6.8 days, if it pauses while the others go on.",
-        "chem is back at 1 in about 5.3 days, if it pauses while the others go on.",
+        "chem_qmc is back at 1 in 6.8 days to 17 days, if it pauses.",
+        "chem is back at 1 in 5.3 days to 9.8 days, if it pauses.",
+        "Soonest: the others take what it leaves. Latest: they go on as they do now, and it stays free.",
         "If all pause, all usage fades alike and no level moves.",
     ]
-    assert what_moves_it(ROWS, FAIR_TREE, ["bio"])[-1] == "Usage halves every 14 days."
+    assert what_moves_it(ROWS, FAIR_TREE, BACKS, ["bio"])[-1] == "Usage halves every 14 days."
     assert "At level 1 the factor is 0.500, without usage 1." in what_moves_it(ROWS, CLASSIC)
     assert "At level 1 the factor is 0.871, without usage 1." in what_moves_it(ROWS, CLASSIC._replace(dampening=5))
     assert what_moves_it(ROWS, Rule(fair_tree=True, half_life=0))[-1].startswith("Usage does not fade here")
-
-
-def test_whoever_pauses_for_that_long_stands_at_1() -> None:
-    half_life = 7 * DAY
-    for level in (0.9, 0.5, 0.01):
-        seconds = seconds_until_even(level, half_life)
-        assert seconds is not None
-        assert level / (1 - 0.693 / half_life) ** seconds == pytest.approx(1.0)
-    assert seconds_until_even(0.5, half_life) == pytest.approx(half_life, rel=0.001)
-
-
-@pytest.mark.parametrize(("level", "half_life", "seconds"), [(1.0, DAY, 0.0), (math.inf, DAY, 0.0), (0.0, DAY, None), (0.5, 0, None)])
-def test_who_need_not_pause_and_for_whom_it_would_not_help(level: float, half_life: int, seconds: float | None) -> None:
-    assert seconds_until_even(level, half_life) == seconds
 
 
 def test_the_classic_rule_has_levels_too() -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
 from fairbank.cli.options import listed
+from fairbank.report import forecasts
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import Look
 from fairbank.report.envelope import as_json, as_yaml, envelope
@@ -32,6 +33,7 @@ def add(parser: Parser) -> None:
     parser.add_argument("-m", "--partition", action="store_true", help="the partition that an association is for")
     add_folder(parser)
     group = parser.add_argument_group("How to show it")
+    group.add_argument("--forecast", action="store_true", help="when each is back at its share (level 1), if it pauses")
     form = group.add_mutually_exclusive_group()
     form.add_argument("--tree", dest="form", action="store_const", const="tree", help="explained: who is over or under, and what moves it")
     form.add_argument("--json", dest="form", action="store_const", const="json", help="JSON, with a named schema")
@@ -56,6 +58,9 @@ def run(desk: Desk, options: Namespace) -> int:
     found = desk.works.standings.shares(options.folder)
     told(desk, found.unreadable)
     rows = chosen(found.rows, users=_users(desk, options), accounts=options.accounts or None, users_only=options.users_only)
+    if options.forecast:
+        _show_forecast(desk, found, rows)
+        return 0
     match options.form:
         case "json" | "yaml":
             data = as_data(rows, found.rule)
@@ -90,14 +95,31 @@ def _show_tree(desk: Desk, found: Shares, rows: Sequence[Standing]) -> None:
     made = table(COLUMNS, tree_rows(rows, found.rule), desk.look, desk.room, heads=not desk.options.noheader)
     for line in made.lines:
         desk.paint(line)
-    for sentence in what_moves_it(rows, found.rule, desk.options.accounts or ()):
+    _note(desk, what_moves_it(rows, found.rule, found.backs, desk.options.accounts or ()))
+
+
+def _show_forecast(desk: Desk, found: Shares, rows: Sequence[Standing]) -> None:
+    shown = {(row.account, row.user, row.partition) for row in rows}
+    backs = [back for back in found.backs if back[:3] in shown]
+    if desk.options.form in ("json", "yaml"):
+        document = envelope("fairbank.forecast/1", as_of(desk, found), found.cluster, forecasts.as_data(backs), found.unreadable, Look())
+        desk.say(as_json(document) if desk.options.form == "json" else as_yaml(document))
+        return
+    made = table(forecasts.COLUMNS, forecasts.table_rows(backs), desk.look, desk.room, heads=not desk.options.noheader)
+    for line in made.lines:
+        desk.paint(line)
+    _note(desk, forecasts.ASSUMED)
+
+
+def _note(desk: Desk, sentences: Sequence[str]) -> None:
+    for sentence in sentences:
         for line in folded(plain(sentence), desk.room):
             desk.note(line)
 
 
 COMMAND = Command(
     "fair share as Slurm has it: shares, usage, and the factor that follows",
-    ("fairbank share", "fairbank share --tree -A chem_qmc", "fairbank share -l -a -P"),
+    ("fairbank share", "fairbank share --tree -A chem_qmc", "fairbank share --forecast -a", "fairbank share -l -a -P"),
     add,
     run,
     reads=False,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fairbank.report.forecasts import Back
     from fairbank.report.priorities import Rank, Weights
     from fairbank.report.share_tree import Rule
     from fairbank.report.shares import Standing
@@ -23,6 +24,11 @@ class Shares(Protocol):
     def rule(self) -> Rule: ...
     @property
     def rows(self) -> Sequence[Standing]: ...
+    @property
+    def backs(self) -> Sequence[Back]:
+        """When each is back at its share, in the order of the rows; who has no level is left out."""
+        ...
+
     @property
     def unreadable(self) -> Sequence[str]: ...
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from fairbank.compose.forecasts import backs_of
+from fairbank.report.forecasts import Back
 from fairbank.report.priorities import Rank, Weights
 from fairbank.report.share_tree import Rule
 from fairbank.report.shares import PARENT, Standing
@@ -33,6 +35,7 @@ class Shares(NamedTuple):
     as_of: int | None
     rule: Rule
     rows: Sequence[Standing]
+    backs: Sequence[Back]
     unreadable: Sequence[str]
 
 
@@ -99,7 +102,9 @@ class Standings:
         source = Said(folder) if folder else Slurm()
         answer, settings = source.shares(), source.priority()
         rule = Rule(settings.fair_tree, settings.half_life, settings.dampening)
-        return Shares(source.cluster or None, _as_of(source), rule, [standing_of(row) for row in answer.rows], _told(answer))
+        rows = [standing_of(row) for row in answer.rows]
+        backs = backs_of(rows, rule, oblivious="DEPTH_OBLIVIOUS" in settings.flags)
+        return Shares(source.cluster or None, _as_of(source), rule, rows, backs, _told(answer))
 
     def ranks(self, folder: str | None) -> Ranks:
         """Raises Malformed where jobs are not ranked by factors."""

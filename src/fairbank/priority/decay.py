@@ -15,6 +15,9 @@ from fairbank.values.trouble import Malformed
 
 HALF_LIFE = 7 * DAY
 
+_FADING = 0.693
+"""Slurm's usage fades by this part of a half-life each second."""
+
 
 class Decay(msgspec.Struct, frozen=True):
     """PriorityDecayHalfLife in seconds (0: usage never fades) and PriorityUsageResetPeriod. Made by `fading`."""
@@ -25,7 +28,7 @@ class Decay(msgspec.Struct, frozen=True):
     @property
     def a_second(self) -> float:
         """What remains of usage after one second: 1 - 0.693 / half-life, not 2 ** (-1 / half-life) (trap T3)."""
-        return 1 - 0.693 / self.half_life if self.half_life else 1.0
+        return 1 - _FADING / self.half_life if self.half_life else 1.0
 
     def remaining(self, seconds: int) -> float:
         """What remains of usage after so many seconds; never 0. A clock that went back is refused: raises Malformed."""
@@ -36,6 +39,12 @@ class Decay(msgspec.Struct, frozen=True):
                 remedy="give the time of the last tick or a later one",
             )
         return max(math.pow(self.a_second, seconds), sys.float_info.min)
+
+    def seconds_until(self, left: float) -> float | None:
+        """How long until only this part of usage, up to 1, remains; None when it never comes to that. Without ticks, so with fractions."""
+        if not 0 < left <= 1 or not self.half_life:
+            return 0.0 if left == 1 else None
+        return math.log(left) / math.log1p(-_FADING / self.half_life)
 
     def faded(self, seconds: Doubles) -> Doubles:
         """Seconds just used, as they count: each stretch fades by its whole own length (trap T4)."""

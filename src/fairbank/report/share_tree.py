@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf, log, log1p
+from math import inf
 from typing import NamedTuple
 
 from fairbank.report.columns import Column, Row, text
+from fairbank.report.forecasts import ASSUMED, Back, sentences, shown_level, span
 from fairbank.report.shares import PARENT, Standing
 
 EVEN = 0.05
 """Who is within this of 1 used about its share."""
-_FADING = 0.693
-"""Slurm's usage fades by this part of a half-life each second."""
 FORETOLD_MAX = 5
-DAY, HOUR, MINUTE = 86_400, 3_600, 60
 
 COLUMNS = (
     Column("ACCOUNT / USER", text("name"), least=14),
@@ -65,16 +63,10 @@ def _row(row: Standing, depth: int, level: float | None) -> dict[str, object]:
         "shares": "parent" if row.shares == PARENT else row.shares,
         "norm": f"{row.norm_shares:.3f}",
         "usage": None if row.effective is None else f"{row.effective:.3f}",
-        "level": None if level is None else _short(level),
+        "level": None if level is None else shown_level(level),
         "factor": None if row.factor is None else f"{row.factor:.3f}",
         "words": _in_words(row, level),
     }
-
-
-def _short(level: float) -> str:
-    if level == inf:
-        return "unused"
-    return f"{level:.2f}" if level < 1_000 else f"{level:.0e}"
 
 
 def _in_words(row: Standing, level: float | None) -> str:
@@ -89,19 +81,7 @@ def _in_words(row: Standing, level: float | None) -> str:
     return "under" if level > 1 else "over"
 
 
-def seconds_until_even(level: float, half_life: int) -> float | None:
-    """How long who stands at this level must pause to stand at 1, while the others go on and the usage of all together stays as it is.
-
-    None when it never will. Usage fades as Slurm lets it (0.693 of a half-life, not the logarithm of 2).
-    """
-    if level >= 1:
-        return 0.0
-    if level <= 0 or not half_life:
-        return None
-    return log(level) / log1p(-_FADING / half_life)
-
-
-def what_moves_it(rows: Sequence[Standing], rule: Rule, named: Sequence[str] = ()) -> list[str]:
+def what_moves_it(rows: Sequence[Standing], rule: Rule, backs: Sequence[Back] = (), named: Sequence[str] = ()) -> list[str]:
     """Sentences: how to read the table, how usage fades, and when each account that used too much is back at its share, if it pauses. Of
     the accounts in `named`, else of all, those that are furthest over come first."""
     said = ["Level: above 1 it used less than its share, below 1 more."]
@@ -111,30 +91,16 @@ def what_moves_it(rows: Sequence[Standing], rule: Rule, named: Sequence[str] = (
         said += [f"At level 1 the factor is {2 ** (-1 / rule.dampening):.3f}, without usage 1."]
     if not rule.half_life:
         return [*said, "Usage does not fade here: a level rises only by what others use, or when usage is reset."]
-    fades = f"Usage halves every {_span(rule.half_life)}."
-    foretold = _foretold([row for row in rows if not row.user and (not named or row.account in named)], rule)
-    if not foretold:
-        return [*said, fades]
-    return [*said, fades, *foretold, "If all pause, all usage fades alike and no level moves."]
+    said += [f"Usage halves every {span(rule.half_life)}."]
+    shown = {row.account for row in rows if not row.user and (not named or row.account in named)}
+    over = sorted((back for back in backs if not back.user and back.account in shown and 0 < back.level < 1 - EVEN), key=_furthest)
+    if not over:
+        return said
+    return [*said, *sentences(over[:FORETOLD_MAX]), ASSUMED[0], "If all pause, all usage fades alike and no level moves."]
 
 
-def _foretold(accounts: Sequence[Standing], rule: Rule) -> list[str]:
-    levels = {row.account: level for row in accounts if (level := level_of(row, rule)) is not None and row.shares != PARENT}
-    over = sorted((level, name) for name, level in levels.items() if 0 < level < 1 - EVEN)
-    return [
-        f"{name} is back at 1 in about {_span(seconds)}, if it pauses while the others go on."
-        for level, name in over[:FORETOLD_MAX]
-        if (seconds := seconds_until_even(level, rule.half_life)) is not None
-    ]
-
-
-def _span(seconds: float) -> str:
-    for unit, name in ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute")):
-        if seconds >= unit:
-            number = round(seconds / unit, 1)
-            shown = f"{number:g}" if number < 10 else f"{number:.0f}"
-            return f"{shown} {name}{'' if shown == '1' else 's'}"
-    return "a minute"
+def _furthest(back: Back) -> tuple[float, str]:
+    return back.level, back.account
 
 
 def as_data(rows: Sequence[Standing], rule: Rule) -> list[Mapping[str, object]]:

@@ -1,0 +1,88 @@
+"""`share --forecast`: from what a real Slurm printed, when each is back at its share."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from fairbank.compose import Works
+from fairbank.compose.forecasts import backs_of
+from fairbank.report.share_tree import Rule, level_of
+from fairbank.report.shares import PARENT, Standing
+from tests.cli.conftest import Run, Said
+from tests.support.standing import printed, standings
+
+DAY = 86_400
+WEEK = {"fair-tree": Rule(fair_tree=True, half_life=7 * DAY), "classic": Rule(fair_tree=False, half_life=7 * DAY)}
+
+
+@pytest.fixture
+def ask(fairbank: Run, tmp_path: Path) -> Run:
+    def call(*words: object, rule: str = "fair-tree") -> Said:
+        (tmp_path / "sshare.txt").write_text(printed(rule, "sshare-everything"))
+        (tmp_path / "config.txt").write_text(printed(rule, "config"))
+        return fairbank("share", "--forecast", "--from", tmp_path, *words, works=Works())
+
+    return call
+
+
+def test_who_used_too_much_comes_back_and_who_is_alone_does_not(ask: Run) -> None:
+    said = ask("-A", "wg_bio", "-a")
+    assert said.code == 0
+    assert said.out.splitlines() == [
+        "ACCOUNT  USER    LEVEL  SOONEST  LATEST",
+        "wg_bio           8e+05      now     now",
+        "wg_bio   bob      0.33    never   never",
+        "wg_bio   carol  unused      now     now",
+    ]
+    assert said.err.startswith("Soonest: the others take what it leaves.")
+
+
+@pytest.mark.parametrize("rule", ["fair-tree", "classic"])
+def test_for_programs(ask: Run, rule: str) -> None:
+    found = json.loads(ask("--json", "-a", rule=rule).out)
+    assert found["schema"] == "fairbank.forecast/1"
+    assert found["as_of"].startswith("2026-11-21T23:5")
+    over = [row for row in found["data"] if row["soonest_seconds"]]
+    assert bool(over) == (rule == "fair-tree")  # under the classic rule dave, who has no share, used nearly all
+    assert all(row["level"] < 1 and 0 < row["soonest_seconds"] <= row["latest_seconds"] for row in over)
+
+
+@pytest.mark.parametrize("rule", ["fair-tree", "classic"])
+def test_everybody_with_a_level_of_its_own_is_foretold(rule: str) -> None:
+    rows = standings(rule)
+    foretold = {back[:3]: back for back in backs_of(rows, WEEK[rule])}
+    for row in rows:
+        back = foretold.get((row.account, row.user, row.partition))
+        level = level_of(row, WEEK[rule])
+        expected = bool(row.user or row.parent) and (rule == "classic" or row.shares != PARENT)
+        assert (back is not None) == expected
+        if back is not None and level is not None:
+            assert back.level == level
+            assert (back.latest == 0) == (level >= 1) or abs(level - 1) < 0.01
+
+
+def test_levels_of_another_kind_are_not_foretold() -> None:
+    rows = standings("classic")
+    below_root = {row.account for row in rows if row.parent == "root" and not row.user}
+    backs = backs_of(rows, WEEK["classic"], oblivious=True)
+    assert backs
+    assert all((not back.user and back.account in below_root) or (back.user and back.account == "root") for back in backs)
+
+
+def test_under_the_classic_rule_with_what_the_account_used() -> None:
+    """U2 of vector V1: a quarter of all usage is its own, and 2.5 % more is charged to it."""
+    rows = [
+        Standing("root", norm_shares=1.0, effective=1.0, usage=100.0),
+        Standing("C", "U2", shares=1, norm_shares=0.05, usage=25.0, norm_usage=0.25, effective=0.275, factor=0.022097),
+    ]
+    (back,) = backs_of(rows, WEEK["classic"])
+    assert back.level == pytest.approx(0.05 / 0.275)
+    assert back.latest == pytest.approx(math.log((0.05 * 75 - 2.5) / (25 * 0.95)) / math.log1p(-0.693 / (7 * DAY)))
+
+
+def test_without_the_root_nothing_is_foretold() -> None:
+    assert backs_of([Standing("lost", "ada", shares=1, norm_shares=0.5, usage=50.0, effective=1.0)], WEEK["classic"]) == []

@@ -1,0 +1,150 @@
+"""Whoever pauses as long as was foretold stands where it was foretold: held against the rules of fair share themselves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from fairbank.priority.classic import classic
+from fairbank.priority.decay import Decay, fading
+from fairbank.priority.fairtree import fair_tree
+from fairbank.priority.forecast import Standpoint, back_after
+from fairbank.priority.resets import Reset
+from fairbank.priority.tree import summed
+from fairbank.values.time import DAY
+from fairbank.values.trouble import Malformed
+from tests.priority.drawn import Drawn, draw
+from tests.priority.growing import trees
+from tests.priority.trees import V1, V7
+
+WEEK = fading(7 * DAY)
+HALF = Standpoint(usage=80, others=20, share=0.5)
+
+
+def test_at_the_soonest_the_others_take_it_over_at_the_latest_they_go_on() -> None:
+    found = back_after(HALF, WEEK)
+    assert found.soonest is not None
+    assert found.latest is not None
+    assert 80 * WEEK.a_second**found.soonest == pytest.approx(50)  # of 100, as before
+    assert 80 * WEEK.a_second**found.latest == pytest.approx(20)  # as much as the others go on using
+    assert found.latest == pytest.approx(14 * DAY, rel=0.001)
+
+
+def test_who_need_not_pause() -> None:
+    assert back_after(Standpoint(usage=10, others=90, share=0.5), WEEK) == (0, 0)
+    assert back_after(Standpoint(usage=0, others=0, share=0.5), WEEK) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "who",
+    [
+        Standpoint(usage=10, others=90, share=0.0),
+        Standpoint(usage=10, others=0, share=0.5),  # whoever is alone has all of it, however little that is
+        Standpoint(usage=10, others=90, share=0.2, charged=40),  # others of its account keep it there
+    ],
+)
+def test_for_whom_a_pause_is_never_enough(who: Standpoint) -> None:
+    assert back_after(who, WEEK) == (None, None)
+
+
+def test_usage_that_never_fades_never_lets_anybody_back() -> None:
+    assert back_after(HALF, fading(0, Reset.NONE)) == (None, None)
+
+
+def paused(there: Drawn, row: int, seconds: float, decay: Decay, *, taken_over: bool) -> list[float]:
+    """What each used itself when this user has paused for so long."""
+    left = decay.a_second**seconds
+    mine, others = there.own[row], sum(there.own) - there.own[row]
+    growth = 1 + mine * (1 - left) / others if taken_over else 1.0
+    return [each * (left if at == row else growth) for at, each in enumerate(there.own)]
+
+
+@given(trees(), st.sampled_from([0.25, 0.5, 0.6]), st.sampled_from([1, 3]), st.booleans())
+def test_the_classic_factor_is_where_it_was_foretold(there: Drawn, factor: float, dampening: int, taken_over: bool) -> None:
+    users = np.flatnonzero(there.tree.is_user & (there.usage > 0))
+    assume(len(users))
+    now, together = classic(there.tree, there.usage, dampening=dampening), float(there.usage[0])
+    foretold = 0
+    for row in users.tolist():
+        used = float(there.usage[row])
+        charged = min(max(float(now.effective_usage[row]) * together - used, 0.0), together - used)
+        who = Standpoint(usage=used, others=together - used, share=float(now.norm_shares[row]), charged=charged)
+        seconds = back_after(who, WEEK, level=1 / (-math.log2(factor) * dampening))[not taken_over]
+        if seconds is None or not 0 < seconds < 300 * DAY:
+            continue
+        later = summed(there.tree, paused(there, row, seconds, WEEK, taken_over=taken_over))
+        assert classic(there.tree, later, dampening=dampening).factor[row] == pytest.approx(factor, rel=1e-6)
+        foretold += 1
+    assume(foretold)
+
+
+@pytest.mark.parametrize("taken_over", [False, True])
+def test_the_level_under_fair_tree_is_where_it_was_foretold(taken_over: bool) -> None:
+    there = draw(V7)
+    alice, physics = there.at["alice"], there.at["physics"]
+    account = float(there.usage[physics])
+    share = float(fair_tree(there.tree, there.usage).norm_shares[alice])
+    who = Standpoint(usage=300, others=account - 300, share=share)
+    assert who.level == pytest.approx(float(fair_tree(there.tree, there.usage).level[alice]))
+    seconds = back_after(who, WEEK)[not taken_over]
+    assert seconds is not None
+    own = paused(there, alice, seconds, WEEK, taken_over=False)
+    own[there.at["bob"]] += (300 - own[alice]) * taken_over
+    assert float(fair_tree(there.tree, summed(there.tree, own)).level[alice]) == pytest.approx(1)
+
+
+@given(
+    st.floats(0, 1e15),
+    st.floats(0, 1e15),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.sampled_from([0.01, 0.5, 1.0, 3.0]),
+)
+def test_sooner_is_never_later_and_nothing_is_negative(usage: float, others: float, share: float, part: float, level: float) -> None:
+    found = back_after(Standpoint(usage=usage, others=others, share=share, charged=others * part), WEEK, level=level)
+    assert (found.soonest is None) == (found.latest is None) or found.soonest is not None
+    if found.soonest is not None and found.latest is not None:
+        assert 0 <= found.soonest <= found.latest * (1 + 1e-9) + 1e-6
+        assert math.isfinite(found.latest)
+
+
+def test_a_longer_half_life_takes_longer_in_proportion() -> None:
+    slow, fast = back_after(HALF, fading(14 * DAY)).latest, back_after(HALF, WEEK).latest
+    assert slow is not None
+    assert fast is not None
+    assert slow / fast == pytest.approx(2, rel=1e-5)
+
+
+@pytest.mark.parametrize("field", ["usage", "others", "share", "charged"])
+@pytest.mark.parametrize("amount", [-1.0, math.nan, math.inf])
+def test_what_is_no_usage_and_no_share_is_refused(field: str, amount: float) -> None:
+    told = {"usage": 1.0, "others": 1.0, "share": 0.5} | {field: amount}
+    with pytest.raises(Malformed) as refused:
+        Standpoint(**told)
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize("level", [0.0, -1.0, math.inf, math.nan])
+def test_what_is_no_level_is_refused(level: float) -> None:
+    with pytest.raises(Malformed, match="level"):
+        back_after(HALF, WEEK, level=level)
+
+
+def test_v1_by_hand() -> None:
+    """U2 used a quarter of all with a twentieth of the shares, and half of what its accounts used counts as its own."""
+    there = draw(V1)
+    now = classic(there.tree, there.usage)
+    u2 = there.at["U2"]
+    assert float(now.effective_usage[u2]) == pytest.approx(0.275)
+    who = Standpoint(usage=25, others=75, share=0.05, charged=2.5)
+    assert who.level == pytest.approx(0.05 / 0.275)
+    found = back_after(who, WEEK)
+    assert found.latest is not None
+    assert found.soonest is not None
+    # 25 x + 2.5 = 0.05 (25 x + 75), and 25 x + 2.5 w = 5 where w = (100 - 25 x) / 75
+    assert WEEK.a_second**found.latest == pytest.approx((0.05 * 75 - 2.5) / (25 * 0.95))
+    assert WEEK.a_second**found.soonest == pytest.approx((5 - 2.5 * 100 / 75) / (25 - 2.5 * 25 / 75))
