@@ -13,7 +13,7 @@ from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, Deposit, Transfer
 from fairbank.service.audit import Audit
 from fairbank.service.bank import Bank
-from fairbank.service.counter import ENOUGH, Counter
+from fairbank.service.counting.windows import ENOUGH, Windows
 from fairbank.store.contract import Store
 from fairbank.values.units import SuMinutes
 from tests.contracts.centre import START, allocation, contents, fill, granted, hold, job, project
@@ -127,7 +127,7 @@ def test_batches_that_two_windows_judge_at_once_overdraw_nothing(postgres_place:
     """Jobs of 3 SU-minutes against 1,000, a hundred in a batch, each asked for twice and by two at a time."""
     store = postgres_place.open()
     fill(store)
-    counter = Counter(Bank(store, Policy()))
+    counter = Windows(Bank(store, Policy()))
     batches = [[Asked(hold(ENOUGH * batch + each, 3), START, 0) for each in range(1, ENOUGH + 1)] for batch in range(6)]
     with closing(counter):
         outcomes = at_once(*(partial(counter.ask, batch) for batch in (*batches, *reversed(batches))))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
+from fairbank.compose.counter import apart
 from fairbank.rest.app import document
+from fairbank.service.counting.windows import Windows
+from fairbank.service.settings import CounterPlace, Log, StoreSettings
 from fairbank.store.migrating import migrate
 from fairbank.store.opening import open_store
 from tests.rest.refused import refused
@@ -14,12 +18,14 @@ from tests.rest.world import AGENT, SUPERUSER, World, a_world, grant, report
 from tests.support.postgres import PostgresServer
 
 
-@pytest.fixture(scope="module")
-def world(postgres18: PostgresServer) -> Iterator[World]:
-    """The small centre on PostgreSQL."""
+@pytest.fixture(scope="module", params=CounterPlace, ids=lambda place: place.value)
+def world(request: pytest.FixtureRequest, postgres18: PostgresServer) -> Iterator[World]:
+    """The small centre on PostgreSQL, with either counter."""
     with postgres18.fresh_database() as name:
-        migrate(postgres18.url(name))
-        with a_world(open_store(postgres18.url(name))) as made:
+        url = postgres18.url(name)
+        migrate(url)
+        counting = partial(apart, StoreSettings(url), Log.SHORT) if request.param is CounterPlace.PROCESS else Windows
+        with a_world(open_store(url), counting=counting) as made:
             yield made
 
 

@@ -23,9 +23,15 @@ def observing() -> Iterator[Centre]:
     yield from made(Policy(enforce=False))
 
 
+@pytest.fixture(params=[False, True], ids=["threads", "apart"])
+def apart(request: pytest.FixtureRequest) -> bool:
+    """Whether the windows are at the other end of a line: each test in turn."""
+    return bool(request.param)
+
+
 @pytest.fixture
-def scene() -> Iterator[Scene]:
+def scene(apart: bool) -> Iterator[Scene]:
     """A counter in front of a gated bank."""
-    scene = Scene()
+    scene = Scene(apart=apart)
     yield scene
     scene.finish()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable, Sequence
 
@@ -10,6 +11,9 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Note
 from fairbank.service.bank import Bank
 from fairbank.service.counter import Came, Counter
+from fairbank.service.counting.apart import Apart
+from fairbank.service.counting.child import Judging, bodies
+from fairbank.service.counting.windows import Windows
 from fairbank.service.patience import Deadline, Patience
 from fairbank.store.contract import Store
 from fairbank.store.memory import MemoryStore
@@ -50,27 +54,62 @@ class Gated(Bank):
 
 
 class Scene:
-    """A counter in front of a gated bank, a clock that stands, and what everybody was told."""
+    """A counter in front of a gated bank, a clock that stands, and what everybody was told. `apart`: its windows are at the other end of a
+    line, as in a process of their own, but in this one, so that the bank can be held and looked at."""
 
-    def __init__(self, room: int = 5_000, store: Store | None = None) -> None:
+    def __init__(self, room: int = 5_000, store: Store | None = None, *, apart: bool = False) -> None:
         self.now = 0.0
         self.bank = Gated(store or MemoryStore(), Patience(30, lambda: self.now))
-        self.counter = Counter(self.bank, room=room)
+        self.apart = apart
+        self.counter, self.windows = beside(self.bank, room) if apart else _here(self.bank, room)
         self.told: dict[str, Came] = {}
         self.watched: list[int] = []
         self.counter.watch = lambda outcomes: self.watched.append(len(outcomes))
+        self._handed_in = 0
 
     def submit(self, *texts: str) -> None:
         self.counter.submit(notes(*texts), lambda came: self.told.__setitem__(texts[0], came))
+        self._handed_in += len(texts)
 
     def occupy(self) -> None:
         """The bank is busy with `first`; whatever is submitted now gathers."""
         self.submit("first")
         wait_until(lambda: self.bank.asked, "the bank to be asked")
 
+    def gathered(self) -> None:
+        """Wait until all that was handed in is at the windows."""
+        taken = sum(map(len, self.bank.asked))
+        wait_until(lambda: self.windows.waiting + taken >= self._handed_in, "all that was handed in to arrive")
+
     def finish(self) -> None:
+        if not self.bank.gate.is_set():
+            self.gathered()
         self.bank.gate.set()
         self.counter.close()
 
     def served(self) -> set[str]:
         return {name for name, came in self.told.items() if isinstance(came, list)}
+
+
+def _here(bank: Bank, room: int) -> tuple[Counter, Windows]:
+    windows = Windows(bank, room=room)
+    return windows, windows
+
+
+def beside(bank: Bank, room: int = 10_000) -> tuple[Counter, Windows]:
+    """A counter whose windows are at the other end of a line, in a thread."""
+    line, theirs = socket.socketpair()
+    judging = Judging(theirs, bank)
+
+    def judge() -> None:
+        with theirs:
+            judging.until_told(bodies(theirs))
+
+    thread = threading.Thread(target=judge, daemon=True)
+    thread.start()
+
+    def ended() -> int:
+        thread.join()
+        return 0
+
+    return Apart(bank, line, ended, room=room), judging.windows

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from fairbank.service.bank import BATCH_MAX
-from fairbank.service.counter import ENOUGH
+from fairbank.service.counting.windows import ENOUGH
 from fairbank.store.memory import MemoryStore
 from fairbank.values.trouble import Busy
 from tests.service.gated import Scene, kept
@@ -38,41 +38,45 @@ class ForTwo(MemoryStore):
     writers = 2
 
 
-def test_where_two_write_the_second_begins_while_the_first_is_at_work_but_only_with_enough() -> None:
-    scene = Scene(store=ForTwo())
+def test_where_two_write_the_second_begins_while_the_first_is_at_work_but_only_with_enough(apart: bool) -> None:
+    scene = Scene(store=ForTwo(), apart=apart)
     scene.occupy()
     scene.submit(*["few"] * (ENOUGH - 1))
-    wait_until(lambda: len(scene.counter._changed._waiters) == 1, "the other window to be idle")  # type: ignore[attr-defined]
+    wait_until(lambda: len(scene.windows._changed._waiters) == 1, "the other window to be idle")  # type: ignore[attr-defined]
+    scene.gathered()
     assert len(scene.bank.asked) == 1
     scene.submit("one more")
     wait_until(lambda: len(scene.bank.asked) == 2, "the other window to begin")
     scene.submit("later")
-    assert scene.counter.waiting == 1
+    wait_until(lambda: scene.windows.waiting == 1, "it to wait")
     scene.finish()
     assert [len(each) for each in scene.bank.asked] == [1, ENOUGH, 1]
     assert scene.served() == {"first", "few", "one more", "later"}
     assert kept(scene.bank.store) == ENOUGH + 2
 
 
-def test_two_windows_answer_what_waits_and_close() -> None:
-    scene = Scene(store=ForTwo())
+def test_two_windows_answer_what_waits_and_close(apart: bool) -> None:
+    scene = Scene(store=ForTwo(), apart=apart)
     scene.occupy()
     scene.counter.submit([], lambda came: scene.told.__setitem__("nothing", came))
     scene.submit("a")
     scene.finish()
     assert scene.served() == {"first", "nothing", "a"}
-    assert not any(each.is_alive() for each in scene.counter._windows)
+    assert not any(each.is_alive() for each in scene.windows._windows)
 
 
-def test_there_is_room_for_so_many_and_for_one_that_is_longer_when_nobody_waits() -> None:
-    scene = Scene(room=500)
-    scene.occupy()
+def test_there_is_room_for_so_many_and_for_one_that_is_longer_when_nobody_waits(apart: bool) -> None:
+    scene = Scene(room=500, apart=apart)
     scene.submit(*["long"] * 600)
+    wait_until(lambda: scene.bank.asked, "the bank to be asked")
+    if not apart:  # from a process of their own nobody tells what is begun: there it counts until it is answered
+        scene.submit(*["longer"] * 600)
     assert scene.counter.waiting == 600
     with pytest.raises(Busy, match="600 wishes are waiting already"):
         scene.submit("one more")
     scene.finish()
-    assert scene.served() == {"first", "long"}
+    assert scene.served() == ({"long"} if apart else {"long", "longer"})
+    assert scene.counter.waiting == 0
 
 
 def test_what_one_transaction_does_not_take_is_not_taken_at_all(scene: Scene) -> None:
@@ -88,7 +92,7 @@ def test_closing_answers_what_waits_and_takes_nothing_more(scene: Scene) -> None
     scene.submit("a")
     closing = threading.Thread(target=scene.counter.close)
     closing.start()
-    wait_until(lambda: scene.counter._closed, "the counter to close")
+    wait_until(lambda: scene.counter._closed, "the counter to close")  # type: ignore[attr-defined]
     with pytest.raises(Busy, match="the server is stopping"):
         scene.submit("b")
     scene.bank.gate.set()

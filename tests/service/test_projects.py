@@ -15,7 +15,7 @@ from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, CreateProject, SetMember
 from fairbank.service.askers import Asker, Staff, asker_of
 from fairbank.service.bank import Bank
-from fairbank.service.counter import Counter
+from fairbank.service.counting.windows import Windows
 from fairbank.service.directory import Directory
 from fairbank.service.projects import Projects
 from fairbank.store.memory import MemoryStore
@@ -32,7 +32,7 @@ class Centre:
 
     def __init__(self) -> None:
         self.store, clock = MemoryStore(), StoppedClock(1_795_000_000)
-        self.counter = Counter(Bank(self.store, Policy()))
+        self.counter = Windows(Bank(self.store, Policy()))
         self.projects = Projects(self.store, self.counter, Directory(self.store), clock)
         roles = {PI: Role.PI, COORDINATOR: Role.COORDINATOR, MEMBER: Role.MEMBER}
         self.counter.ask([by_staff(CreateProject(gname="chem", gid=1, account="chem"))])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fairbank.bank.policy import Policy
 from fairbank.service.askers import FULL, Asker, Staff, asker_of
 from fairbank.service.bank import Bank
-from fairbank.service.counter import Counter
+from fairbank.service.counting.windows import Windows
 from fairbank.service.tokens import Tokens, digest, new_secret
 from fairbank.store.memory import MemoryStore
 from fairbank.values.time import DAY, Instant, StoppedClock
@@ -28,7 +28,7 @@ class Office:
 
     def __init__(self) -> None:
         self.store, self.clock = MemoryStore(), StoppedClock(1_795_000_000)
-        self.counter = Counter(Bank(self.store, Policy()))
+        self.counter = Windows(Bank(self.store, Policy()))
         self.tokens = Tokens(self.store, self.counter, self.clock, b"k" * 32)
 
 

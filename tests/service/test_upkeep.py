@@ -13,7 +13,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, CreateProject, Hold, Open, Request
 from fairbank.cluster.job import Run
 from fairbank.service.bank import BATCH_MAX, Bank
-from fairbank.service.counter import Counter
+from fairbank.service.counting.windows import Windows
 from fairbank.service.upkeep import Swept, Upkeep
 from fairbank.store.migrating import migrate
 from fairbank.store.sqlite import SqliteStore
@@ -31,7 +31,7 @@ class Books:
         self._path = path
         migrate(f"sqlite:///{path}")
         self.store = SqliteStore(path)
-        self.counter = Counter(Bank(self.store, Policy()))
+        self.counter = Windows(Bank(self.store, Policy()))
         self.upkeep = Upkeep(self.store, self.counter, StoppedClock(LATER), 0)
 
     def ask(self, *wishes: Request) -> None:

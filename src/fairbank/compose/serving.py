@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
+from fairbank.compose.counter import apart
 from fairbank.compose.settings import open_books, settings_of
 from fairbank.rest.house import furnish
 from fairbank.rest.server.log import log_to
@@ -15,7 +17,10 @@ from fairbank.rest.sign_in.keyfile import read_secret
 from fairbank.rest.sign_in.munge import LIBRARY, Munge
 from fairbank.rest.sign_in.peers import groups_of
 from fairbank.service.clock import SystemClock
+from fairbank.service.counting.windows import Windows
 from fairbank.service.services import services
+from fairbank.service.settings import CounterPlace, Settings
+from fairbank.store.urls import POSTGRESQL, read_url
 
 
 def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]], None]) -> int:
@@ -36,6 +41,7 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
         waiting_max=settings.server.waiting_max,
         groups_of=groups_of if settings.server.unix_groups else None,
         actor=os.getuid(),
+        counting=partial(apart, settings.store, settings.server.log) if _has_process(settings) else Windows,
     )
     house = furnish(bank, munge=munge, name=settings.server.name)
     bank.upkeep.start()
@@ -44,3 +50,8 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
     addresses = [f"unix:{settings.server.socket}", *tcp]
     serve(house, unix=Path(settings.server.socket), host=host, port=port, ready=lambda: ready(addresses))
     return 0
+
+
+def _has_process(settings: Settings) -> bool:
+    """Whether the counter is a process. What is in memory is in one only, and SQLite has one writer and nothing to wait for."""
+    return settings.server.counter is CounterPlace.PROCESS and read_url(settings.store.url).drivername == POSTGRESQL

@@ -72,8 +72,9 @@ def create_app(house: House, *, threads: int = THREADS) -> Laned:
 
     @asynccontextmanager
     async def lifespan(app: Litestar) -> AsyncIterator[None]:
-        app.state.teller = Teller(house.counter, asyncio.get_running_loop())
-        with workers.at_work():
+        loop = asyncio.get_running_loop()
+        app.state.teller = Teller(house.counter, loop)
+        with house.counter.in_loop(loop), workers.at_work():
             yield
 
     return Laned(

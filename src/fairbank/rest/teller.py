@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
@@ -18,13 +19,13 @@ _log = logging.getLogger(__name__)
 
 
 class Teller:
-    """The counter as a coroutine.
+    """The counter as a coroutine; made in the thread of its loop.
 
     Waking the loop for each answer would be dear: under load a batch has hundreds.
     """
 
     def __init__(self, counter: Counter, loop: asyncio.AbstractEventLoop) -> None:
-        self._counter, self._loop = counter, loop
+        self._counter, self._loop, self._thread = counter, loop, threading.get_ident()
         self._answered: deque[tuple[Notify, Came]] = deque()
         self._woken = False
 
@@ -42,7 +43,10 @@ class Teller:
         self._counter.submit(batch, partial(self._put, notify))
 
     def _put(self, notify: Notify, came: Came) -> None:
-        """In the counter's thread."""
+        """In the counter's thread, which is the loop's own where the counter is a process."""
+        if threading.get_ident() == self._thread:
+            notify(came)
+            return
         self._answered.append((notify, came))
         if not self._woken:
             self._woken = True

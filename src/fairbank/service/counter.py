@@ -1,95 +1,68 @@
-"""The counter: wishes that arrive together are judged together, so that they share one commit.
+"""The counter: where wishes queue before the bank. Who hands some in is told what came of them.
 
-A window (a thread) takes whatever waits (at most BATCH_MAX wishes) and asks the bank. While it does, the next batch gathers: under
-load the batches grow by themselves, without load nobody waits. There are as many windows as the store carries on transactions side by
-side; but as long as one is at work, another begins only with ENOUGH wishes. So while the database writes one large batch the next is
-judged, and small ones are not cut up into smaller ones. What two batches both draw on is locked in the store by the first, as between
-two servers.
-
-While somebody else's lock keeps the bank from writing, nothing piles up. A submission that waited longer than the bank's
-patience is not begun any more, and its asker is told Busy. A batch that was begun, with all that comes of it, has one deadline
-of the same length. So whatever is carried out at all was begun at most two patiences after it was handed in, and ends when the
-store's own wait for a lock ends: minutes later nothing happens that its asker has given up.
+`counting.windows` judges them in threads of this process, `counting.apart` in a process of their own.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections import deque
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import NamedTuple
+from contextlib import contextmanager
 
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.wish import Asked
 from fairbank.service.bank import BATCH_MAX, Bank
-from fairbank.service.patience import Deadline
 from fairbank.values.trouble import Busy, Unreachable
-
-ENOUGH = 100
 
 _log = logging.getLogger(__name__)
 
 Came = list[Outcome] | Exception
 Notify = Callable[[Came], None]
-"""Who handed a batch in is told what came of it: an answer for each wish, or why there is none. In a window's thread, so be brief."""
+"""Who handed a batch in is told what came of it: an answer for each wish, or why there is none. In a thread of the counter, so be brief."""
 
 
 def _nobody(outcomes: Sequence[Outcome]) -> None:
     """Watches nothing."""
 
 
-class _Submission(NamedTuple):
-    """Wishes that came together, and who is told what came of them. After `begun_by` they are not begun any more."""
-
-    batch: Sequence[Asked]
-    notify: Notify
-    begun_by: Deadline
-
-
-class Counter:
+class Counter(ABC):
     """A bounded queue before a bank. `room` is how many wishes may wait; whoever sets `watch` is told what came of each batch, perhaps in
-    several threads at once."""
+    several threads at once. `failure` is why nothing is judged here any more, where that is so: the server has to end then."""
 
-    def __init__(self, bank: Bank, *, room: int = 10_000) -> None:
+    def __init__(self, bank: Bank, room: int) -> None:
         self.bank = bank
         self.room = room
         self.watch: Callable[[Sequence[Outcome]], None] = _nobody
-        self._waiting: deque[_Submission] = deque()
-        self._count = 0
-        self._at_work = 0
-        self._closed = False
-        self._changed = threading.Condition()
-        self._windows = [threading.Thread(target=self._serve, name="fairbank-counter", daemon=True) for _ in range(bank.store.writers)]
-        for each in self._windows:
-            each.start()
+        self.failure: Unreachable | None = None
 
     @property
+    @abstractmethod
     def waiting(self) -> int:
-        """How many wishes wait to be judged."""
-        return self._count
+        """How many wishes wait to be judged; with a process of its own, those that are being judged among them."""
 
+    @abstractmethod
     def submit(self, batch: Sequence[Asked], notify: Notify) -> None:
         """Queue a batch, of at most BATCH_MAX wishes: one transaction; its answers come together. Raises Busy when there is no room.
 
         What was handed in is not taken back: nobody could say whether it was carried out. But what is told Busy later, because it
         waited too long or others were in the way all the time, is not carried out.
         """
-        if len(batch) > BATCH_MAX:
-            raise ValueError(f"{len(batch)} wishes do not fit into one transaction")
-        with self._changed:
-            if self._closed:
-                raise Busy("the server is stopping")
-            if self._count and self._count + len(batch) > self.room:
-                raise Busy(f"{self._count} wishes are waiting already")
-            self._waiting.append(_Submission(batch, notify, self.bank.patience.from_now()))
-            self._count += len(batch)
-            if self._due:
-                self._changed.notify()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Answer what waits, then stop."""
+
+    @contextmanager
+    def in_loop(self, loop: AbstractEventLoop) -> Iterator[None]:
+        """While the block lasts, in the thread of a running loop, the counter may use that loop in place of a thread of its own."""
+        del loop
+        yield
 
     def ask(self, batch: Sequence[Asked]) -> list[Outcome]:
-        """Queue a batch and wait for its answers."""
+        """Queue a batch and wait for its answers. Not in an event loop. Raises Busy, Unreachable."""
         answers: Future[list[Outcome]] = Future()
 
         def notify(came: Came) -> None:
@@ -101,31 +74,12 @@ class Counter:
         self.submit(batch, notify)
         return answers.result()
 
-    def close(self) -> None:
-        """Answer what waits, then stop."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-        for each in self._windows:
-            each.join()
-
-    def _serve(self) -> None:
-        while taken := self._take():
-            in_time = [each for each in taken if not _too_late(each)]
-            if in_time:
-                self._carry_out(in_time)
-            with self._changed:
-                self._at_work -= 1
-
-    def _carry_out(self, taken: list[_Submission]) -> None:
-        deadline = self.bank.patience.from_now()
-        try:
-            outcomes = self.bank.ask([asked for each in taken for asked in each.batch], deadline)
-        except Exception as error:  # noqa: BLE001 (handed to whoever asked; the counter itself must go on)
-            self._apart(taken, error, deadline)
-        else:
-            self._answer(taken, outcomes)
-            self._tell(outcomes)
+    def _admit(self, batch: Sequence[Asked], waiting: int, *, closed: bool) -> None:
+        """Raises Busy where a batch finds no room beside those that wait."""
+        if closed:
+            raise Busy("the server is stopping")
+        if waiting and waiting + len(batch) > self.room:
+            raise Busy(f"{waiting} wishes are waiting already")
 
     def _tell(self, outcomes: Sequence[Outcome]) -> None:
         try:
@@ -133,65 +87,14 @@ class Counter:
         except Exception:  # noqa: BLE001  who only watches must not end a thread that writes
             _log.exception("the counter's watcher failed")
 
-    @property
-    def _due(self) -> bool:
-        """Whether a window is to begin with what waits."""
-        return self._count >= ENOUGH or (len(self._waiting) > 0 and not self._at_work)
 
-    def _take(self) -> list[_Submission]:
-        """Whatever waits, up to BATCH_MAX wishes; empty when closed and done."""
-        with self._changed:
-            while not self._due and not (self._closed and not self._waiting):
-                self._changed.wait()
-            taken: list[_Submission] = []
-            size = 0
-            while self._waiting and (not taken or size + len(self._waiting[0].batch) <= BATCH_MAX):
-                taken.append(self._waiting.popleft())
-                size += len(taken[-1].batch)
-            self._count -= size
-            self._at_work += bool(taken)
-            if self._due or self._closed:  # for the other windows: one more may begin, or none will
-                self._changed.notify_all()
-        return taken
-
-    @staticmethod
-    def _answer(taken: list[_Submission], outcomes: list[Outcome]) -> None:
-        begin = 0
-        for each in taken:
-            end = begin + len(each.batch)
-            _say(each.notify, outcomes[begin:end])
-            begin = end
-
-    def _apart(self, taken: list[_Submission], error: Exception, deadline: Deadline) -> None:
-        """A batch failed: if that may lie at one wish, ask for each submission by itself, so that the others are served. It does not
-        lie at a wish when nobody answers; and when the time is over, whatever is left is not begun.
-        """
-        for each in taken:
-            if len(taken) > 1 and not isinstance(error, Unreachable):
-                came = Busy("other writers were in the way all the time") if deadline.over else self._alone(each, deadline)
-                error = came if isinstance(came, Unreachable) else error
-            else:
-                came = error
-            _say(each.notify, came)
-
-    def _alone(self, submission: _Submission, deadline: Deadline) -> Came:
-        try:
-            outcomes = self.bank.ask(submission.batch, deadline)
-        except Exception as own:  # noqa: BLE001 (as above)
-            return own
-        self._tell(outcomes)
-        return outcomes
+def demand_one_transaction(batch: Sequence[Asked]) -> None:
+    """Raises ValueError: what is longer would be carried out in pieces, and its asker told Busy after some of them."""
+    if len(batch) > BATCH_MAX:
+        raise ValueError(f"{len(batch)} wishes do not fit into one transaction")
 
 
-def _too_late(submission: _Submission) -> bool:
-    """Whether it waited too long to be begun; then its asker is told."""
-    if not submission.begun_by.over:
-        return False
-    _say(submission.notify, Busy("the bank could not write for a while"))
-    return True
-
-
-def _say(notify: Notify, came: Came) -> None:
+def say(notify: Notify, came: Came) -> None:
     """Who is to be told may be gone, with their event loop; the counter must go on."""
     try:
         notify(came)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster
@@ -13,6 +14,7 @@ from fairbank.service.askers import Staff
 from fairbank.service.audit import Audit
 from fairbank.service.bank import Bank
 from fairbank.service.counter import Counter
+from fairbank.service.counting.windows import Windows
 from fairbank.service.directory import Directory
 from fairbank.service.memberships import Memberships
 from fairbank.service.nonces import Nonces
@@ -26,6 +28,12 @@ from fairbank.service.upkeep import Upkeep
 from fairbank.service.usage import UsageReports
 from fairbank.store.contract import Store
 from fairbank.values.time import Clock
+
+
+class Counting(Protocol):
+    """Makes a counter."""
+
+    def __call__(self, bank: Bank, *, room: int) -> Counter: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,11 +78,12 @@ def services(
     groups_of: Callable[[int], frozenset[int]] | None = None,
     actor: int = 0,
     ticks: Callable[[], float] = time.monotonic,
+    counting: Counting = Windows,
 ) -> Services:
     """The services around `store`. `key` is for the digests of tokens; `groups_of` tells Unix groups, where these make members;
-    `actor` is the user in whose name the sweep writes; `ticks` say how old is what was read.
+    `actor` is the user in whose name the sweep writes; `ticks` say how old is what was read; `counting` makes the counter.
     """
-    counter = Counter(Bank(store, policy), room=waiting_max)
+    counter = counting(Bank(store, policy), room=waiting_max)
     directory = Directory(store, ticks)
     memberships = Memberships(store, groups_of, ticks)
     return Services(

@@ -31,6 +31,13 @@ class Log(Enum):
     SHORT = "short"
 
 
+class CounterPlace(Enum):
+    """Where wishes are judged: in threads of the server, or in a process beside it."""
+
+    THREADS = "threads"
+    PROCESS = "process"
+
+
 class StoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the bank sleeps. `journal` is SQLite's: "wal", or "truncate" where the SQLite library is too old for WAL."""
 
@@ -43,6 +50,8 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `waiting_max`: how many wishes may wait before a 503. `unix_groups`: users whose system groups contain a project's
     gid are members of it. `log`: JSON lines, or short ones; "auto" is JSON, but on a terminal short lines, and only warnings.
+    `counter`: where wishes are judged and written on PostgreSQL, in "threads" of the server or in a "process" beside it, which takes a
+    second processor; on SQLite always in threads.
     """
 
     socket: str
@@ -54,6 +63,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     waiting_max: Positive = 10_000
     unix_groups: bool = True
     log: Log = Log.AUTO
+    counter: CounterPlace = CounterPlace.THREADS
 
 
 class StaffSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,7 +11,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Note
 from fairbank.rest.teller import Teller
 from fairbank.service.bank import Bank
-from fairbank.service.counter import Counter
+from fairbank.service.counting.windows import Windows
 from fairbank.store.memory import MemoryStore
 from fairbank.values.time import Instant
 from fairbank.values.trouble import Unreachable
@@ -84,7 +84,7 @@ def _note(text: str) -> Asked:
 
 
 def test_the_desk_answers_everybody_with_their_own() -> None:
-    counter = Counter(Bank(MemoryStore(), Policy()))
+    counter = Windows(Bank(MemoryStore(), Policy()))
 
     async def many() -> list[int]:
         teller = Teller(counter, asyncio.get_running_loop())
@@ -97,7 +97,7 @@ def test_the_desk_answers_everybody_with_their_own() -> None:
 
 def test_who_leaves_the_desk_does_not_stop_the_wish() -> None:
     store = Sluggish()
-    counter = Counter(Bank(store, Policy()))
+    counter = Windows(Bank(store, Policy()))
 
     async def leave() -> None:
         teller = Teller(counter, asyncio.get_running_loop())
@@ -116,7 +116,7 @@ def test_who_leaves_the_desk_does_not_stop_the_wish() -> None:
 
 
 def test_what_goes_wrong_at_the_counter_reaches_the_desk() -> None:
-    counter = Counter(Bank(MemoryStore(), Policy()))
+    counter = Windows(Bank(MemoryStore(), Policy()))
     counter.close()
 
     async def ask() -> None:
@@ -127,7 +127,7 @@ def test_what_goes_wrong_at_the_counter_reaches_the_desk() -> None:
 
 
 def test_the_counter_goes_on_when_somebody_cannot_be_told(caplog: pytest.LogCaptureFixture) -> None:
-    counter = Counter(Bank(MemoryStore(), Policy()))
+    counter = Windows(Bank(MemoryStore(), Policy()))
 
     def gone(_: object) -> None:
         raise RuntimeError("the event loop is closed")

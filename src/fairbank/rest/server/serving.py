@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import signal
 import socket
@@ -23,6 +22,8 @@ from fairbank.rest.server.protocol import serving
 from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.rest.short_way.express import Express
 from fairbank.rest.teller import Teller
+from fairbank.service.collector import calm_collector
+from fairbank.service.counter import Counter
 from fairbank.values.trouble import Conflict, Malformed, Trouble
 
 PORT_MAX = 65_535
@@ -36,16 +37,19 @@ def serve(
     """Serve until SIGTERM or SIGINT, answer what waits, then close the house.
 
     On the Unix socket at `unix` local users need not sign in; on TCP everybody signs in by token or MUNGE. `ready` is called when
-    both listen. Raises Conflict, Forbidden, Malformed when a socket cannot be had; the house is closed then too.
+    both listen. Raises Conflict, Forbidden, Malformed when a socket cannot be had, Unreachable when the counter failed; the house is closed
+    then too.
     """
     try:
         listeners = _listen(unix, host, port)
-        _calm_collector()
+        calm_collector()
         app = create_app(house)
         front = Front(app, house.metrics, greet=app.doorkeeper.greet)
         express = Express(house, front, app.doorkeeper.local, lambda: cast("Teller", app.state.teller))
         config = serving(cast("Any", front), connections_max=_connections_max(), express=express)
-        uvloop.run(_Server(config, unix, ready).serve(listeners))
+        uvloop.run(_Server(config, unix, house.counter, ready).serve(listeners))
+        if house.counter.failure is not None:
+            raise house.counter.failure
     finally:
         house.close()
 
@@ -74,9 +78,9 @@ def _listen(path: Path | None, host: str, port: int | None) -> list[socket.socke
 class _Server(uvicorn.Server):
     """uvicorn's server, which ends by returning: its own raises the signal again, and nobody could close the store."""
 
-    def __init__(self, config: uvicorn.Config, path: Path | None, ready: Callable[[], None] | None) -> None:
+    def __init__(self, config: uvicorn.Config, path: Path | None, counter: Counter, ready: Callable[[], None] | None) -> None:
         super().__init__(config)
-        self._path, self._ready = path, ready
+        self._path, self._counter, self._ready = path, counter, ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -84,6 +88,9 @@ class _Server(uvicorn.Server):
             _log.info("ready")
             if self._ready is not None:
                 self._ready()
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or self._counter.failure is not None
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self._path is not None:
@@ -101,16 +108,6 @@ class _Server(uvicorn.Server):
         finally:
             for each, handler in before.items():
                 signal.signal(each, handler)
-
-
-def _calm_collector() -> None:
-    """Look for reference cycles rarely, and never among what was there at the start: few requests leave any.
-
-    Measured: a third more reports a second, and half the time for the slowest hundredth.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 10, 10)
 
 
 def _bind_tcp(host: str, port: int) -> socket.socket:

@@ -1,0 +1,114 @@
+"""The counter's process: the windows, with the server at the other end of a line."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+
+from fairbank.service.bank import Bank
+from fairbank.service.collector import calm_collector
+from fairbank.service.counter import Came
+from fairbank.service.counting.windows import Submission, Windows
+from fairbank.service.counting.wire import (
+    READ_MAX,
+    Answer,
+    Frames,
+    Opening,
+    Wishes,
+    answer_of,
+    failure_of,
+    framed,
+    opening_in,
+    wishes_in,
+)
+from fairbank.service.patience import Deadline, Patience
+from fairbank.store.opening import open_store
+from fairbank.values.trouble import Trouble
+
+_log = logging.getLogger(__name__)
+
+
+class ServerGone(Exception):
+    """The line ended without a word: the server was killed."""
+
+
+def serve(line: socket.socket, prepare: Callable[[Opening], None]) -> None:
+    """Judge what the server hands in, until it says that this was all. `prepare` is called before the store is opened.
+
+    Raises ServerGone. A killed server takes its counter with it: this process is to end at once then, whatever the windows are doing, and
+    what was not committed is not carried out.
+    """
+    said = bodies(line)
+    opening = opening_in(next(said))
+    prepare(opening)
+    try:
+        store = open_store(opening.url, journal=opening.journal)
+    except Trouble as trouble:
+        line.sendall(framed(failure_of(trouble)))
+        return
+    calm_collector()
+    line.sendall(framed(None))
+    Judging(line, Bank(store, opening.policy, Patience(opening.patience_seconds))).until_told(said)
+    store.close()
+
+
+def bodies(line: socket.socket) -> Iterator[bytes]:
+    """What the server says, frame by frame. Raises ServerGone."""
+    frames = Frames()
+    while data := _received(line):
+        yield from frames.arrived(data)
+    raise ServerGone
+
+
+def _received(line: socket.socket) -> bytes:
+    try:
+        return line.recv(READ_MAX)
+    except ConnectionError:
+        return b""
+
+
+class Judging:
+    """Windows before `bank`, with whoever hands in at the other end of `line`."""
+
+    def __init__(self, line: socket.socket, bank: Bank) -> None:
+        self._outbox = _Outbox(line, bank.patience)
+        self.windows = Windows(bank, after=self._outbox.flush)
+        # Each batch leaves in a frame of its own, so that the server can tell how long they are.
+        self.windows.watch = lambda _: self._outbox.flush()
+
+    def until_told(self, said: Iterator[bytes]) -> None:
+        """Judge what comes until the orderly end, then what waits."""
+        while submissions := wishes_in(next(said)):
+            self.windows.hand_in([self._outbox.submission(each) for each in submissions])
+        self.windows.close()
+
+
+class _Outbox:
+    """Answers that gather until all of a batch are there."""
+
+    def __init__(self, line: socket.socket, patience: Patience) -> None:
+        self._line, self._patience = line, patience
+        self._answers: deque[Answer] = deque()
+        self._sending = threading.Lock()
+
+    def submission(self, wishes: Wishes) -> Submission:
+        """What the server handed in, with the way back."""
+        return Submission(wishes.batch, partial(self._put, wishes.number), Deadline(wishes.begun_by, self._patience.ticks))
+
+    def _put(self, number: int, came: Came) -> None:
+        if isinstance(came, Exception) and not isinstance(came, Trouble):
+            _log.error("the counter failed", exc_info=came)
+        self._answers.append(answer_of(number, came))
+
+    def flush(self) -> None:
+        """Send what has gathered, in a window's thread."""
+        with self._sending:
+            answers = [self._answers.popleft() for _ in range(len(self._answers))]
+            if answers:
+                with suppress(OSError):  # nobody is there: whoever reads the line hears of it
+                    self._line.sendall(framed(answers))
