@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import signal
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import pytest
 
@@ -12,8 +15,10 @@ from tests.faults.books import Books
 from tests.faults.nemesis import Nemesis, Victim, work_until
 from tests.faults.storm import Storm, watch
 from tests.faults.witness import Witness, check_books
+from tests.support.keeper import children
 from tests.support.postgres import PostgresServer
 from tests.support.server import FairbankServer, banking, banking_twice
+from tests.support.waiting import wait_until
 from tests.support.wire import run
 
 Tell = Callable[[str], None]
@@ -21,6 +26,22 @@ Rounds = Callable[[int, int], int]
 
 CLIENTS = 24
 RECOVERY_SECONDS = 30  # of a noisy machine that starts two servers and a database at once
+
+
+class Alone:
+    """A server or, with `child`, its counter's process, killed without the other, which is to end by itself."""
+
+    def __init__(self, server: FairbankServer, *, child: bool) -> None:
+        self._server, self._child = server, child
+
+    def kill(self) -> None:
+        if self._server.running:
+            with suppress(ProcessLookupError):
+                os.kill(children(self._server.pid)[0] if self._child else self._server.pid, signal.SIGKILL)
+        wait_until(lambda: not self._server.running, "both to end")
+
+    def start(self) -> None:
+        self._server.restart()
 
 
 async def struck(banks: Sequence[FairbankServer], victims: dict[str, Victim], kills: int, seed: int, tell: Tell) -> Witness:
@@ -62,6 +83,15 @@ def test_two_servers_and_postgresql_are_killed_in_any_order(postgres: PostgresSe
 def test_a_server_on_sqlite_is_killed(rounds: Rounds, seed: int, tell: Tell) -> None:
     with banking() as server:
         campaign([server], {"server": server}, rounds(40, 4), seed, tell)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("child", [False, True], ids=["server", "counter"])
+def test_a_server_or_its_counter_in_a_process_of_its_own_is_killed(
+    database: str, child: bool, rounds: Rounds, seed: int, tell: Tell
+) -> None:
+    with banking(database, server='counter = "process"') as server:
+        campaign([server], {"counter" if child else "server": Alone(server, child=child)}, rounds(20, 4), seed, tell)
 
 
 @pytest.mark.slow
