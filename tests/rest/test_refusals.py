@@ -39,7 +39,7 @@ def test_the_end_of_a_run_of_an_unknown_account_is_kept_under_that_name(world: W
     assert (refused.status_code, refused.json()["refusal"]["reason"]) == (404, "UNKNOWN_PROJECT")
     assert refused.json()["detail"] == "there is no such project: none has the account 'nosuch'."
     row = data(world, f"/failure/{refused.json()['refusal']['entry']}", MEMBER)
-    assert (row["account"], row["project"], row["asked"], row["owner_uid"]) == ("nosuch", None, None, MEMBER)
+    assert (row["account"], row["project"], row["asked"], row["owner_uid"]) == ("nosuch", None, 10, MEMBER)
     assert data(world, "/failure?job_id=45", PI) == []
 
 
