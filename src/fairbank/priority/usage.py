@@ -1,8 +1,7 @@
 """What was used, by each association or QOS: the two ledgers, wall time, and what running jobs may still use (facts 1.3, 2.1).
 
-Slurm keeps usage in C's long double, and so does this (`columns`). Rows are
-associations or QOS; these have no parents. The tables are large, so what is named as something done (`add`)
-changes the usage it is given; all else answers with new arrays.
+Slurm keeps usage in C's long double, and so does this (`columns`). Rows are associations or QOS; these have no parents. The tables are
+large, so what says that it changes the usage it is given (`add`) does; all else answers with new arrays.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from fairbank.values.trouble import Malformed
 
 COUNTED = 2.0**63
 """Run-seconds stay below this; Slurm's own counter wraps round at twice as much."""
-
 
 LEVELS_MAX = 1_000
 """More parents than this are a circle."""
