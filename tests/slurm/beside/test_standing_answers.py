@@ -70,6 +70,16 @@ def test_factors_of_2205() -> None:
     assert [row.job for row in answer.rows if row.given] == [16]
 
 
+@pytest.mark.parametrize(
+    ("whole", "part"), [(4_000_000_000, "0.93132257483278"), (4_000_000_000, "0.93132257483300"), (1, "0.00000000023283")]
+)
+def test_the_sum_is_never_another_priority_than_slurm_says(whole: int, part: str) -> None:
+    cells = printed("fair-tree", "sprio-everything").splitlines()[0].split("|")
+    cells[4:6] = [str(whole), part]
+    (row,) = sprio.read_factors("|".join(cells)).rows
+    assert int(row.total) == row.priority == whole
+
+
 def test_below_each_other() -> None:
     lines = [ROOT, account("chem", 1), user("dave", "chem", 1), account("qmc", 2), user("dave", "qmc", 2), account("bio", 1)]
     assert read(*lines) == (

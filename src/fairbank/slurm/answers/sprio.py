@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from math import nextafter
 
 import msgspec
 
@@ -66,7 +67,7 @@ def _factors(padded: dict[str, str]) -> Factors:
         words.user(cells["u"], "USER"),
         None if cells["c"] in ("", "(null)") else ids.name(cells["c"], field="CLUSTER"),
         priority,
-        float(priority) if given else max(float(priority), part * HIGHEST),  # a part of 14 digits may fall short of it
+        float(priority) if given else min(max(float(priority), part * HIGHEST), nextafter(priority + 1, 0)),  # as 14 digits may miss it
         given,
         _signed(cells["S"], "SITE"),
         _signed(cells["N"], "NICE"),

@@ -1,0 +1,103 @@
+"""What we print in sshare's and sprio's forms is read again as what it was: rows of any shape."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.compose.standing import rank_of, standing_of
+from fairbank.report.priorities import HIGHEST, Rank, Weights, in_order, parse_format
+from fairbank.report.priorities import lines as lines_of_ranks
+from fairbank.report.shares import PARENT, Ending, Standing, lines, parse_fields, usual_fields
+from fairbank.report.shares import in_order as in_slurms_order
+from fairbank.slurm.answers import shares, sprio
+
+PARTS = st.floats(0, 1).map(lambda part: round(part, 6))
+LEVELS = st.one_of(st.none(), st.just(math.inf), st.floats(0, 1e12).map(lambda level: round(level, 6)))
+NAMES = st.text("abcxyz_.-0129", min_size=1, max_size=24).map(lambda text: f"a{text}")
+SHARES = st.one_of(st.integers(0, PARENT - 1), st.just(PARENT))
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> list[Standing]:
+    """Accounts below each other, and users of theirs; in any order."""
+    accounts = draw(st.lists(NAMES, unique=True, max_size=8))
+    rows = [Standing("root", usage=draw(st.integers(0, 2**50)), effective=1.0, number=1)]
+    for number, name in enumerate(accounts):
+        parent = draw(st.sampled_from(["root", *accounts[:number]]))
+        rows.append(_row(draw, Standing(name, parent=parent, level=draw(LEVELS))))
+        for user in draw(st.lists(NAMES, unique=True, max_size=3)):
+            partition = draw(st.sampled_from(["", "gpu"]))
+            rows.append(_row(draw, Standing(name, user, partition, factor=draw(PARTS), level=draw(LEVELS))))
+    return draw(st.permutations(rows))
+
+
+def _row(draw: st.DrawFn, row: Standing) -> Standing:
+    return row._replace(
+        shares=draw(SHARES),
+        norm_shares=draw(PARTS),
+        usage=draw(st.integers(0, 2**50)),
+        norm_usage=draw(PARTS),
+        effective=draw(PARTS),
+        limits=draw(st.sampled_from(["", "cpu=1000,gres/gpu=60"])),
+        used="cpu=1,mem=2",
+        running="cpu=0",
+        cluster="lab",
+        number=draw(st.integers(1, 2**31)),
+    )
+
+
+@given(trees())
+def test_fair_share_printed_and_read_again(rows: list[Standing]) -> None:
+    ordered = in_slurms_order(rows)
+    assert sorted(map(repr, ordered)) == sorted(map(repr, rows))
+    text = "".join(f"{line}\n" for line in lines(ordered, parse_fields(",".join(shares.COLUMNS)), Ending.BETWEEN, header=False))
+    answer = shares.read_shares(text)
+    assert answer.unreadable == ()
+    assert [standing_of(row) for row in answer.rows] == ordered
+
+
+@given(trees())
+def test_every_line_of_the_usual_form_is_as_wide_as_its_head(rows: list[Standing]) -> None:
+    head, dashes, *made = lines(in_slurms_order(rows), usual_fields(long=True, partitions=True))
+    assert len(dashes) == len(head)
+    for line in made:
+        assert len(line) - len(head) in range(-1, 6), "whole numbers of up to 16 digits make a line wider, nothing else does"
+
+
+FACTORS = st.floats(0, 1).map(lambda part: round(part, 7))
+SIGNED = st.integers(-(2**31) + 3, 2**31 - 3)
+
+
+@st.composite
+def queues(draw: st.DrawFn) -> tuple[list[Rank], Weights]:
+    weight = st.integers(1, 2**32 - 1)
+    age, association, fair_share, size, place, qos = (draw(weight) for _ in range(6))
+    weights = Weights(age, association, fair_share, size, place, qos, {"cpu": 1000.0}, "CPU=1000")
+    rows = []
+    for job in draw(st.lists(st.integers(1, 2**31), unique=True, max_size=6)):
+        row = Rank(job, draw(NAMES), draw(NAMES), site=draw(SIGNED), nice=draw(SIGNED), tres={"cpu": float(draw(st.integers(1, 1000)))})
+        row = row._replace(age=draw(FACTORS) * age, association=draw(FACTORS) * association, fair_share=draw(FACTORS) * fair_share)
+        rows.append(row._replace(size=draw(FACTORS) * size, place=draw(FACTORS) * place, qos=draw(FACTORS) * qos))
+    return rows, weights
+
+
+@given(queues())
+def test_priorities_printed_and_read_again(queue: tuple[list[Rank], Weights]) -> None:
+    rows, weights = queue
+    rows = [row for row in rows if row.priority < HIGHEST]  # what is more, slurmctld cuts before sprio sees it
+    text = "".join(f"{line}\n" for line in lines_of_ranks(rows, weights, parse_format(sprio.FORMAT), header=False))
+    answer = sprio.read_factors(text)
+    assert answer.unreadable == ()
+    again = [rank_of(row, weights) for row in answer.rows]
+    assert [int(row.priority) for row in again] == [int(row.priority) for row in rows]
+    for form in ("%i %r %u %c %S %N %T %Y", "%a %b %f %j %p %q"):
+        assert lines_of_ranks(again, weights, parse_format(form)) == lines_of_ranks(rows, weights, parse_format(form))
+
+
+@given(queues(), st.sampled_from("iruYSABFJPQNT"))
+def test_sorting_loses_nobody(queue: tuple[list[Rank], Weights], letter: str) -> None:
+    rows, weights = queue
+    assert sorted(row.job for row in in_order(rows, weights, f"-{letter},i")) == sorted(row.job for row in rows)
