@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from fairbank.report.priorities import Rank, Weights
-from fairbank.report.priority_bars import as_data, explained, parts, queue_of
+from fairbank.report.priority_bars import as_data, explained, parts, queues
 
 WEIGHTS = Weights(age=10_000, fair_share=100_000, size=1000, qos=2000, tres={"cpu": 1000.0}, tres_text="cpu=1000")
 MINE = Rank(812345, "idle", "ayla", "chem_qmc", age=1200.0, fair_share=41_200.4, size=31.0, tres={"cpu": 250.0, "mem": 0.0}, nice=100)
 THEIRS = Rank(812300, "idle", "jorge", "bio", age=1100.0, fair_share=42_000.0, size=31.0, qos=500.0, site=-20)
 GIVEN = Rank(812350, "idle", "root", direct=99_999)
 ELSEWHERE = Rank(812000, "gpu", "ayla", fair_share=99_000.0)
-ALL = [ELSEWHERE, MINE, THEIRS, GIVEN]
+QUEUE = queues([ELSEWHERE, MINE, THEIRS, GIVEN])["idle"]
 
 
 def test_bars_and_who_is_ahead() -> None:
-    assert explained(MINE, ALL, WEIGHTS) == [
+    assert explained(MINE, QUEUE, WEIGHTS) == [
         "Job 812345 (ayla, chem_qmc, partition idle)",
         "priority 42,581, 3rd of 3 that wait in idle",
         "  age                 1,200   0.120 x 10,000       #",
@@ -28,24 +28,24 @@ def test_bars_and_who_is_ahead() -> None:
 
 
 def test_a_given_priority_has_no_factors() -> None:
-    assert explained(GIVEN, ALL, WEIGHTS)[1:] == [
+    assert explained(GIVEN, QUEUE, WEIGHTS)[1:] == [
         "priority 99,999, 1st of 3 that wait in idle",
         "  An administrator gave it this priority; no factor counts.",
         "Nobody is ahead of it there.",
     ]
-    assert explained(THEIRS, ALL, WEIGHTS)[-1] == "Just ahead: job 812350 of root with 99,999, which an administrator gave it."
+    assert explained(THEIRS, QUEUE, WEIGHTS)[-1] == "Just ahead: job 812350 of root with 99,999, which an administrator gave it."
     assert parts(GIVEN, WEIGHTS) == []
 
 
 def test_who_is_given_less_than_another_earned() -> None:
     low = GIVEN._replace(direct=7)
-    assert explained(low, [low, MINE], WEIGHTS)[-1] == "Just ahead: job 812345 of ayla with 42,581."
+    assert explained(low, [MINE, low], WEIGHTS)[-1] == "Just ahead: job 812345 of ayla with 42,581."
 
 
 def test_of_equals_the_lower_number_goes_first() -> None:
     first, second = MINE, MINE._replace(job=812346)
-    assert queue_of([second, first], "idle") == [first, second]
-    assert explained(second, [second, first], WEIGHTS)[-1].endswith("with 42,581: the same, and the lower number goes first.")
+    assert queues([second, ELSEWHERE, first]) == {"gpu": [ELSEWHERE], "idle": [first, second]}
+    assert explained(second, [first, second], WEIGHTS)[-1].endswith("with 42,581: the same, and the lower number goes first.")
 
 
 def test_the_least_priority_is_told() -> None:

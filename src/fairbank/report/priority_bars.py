@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -40,15 +41,21 @@ def parts(row: Rank, weights: Weights) -> list[Part]:
     return found + ([Part("nice", float(-row.nice), None)] if row.nice else [])
 
 
-def queue_of(rows: Sequence[Rank], partition: str) -> list[Rank]:
-    """Who waits in this partition, the first to start first."""
-    return sorted((row for row in rows if row.partition == partition), key=lambda row: (-int(row.priority), row.job))
+def queues(rows: Sequence[Rank]) -> dict[str, list[Rank]]:
+    """Who waits in each partition, the first to start first."""
+    found: dict[str, list[Rank]] = {}
+    for row in sorted(rows, key=_place):
+        found.setdefault(row.partition, []).append(row)
+    return found
 
 
-def explained(row: Rank, rows: Sequence[Rank], weights: Weights) -> list[str]:
-    """The lines about one job among all that wait."""
-    queue = queue_of(rows, row.partition)
-    at = queue.index(row)
+def _place(row: Rank) -> tuple[int, int]:
+    return -int(row.priority), row.job
+
+
+def explained(row: Rank, queue: Sequence[Rank], weights: Weights) -> list[str]:
+    """The lines about one job among all that wait in the same partition, in their order."""
+    at = bisect_left(queue, _place(row), key=_place)
     who = ", ".join(each for each in (row.user, row.account, f"partition {row.partition}") if each)
     lines = [f"Job {row.job} ({who})", f"priority {int(row.priority):,}, {_th(at + 1)} of {len(queue)} that wait in {row.partition}"]
     lines += _bars(row, weights)
