@@ -62,6 +62,6 @@ def test_places_are_counted_as_people_do() -> None:
 def test_for_programs() -> None:
     mine, given = as_data([MINE, GIVEN])
     assert mine["priority"] == 42581
-    one_by_one = {"age": 1200.0, "association": 0.0, "fair_share": 41_200.4, "size": 31.0, "place": 0.0, "qos": 0.0}
+    one_by_one = {"age": 1200.0, "association": 0.0, "fair_share": 41_200.4, "job_size": 31.0, "partition": 0.0, "qos": 0.0}
     assert mine["factors"] == {**one_by_one, "tres": {"cpu": 250.0, "mem": 0.0}}
     assert (given["given"], given["factors"], given["priority"]) == (True, None, 99_999)

@@ -155,7 +155,7 @@ FIELDS: Mapping[str, Field] = {
 """By the letters of -o."""
 
 
-class Place(NamedTuple):
+class Cell(NamedTuple):
     """A column in a line, how wide it is (0: as wide as what it holds), and the text behind it."""
 
     field: Field
@@ -168,7 +168,7 @@ class Format(NamedTuple):
     """A line: the text before its first column, and its columns."""
 
     before: str
-    places: tuple[Place, ...]
+    cells: tuple[Cell, ...]
 
 
 _WANTED = re.compile(r"(\.?)(\d{0,4})(.)(.*)", re.DOTALL)
@@ -177,15 +177,15 @@ _WANTED = re.compile(r"(\.?)(\d{0,4})(.)(.*)", re.DOTALL)
 def parse_format(text: str) -> Format:
     """`%.15i %9r`: the dot puts a column on the right, the number is its width, the letter names it. Raises Malformed."""
     before, *wanted = text.split("%")
-    places = []
+    cells = []
     for each in filter(None, wanted):
         match = _WANTED.fullmatch(each)
         if match is None or match[3] not in FIELDS:
             raise Malformed(f"%{each[:40]} is no column", field="--format", remedy=f"the letters are {', '.join(FIELDS)}, as in %.15i %9r")
-        places.append(Place(FIELDS[match[3]], int(match[2] or 0), bool(match[1]), match[4]))
-    if not places:
+        cells.append(Cell(FIELDS[match[3]], int(match[2] or 0), bool(match[1]), match[4]))
+    if not cells:
         raise Malformed(f"{text[:40]!r} names no column", field="--format", remedy="write for example %.15i %9r %.10Y")
-    return Format(before, tuple(places))
+    return Format(before, tuple(cells))
 
 
 def usual_format(weights: Weights, *, long: bool = False, norm: bool = False, named: bool = False, users: bool = False) -> Format:
@@ -212,26 +212,26 @@ def usual_format(weights: Weights, *, long: bool = False, norm: bool = False, na
 
 def lines(rows: Sequence[Rank], weights: Weights, format_: Format, *, header: bool = True) -> list[str]:
     """The lines, without their ends."""
-    made = [_line([place.field.show(row, weights) for place in format_.places], format_) for row in rows]
+    made = [_line([cell.field.show(row, weights) for cell in format_.cells], format_) for row in rows]
     return [_heads(format_), *made] if header else made
 
 
 def lines_of_weights(weights: Weights, format_: Format, *, header: bool = True) -> list[str]:
     """The line that tells the weights, as with -w."""
-    made = [_line([place.field.weight(weights) for place in format_.places], format_)]
+    made = [_line([cell.field.weight(weights) for cell in format_.cells], format_)]
     return [_heads(format_), *made] if header else made
 
 
 def _heads(format_: Format) -> str:
-    return _line([place.field.head for place in format_.places], format_)
+    return _line([cell.field.head for cell in format_.cells], format_)
 
 
-def _line(cells: Sequence[str], format_: Format) -> str:
+def _line(texts: Sequence[str], format_: Format) -> str:
     found = format_.before
-    for cell, place in zip(cells, format_.places, strict=True):
-        if place.width:
-            cell = (cell.rjust if place.right else cell.ljust)(place.width)[: place.width]
-        found += cell + place.behind
+    for text, cell in zip(texts, format_.cells, strict=True):
+        if cell.width:
+            text = (text.rjust if cell.right else text.ljust)(cell.width)[: cell.width]
+        found += text + cell.behind
     return found
 
 

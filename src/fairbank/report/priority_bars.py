@@ -11,16 +11,23 @@ from fairbank.report.priorities import Rank, Weights
 BAR = 24
 """The longest bar, in characters."""
 
-Factor = tuple[str, str]
-FACTORS: tuple[Factor, ...] = (
-    ("age", "age"),
-    ("association", "association"),
-    ("fair_share", "fair share"),
-    ("size", "job size"),
-    ("place", "partition"),
-    ("qos", "QOS"),
+
+class Factor(NamedTuple):
+    """A factor that has one weight: its name in rows and weights, for programs, and in words."""
+
+    name: str
+    told: str
+    words: str
+
+
+FACTORS = (
+    Factor("age", "age", "age"),
+    Factor("association", "association", "association"),
+    Factor("fair_share", "fair_share", "fair share"),
+    Factor("size", "job_size", "job size"),
+    Factor("place", "partition", "partition"),
+    Factor("qos", "qos", "QOS"),
 )
-"""The name in a row and in words, of those that have one weight."""
 
 
 class Part(NamedTuple):
@@ -35,7 +42,7 @@ def parts(row: Rank, weights: Weights) -> list[Part]:
     """The factors that count here, then TRES one by one, site factor and nice where there are any; none where the priority is given."""
     if row.direct is not None:
         return []
-    found = [Part(words, getattr(row, name), getattr(weights, name)) for name, words in FACTORS if getattr(weights, name)]
+    found = [Part(each.words, getattr(row, each.name), weight) for each in FACTORS if (weight := getattr(weights, each.name))]
     found += [Part(name, value, weights.tres.get(name)) for name, value in row.tres.items() if value]
     found += [Part("site factor", float(row.site), None)] if row.site else []
     return found + ([Part("nice", float(-row.nice), None)] if row.nice else [])
@@ -115,9 +122,13 @@ def as_data(rows: Sequence[Rank]) -> list[Mapping[str, object]]:
             "cluster": row.cluster,
             "priority": int(row.priority),
             "given": row.direct is not None,
-            "factors": None if row.direct is not None else {name: getattr(row, name) for name, _ in FACTORS} | {"tres": dict(row.tres)},
+            "factors": None if row.direct is not None else _factors(row),
             "site": row.site,
             "nice": row.nice,
         }
         for row in rows
     ]
+
+
+def _factors(row: Rank) -> dict[str, object]:
+    return {**{each.told: getattr(row, each.name) for each in FACTORS}, "tres": dict(row.tres)}
