@@ -28,6 +28,7 @@ from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office
+from fairbank.cluster.share_figure import ShareFigure
 from fairbank.service.restored_tokens import RestoredTokens
 from fairbank.store.contract import Filling, Reader, Store
 from fairbank.values.time import Clock, iso
@@ -64,6 +65,7 @@ _TABLES = (
     _Table("entry", Entry, lambda reader: reader.scan_entries(), lambda _, tokens: tokens.entries),
     _Table("office", Office, lambda reader: [reader.office()], lambda _, tokens: lambda rows: tokens.office(rows[0])),
     _Table("token", Token, lambda reader: reader.tokens(None), lambda _, tokens: tokens.tokens),
+    _Table("share", ShareFigure, lambda reader: reader.scan_share_figures(), lambda filling, _: filling.share_figures),
 )
 _TABLE = {each.name: each for each in _TABLES}
 

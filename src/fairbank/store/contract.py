@@ -30,6 +30,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.cluster.job import Run
+from fairbank.cluster.share_figure import ShareFigure, ShareQuery
 from fairbank.values.time import Instant
 
 
@@ -148,6 +149,14 @@ class Reader(Protocol):
         """By (project, uid)."""
         ...
 
+    def share_figures(self, query: ShareQuery) -> list[ShareFigure]:
+        """Daily figures of fair share, by cluster, day and association."""
+        ...
+
+    def scan_share_figures(self) -> Iterator[ShareFigure]:
+        """All of them, streamed, in the order of the store."""
+        ...
+
     def count_entries(self) -> int:
         """How many entries `scan_entries` gives."""
         ...
@@ -181,6 +190,7 @@ class Filling(Protocol):
     def entries(self, rows: Sequence[Entry]) -> None: ...
     def office(self, head: Office) -> None: ...
     def tokens(self, rows: Sequence[Token]) -> None: ...
+    def share_figures(self, rows: Sequence[ShareFigure]) -> None: ...
 
 
 class Store(Protocol):
@@ -206,6 +216,13 @@ class Store(Protocol):
 
     def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
         """Remember a nonce until it expires; False when it was spent before, on any server. Durable before it returns."""
+        ...
+
+    def keep_shares(self, figures: Sequence[ShareFigure]) -> bool:
+        """Keep the figures of one cluster and one day, all or none; False when there are some of that day already, or none are given.
+
+        Raises Busy, Unreachable.
+        """
         ...
 
     def close(self) -> None: ...

@@ -19,13 +19,15 @@ from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office
+from fairbank.cluster.share_figure import ShareFigure
 from fairbank.store import schema
 from fairbank.store.rows import allocation_row, entry_row, member_row, project_row, run_row, token_row, user_row
+from fairbank.store.share_figures import figure_row
 from fairbank.values.time import Instant
 from fairbank.values.trouble import Conflict
 
 # In this order a table may be filled, in the other emptied. Nonces are no part of a backup, and stay.
-TABLES = (schema.project, schema.member, schema.allocation, schema.user_sum, schema.run, schema.journal, schema.token)
+TABLES = (schema.project, schema.member, schema.allocation, schema.user_sum, schema.run, schema.journal, schema.token, schema.share_figure)
 
 
 class SqlFilling(ABC):
@@ -85,3 +87,6 @@ class SqlFilling(ABC):
 
     def tokens(self, rows: Sequence[Token]) -> None:
         self._insert(schema.token, map(token_row, rows))
+
+    def share_figures(self, rows: Sequence[ShareFigure]) -> None:
+        self._insert(schema.share_figure, map(figure_row, rows))

@@ -14,6 +14,7 @@ from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office, WorkingSet
+from fairbank.cluster.share_figure import ShareFigure
 from fairbank.store.contract import Filling, Reader, Transaction
 from fairbank.store.memory_reading import MemoryReader
 from fairbank.store.memory_tables import Tables
@@ -59,7 +60,7 @@ class MemoryStore:
         """Fill the store from a backup. Raises Conflict when it is not empty and `replace` is false."""
         with self._turn:
             there = self._tables
-            if not replace and (there.projects or there.entries or there.tokens):
+            if not replace and (there.projects or there.entries or there.tokens or there.shares):
                 raise Conflict("the books are not empty", remedy="restore into a new database, or say --replace")
             filling = MemoryFilling({each.digest: each.revoked for each in there.tokens.values() if each.revoked is not None})
             yield filling
@@ -73,6 +74,14 @@ class MemoryStore:
             if nonce in self._nonces:
                 return False
             self._nonces[nonce] = expires
+            return True
+
+    def keep_shares(self, figures: Sequence[ShareFigure]) -> bool:
+        """Keep the figures of one cluster and day; False when there are some of that day already."""
+        with self._turn, self._changing() as tables:
+            if not figures or (figures[0].cluster, figures[0].day) in tables.shares:
+                return False
+            tables.add_shares(figures)
             return True
 
     def close(self) -> None:
@@ -135,3 +144,6 @@ class MemoryFilling:
 
     def tokens(self, rows: Sequence[Token]) -> None:
         self.tables.tokens.update((each.id, each) for each in rows)
+
+    def share_figures(self, rows: Sequence[ShareFigure]) -> None:
+        self.tables.add_shares(rows)

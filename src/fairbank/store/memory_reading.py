@@ -32,6 +32,7 @@ from fairbank.bank.run import RESOLVED, RunRecord, RunState
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office
 from fairbank.cluster.job import Run
+from fairbank.cluster.share_figure import ShareFigure, ShareQuery, in_order
 from fairbank.store.cutting import cut
 from fairbank.store.memory_filters import among, asked, during, equal, is_of, paged
 from fairbank.store.memory_tables import Tables
@@ -208,6 +209,12 @@ class MemoryReader:
 
     def scan_members(self) -> Iterator[Member]:
         return iter(sorted(self._tables.members.values(), key=attrgetter("project", "uid")))
+
+    def share_figures(self, query: ShareQuery) -> list[ShareFigure]:
+        return [each for each in self.scan_share_figures() if query.has(each)]
+
+    def scan_share_figures(self) -> Iterator[ShareFigure]:
+        return iter(sorted((each for day in self._tables.shares.values() for each in day), key=in_order))
 
     def count_entries(self) -> int:
         return len(self._tables.entries)

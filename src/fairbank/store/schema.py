@@ -9,6 +9,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Double,
     ForeignKey,
     Index,
     Integer,
@@ -180,6 +181,23 @@ office = Table(
     Column("seq", BigInteger, nullable=False),
     Column("link", LargeBinary, nullable=False),
     CheckConstraint("id = 0", name="office_is_one"),
+)
+
+share_figure = Table(
+    "share_figure",
+    metadata,
+    Column("cluster", Text, primary_key=True),
+    Column("day", BigInteger, primary_key=True, autoincrement=False),
+    Column("account", Text, primary_key=True),
+    Column("login", Text, primary_key=True),
+    Column("partition", Text, primary_key=True),
+    Column("at", BigInteger, nullable=False),
+    Column("shares", BigInteger),
+    Column("norm_shares", Double, nullable=False),
+    Column("usage", Double, nullable=False),
+    Column("effective", Double),
+    Column("level", Double),
+    Column("factor", Double),
 )
 
 token = Table(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
+from fairbank.cluster.share_figure import ShareFigure
 from fairbank.store.batch import SqlTransaction
 from fairbank.store.contract import Contention, Filling, Reader, Transaction
 from fairbank.store.filling import SqlFilling
 from fairbank.store.reading import SqlReader
+from fairbank.store.share_figures import keep
 from fairbank.store.troubles import as_troubles, committing
 from fairbank.values.time import Instant
 from fairbank.values.trouble import Busy, Unreachable
@@ -62,6 +64,11 @@ class SqlStore(ABC):
             filling.begin(replace=replace)
             yield filling
             filling.end()
+
+    def keep_shares(self, figures: Sequence[ShareFigure]) -> bool:
+        """Keep the figures of one cluster and day; False when there are some of that day already. Raises Busy, Unreachable."""
+        with self._writing_once() as connection:
+            return keep(connection, figures)
 
     def examine(self, demand: Callable[[Connection], None]) -> None:
         """Let `demand` look at the database before anything else does, and raise what it finds wrong. Waits for no writer."""

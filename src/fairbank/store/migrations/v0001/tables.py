@@ -18,6 +18,7 @@ def make() -> None:
     _runs()
     _journal()
     _sign_in()
+    _fair_share()
 
 
 def _number(name: str, *, null: bool = False) -> sa.Column[int]:
@@ -149,3 +150,17 @@ def _sign_in() -> None:
         *(_number("uid"), _number("expires_at")),
     )
     op.create_index("nonce_expires", "nonce", ["expires_at"])
+
+
+def _fair_share() -> None:
+    """Read by day, of one cluster or all: in the order of the key they lie together."""
+    op.create_table(
+        "share_figure",
+        sa.Column("cluster", sa.Text, primary_key=True),
+        sa.Column("day", sa.BigInteger, primary_key=True, autoincrement=False),
+        *(sa.Column(name, sa.Text, primary_key=True) for name in ("account", "login", "partition")),
+        *(_number("at"), _number("shares", null=True)),
+        *(sa.Column(name, sa.Double, nullable=False) for name in ("norm_shares", "usage")),
+        *(sa.Column(name, sa.Double) for name in ("effective", "level", "factor")),
+        sqlite_with_rowid=False,
+    )

@@ -1,0 +1,110 @@
+"""Daily figures of fair share: once a day and cluster, read by day and account, part of a backup."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairbank.cluster.share_figure import ShareFigure, ShareQuery
+from fairbank.service.backup import Backups
+from fairbank.store.contract import Store
+from fairbank.store.memory import MemoryStore
+from fairbank.values.time import DAY, Instant, StoppedClock
+from fairbank.values.trouble import Conflict, Corrupt
+from tests.contracts.places import Place
+
+EVER = ShareQuery(0, 1_000_000, users=True)
+
+
+def figures(day: int, cluster: str = "darwin", usage: float = 0.1) -> list[ShareFigure]:
+    at = Instant(day * DAY + 60)
+    return [
+        ShareFigure(cluster, day, "bio", "", "", at, 40, 0.4, usage, 0.0, None, None),
+        ShareFigure(cluster, day, "bio", "Zoë", "", at, 1, 0.5, 0.0, 0.0, None, 1.0),
+        ShareFigure(cluster, day, "bio", "ada", "gpu", at, 2**31 - 1, 1e-300, 7.1e300, 1 / 3, 1e-7, 0.25),
+        ShareFigure(cluster, day, "root", "", "", at, None, 1.0, 2.0**70, 1.0, None, None),
+    ]
+
+
+def kept(store: Store, query: ShareQuery = EVER) -> list[ShareFigure]:
+    with store.reading() as reader:
+        return reader.share_figures(query)
+
+
+def test_what_is_kept_is_what_is_read_to_the_last_bit(store: Store) -> None:
+    assert store.keep_shares(figures(20_000))
+    assert kept(store) == figures(20_000)
+    with store.reading() as reader:
+        assert sorted(reader.scan_share_figures(), key=lambda each: each.user) == sorted(figures(20_000), key=lambda each: each.user)
+
+
+def test_once_a_day_and_cluster(store: Store) -> None:
+    assert store.keep_shares(figures(20_000))
+    assert not store.keep_shares(figures(20_000, usage=9.0))
+    assert not store.keep_shares([msgspec.structs.replace(figures(20_000)[0], account="new")])
+    assert not store.keep_shares([])
+    assert store.keep_shares(figures(20_000, "frontera"))
+    assert store.keep_shares(figures(20_001))
+    assert kept(store) == figures(20_000) + figures(20_001) + figures(20_000, "frontera")
+
+
+def test_servers_that_record_at_once_keep_one_set(place: Place) -> None:
+    stores = [place.open() for _ in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        said = list(threads.map(lambda each: each[1].keep_shares(figures(20_000, usage=float(each[0]))), enumerate(stores)))
+    assert sorted(said) == [False, False, False, True]
+    assert kept(stores[0]) == figures(20_000, usage=float(said.index(True)))
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        (ShareQuery(20_000, 20_002), 8),
+        (ShareQuery(20_000, 20_002, users=True), 16),
+        (ShareQuery(20_001, 20_002, cluster="darwin"), 2),
+        (ShareQuery(20_000, 20_001, accounts=frozenset({"bio"}), users=True), 6),
+        (ShareQuery(20_000, 20_001, accounts=frozenset()), 0),
+        (ShareQuery(20_002, 30_000), 0),
+    ],
+)
+def test_what_is_asked_for(store: Store, query: ShareQuery, count: int) -> None:
+    everything = [*figures(20_000), *figures(20_001), *figures(20_000, "frontera"), *figures(20_001, "frontera")]
+    for day in (figures(20_001, "frontera"), figures(20_001), figures(20_000, "frontera"), figures(20_000)):
+        store.keep_shares(day)
+    found = kept(store, query)
+    assert len(found) == count
+    assert sorted(map(repr, found)) == sorted(repr(each) for each in everything if query.has(each))
+
+
+def test_a_snapshot_does_not_change(store: Store) -> None:
+    with store.reading() as reader:
+        assert reader.share_figures(EVER) == []
+        store.keep_shares(figures(20_000))
+        assert reader.share_figures(EVER) == []
+    assert kept(store)
+
+
+def test_they_are_in_a_backup(store: Store, tmp_path: Path) -> None:
+    file, clock, source = tmp_path / "x.fbk", StoppedClock(Instant(0)), MemoryStore()
+    source.keep_shares(figures(20_000))
+    Backups(source, clock).create(file)
+    store.keep_shares(figures(19_999))
+    with pytest.raises(Conflict, match="not empty"):
+        Backups(store, clock).restore(file)
+    Backups(store, clock).restore(file, replace=True)
+    assert kept(store) == figures(20_000)
+    Backups(store, clock).create(file, replace=True)
+    Backups(source, clock).restore(file, replace=True)
+    assert kept(source) == figures(20_000)
+
+
+@pytest.mark.parametrize("sql_place", ["sqlite"], indirect=True)
+def test_a_spoilt_row_is_told(sql_place: Place) -> None:
+    store = sql_place.open()
+    store.keep_shares(figures(20_000))
+    sql_place.run("UPDATE share_figure SET usage = 'much' WHERE login = 'ada'")
+    with pytest.raises(Corrupt, match="fair share"):
+        kept(store)
