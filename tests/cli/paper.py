@@ -98,6 +98,10 @@ class PaperWorks:
         return [Drawn(f"{folder}/site-factor-1.svg", "Two power rules with one exponent")]
 
     @property
+    def history(self) -> NoReturn:
+        raise NotImplementedError
+
+    @property
     def standings(self) -> NoReturn:
         raise NotImplementedError
 

@@ -41,11 +41,14 @@ WRITING = {
     "project create", "project set", "project remove", "project add-user", "project remove-user", "token create", "token revoke",
     "alloc create", "alloc set", "alloc extend", "alloc freeze", "alloc thaw", "alloc end", "alloc close", "alloc reopen", "alloc cap",
 }  # fmt: skip
-ON_THE_HOST = {"init", "serve", "audit heads", "backup create", "backup verify", "restore", "replay", "report sitefactor", "demo"}
+ON_THE_HOST = {
+    "init", "serve", "audit heads", "backup create", "backup verify", "restore", "replay", "report sitefactor", "report fairshare",
+    "share record", "demo",
+}  # fmt: skip
 BESIDE_SLURM = {"reconcile", "shadow", "slurm import", "slurm prolog", "slurm sync"}
 AGENTS = {"agent run", "agent status"}
 """They find the bank, or the agent, by the agent's own settings."""
-RANKING = {"share", "prio"}
+RANKING = {"share show", "prio"}
 """They speak to Slurm alone, in the forms of its sshare and sprio."""
 SHELLS = {"completion bash", "completion zsh", "completion fish", "completion names"}
 NEEDS_NO_REASON = {

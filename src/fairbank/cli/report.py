@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command, Noun
+from fairbank.cli.init import add_config
+from fairbank.cli.options import count, listed
 from fairbank.cli.output import Listing, show, shown_columns
+from fairbank.report import fairshare
+from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
 
 if TYPE_CHECKING:
@@ -30,9 +34,43 @@ def _site_factor(desk: Desk, options: Namespace) -> int:
     return 0
 
 
+DAYS = 30
+
+
+def _add_fair_share(parser: Parser) -> None:
+    parser.add_argument("folder", metavar="FOLDER", nargs="?", help="where to draw a figure of each cluster too; made if need be")
+    parser.add_argument("-A", "--accounts", metavar="ACCOUNT,...", type=listed, help="only these accounts")
+    parser.add_argument("--users", action="store_true", help="also the users in them")
+    parser.add_argument("--cluster", metavar="NAME", help="only this cluster")
+    parser.add_argument("--days", metavar="N", type=count, default=DAYS, help=f"so many days up to today (usual: {DAYS})")
+    add_config(parser)
+
+
+def _fair_share(desk: Desk, options: Namespace) -> int:
+    if shown_columns(desk, fairshare.COLUMNS):
+        return 0
+    accounts = options.accounts or None
+    kept = desk.works.history.kept(options.config, cluster=options.cluster, accounts=accounts, days=options.days, users=options.users)
+    notes = [f"{plain(each.file)}: {plain(each.about)}" for each in desk.works.history.draw(options.folder, kept)] if options.folder else []
+    empty = "Nothing was recorded in that time. To begin, once a day: fairbank share record"
+    show(desk, Listing("fairbank.fairshare/1", fairshare.COLUMNS, fairshare.rows_of(kept), notes=notes, empty=empty))
+    return 0
+
+
 COMMAND = Noun(
-    "figures as SVG files",
+    "figures of fair share and priorities",
     {
+        "fairshare": Command(
+            "fair share from day to day, as it was recorded",
+            (
+                "fairbank report fairshare",
+                "fairbank report fairshare figures --days 365 -A chem_qmc   also as an SVG file",
+                "fairbank report fairshare --users --csv",
+            ),
+            _add_fair_share,
+            _fair_share,
+            asks=False,
+        ),
         "sitefactor": Command(
             "draw what credit left and closeness of its end add to priorities",
             (

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.command import Command
+from fairbank.cli.command import Command, Noun
+from fairbank.cli.init import add_config
 from fairbank.cli.options import listed
 from fairbank.report import forecasts
-from fairbank.report.cells import folded, plain
+from fairbank.report.cells import counted, folded, plain
 from fairbank.report.columns import Look
 from fairbank.report.envelope import as_json, as_yaml, envelope
 from fairbank.report.share_tree import COLUMNS, as_data, tree_rows, what_moves_it
@@ -76,6 +77,21 @@ def run(desk: Desk, options: Namespace) -> int:
     return 0
 
 
+def _add_record(parser: Parser) -> None:
+    add_folder(parser)
+    add_config(parser)
+
+
+def _record(desk: Desk, options: Namespace) -> int:
+    done = desk.works.history.record(options.config, options.folder)
+    told(desk, done.unreadable)
+    if done.kept:
+        desk.say(f"{plain(done.cluster)}, {done.day}: {counted(done.rows, 'association')}")
+    else:
+        desk.note(f"{plain(done.cluster)}, {done.day}: recorded before")
+    return 0
+
+
 def as_of(desk: Desk, found: Shares | Ranks) -> str:
     return iso(desk.now() if found.as_of is None else found.as_of)
 
@@ -117,11 +133,29 @@ def _note(desk: Desk, sentences: Sequence[str]) -> None:
             desk.note(line)
 
 
-COMMAND = Command(
-    "fair share as Slurm has it: shares, usage, and the factor that follows",
-    ("fairbank share", "fairbank share --tree -A chem_qmc", "fairbank share --forecast -a", "fairbank share -l -a -P"),
-    add,
-    run,
-    reads=False,
-    asks=False,
+COMMAND = Noun(
+    "fair share as Slurm has it, now and from day to day",
+    {
+        "show": Command(
+            "shares, usage, and the factor that follows (also without this word)",
+            ("fairbank share", "fairbank share --tree -A chem_qmc", "fairbank share --forecast -a", "fairbank share -l -a -P"),
+            add,
+            run,
+            reads=False,
+            asks=False,
+        ),
+        "record": Command(
+            "keep today's figures in the bank's store, once a day and cluster",
+            (
+                "fairbank share record",
+                "fairbank share record --from /srv/slurm-said",
+                "fairbank share record -q",
+            ),
+            _add_record,
+            _record,
+            reads=False,
+            asks=False,
+        ),
+    },
+    usual="show",
 )

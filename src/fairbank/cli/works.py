@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from fairbank.cli.beside import BesideSlurm
+    from fairbank.cli.figures import Figures, History
     from fairbank.cli.standings import Standings
     from fairbank.rest.client import Client
     from fairbank.values.refusal_kind import RefusalKind
@@ -206,23 +207,6 @@ class Paper(Protocol):
         ...
 
 
-class Drawn(Protocol):
-    """A figure that was written: its file, and what it shows."""
-
-    @property
-    def file(self) -> str: ...
-    @property
-    def about(self) -> str: ...
-
-
-class Figures(Protocol):
-    """Figures as files."""
-
-    def site_factor(self, folder: str, *, agent: str | None) -> Sequence[Drawn]:
-        """Draw the rules of the site factor into a folder; or only the one that the agent's settings in this file choose."""
-        ...
-
-
 class Works(Protocol):
     """All of these raise Trouble, and so do those of the parts. `config` is the settings file; None means the usual one."""
 
@@ -264,3 +248,5 @@ class Works(Protocol):
     def figures(self) -> Figures: ...
     @property
     def standings(self) -> Standings: ...
+    @property
+    def history(self) -> History: ...

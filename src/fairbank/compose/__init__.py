@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fairbank.compose.books import Books
     from fairbank.compose.doctors import Doctors
     from fairbank.compose.figures import Figures
+    from fairbank.compose.history import History
     from fairbank.compose.paper import Paper
     from fairbank.compose.standing import Standings
     from fairbank.rest.client import Client
@@ -105,3 +106,9 @@ class Works:
         from fairbank.compose.standing import Standings
 
         return Standings()
+
+    @property
+    def history(self) -> History:
+        from fairbank.compose.history import History
+
+        return History()

@@ -1,0 +1,120 @@
+"""Fair share from day to day, as it was recorded: as a table and as a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from fairbank.report.columns import Column, Row, text
+from fairbank.report.forecasts import shown_level
+from fairbank.report.plots.days import FACTOR, LEVEL, PART, Course, Scale, day_name, figure
+from fairbank.report.plots.square import STYLES
+from fairbank.report.shares import PARENT
+
+COLUMNS = (
+    Column("DAY", text("day")),
+    Column("CLUSTER", text("cluster"), drop=2),
+    Column("ACCOUNT", text("account"), least=7),
+    Column("USER", text("user"), drop=1),
+    Column("SHARES", text("shares"), right=True),
+    Column("NORM", text("norm"), right=True),
+    Column("USAGE", text("usage"), right=True),
+    Column("LEVEL", text("level"), right=True),
+    Column("FACTOR", text("factor"), right=True),
+)
+CURVES_MAX = len(STYLES)
+
+
+class Kept(Protocol):
+    """How an association stood on a day (counted from 1970, in UTC); `level` is None where it has none, and where nothing was used."""
+
+    @property
+    def cluster(self) -> str: ...
+    @property
+    def day(self) -> int: ...
+    @property
+    def account(self) -> str: ...
+    @property
+    def user(self) -> str: ...
+    @property
+    def partition(self) -> str: ...
+    @property
+    def shares(self) -> int | None: ...
+    @property
+    def norm_shares(self) -> float: ...
+    @property
+    def usage(self) -> float: ...
+    @property
+    def effective(self) -> float | None: ...
+    @property
+    def level(self) -> float | None: ...
+    @property
+    def factor(self) -> float | None: ...
+
+
+class Picture(NamedTuple):
+    """A figure of one cluster: what it shows, and the SVG."""
+
+    cluster: str
+    about: str
+    svg: str
+
+
+def rows_of(kept: Sequence[Kept]) -> list[Row]:
+    """For the table, and for programs, which get figures as they are beside it."""
+    return [
+        {
+            "day": day_name(each.day),
+            "cluster": each.cluster,
+            "account": each.account,
+            "user": f"{each.user} ({each.partition})" if each.partition else each.user or None,
+            "shares": "parent" if each.shares == PARENT else each.shares,
+            "norm": f"{each.norm_shares:.3f}",
+            "usage": None if each.effective is None else f"{each.effective:.3f}",
+            "level": _level(each),
+            "factor": None if each.factor is None else f"{each.factor:.3f}",
+            "raw_usage": each.usage,
+        }
+        for each in kept
+    ]
+
+
+def pictures(kept: Sequence[Kept]) -> list[Picture]:
+    """A figure for each cluster: levels and parts of usage, and factors where there are some; of those that used most last, at most
+    CURVES_MAX. The root is left out."""
+    return [_picture(cluster, [each for each in kept if each.cluster == cluster]) for cluster in sorted({each.cluster for each in kept})]
+
+
+def _picture(cluster: str, kept: Sequence[Kept]) -> Picture:
+    courses: dict[str, list[Kept]] = {}
+    for each in sorted(kept, key=lambda each: each.day):
+        if each.shares is not None:
+            courses.setdefault(_name(each), []).append(each)
+    most = sorted(courses, key=lambda name: (-courses[name][-1].usage, name))[:CURVES_MAX]
+    panels: list[tuple[Scale, list[Course]]] = [
+        (LEVEL, [Course(name, [(each.day, value) for each in courses[name] if (value := _drawn(each)) is not None]) for name in most]),
+        (PART, [Course(name, [(each.day, each.effective) for each in courses[name] if each.effective is not None]) for name in most]),
+    ]
+    if any(each.factor is not None for name in most for each in courses[name]):
+        panels.append(
+            (FACTOR, [Course(name, [(each.day, each.factor) for each in courses[name] if each.factor is not None]) for name in most])
+        )
+    about = f"Levels and usage from day to day on {cluster}: {', '.join(most)}"
+    return Picture(cluster, about, figure(f"Fair share on {cluster}", about, panels))
+
+
+def _name(kept: Kept) -> str:
+    who = f"{kept.user} in {kept.account}" if kept.user else kept.account
+    return f"{who} ({kept.partition})" if kept.partition else who
+
+
+def _unused(kept: Kept) -> bool:
+    return kept.level is None and kept.effective == 0 and kept.shares not in (None, PARENT)
+
+
+def _level(kept: Kept) -> str | None:
+    return "unused" if _unused(kept) else None if kept.level is None else shown_level(kept.level)
+
+
+def _drawn(kept: Kept) -> float | None:
+    return LEVEL.high if _unused(kept) else kept.level
