@@ -11,7 +11,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CODE := $(wildcard src tests tools benchmarks)
-SLURM_IN_SHORT := $(addprefix tests/slurm/test_,whole_life.py refused.py under_faults.py)
+SLURM_IN_SHORT := $(addprefix tests/slurm/test_,whole_life.py refused.py under_faults.py standings.py)
 COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate \
 	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 # Plug-ins that cost seconds at each start and that only the slow half uses.

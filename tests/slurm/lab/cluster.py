@@ -134,6 +134,14 @@ class Cluster(Shell):
         self.start(SLURMCTLD, *self.node_names)
         self._wait_for_controller()
 
+    def start_controller(self, changes: Mapping[str, str]) -> None:
+        """Start slurmctld anew with settings that no slurmd needs to know, such as those of priorities and partitions."""
+        self._changes = dict(changes)
+        self.stop(SLURMCTLD)
+        configure(self.place, self.machine, self._changes)
+        self.start(SLURMCTLD)
+        self._wait_for_controller()
+
     @contextmanager
     def configured(self, changes: Mapping[str, str]) -> Iterator[None]:
         """These settings for a while, then those of before."""

@@ -1,0 +1,87 @@
+"""A real Slurm whose controller has counted usage once and will not again for long: what it started from, and what it says."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from fairbank.priority.columns import Long, Longs
+from tests.slurm.lab import answers
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.daemons import SLURMCTLD
+from tests.support.waiting import wait_until
+
+ASSOCIATIONS = ("ID", "Account", "User", "Partition", "ParentName", "Share", "Priority", "GrpTRESMins")
+
+Row = Mapping[str, str]
+
+
+class Start(NamedTuple):
+    """What slurmctld starts from: the usage of each association that is a user's, by its number, and when it counted last."""
+
+    usage: Mapping[int, np.longdouble]
+    counted_at: int
+
+
+class Said(NamedTuple):
+    """What Slurm tells of itself, sshare and sprio aside; and when its tick was."""
+
+    counted_at: int
+    config: str
+    associations: list[dict[str, str]]
+    partitions: list[dict[str, str]]
+    jobs: list[dict[str, str]]
+    qualities: Mapping[str, int]
+
+
+def started(cluster: Cluster, changes: Mapping[str, str]) -> Start:
+    """Stop slurmctld, read what it wrote down, start it with these settings, and wait for its first tick."""
+    cluster.stop(SLURMCTLD)
+    start = Start(_usage((cluster.place.state / "assoc_usage").read_bytes()), _counted_at(cluster))
+    cluster.start_controller(changes)
+    wait_until(lambda: _counted_at(cluster) > start.counted_at, "slurmctld to count usage", seconds=60)
+    return start
+
+
+def said(cluster: Cluster) -> Said:
+    asked = ("--noheader", "--parsable2", "list", "associations", f"format={','.join(ASSOCIATIONS).lower()}")
+    rows = (line.split("|") for line in cluster.root("sacctmgr", *asked).splitlines())
+    quality = cluster.root("sacctmgr", "--noheader", "--parsable2", "list", "qos", "format=name,priority").splitlines()
+    return Said(
+        counted_at=_counted_at(cluster),
+        config=cluster.root("scontrol", "show", "config"),
+        associations=[dict(zip(ASSOCIATIONS, row, strict=True)) for row in rows],
+        partitions=_each(cluster, "partition"),
+        jobs=[job for job in _each(cluster, "job") if job["JobState"] == "PENDING"],
+        qualities={name: int(priority) for name, priority in (line.split("|") for line in quality)},
+    )
+
+
+def _each(cluster: Cluster, what: str) -> list[dict[str, str]]:
+    return [answers.fields(line) for line in cluster.root("scontrol", "--oneliner", "show", what).splitlines() if "=" in line]
+
+
+def _counted_at(cluster: Cluster) -> int:
+    """The last tick, as slurmctld has written it down."""
+    file = cluster.place.state / "priority_last_decay_ran"
+    return int(struct.unpack(">QQ", file.read_bytes()[-16:])[0]) if file.exists() else 0
+
+
+def _usage(state: bytes) -> dict[int, np.longdouble]:
+    """Of the file in which slurmctld keeps usage: long doubles, as text with six decimals."""
+    found, at = {}, 10  # behind the version and the time
+    while at < len(state):
+        number, length = struct.unpack_from(">II", state, at)
+        found[number] = Long(state[at + 8 : at + 8 + length - 1].decode())
+        at += 8 + length
+        (length,) = struct.unpack_from(">I", state, at)
+        at += 4 + length + 4  # of each TRES, and the wall time
+    return found
+
+
+def own_usage(there: Said, start: Start) -> Longs:
+    """What each association used itself, before the tick, in Slurm's order."""
+    return np.array([start.usage.get(int(row["ID"]), Long(0)) for row in there.associations], Long)

@@ -1,0 +1,203 @@
+"""What sshare and sprio must say, reckoned by Fairbank from the state that a real Slurm started from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from fairbank.priority.classic import classic
+from fairbank.priority.columns import Long
+from fairbank.priority.decay import fading, parse_half_life
+from fairbank.priority.fairtree import fair_tree
+from fairbank.priority.multifactor import settings as multifactor
+from fairbank.priority.multifactor.composing import weighted
+from fairbank.priority.multifactor.pending import Scale, pending, scale
+from fairbank.priority.resets import Reset
+from fairbank.priority.standing import Ranking
+from fairbank.priority.standing import Standing as Figures
+from fairbank.priority.tree import PARENT, Association, Tree, planted, summed
+from fairbank.report.priorities import Rank, Weights
+from fairbank.report.shares import Standing
+from fairbank.slurm.answers.scontrol import read_config
+from fairbank.values.tres import parse_counts
+from tests.slurm.forest import Wish
+from tests.slurm.frozen import Row, Said, Start, own_usage
+
+NODES, CPUS = 10, 6 * 64 + 2 * 48 + 2 * 64
+TRES = ("cpu", "mem", "node", "gres/gpu")
+"""Those that jobs of the proof have, in Slurm's order."""
+
+Key = tuple[str, str, str]
+
+
+def reckoned(there: Said, start: Start) -> tuple[Tree, Figures]:
+    """The tree, and the figures of each row: of the usage that slurmctld read, faded until its tick."""
+    config = read_config(there.config)
+    tree = planted([_association(row) for row in there.associations])
+    usage = summed(tree, own_usage(there, start)) * remaining(there, start)
+    if multifactor.uses_fair_tree(config["PriorityFlags"]):
+        return tree, fair_tree(tree, usage)
+    oblivious = "DEPTH_OBLIVIOUS" in config["PriorityFlags"]
+    return tree, classic(tree, usage, dampening=int(config["FairShareDampeningFactor"]), depth_oblivious=oblivious)
+
+
+def remaining(there: Said, start: Start) -> np.longdouble:
+    """What the tick left of all usage."""
+    decay = fading(parse_half_life(read_config(there.config)["PriorityDecayHalfLife"]), Reset.NONE)
+    return Long(decay.remaining(there.counted_at - start.counted_at))
+
+
+def _association(row: Row) -> Association:
+    shares = PARENT if row["Share"] == "parent" else int(row["Share"])
+    return Association(row["Account"], row["User"], row["Partition"], "" if row["User"] else row["ParentName"], shares)
+
+
+# ---------------------------------------------------------------- sshare
+
+
+def standings(there: Said, tree: Tree, figures: Figures) -> list[Standing]:
+    nothing = ",".join(f"{name}=0" for name in read_config(there.config)["AccountingStorageTRES"].split(","))
+    return [_standing(tree, figures, at, row, nothing) for at, row in enumerate(there.associations)]
+
+
+def _standing(tree: Tree, figures: Figures, at: int, row: Row, nothing: str) -> Standing:
+    association, root, ranked = tree.rows[at], at == tree.root, isinstance(figures, Ranking)
+    on_parent = association.shares == PARENT
+    level = float(figures.level[at]) if isinstance(figures, Ranking) and not (root or on_parent) else None
+    return Standing(
+        account=association.account,
+        user=association.user,
+        partition=association.partition,
+        parent=association.parent,
+        shares=None if root else association.shares,
+        norm_shares=float(figures.norm_shares[at]),
+        usage=float(np.floor(figures.usage[at])),
+        norm_usage=None if root else float(figures.norm_usage[at]),
+        effective=float(figures.effective_usage[at]),
+        factor=float(figures.factor[at]) if association.user or not ranked else None,
+        level=level,
+        limits=row["GrpTRESMins"],
+        used=nothing,
+        running=nothing,
+        cluster="lab",
+        number=int(row["ID"]),
+    )
+
+
+# ---------------------------------------------------------------- sprio
+
+
+def weights(there: Said) -> Weights:
+    config = read_config(there.config)
+    found = multifactor.read_settings(config).weights
+    return Weights(
+        found.age,
+        found.association,
+        found.fairshare,
+        found.job_size,
+        found.partition,
+        found.qos,
+        found.tres,
+        config["PriorityWeightTRES"],
+    )
+
+
+def ranks(there: Said, tree: Tree, figures: Figures, wishes: Mapping[int, Wish]) -> list[Rank]:
+    """The rows of sprio: of the jobs that are neither held nor to begin later, each in each of its partitions."""
+    pairs = [(job, place) for job in sorted(there.jobs, key=_number) if _is_listed(job) for place in job["Partition"].split(",")]
+    factor = {row[:3]: float(figures.factor[at]) for at, row in enumerate(tree.rows)}
+    own = {(row["Account"], row["User"], row["Partition"]): int(row["Priority"] or 0) for row in there.associations}
+    keys = [_key(job, place, factor) for job, place in pairs]
+    places, qualities = [each["PartitionName"] for each in there.partitions], list(there.qualities)
+    counts = [parse_counts(_counted(job["TRES"])) for job, _ in pairs]
+    to = _scale(there, max(own.values()))
+    jobs = pending(
+        to,
+        len(pairs),
+        accrued_at=[instant(_since(job, there)) for job, _ in pairs],
+        association=[own[key] for key in keys],
+        fairshare=[factor[key] for key in keys],
+        nodes=[int(job["NumNodes"].partition("-")[0]) for job, _ in pairs],
+        cpus=[int(job["NumCPUs"].partition("-")[0]) for job, _ in pairs],
+        limit_minutes=[_minutes(job["TimeLimit"]) for job, _ in pairs],
+        nice=[int(job["Nice"]) for job, _ in pairs],
+        site=[wishes[_number(job)].site for job, _ in pairs],
+        partition=[places.index(place) for _, place in pairs],
+        qos=[qualities.index(job["QOS"]) for job, _ in pairs],
+        tres={name: [float(each.get(name, 0)) for each in counts] for name in TRES},
+    )
+    terms = weighted(jobs, to, multifactor.read_settings(read_config(there.config)), there.counted_at)
+    return [
+        _given(job, place, direct)
+        if (direct := wishes[_number(job)].given) is not None
+        else Rank(
+            job=_number(job),
+            partition=place,
+            user=_user(job),
+            age=float(terms.age[at]),
+            association=float(terms.association[at]),
+            fair_share=float(terms.fairshare[at]),
+            size=float(terms.job_size[at]),
+            place=float(terms.partition[at]),
+            qos=float(terms.qos[at]),
+            tres={name: float(column[at]) for name, column in zip(to.tres, terms.tres, strict=True)},
+            site=wishes[_number(job)].site,
+            nice=int(job["Nice"]),
+        )
+        for at, (job, place) in enumerate(pairs)
+    ]
+
+
+def _given(job: Row, place: str, direct: int) -> Rank:
+    return Rank(job=_number(job), partition=place, user=_user(job), direct=direct)
+
+
+def _scale(there: Said, highest: int) -> Scale:
+    totals = [parse_counts(_counted(each["TRES"])) for each in there.partitions]
+    return scale(
+        nodes=NODES,
+        cpus=CPUS,
+        partition_factors=[int(each["PriorityJobFactor"]) for each in there.partitions],
+        qos_priorities=list(there.qualities.values()),
+        association_max=highest,
+        totals={name: [float(each.get(name, 0)) for each in totals] for name in TRES},
+    )
+
+
+def _is_listed(job: Row) -> bool:
+    return job["Priority"] != "0" and job["Reason"] != "BeginTime"
+
+
+def _since(job: Row, there: Said) -> str:
+    return job["SubmitTime" if "ACCRUE_ALWAYS" in read_config(there.config)["PriorityFlags"] else "AccrueTime"]
+
+
+def _key(job: Row, place: str, known: Mapping[Key, float]) -> Key:
+    """The association that pays: the partition's own, where there is one."""
+    account, user = job["Account"], _user(job)
+    return (account, user, place) if (account, user, place) in known else (account, user, "")
+
+
+def _user(job: Row) -> str:
+    return job["UserId"].partition("(")[0]
+
+
+def _number(job: Row) -> int:
+    return int(job["JobId"])
+
+
+def _counted(text: str) -> str:
+    """Without billing, which is no amount."""
+    return ",".join(part for part in text.split(",") if not part.startswith("billing="))
+
+
+def instant(text: str) -> int:
+    """Slurm's time, in the zone of the lab; 0 where there is none."""
+    return 0 if text in ("Unknown", "N/A") else int(np.datetime64(text, "s").astype(np.int64))
+
+
+def _minutes(text: str) -> int:
+    days, _, clock = text.rpartition("-")
+    hours, minutes, _ = clock.split(":")
+    return int(days or 0) * 1_440 + int(hours) * 60 + int(minutes)

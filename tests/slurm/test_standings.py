@@ -1,0 +1,202 @@
+"""Fair share and priorities beside a real Slurm: every row and column of `sshare -l -a`, `sprio -l` and `sprio -n`, of trees drawn by lot.
+
+Jobs of several users really run. What each used is read from what slurmctld wrote down when it stopped; all that it says after its first
+tick is reckoned from that.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from fairbank.priority.columns import Longs
+from fairbank.priority.tree import Tree
+from fairbank.report import priorities, shares
+from fairbank.report.priorities import Rank, Weights, parse_format, usual_format
+from fairbank.report.shares import Ending, Standing, usual_fields
+from tests.slurm import forest
+from tests.slurm.conftest import Tell, guarded
+from tests.slurm.forest import Planted, Wish
+from tests.slurm.frozen import Said, own_usage, said, started
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.packages import Unobtainable, check
+from tests.slurm.lab.standing import ALL_OF_PRIORITIES
+from tests.slurm.reckoned import ranks, reckoned, remaining, standings, weights
+from tests.slurm.recounted import AS_WRITTEN, COLUMNS, Before, recounted
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
+
+SETUPS = 20, 3
+"""At length and in short."""
+
+
+@pytest.fixture(scope="module")
+def slurm(checkout: Path) -> Iterator[Cluster]:
+    """A cluster of its own: it is given hundreds of associations, which no other test expects."""
+    try:
+        check()
+    except Unobtainable as why:
+        pytest.skip(f"Slurm: {why}")
+    name = f"standings-{os.getpid()}"
+    with guarded(name, checkout):
+        cluster = Cluster.up(name)
+        try:
+            _tell_accounting(cluster, list(forest.first_words()))
+            yield cluster
+        finally:
+            cluster.down()
+
+
+def test_every_row_and_column_is_what_slurm_prints(slurm: Cluster, tell: Tell, rounds: Callable[[int, int], int]) -> None:
+    setups, counted, wrong = rounds(*SETUPS), Counter[str](), list[str]()
+    there, before = Planted(), Before(_begun(slurm), {})
+    for number in range(setups):
+        chance = Random(number)
+        there, words = forest.grown(there, number, chance)
+        _tell_accounting(slurm, words)
+        before, differences = _set_up(slurm, there, before, _settings(number, chance), chance, counted)
+        wrong += [f"set-up {number}, {each}" for each in differences]
+    told = ", ".join(f"{count} {what}" for what, count in counted.items())
+    tell(f"fair share and priorities in {setups} set-ups: {told}; {len(wrong)} differences")
+    assert wrong == []
+
+
+def _settings(number: int, chance: Random) -> dict[str, str]:
+    return forest.settings(number, chance) | {"PartitionName": forest.partitions(chance)}
+
+
+def _begun(slurm: Cluster) -> Said:
+    """With the partitions of the proof, and before any usage."""
+    started(slurm, _settings(0, Random("begin")))
+    return said(slurm)
+
+
+def _set_up(
+    slurm: Cluster, there: Planted, before: Before, settings: dict[str, str], chance: Random, counted: Counter[str]
+) -> tuple[Before, list[str]]:
+    """Jobs run and others wait, slurmctld starts with these settings, and all that it then says is compared."""
+    _partitions(slurm, "up")
+    ran = {_submit(slurm, wish): wish.tasks for wish in forest.to_run(there.seats, chance)}
+    wait_until(lambda: not slurm.queued(), "jobs to be over", seconds=120)
+    _partitions(slurm, "down")
+    wishes = {_submit(slurm, wish): wish for wish in forest.to_wait(there.seats, chance)}
+    wait_until(lambda: _all_age(slurm), "jobs to age")
+    start = started(slurm, settings)
+    try:
+        answers, state = _answers(slurm), said(slurm)
+        assert _answers(slurm) == answers, "slurmctld has counted while we looked"
+    finally:
+        slurm.root("scancel", *map(str, wishes))
+    tree, figures = reckoned(state, start)
+    counted["associations"] += len(state.associations)
+    counted["jobs that wait"] += len(wishes)
+    ours = _ours(standings(state, tree, figures), ranks(state, tree, figures, wishes), weights(state), fair_tree=_has_levels(answers))
+    records = _records(slurm, ran)
+    counted["jobs that ran"] += len(records)
+    used = recounted(before, records, state, tree)
+    wrong = [each for question in QUESTIONS for each in _compared(question, answers[question], ours[question], counted)]
+    wrong += _unlike(used, own_usage(state, start), tree, counted)
+    own = own_usage(state, start) * remaining(state, start)
+    usage = {int(row["ID"]): one for row, one in zip(state.associations, own, strict=True)}
+    return Before(state, usage), [f"{settings['PriorityFlags']}: {each}" for each in wrong]
+
+
+def _records(slurm: Cluster, jobs: Mapping[int, int]) -> list[dict[str, str]]:
+    """What accounting keeps of the jobs with so many tasks, as soon as it has all of it."""
+    found: list[dict[str, str]] = []
+
+    def there() -> bool:
+        found[:] = slurm.sacct(f"--jobs={','.join(map(str, jobs))}", columns=COLUMNS)
+        return len(found) == sum(jobs.values()) and all(each["Partition"] and each["State"] == "COMPLETED" for each in found)
+
+    wait_until(there, "accounting to have the jobs that ran", seconds=90)
+    return found
+
+
+def _unlike(ours: Longs, theirs: Longs, tree: Tree, counted: Counter[str]) -> Iterator[str]:
+    counted["usages recounted from job records"] += int(np.count_nonzero(theirs))
+    for at in np.flatnonzero(np.abs(ours - theirs) > AS_WRITTEN):
+        yield f"usage of {tree.rows[at]}: slurmctld wrote down {theirs[at]:.6f}, and the job records make {ours[at]:.6f}"
+
+
+def _submit(slurm: Cluster, wish: Wish) -> int:
+    job = slurm.submit(wish.seat.user, *wish.options, script=wish.script)
+    if wish.site:
+        slurm.root("scontrol", "update", f"jobid={job}", f"sitefactor={wish.site}")
+    if wish.given is not None:
+        slurm.root("scontrol", "update", f"jobid={job}", f"priority={wish.given}")
+    return job
+
+
+def _all_age(slurm: Cluster) -> bool:
+    return "AccrueTime=Unknown" not in slurm.root("scontrol", "--oneliner", "show", "job")
+
+
+def _partitions(slurm: Cluster, state: str) -> None:
+    for name in forest.PLACES:
+        slurm.root("scontrol", "update", f"partitionname={name}", f"state={state}")
+
+
+def _tell_accounting(slurm: Cluster, words: Sequence[str]) -> None:
+    slurm.run("root", "sacctmgr", "--immediate", "--quiet", stdin="\n".join([*words, "quit\n"]), seconds=90).done()
+
+
+# ---------------------------------------------------------------- what is compared
+
+
+QUESTIONS = {
+    "sshare -l -a": ("sshare", "-l", "-a"),
+    "sshare -l -a -m -P": ("sshare", "-l", "-a", "-m", "-P"),
+    "sprio -l": ("sprio", "-l"),
+    "sprio -n": ("sprio", "-n"),
+    "sprio with all": ("sprio", "-o", ALL_OF_PRIORITIES),
+}
+
+
+def _answers(slurm: Cluster) -> dict[str, list[str]]:
+    return {name: slurm.root(*words).splitlines() for name, words in QUESTIONS.items()}
+
+
+def _ours(rows: list[Standing], jobs: list[Rank], by: Weights, *, fair_tree: bool) -> dict[str, list[str]]:
+    ordered, queue = _in_order(rows), priorities.in_order(jobs, by)
+    every = usual_fields(long=True, partitions=True, fair_tree=fair_tree)
+    return {
+        "sshare -l -a": list(shares.lines(ordered, usual_fields(long=True, fair_tree=fair_tree))),
+        "sshare -l -a -m -P": list(shares.lines(ordered, every, Ending.BETWEEN)),
+        "sprio -l": priorities.lines(queue, by, usual_format(by, long=True)),
+        "sprio -n": priorities.lines(queue, by, usual_format(by, norm=True)),
+        "sprio with all": priorities.lines(queue, by, parse_format(ALL_OF_PRIORITIES)),
+    }
+
+
+def _in_order(rows: list[Standing]) -> list[Standing]:
+    """As 22.05 lists them: the rows of a user in an account as they stand in its list, where newer ones sort them by partition."""
+    by_number = {row.number: row for row in rows}
+    return [by_number[row.number] for row in shares.in_order([row._replace(partition="") for row in rows])]
+
+
+def _has_levels(answers: dict[str, list[str]]) -> bool:
+    return "LevelFS" in answers["sshare -l -a"][0]
+
+
+def _compared(question: str, theirs: list[str], ours: list[str], counted: Counter[str]) -> Iterator[str]:
+    if len(theirs) != len(ours):
+        yield f"{question}: {len(theirs)} lines, not {len(ours)}"
+    head = [cell.strip() for cell in theirs[0].split("|")]
+    counted[f"rows of {question.split()[0]}"] += len(theirs) - 1
+    for said_so, found in zip(theirs, ours, strict=False):
+        cells = list(zip(said_so.split("|"), found.split("|"), strict=False))
+        counted["cells"] += len(cells) if len(head) > 1 else len(said_so.split())
+        if said_so.rstrip() == found.rstrip():
+            continue
+        who = " ".join(cell for cell, _ in cells[:3]) if len(head) > 1 else ""
+        for name, (one, other) in zip(head, cells, strict=False):
+            if one.strip() != other.strip():
+                yield f"{question}: {who}: {name if len(head) > 1 else ''}: Slurm says\n    {one}\n and we\n    {other}"
