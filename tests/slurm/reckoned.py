@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from fairbank.priority.billing import STATIC
 from fairbank.priority.classic import classic
 from fairbank.priority.columns import Long
 from fairbank.priority.decay import fading, parse_half_life
@@ -77,12 +78,17 @@ def _standing(tree: Tree, figures: Figures, at: int, row: Row, nothing: str) -> 
         effective=float(figures.effective_usage[at]),
         factor=float(figures.factor[at]) if association.user or not ranked else None,
         level=level,
-        limits=row["GrpTRESMins"],
+        limits=_in_slurms_order(row["GrpTRESMins"]),
         used=nothing,
         running=nothing,
         cluster="lab",
         number=int(row["ID"]),
     )
+
+
+def _in_slurms_order(limits: str) -> str:
+    """sacctmgr tells them as somebody wrote them down."""
+    return ",".join(sorted(filter(None, limits.split(",")), key=lambda each: STATIC.index(each.partition("=")[0])))
 
 
 # ---------------------------------------------------------------- sprio

@@ -136,7 +136,8 @@ def _submit(slurm: Cluster, wish: Wish) -> int:
 
 
 def _all_age(slurm: Cluster) -> bool:
-    return "AccrueTime=Unknown" not in slurm.root("scontrol", "--oneliner", "show", "job")
+    jobs = slurm.root("scontrol", "--oneliner", "show", "job").splitlines()
+    return not any("AccrueTime=Unknown" in job for job in jobs if "JobState=PENDING" in job)
 
 
 def _partitions(slurm: Cluster, state: str) -> None:
