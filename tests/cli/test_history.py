@@ -123,6 +123,7 @@ def test_they_live_in_the_banks_own_store(ask: Run, tmp_path: Path) -> None:
         (Shares(None, None, RULE, [Standing("root")], [], []), "ClusterName"),
         (Shares("lab", None, RULE, [], [], []), "sshare"),
         (Shares("lab", None, RULE, [Standing("root", usage=float("nan"))], [], []), "RawUsage"),
+        (Shares("lab", None, RULE, [Standing("root"), Standing("root")], [], []), "sshare"),
         (Shares("lab", None, RULE, [Standing("a", "ada", factor=float("inf"))], [], []), "FairShare"),
     ],
 )

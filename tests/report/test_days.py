@@ -47,5 +47,10 @@ def test_days_are_named_once() -> None:
     assert sum(bool(re.fullmatch(r"\d{4}-\d\d-\d\d", each)) for each in many) == 14
 
 
+def test_long_names_are_cut_where_the_picture_ends() -> None:
+    told = texts(drawn(Course("somebody_with_a_long_name in quantum_and_statistics", [(20_000, 0.5)])))
+    assert "somebody_with_a_long_na\u2026" in told
+
+
 def test_nothing_to_draw_is_a_frame() -> None:
     assert "part of usage" in texts(drawn())

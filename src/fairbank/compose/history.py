@@ -7,7 +7,7 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import NamedTuple
 
-from fairbank.cluster.share_figure import ShareFigure, ShareQuery
+from fairbank.cluster.share_figure import ShareFigure, ShareQuery, in_order
 from fairbank.compose.figures import Drawn
 from fairbank.compose.settings import books_of
 from fairbank.compose.standing import Shares, Standings
@@ -90,6 +90,8 @@ def figures_of(found: Shares, at: Instant) -> list[ShareFigure]:
                 row.factor,
             )
         )
+    if len({in_order(each) for each in figures}) < len(figures):
+        raise Malformed("an association is there twice", field="sshare", remedy="ask one cluster, without -M")
     return figures
 
 

@@ -11,8 +11,10 @@ from fairbank.report.plots.square import STYLES
 from fairbank.report.plots.svg import INK, Point, document, element, path, text
 
 WIDE, HIGH = 560.0, 220.0
-LEFT, TOP, BOTTOM, KEY = 62.0, 40.0, 50.0, 170.0
+LEFT, TOP, BOTTOM, KEY = 62.0, 40.0, 50.0, 230.0
 TICKS = 6
+NAME_MAX = 24
+"""Letters of a curve's name that there is room for."""
 
 _PALE = "#bbbbbb"
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -74,8 +76,12 @@ def _panel(scale: Scale, courses: Sequence[Course], first: int, last: int) -> st
         drawn += [element("circle", cx=line[0][0], cy=line[0][1], r=3.0, fill=colour) for line in lines if len(line) == 1]
         x, y = LEFT + WIDE + 14, TOP + 14 + 22.0 * row
         drawn.append(path([[(x, y), (x + 34, y)]], fill="none", stroke=colour, stroke_width=2, stroke_dasharray=dash))
-        drawn.append(text(course.name, (x + 42, y + 4)))
+        drawn.append(text(_short(course.name), (x + 42, y + 4)))
     return "\n".join(drawn)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= NAME_MAX else f"{name[: NAME_MAX - 1]}\u2026"
 
 
 def _unbroken(points: Sequence[tuple[int, Point]]) -> list[list[Point]]:
