@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Select, insert, select
+from sqlalchemy import Connection, Select, select
 
 from fairbank.cluster.share_figure import ShareFigure, ShareQuery
 from fairbank.store.rows import Row
@@ -28,7 +28,10 @@ def keep(connection: Connection, figures: Sequence[ShareFigure]) -> bool:
     if connection.execute(there).first() is not None:
         return False
     names = [column.name for column in share_figure.columns]
-    connection.execute(insert(share_figure), [dict(zip(names, figure_row(each), strict=True)) for each in figures])
+    place = "%s" if connection.dialect.name == "postgresql" else "?"
+    # Past SQLAlchemy, which takes six times as long for a hundred thousand rows, while the bank on SQLite waits.
+    insert = f"INSERT INTO share_figure ({', '.join(names)}) VALUES ({', '.join([place] * len(names))})"  # noqa: S608 (our own names)
+    connection.exec_driver_sql(insert, [figure_row(each) for each in figures])
     return True
 
 
