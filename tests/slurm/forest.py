@@ -12,11 +12,14 @@ from tests.slurm.lab.people import PEOPLE
 
 PLACES = {"pa": "c[01-06]", "pb": "g[01-02]", "pc": "c01,g[03-04]"}
 """The partitions of the proof, which is alone on them, and their nodes."""
+ALWAYS_UP = "pr"
+"""A further one, where jobs go on while slurmctld starts anew. Its weight never changes: slurmctld would price them anew."""
 QUALITIES = {"normal": 0, "high": 100, "low": 1, "costly": 40}
 COSTLY = "1234.56789"
 """The usage factor of one of them: so that a second of usage has many digits."""
 DEEPEST = 4
 _FEW = (0, 1, 1, 2, 3, 5, 10, 40)  # so that many tie
+_FLAGS = sorted(flag.value for flag in (*RAW, Flag.SMALL_RELATIVE_TO_TIME, Flag.ACCRUE_ALWAYS))
 _GPUS = ("pb",)
 
 
@@ -86,7 +89,7 @@ def _shares(chance: Random) -> str:
 def settings(number: int, chance: Random) -> dict[str, str]:
     """slurm.conf for one set-up: Fair Tree and the classic rule in turn, and everything else by lot."""
     flags = ["MAX_TRES"] if chance.random() < 0.8 else []
-    flags += sorted(chance.sample([flag.value for flag in (*RAW, Flag.SMALL_RELATIVE_TO_TIME, Flag.ACCRUE_ALWAYS)], chance.randint(0, 2)))
+    flags += sorted(chance.sample(_FLAGS, chance.randint(0, 2)))
     if number % 2:
         flags += ["NO_FAIR_TREE"] + (["DEPTH_OBLIVIOUS"] if number % 4 == 3 else [])
     by_tres = f"CPU={chance.randint(0, 3000)},Mem={chance.random() * 100:.3f},GRES/gpu={chance.randint(1, 500)}.25"
@@ -114,6 +117,7 @@ def partitions(chance: Random) -> str:
         )
         limits = "DefaultTime=30 MaxTime=7-0 DefMemPerCPU=1000 State=DOWN"
         lines.append(f'{name} Nodes={nodes} {limits} PriorityJobFactor={chance.randint(0, 50)} TRESBillingWeights="{weights}"')
+    lines.append(f"{ALWAYS_UP} Nodes=c[04-05] DefaultTime=30 MaxTime=7-0 DefMemPerCPU=1000 State=UP TRESBillingWeights=CPU=1.37")
     return "\nPartitionName=".join(lines)
 
 
@@ -126,6 +130,14 @@ def to_run(seats: Sequence[Seat], chance: Random) -> Iterator[Wish]:
         options += [f"--cpus-per-task={chance.randint(1, 6)}", f"--array=1-{tasks}"]
         options += [f"--gres=gpu:{chance.randint(1, 2)}"] if place in _GPUS else []
         yield Wish(seat, tuple(options), script=f"sleep {chance.choice(('0.5', '1', '2'))}", tasks=tasks)
+
+
+def to_stay(seats: Sequence[Seat], chance: Random) -> Iterator[Wish]:
+    """A few jobs that run when the tick comes."""
+    for seat in chance.sample([each for each in seats if not each.partition], chance.randint(1, 3)):
+        options = (f"--partition={ALWAYS_UP}", f"--account={seat.account}", f"--qos={chance.choice(list(QUALITIES))}")
+        size = f"--cpus-per-task={chance.randint(1, 6)}", f"--time={chance.randint(10, 60)}"
+        yield Wish(seat, (*options, *size), script="sleep 600")
 
 
 def to_wait(seats: Sequence[Seat], chance: Random, count: int = 12) -> Iterator[Wish]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -34,6 +35,8 @@ class Said(NamedTuple):
     associations: list[dict[str, str]]
     partitions: list[dict[str, str]]
     jobs: list[dict[str, str]]
+    """Those that wait."""
+    running: list[dict[str, str]]
     qualities: Mapping[str, int]
 
 
@@ -46,16 +49,19 @@ def started(cluster: Cluster, changes: Mapping[str, str]) -> Start:
     return start
 
 
-def said(cluster: Cluster) -> Said:
+def said(cluster: Cluster, flags: str) -> Said:
+    """What it says now, with the PriorityFlags as slurm.conf has them: asked for them, 22.05 may answer NO_NORMAL_ALL for one of the four."""
     asked = ("--noheader", "--parsable2", "list", "associations", f"format={','.join(ASSOCIATIONS).lower()}")
     rows = (line.split("|") for line in cluster.root("sacctmgr", *asked).splitlines())
     quality = cluster.root("sacctmgr", "--noheader", "--parsable2", "list", "qos", "format=name,priority").splitlines()
+    jobs = _each(cluster, "job")
     return Said(
         counted_at=_counted_at(cluster),
-        config=cluster.root("scontrol", "show", "config"),
+        config=re.sub(r"(?m)^(PriorityFlags *= ).*$", rf"\g<1>{flags}", cluster.root("scontrol", "show", "config")),
         associations=[dict(zip(ASSOCIATIONS, row, strict=True)) for row in rows],
         partitions=_each(cluster, "partition"),
-        jobs=[job for job in _each(cluster, "job") if job["JobState"] == "PENDING"],
+        jobs=[job for job in jobs if job["JobState"] == "PENDING"],
+        running=[job for job in jobs if job["JobState"] == "RUNNING"],
         qualities={name: int(priority) for name, priority in (line.split("|") for line in quality)},
     )
 
@@ -85,3 +91,15 @@ def _usage(state: bytes) -> dict[int, np.longdouble]:
 def own_usage(there: Said, start: Start) -> Longs:
     """What each association used itself, before the tick, in Slurm's order."""
     return np.array([start.usage.get(int(row["ID"]), Long(0)) for row in there.associations], Long)
+
+
+def instant(text: str) -> int:
+    """Slurm's time, in the zone of the lab; 0 where there is none."""
+    return 0 if text in ("Unknown", "N/A") else int(np.datetime64(text, "s").astype(np.int64))
+
+
+def minutes(text: str) -> int:
+    """Of Slurm's time limit."""
+    days, _, clock = text.rpartition("-")
+    hours, rest, _ = clock.split(":")
+    return int(days or 0) * 1_440 + int(hours) * 60 + int(rest)

@@ -8,22 +8,22 @@ import numpy as np
 
 from fairbank.priority.billing import STATIC
 from fairbank.priority.classic import classic
-from fairbank.priority.columns import Long
-from fairbank.priority.decay import fading, parse_half_life
 from fairbank.priority.fairtree import fair_tree
 from fairbank.priority.multifactor import settings as multifactor
 from fairbank.priority.multifactor.composing import weighted
 from fairbank.priority.multifactor.pending import Scale, pending, scale
-from fairbank.priority.resets import Reset
 from fairbank.priority.standing import Ranking
 from fairbank.priority.standing import Standing as Figures
-from fairbank.priority.tree import PARENT, Association, Tree, planted, summed
+from fairbank.priority.tree import PARENT, Association, Tree, planted
+from fairbank.priority.usage import Usage
+from fairbank.priority.usage import minutes as whole_minutes
 from fairbank.report.priorities import Rank, Weights
 from fairbank.report.shares import Standing
 from fairbank.slurm.answers.scontrol import read_config
 from fairbank.values.tres import parse_counts
 from tests.slurm.forest import Wish
-from tests.slurm.frozen import Row, Said, Start, own_usage
+from tests.slurm.frozen import Row, Said, Start, instant, minutes, own_usage
+from tests.slurm.recounted import NAMES, at_tick
 
 NODES, CPUS = 10, 6 * 64 + 2 * 48 + 2 * 64
 TRES = ("cpu", "mem", "node", "gres/gpu")
@@ -32,21 +32,15 @@ TRES = ("cpu", "mem", "node", "gres/gpu")
 Key = tuple[str, str, str]
 
 
-def reckoned(there: Said, start: Start) -> tuple[Tree, Figures]:
-    """The tree, and the figures of each row: of the usage that slurmctld read, faded until its tick."""
+def reckoned(there: Said, start: Start) -> tuple[Tree, Figures, Usage]:
+    """The tree, the figures of each row, and their usage: of what slurmctld read and of the jobs that run, at its tick."""
     config = read_config(there.config)
     tree = planted([_association(row) for row in there.associations])
-    usage = summed(tree, own_usage(there, start)) * remaining(there, start)
+    usage = at_tick(own_usage(there, start), start.counted_at, there, tree)
     if multifactor.uses_fair_tree(config["PriorityFlags"]):
-        return tree, fair_tree(tree, usage)
+        return tree, fair_tree(tree, usage.raw), usage
     oblivious = "DEPTH_OBLIVIOUS" in config["PriorityFlags"]
-    return tree, classic(tree, usage, dampening=int(config["FairShareDampeningFactor"]), depth_oblivious=oblivious)
-
-
-def remaining(there: Said, start: Start) -> np.longdouble:
-    """What the tick left of all usage."""
-    decay = fading(parse_half_life(read_config(there.config)["PriorityDecayHalfLife"]), Reset.NONE)
-    return Long(decay.remaining(there.counted_at - start.counted_at))
+    return tree, classic(tree, usage.raw, dampening=int(config["FairShareDampeningFactor"]), depth_oblivious=oblivious), usage
 
 
 def _association(row: Row) -> Association:
@@ -57,12 +51,13 @@ def _association(row: Row) -> Association:
 # ---------------------------------------------------------------- sshare
 
 
-def standings(there: Said, tree: Tree, figures: Figures) -> list[Standing]:
-    nothing = ",".join(f"{name}=0" for name in read_config(there.config)["AccountingStorageTRES"].split(","))
-    return [_standing(tree, figures, at, row, nothing) for at, row in enumerate(there.associations)]
+def standings(there: Said, tree: Tree, figures: Figures, usage: Usage) -> list[Standing]:
+    running = whole_minutes(usage.run_seconds)
+    told = [",".join(f"{name}={count}" for name, count in zip(NAMES, row, strict=True)) for row in running]
+    return [_standing(tree, figures, at, row, told[at]) for at, row in enumerate(there.associations)]
 
 
-def _standing(tree: Tree, figures: Figures, at: int, row: Row, nothing: str) -> Standing:
+def _standing(tree: Tree, figures: Figures, at: int, row: Row, running: str) -> Standing:
     association, root, ranked = tree.rows[at], at == tree.root, isinstance(figures, Ranking)
     on_parent = association.shares == PARENT
     level = float(figures.level[at]) if isinstance(figures, Ranking) and not (root or on_parent) else None
@@ -79,8 +74,7 @@ def _standing(tree: Tree, figures: Figures, at: int, row: Row, nothing: str) -> 
         factor=float(figures.factor[at]) if association.user or not ranked else None,
         level=level,
         limits=_in_slurms_order(row["GrpTRESMins"]),
-        used=nothing,
-        running=nothing,
+        running=running,
         cluster="lab",
         number=int(row["ID"]),
     )
@@ -126,7 +120,7 @@ def ranks(there: Said, tree: Tree, figures: Figures, wishes: Mapping[int, Wish])
         fairshare=[factor[key] for key in keys],
         nodes=[int(job["NumNodes"].partition("-")[0]) for job, _ in pairs],
         cpus=[int(job["NumCPUs"].partition("-")[0]) for job, _ in pairs],
-        limit_minutes=[_minutes(job["TimeLimit"]) for job, _ in pairs],
+        limit_minutes=[minutes(job["TimeLimit"]) for job, _ in pairs],
         nice=[int(job["Nice"]) for job, _ in pairs],
         site=[wishes[_number(job)].site for job, _ in pairs],
         partition=[places.index(place) for _, place in pairs],
@@ -196,14 +190,3 @@ def _number(job: Row) -> int:
 def _counted(text: str) -> str:
     """Without billing, which is no amount."""
     return ",".join(part for part in text.split(",") if not part.startswith("billing="))
-
-
-def instant(text: str) -> int:
-    """Slurm's time, in the zone of the lab; 0 where there is none."""
-    return 0 if text in ("Unknown", "N/A") else int(np.datetime64(text, "s").astype(np.int64))
-
-
-def _minutes(text: str) -> int:
-    days, _, clock = text.rpartition("-")
-    hours, minutes, _ = clock.split(":")
-    return int(days or 0) * 1_440 + int(hours) * 60 + int(minutes)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from fairbank.priority.columns import Longs
+from fairbank.priority.multifactor.settings import uses_fair_tree
 from fairbank.priority.tree import Tree
 from fairbank.report import priorities, shares
 from fairbank.report.priorities import Rank, Weights, parse_format, usual_format
@@ -27,8 +28,8 @@ from tests.slurm.frozen import Said, own_usage, said, started
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.packages import Unobtainable, check
 from tests.slurm.lab.standing import ALL_OF_PRIORITIES
-from tests.slurm.reckoned import ranks, reckoned, remaining, standings, weights
-from tests.slurm.recounted import AS_WRITTEN, COLUMNS, Before, recounted
+from tests.slurm.reckoned import ranks, reckoned, standings, weights
+from tests.slurm.recounted import AS_WRITTEN, COLUMNS, Before, at_tick, recounted
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
@@ -56,12 +57,12 @@ def slurm(checkout: Path) -> Iterator[Cluster]:
 
 def test_every_row_and_column_is_what_slurm_prints(slurm: Cluster, tell: Tell, rounds: Callable[[int, int], int]) -> None:
     setups, counted, wrong = rounds(*SETUPS), Counter[str](), list[str]()
-    there, before = Planted(), Before(_begun(slurm), {})
+    there, before, stayed = Planted(), Before(_begun(slurm), {}), dict[int, int]()
     for number in range(setups):
         chance = Random(number)
         there, words = forest.grown(there, number, chance)
         _tell_accounting(slurm, words)
-        before, differences = _set_up(slurm, there, before, _settings(number, chance), chance, counted)
+        before, differences = _set_up(slurm, there, before, stayed, _settings(number, chance), chance, counted)
         wrong += [f"set-up {number}, {each}" for each in differences]
     told = ", ".join(f"{count} {what}" for what, count in counted.items())
     tell(f"fair share and priorities in {setups} set-ups: {told}; {len(wrong)} differences")
@@ -74,38 +75,51 @@ def _settings(number: int, chance: Random) -> dict[str, str]:
 
 def _begun(slurm: Cluster) -> Said:
     """With the partitions of the proof, and before any usage."""
-    started(slurm, _settings(0, Random("begin")))
-    return said(slurm)
+    settings = _settings(0, Random("begin"))
+    started(slurm, settings)
+    return said(slurm, settings["PriorityFlags"])
 
 
 def _set_up(
-    slurm: Cluster, there: Planted, before: Before, settings: dict[str, str], chance: Random, counted: Counter[str]
+    slurm: Cluster,
+    there: Planted,
+    before: Before,
+    stayed: dict[int, int],
+    settings: dict[str, str],
+    chance: Random,
+    counted: Counter[str],
 ) -> tuple[Before, list[str]]:
     """Jobs run and others wait, slurmctld starts with these settings, and all that it then says is compared."""
     _partitions(slurm, "up")
-    ran = {_submit(slurm, wish): wish.tasks for wish in forest.to_run(there.seats, chance)}
+    ran = stayed | {_submit(slurm, wish): wish.tasks for wish in forest.to_run(there.seats, chance)}
     wait_until(lambda: not slurm.queued(), "jobs to be over", seconds=120)
     _partitions(slurm, "down")
     wishes = {_submit(slurm, wish): wish for wish in forest.to_wait(there.seats, chance)}
     wait_until(lambda: _all_age(slurm), "jobs to age")
+    stayed.clear()
+    if uses_fair_tree(settings["PriorityFlags"]):  # the classic rule's tick sets accounts' figures before it adds what running jobs used
+        stayed.update({_submit(slurm, wish): wish.tasks for wish in forest.to_stay(there.seats, chance)})
+        slurm.wait_for(",".join(map(str, stayed)), "RUNNING")
     start = started(slurm, settings)
     try:
-        answers, state = _answers(slurm), said(slurm)
+        answers, state = _answers(slurm), said(slurm, settings["PriorityFlags"])
         assert _answers(slurm) == answers, "slurmctld has counted while we looked"
     finally:
-        slurm.root("scancel", *map(str, wishes))
-    tree, figures = reckoned(state, start)
+        slurm.root("scancel", *map(str, (*wishes, *stayed)))
+    tree, figures, usage = reckoned(state, start)
     counted["associations"] += len(state.associations)
     counted["jobs that wait"] += len(wishes)
-    ours = _ours(standings(state, tree, figures), ranks(state, tree, figures, wishes), weights(state), fair_tree=_has_levels(answers))
+    ours = _ours(
+        standings(state, tree, figures, usage), ranks(state, tree, figures, wishes), weights(state), fair_tree=_has_levels(answers)
+    )
     records = _records(slurm, ran)
     counted["jobs that ran"] += len(records)
     used = recounted(before, records, state, tree)
     wrong = [each for question in QUESTIONS for each in _compared(question, answers[question], ours[question], counted)]
     wrong += _unlike(used, own_usage(state, start), tree, counted)
-    own = own_usage(state, start) * remaining(state, start)
-    usage = {int(row["ID"]): one for row, one in zip(state.associations, own, strict=True)}
-    return Before(state, usage), [f"{settings['PriorityFlags']}: {each}" for each in wrong]
+    own = at_tick(own_usage(state, start), start.counted_at, state, tree, alone=True).raw
+    left = {int(row["ID"]): one for row, one in zip(state.associations, own, strict=True)}
+    return Before(state, left), [f"{settings['PriorityFlags']}: {each}" for each in wrong]
 
 
 def _records(slurm: Cluster, jobs: Mapping[int, int]) -> list[dict[str, str]]:
@@ -114,10 +128,14 @@ def _records(slurm: Cluster, jobs: Mapping[int, int]) -> list[dict[str, str]]:
 
     def there() -> bool:
         found[:] = slurm.sacct(f"--jobs={','.join(map(str, jobs))}", columns=COLUMNS)
-        return len(found) == sum(jobs.values()) and all(each["Partition"] and each["State"] == "COMPLETED" for each in found)
+        return len(found) == sum(jobs.values()) and all(_is_over(each) for each in found)
 
     wait_until(there, "accounting to have the jobs that ran", seconds=90)
     return found
+
+
+def _is_over(record: Mapping[str, str]) -> bool:
+    return bool(record["Partition"]) and record["State"].split()[0] in ("COMPLETED", "CANCELLED") and record["End"] != "Unknown"
 
 
 def _unlike(ours: Longs, theirs: Longs, tree: Tree, counted: Counter[str]) -> Iterator[str]:
