@@ -89,8 +89,8 @@ def _used_by_siblings(tree: Tree, used: Longs) -> Longs:
 def _oblivious(shares: Doubles, used: Longs, account_shares: Doubles, account_effective: Longs, siblings_used: Longs) -> Longs:
     """DEPTH_OBLIVIOUS: how far the account is off, times how far the row is off beside its siblings, so that depth does not matter.
 
-    slurmctld has what siblings used from its tick before, so its figures follow these one tick late, and right after its start they are
-    not to be trusted.
+    slurmctld works out one row after the other, and of siblings that come later it has what they used when it last looked: its own figures
+    follow these a tick late, and right after its start they are not to be trusted.
     """
     known = (shares != 0) & (account_shares != 0) & (account_effective != 0) & (used != 0) & (siblings_used != 0)
     charged = used.copy()
