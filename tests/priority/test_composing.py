@@ -19,7 +19,7 @@ from tests.priority.cluster import MEMORY, NOW, WEEK, WEIGHTS, cluster, one, pri
 # --- composition ---
 
 
-@pytest.mark.parametrize("flag", [None, *sorted(RAW)])
+@pytest.mark.parametrize("flag", [None, *sorted(RAW, key=lambda each: each.name)])
 def test_each_raw_flag_concerns_its_own_factor_alone(flag: Flag | None) -> None:
     to = cluster(association_max=100, totals={"cpu": [160, 160]})
     job = one(to, association=50, partition=0, qos=0, tres={"cpu": 16})

@@ -63,7 +63,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     waiting_max: Positive = 10_000
     unix_groups: bool = True
     log: Log = Log.AUTO
-    counter: CounterPlace = CounterPlace.THREADS
+    counter: CounterPlace = CounterPlace.PROCESS
 
 
 class StaffSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
