@@ -105,6 +105,9 @@ class PaperWorks:
     def standings(self) -> NoReturn:
         raise NotImplementedError
 
+    def reckoned(self, rows: object, rule: object, shares: object) -> NoReturn:
+        raise NotImplementedError
+
     def beside_slurm(self, client: Client, cluster: str | None) -> BesideSlurm:
         self.note("beside_slurm", cluster)
         raise Unreachable("cannot run sinfo", field="slurm")

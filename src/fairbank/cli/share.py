@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command, Noun
@@ -12,9 +13,10 @@ from fairbank.report.cells import counted, folded, plain
 from fairbank.report.columns import Look
 from fairbank.report.envelope import as_json, as_yaml, envelope
 from fairbank.report.share_tree import COLUMNS, as_data, tree_rows, what_moves_it
-from fairbank.report.shares import FIELDS, Ending, chosen, lines, parse_fields, usual_fields
+from fairbank.report.shares import FIELDS, PARENT, Ending, chosen, lines, parse_fields, usual_fields
 from fairbank.report.tables import table
 from fairbank.values.time import iso
+from fairbank.values.trouble import Malformed
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -32,6 +34,7 @@ def add(parser: Parser) -> None:
     parser.add_argument("-u", "--user", "--users", metavar="USER,...", type=listed, help="only these users")
     parser.add_argument("-U", "--users-only", "--Users", action="store_true", help="only users, no accounts")
     parser.add_argument("-m", "--partition", action="store_true", help="the partition that an association is for")
+    parser.add_argument("--set", metavar="ACCOUNT=SHARES,...", type=_changes, help="what if: as it would be with these shares")
     add_folder(parser)
     group = parser.add_argument_group("How to show it")
     group.add_argument("--forecast", action="store_true", help="when each is back at its share (level 1), if it pauses")
@@ -47,6 +50,16 @@ def add(parser: Parser) -> None:
     group.add_argument("--helpformat", action="store_true", help="list the columns")
 
 
+def _changes(text: str) -> dict[str, int]:
+    found = {}
+    for each in listed(text):
+        name, _, shares = each.partition("=")
+        if shares != "parent" and not (name and shares.isascii() and shares.isdigit() and len(shares) <= 10 and int(shares) < PARENT):
+            raise ArgumentTypeError(f"{each[:40]!r} is not ACCOUNT=SHARES; write for example chem=60 or chem=parent")
+        found[name] = PARENT if shares == "parent" else int(shares)
+    return found
+
+
 def add_folder(parser: Parser) -> None:
     parser.add_argument("--from", dest="folder", metavar="FOLDER", help="what Slurm said before, from the files there (usual: ask it)")
 
@@ -58,7 +71,13 @@ def run(desk: Desk, options: Namespace) -> int:
     fields = parse_fields(options.format) if options.format else None
     found = desk.works.standings.shares(options.folder)
     told(desk, found.unreadable)
-    rows = chosen(found.rows, users=_users(desk, options), accounts=options.accounts or None, users_only=options.users_only)
+    there = found.rows
+    if options.set:
+        if options.forecast:
+            raise Malformed("--forecast tells of the shares that Slurm has, --set of others", field="--set", remedy="say one of the two")
+        there = desk.works.reckoned(there, found.rule, options.set)
+        desk.note("Computed from these shares and what users used; Slurm has others.")
+    rows = chosen(there, users=_users(desk, options), accounts=options.accounts or None, users_only=options.users_only)
     if options.forecast:
         _show_forecast(desk, found, rows)
         return 0

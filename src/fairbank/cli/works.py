@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from fairbank.cli.beside import BesideSlurm
     from fairbank.cli.figures import Figures, History
     from fairbank.cli.standings import Standings
+    from fairbank.report.share_tree import Rule
+    from fairbank.report.shares import Standing
     from fairbank.rest.client import Client
     from fairbank.values.refusal_kind import RefusalKind
 
@@ -250,3 +252,7 @@ class Works(Protocol):
     def standings(self) -> Standings: ...
     @property
     def history(self) -> History: ...
+
+    def reckoned(self, rows: Sequence[Standing], rule: Rule, shares: Mapping[str, int]) -> Sequence[Standing]:
+        """Fair share as it would be with other shares of some accounts. Raises Unknown for an account that is not there."""
+        ...

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fairbank.cli import main as commands
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from fairbank.bank.explaining import Explained
     from fairbank.compose.books import Books
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from fairbank.compose.history import History
     from fairbank.compose.paper import Paper
     from fairbank.compose.standing import Standings
+    from fairbank.report.share_tree import Rule
+    from fairbank.report.shares import Standing
     from fairbank.rest.client import Client
     from fairbank.slurm.beside import Beside
 
@@ -112,3 +114,9 @@ class Works:
         from fairbank.compose.history import History
 
         return History()
+
+    def reckoned(self, rows: Sequence[Standing], rule: Rule, shares: Mapping[str, int]) -> list[Standing]:
+        """Fair share as it would be with other shares of some accounts."""
+        from fairbank.compose.reckoning import changed, computed
+
+        return computed(changed(rows, shares), rule)

@@ -101,9 +101,9 @@ class Standings:
     def shares(self, folder: str | None) -> Shares:
         source = Said(folder) if folder else Slurm()
         answer, settings = source.shares(), source.priority()
-        rule = Rule(settings.fair_tree, settings.half_life, settings.dampening)
+        rule = Rule(settings.fair_tree, settings.half_life, settings.dampening, "DEPTH_OBLIVIOUS" in settings.flags)
         rows = [standing_of(row) for row in answer.rows]
-        backs = backs_of(rows, rule, oblivious="DEPTH_OBLIVIOUS" in settings.flags)
+        backs = backs_of(rows, rule, oblivious=rule.depth_oblivious)
         return Shares(source.cluster or None, _as_of(source), rule, rows, backs, _told(answer))
 
     def ranks(self, folder: str | None) -> Ranks:

@@ -32,6 +32,7 @@ class Rule(NamedTuple):
     fair_tree: bool
     half_life: int = 0
     dampening: int = 1
+    depth_oblivious: bool = False
 
 
 def level_of(row: Standing, rule: Rule) -> float | None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.slurm.lab import packages, people, recording, standing
+from tests.slurm.lab import packages, people, recording, standing, trees
 from tests.slurm.lab.cluster import AlreadyThere, Cluster, NoSuchCluster, names
 from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD
 from tests.slurm.lab.machine import SIZES
@@ -95,7 +95,16 @@ def record_standing(chosen: argparse.Namespace) -> None:
         cluster.down()
 
 
-VERBS = (install, up, status, empty, down, guard, record, record_standing)
+def record_trees(chosen: argparse.Namespace) -> None:
+    """record what sshare says of random trees of accounts; takes ten minutes"""
+    cluster = Cluster.up(chosen.name, size="small")
+    try:
+        trees.record(cluster, chosen.folder)
+    finally:
+        cluster.down()
+
+
+VERBS = (install, up, status, empty, down, guard, record, record_standing, record_trees)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -106,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
         one.set_defaults(verb=verb)
         if verb in (up, empty, down, guard):
             one.add_argument("--name", default="lab", help="which cluster of this machine; default %(default)s")
-        if verb in (record, record_standing):
+        if verb in (record, record_standing, record_trees):
             one.add_argument("folder", type=Path, help="where the answers go, such as tests/golden/slurm-22.05")
             one.set_defaults(name="recording")
         if verb is up:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from fairbank.slurm.answers import shares
@@ -33,24 +34,49 @@ DEEPEST = 4
 def record(cluster: Cluster, folder: Path, seed: int = 4) -> None:
     """A tree that grows from one set-up to the next, and the rule with it; a folder each."""
     chance = random.Random(seed)
-    cluster.root("sacctmgr", "--immediate", "add", "qos", "dear", "usagefactor=100000000")
+    begin(cluster)
     for number, rule in enumerate(RULES, 1):
-        for command in _grown(chance, f"t{number}"):
-            cluster.root("sacctmgr", "--immediate", *command)
-        _use(cluster, chance, f"t{number}")
+        grow(cluster, chance, f"t{number}")
         cluster.reconfigure(rule)
         before = cluster.root(*QUESTION)
-        wait_until(lambda before=before: cluster.root(*QUESTION) != before, "slurmctld to count", seconds=TICK)  # type: ignore[misc]
+        wait_until(partial(_has_counted, cluster, before), "slurmctld to count", seconds=TICK)
         there = folder / f"{number}"
         there.mkdir(parents=True, exist_ok=True)
         (there / "sshare.txt").write_text(cluster.root(*QUESTION))
         (there / "config.txt").write_text(anonymous(cluster.root("scontrol", "show", "config"), cluster.place))
 
 
+def begin(cluster: Cluster) -> None:
+    """The QOS that makes usage large."""
+    cluster.root("sacctmgr", "--immediate", "add", "qos", "dear", "usagefactor=100000000")
+
+
+def grow(cluster: Cluster, chance: random.Random, name: str) -> list[tuple[str, str]]:
+    """A new account below the root, with accounts and users below it, some of whom use the cluster. Who they are, as (account, user)."""
+    for command in _grown(chance, name):
+        cluster.root("sacctmgr", "--immediate", *command)
+    listed = cluster.root("sacctmgr", "--noheader", "--parsable2", "show", "associations", "format=account,user").split()
+    people = [
+        (account, user) for account, _, user in (line.partition("|") for line in listed) if account.partition("_")[0] == name and user
+    ]
+    jobs = [
+        cluster.submit(user, f"--account={account}", "--qos=dear", f"--cpus-per-task={chance.randint(1, 8)}", script="sleep 1")
+        for account, user in people
+        if chance.random() < 0.75
+    ]
+    for job in jobs:
+        cluster.wait_for(job, "COMPLETED", seconds=TICK)
+    return people
+
+
+def _has_counted(cluster: Cluster, before: str) -> bool:
+    return cluster.root(*QUESTION) != before
+
+
 def _grown(chance: random.Random, name: str) -> Iterator[tuple[str, ...]]:
     """What sacctmgr is told: a new account below the root, with accounts and users below it."""
     above = [(name, 1)]
-    yield "add", "account", name, f"fairshare={_shares(chance)}", "qos=normal,dear", "defaultqos=normal"
+    yield "add", "account", name, f"fairshare={_shares(chance)}", "qos=normal,high,low,dear", "defaultqos=normal"
     for number in range(chance.randint(2, 5)):
         parent, depth = chance.choice([each for each in above if each[1] < DEEPEST])
         account = f"{name}_{number}"
@@ -64,16 +90,3 @@ def _grown(chance: random.Random, name: str) -> Iterator[tuple[str, ...]]:
 def _shares(chance: random.Random, *, parent: bool = False) -> str:
     usual = [str(chance.choice((1, 1, 2, 3, 7, 10, 40, 100, 1000))), str(chance.randint(1, 50))]
     return chance.choice([*usual, *usual, *usual, "0", *(["parent", "parent"] if parent else [])])
-
-
-def _use(cluster: Cluster, chance: random.Random, name: str) -> None:
-    """Some of the users run something short."""
-    listed = cluster.root("sacctmgr", "--noheader", "--parsable2", "show", "associations", "format=account,user").split()
-    there = [line.split("|") for line in listed if line.startswith(name) and not line.endswith("|")]
-    jobs = [
-        cluster.submit(user, f"--account={account}", "--qos=dear", f"--cpus-per-task={chance.randint(1, 8)}", script="sleep 1")
-        for account, user in there
-        if chance.random() < 0.75
-    ]
-    for job in jobs:
-        cluster.wait_for(job, "COMPLETED", seconds=TICK)

@@ -1,0 +1,72 @@
+"""Fair share computed anew, from shares and the usage of users, with the functions of the room `priority`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from fairbank.priority.classic import classic
+from fairbank.priority.fairtree import fair_tree
+from fairbank.priority.standing import Ranking
+from fairbank.priority.standing import Standing as Stands
+from fairbank.priority.tree import Association, Tree, planted, summed
+from fairbank.report.share_tree import Rule
+from fairbank.report.shares import PARENT, Field, Standing, lines, parse_fields
+from fairbank.values.trouble import Unknown
+
+FIGURES = "norms,normu,eff,fair,level"
+"""What is computed, by the names of sshare."""
+
+
+def changed(rows: Sequence[Standing], shares: Mapping[str, int]) -> list[Standing]:
+    """The rows with other shares of some accounts. Raises Unknown for an account that is not there."""
+    there = {row.account for row in rows if not row.user and row.parent}
+    for name in shares:
+        if name not in there:
+            raise Unknown(f"there is no account {name!r} with shares", field="--set", remedy="`fairbank share` lists the accounts")
+    return [row if row.user else row._replace(shares=shares.get(row.account, row.shares)) for row in rows]
+
+
+def computed(rows: Sequence[Standing], rule: Rule) -> list[Standing]:
+    """The same rows with every figure above the users' usage computed. Raises Malformed, naming the row, for what is no tree."""
+    tree = planted([Association(row.account, row.user, row.partition, row.parent, 1 if row.shares is None else row.shares) for row in rows])
+    usage = summed(tree, [row.usage if row.user else 0 for row in rows])
+    if rule.fair_tree:
+        stands: Stands = fair_tree(tree, usage)
+    else:
+        stands = classic(tree, usage, dampening=rule.dampening, depth_oblivious=rule.depth_oblivious)
+    return [_row(row, at, tree, stands) for at, row in enumerate(rows)]
+
+
+def _row(row: Standing, at: int, tree: Tree, stands: Stands) -> Standing:
+    root = at == tree.root
+    return row._replace(
+        norm_shares=float(stands.norm_shares[at]),
+        usage=float(np.floor(stands.usage[at])),
+        norm_usage=None if root else float(stands.norm_usage[at]),
+        effective=float(stands.effective_usage[at]),
+        factor=None if row.factor is None else float(stands.factor[at]),  # of accounts Slurm 22.05 prints it, newer ones do not
+        level=_level(row, at, stands) if not root else row.level,
+    )
+
+
+def _level(row: Standing, at: int, stands: Stands) -> float | None:
+    if row.shares == PARENT:
+        return None
+    return float(stands.level[at]) if isinstance(stands, Ranking) else 0.0
+
+
+def differences(said: Sequence[Standing], rule: Rule) -> Iterator[str]:
+    """Where Slurm says otherwise than what follows from shares and usage, as both are printed."""
+    fields = parse_fields(FIGURES)
+    for theirs, ours in zip(said, computed(said, rule), strict=True):
+        for field in fields:
+            if (said_so := _cell(theirs, field)) != (found := _cell(ours, field)):
+                whose = f"{theirs.user} in {theirs.account}" if theirs.user else theirs.account
+                yield f"{field.name} of {whose}: Slurm says {said_so or 'nothing'}, computed {found or 'nothing'}"
+
+
+def _cell(row: Standing, field: Field) -> str:
+    (line,) = lines([row], [field], header=False)
+    return line.strip()

@@ -1,0 +1,49 @@
+"""Fair share of random trees on a real Slurm 22.05, computed from shares and the usage of users: every figure as its sshare printed it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairbank.compose.reckoning import FIGURES, computed, differences
+from fairbank.compose.standing import Shares, Standings
+from fairbank.report.shares import parse_fields
+
+TREES = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "trees"
+SETUPS = sorted(folder.name for folder in TREES.iterdir())
+
+
+def told(setup: str) -> Shares:
+    return Standings().shares(str(TREES / setup))
+
+
+def test_there_are_trees_of_every_rule() -> None:
+    rules = {told(setup).rule[:1] + told(setup).rule[2:] for setup in SETUPS}
+    assert rules == {(True, 1, False), (False, 1, False), (False, 3, False), (False, 1, True)}
+    assert sum(len(told(setup).rows) for setup in SETUPS) * len(parse_fields(FIGURES)) > 1_000, "figures that are compared"
+
+
+@pytest.mark.parametrize("setup", SETUPS)
+def test_every_figure_is_that_of_slurm(setup: str) -> None:
+    found = told(setup)
+    assert found.unreadable == ()
+    assert list(differences(found.rows, found.rule)) == []
+
+
+@pytest.mark.parametrize("setup", SETUPS)
+def test_usage_adds_up(setup: str) -> None:
+    """Slurm cuts off each row's; the sum of so many may be that much less."""
+    found = told(setup)
+    for theirs, ours in zip(found.rows, computed(found.rows, found.rule), strict=True):
+        assert abs(theirs.usage - ours.usage) <= max(len(found.rows), theirs.usage * 1e-9)
+
+
+@pytest.mark.parametrize("figure", ["norm_shares", "norm_usage", "effective", "factor"])
+def test_one_wrong_figure_is_found(figure: str) -> None:
+    found = told(SETUPS[0])
+    rows = list(found.rows)
+    at = next(at for at, row in enumerate(rows) if row.user and 0 < (getattr(row, figure) or 0) < 1)
+    rows[at] = rows[at]._replace(**{figure: getattr(rows[at], figure) + 0.000001})
+    (line,) = differences(rows, found.rule)
+    assert f"of {rows[at].user} in {rows[at].account}: Slurm says" in line
