@@ -91,7 +91,7 @@ def settings(number: int, chance: Random) -> dict[str, str]:
     flags = ["MAX_TRES"] if chance.random() < 0.8 else []
     flags += sorted(chance.sample(_FLAGS, chance.randint(0, 2)))
     if number % 2:
-        flags += ["NO_FAIR_TREE"] + (["DEPTH_OBLIVIOUS"] if number % 4 == 3 else [])
+        flags += ["NO_FAIR_TREE"]
     by_tres = f"CPU={chance.randint(0, 3000)},Mem={chance.random() * 100:.3f},GRES/gpu={chance.randint(1, 500)}.25"
     names = ("Age", "Assoc", "JobSize", "Partition", "QOS")
     return {

@@ -15,7 +15,8 @@ from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import SLURMCTLD
 from tests.support.waiting import wait_until
 
-ASSOCIATIONS = ("ID", "Account", "User", "Partition", "ParentName", "Share", "Priority", "GrpTRESMins")
+ASSOCIATIONS = ("ID", "Account", "User", "Partition", "ParentName", "Share", "Priority", "GrpTRESMins", "LFT")
+"""The last one is the place in Slurm's own list, which decides where levels tie; sacctmgr sorts by name."""
 
 Row = Mapping[str, str]
 
@@ -50,7 +51,7 @@ def started(cluster: Cluster, changes: Mapping[str, str]) -> Start:
 
 
 def said(cluster: Cluster, flags: str) -> Said:
-    """What it says now, with the PriorityFlags as slurm.conf has them: asked for them, 22.05 may answer NO_NORMAL_ALL for one of the four."""
+    """What it says now, with the PriorityFlags as slurm.conf has them: 22.05 tells NO_NORMAL_ALL for any one of the four."""
     asked = ("--noheader", "--parsable2", "list", "associations", f"format={','.join(ASSOCIATIONS).lower()}")
     rows = (line.split("|") for line in cluster.root("sacctmgr", *asked).splitlines())
     quality = cluster.root("sacctmgr", "--noheader", "--parsable2", "list", "qos", "format=name,priority").splitlines()
@@ -58,7 +59,7 @@ def said(cluster: Cluster, flags: str) -> Said:
     return Said(
         counted_at=_counted_at(cluster),
         config=re.sub(r"(?m)^(PriorityFlags *= ).*$", rf"\g<1>{flags}", cluster.root("scontrol", "show", "config")),
-        associations=[dict(zip(ASSOCIATIONS, row, strict=True)) for row in rows],
+        associations=sorted((dict(zip(ASSOCIATIONS, row, strict=True)) for row in rows), key=lambda row: int(row["LFT"])),
         partitions=_each(cluster, "partition"),
         jobs=[job for job in jobs if job["JobState"] == "PENDING"],
         running=[job for job in jobs if job["JobState"] == "RUNNING"],

@@ -170,7 +170,8 @@ def _is_listed(job: Row) -> bool:
 
 
 def _since(job: Row, there: Said) -> str:
-    return job["SubmitTime" if "ACCRUE_ALWAYS" in read_config(there.config)["PriorityFlags"] else "AccrueTime"]
+    always = "ACCRUE_ALWAYS" in read_config(there.config)["PriorityFlags"]
+    return job["SubmitTime"] if always and job["AccrueTime"] != "Unknown" else job["AccrueTime"]
 
 
 def _key(job: Row, place: str, known: Mapping[Key, float]) -> Key:
