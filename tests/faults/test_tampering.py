@@ -82,7 +82,8 @@ def tried(sample: Sample, tell: Tell, forgeries: Callable[[str], Iterable[Forger
 
 
 def test_no_table_of_the_books_is_left_out() -> None:
-    assert set(KEYS) == set(schema.metadata.tables) - {"nonce"}
+    """Figures of fair share are Slurm's, kept for plots: no journal tells them, so no audit can say more of them."""
+    assert set(KEYS) == set(schema.metadata.tables) - {"nonce", "share_figure"}
 
 
 @pytest.mark.slow

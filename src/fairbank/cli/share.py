@@ -157,7 +157,7 @@ COMMAND = Noun(
     {
         "show": Command(
             "shares, usage, and the factor that follows (also without this word)",
-            ("fairbank share", "fairbank share --tree -A chem_qmc", "fairbank share --forecast -a", "fairbank share -l -a -P"),
+            ("fairbank share", "fairbank share --tree -A chem_qmc", "fairbank share --forecast -a"),
             add,
             run,
             reads=False,

@@ -69,13 +69,13 @@ def back_after(who: Standpoint, decay: Decay, *, level: float = EVEN) -> Return:
     if who.level >= level:
         return Return(0.0, 0.0)
     together = who.usage + who.others
-    growth = together / who.others if who.others else 1.0
-    return Return(*(decay.seconds_until(_left(who, level, grown)) for grown in (growth, 1.0)))
+    theirs = who.others / together if who.others else 1.0
+    return Return(*(decay.seconds_until(_left(who, level, kept)) for kept in (theirs, 1.0)))
 
 
-def _left(who: Standpoint, level: float, growth: float) -> float:
-    """What must be left of its own usage, as a part of it; 0 or less when no pause is enough."""
+def _left(who: Standpoint, level: float, kept: float) -> float:
+    """What must be left of its own usage, as a part of it; 0 or less when no pause is enough. `kept` is 1 / g, which never overflows."""
     part = who.share / level
     room = part * who.others - who.charged
-    over = (1 - part) * who.usage - room * (1 - growth)
-    return room * growth / over if over > 0 else 0.0
+    over = (1 - part) * who.usage * kept + room * (1 - kept)
+    return min(room / over, 1.0) if over > 0 else 0.0
