@@ -38,6 +38,14 @@ def test_credit_runs_what_the_last_known_balance_pays() -> None:
         assert [unanswered(terms, said, known, batch=True) is None for _ in range(3)] == [True, True, False]
 
 
+def test_a_no_that_is_not_about_credit_leaves_what_was_known() -> None:
+    terms, credit = PartitionTerms(silence=Silence.CREDIT), Credit()
+    said = msgspec.json.decode(report(asks(1, billing=Fraction(2)), Kind.HOLD, "k"))  # two SU
+    credit.learn(said, Judgement(Came.GRANTED, amount=120, available=250, allocation=7), 0.0)
+    credit.learn(said, Judgement(Came.REFUSED, "Too_large", amount=10**15, allocation=7), 1.0)
+    assert unanswered(terms, said, credit, batch=True) is None
+
+
 def test_the_factor_of_a_qos_is_learnt_from_what_was_held() -> None:
     terms, credit = PartitionTerms(silence=Silence.CREDIT), Credit()
     said = msgspec.json.decode(report(asks(1, billing=Fraction(20), qos="low"), Kind.HOLD, "k"))  # twenty SU, or half of it

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fairbank.bank.policy import Policy
@@ -26,7 +28,41 @@ def test_a_refusal_tells_what_there_was_only_where_it_is_about_credit(world: Wor
     single = world.ask("GET", f"/failure/{no['entry']}", SUPERUSER).json()["data"]
     (listed,) = world.ask("GET", "/failure?job_id=1", SUPERUSER).json()["data"]
     for row in (single, listed):
-        assert [row[each] for each in FIGURES] == ([no[each] for each in FIGURES] if has else [no["asked"], None, None])
+        assert figures(row) == figures(no)
+    assert no["asked"] is not None
+    assert [no[each] is None for each in FIGURES[1:]] == [not has, not has]
+
+
+def figures(of: dict[str, Any]) -> list[int | None]:
+    return [of[each] for each in FIGURES]
+
+
+WITHDRAW, OVERLAPPING = {"amount": 10**9, "comment": "audit"}, {"start": NOW, "end": NOW + 60, "comment": "more"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "reason", "told"),
+    [
+        ("/alloc/{allocation}/withdraw", WITHDRAW, "NOT_ENOUGH", [10**9, 569_940, 10**9 - 569_940]),
+        ("/job/{job}/refund", {"amount": 30_001, "comment": "too much"}, "TOO_MUCH_BACK", [30_001, 30_000, 1]),
+        ("/alloc/{allocation}/deposit", {"amount": 10**15, "comment": "?"}, "TOO_LARGE", [10**15, None, None]),
+        ("/alloc", {"project": 1, "resource": "cpu", "category": "x", **OVERLAPPING}, "OVERLAP", [None, None, None]),
+    ],
+)
+def test_a_no_to_staff_tells_figures_only_where_they_are_the_reason(
+    world: World, path: str, body: dict[str, Any], reason: str, told: list[int | None]
+) -> None:
+    if reason == "TOO_LARGE":  # as much as an allocation counts, but for the last deposit
+        for _ in range(9):
+            world.ask("POST", path.format(**world.own), SUPERUSER, json=body)
+    no = world.ask("POST", path.format(**world.own), SUPERUSER, json=body).json()["refusal"]
+    assert (no["reason"], figures(no)) == (reason, told)
+
+
+def test_every_report_of_a_batch_tells_so(world: World) -> None:
+    rows = world.ask("POST", "/job/bulk", AGENT, json={"reports": [body for body, _ in REPORTS.values()]}).json()["data"]
+    told = {row["refusal"]["reason"]: row["refusal"]["available"] is not None for row in rows}
+    assert told == {reason: has for reason, (_, has) in REPORTS.items()}
 
 
 def test_what_a_run_without_a_hold_had_cost_is_told() -> None:
@@ -35,10 +71,11 @@ def test_what_a_run_without_a_hold_had_cost_is_told() -> None:
         no = world.ask("POST", "/job", AGENT, json=end).json()["refusal"]
         assert no["reason"] == "NO_HOLD"
         row = world.ask("GET", f"/failure/{no['entry']}", SUPERUSER).json()["data"]
-    assert [row[each] for each in FIGURES] == [300, None, None]
+    assert figures(row) == figures(no) == [300, None, None]
 
 
-def test_the_document_says_that_figures_may_be_null() -> None:
-    properties = document()["components"]["schemas"]["FailureRow"]["properties"]
+@pytest.mark.parametrize("shape", ["FailureRow", "Refused"])
+def test_the_document_says_that_figures_may_be_null(shape: str) -> None:
+    properties = document()["components"]["schemas"][shape]["properties"]
     for each in FIGURES:
         assert {kind["type"] for kind in properties[each]["anyOf"]} == {"integer", "null"}

@@ -35,7 +35,8 @@ Whatever answers GET answers HEAD.
 A user may have 512 connections over the Unix socket, a host as many over TCP, both fewer when many are open.
 One that sends no whole head within 5 s is closed.
 
-What goes wrong is told as `application/problem+json`, with the field and the remedy. A no of the bank is a problem with `refusal`.
+What goes wrong is told as `application/problem+json`, with the field and the remedy. A no of the bank is a problem with `refusal`,
+whose figures are null where nobody looked what there is.
 """
 
 _SCHEMES = {

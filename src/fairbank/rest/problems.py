@@ -63,9 +63,7 @@ def refused(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> Refused:
     """The figures of a no, with what would help."""
     return Refused(
         reason=no.reason.name,
-        asked=no.asked,
-        available=no.available,
-        shortfall=no.shortfall,
+        **no.figures._asdict(),
         allocation=no.allocation,
         project=no.project,
         resource=no.resource,

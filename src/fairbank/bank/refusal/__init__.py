@@ -1,6 +1,6 @@
 """How the bank says no: why, with which figures, and what would help."""
 
-from fairbank.bank.refusal.figures import Refusal, Resolution, refusal_of, sentence
+from fairbank.bank.refusal.figures import Figures, Refusal, Resolution, refusal_of, sentence
 from fairbank.bank.refusal.reason import KINDS, Reason
 from fairbank.bank.refusal.remedies import IN_USE, UNDER_IT, WAS_REMOVED, Alternative, longest_that_fits, remedies, usual_remedy
 
@@ -10,6 +10,7 @@ __all__ = [
     "UNDER_IT",
     "WAS_REMOVED",
     "Alternative",
+    "Figures",
     "Reason",
     "Refusal",
     "Resolution",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from fairbank.bank.entry import Entry
@@ -10,7 +12,16 @@ from fairbank.bank.run import RunState
 from fairbank.values.refusal_kind import RefusalKind
 from fairbank.values.units import show_short, show_su
 
-_OF_CREDIT = frozenset({Reason.OVERDRAWN, Reason.CAPPED, Reason.NO_ALLOCATION, Reason.FROZEN})
+# Where the reason is how much there is: of credit for a job, of credit to take out, of a charge to give back.
+_LOOKED = frozenset({Reason.OVERDRAWN, Reason.CAPPED, Reason.NO_ALLOCATION, Reason.FROZEN, Reason.NOT_ENOUGH, Reason.TOO_MUCH_BACK})
+
+
+class Figures(NamedTuple):
+    """What a refusal tells in SU-minutes; None where nobody looked what there is, and `asked` where nothing was asked then either."""
+
+    asked: int | None
+    available: int | None
+    shortfall: int | None
 
 
 class Resolution(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,9 +61,11 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
         return max(0, self.asked - self.available)
 
     @property
-    def of_credit(self) -> bool:
-        """Whether a job was refused for want of credit. For other reasons nobody looked what there is of it: then there are no figures."""
-        return self.reason in _OF_CREDIT
+    def figures(self) -> Figures:
+        """The figures that people are told: where the reason is another than how much there is, nobody looked."""
+        if self.reason in _LOOKED:
+            return Figures(self.asked, self.available, self.shortfall)
+        return Figures(self.asked or None, None, None)
 
     @property
     def kind(self) -> RefusalKind:

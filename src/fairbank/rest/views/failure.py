@@ -26,9 +26,7 @@ def failure_row(entry: Entry, no: Refusal, account: str | None, alternatives: tu
         reason=no.reason.name,
         detail=sentence(no),
         comments=entry.comment if entry.comment is not None else no.reason.value,
-        asked=no.asked if no.of_credit or no.asked else None,
-        available=no.available if no.of_credit else None,
-        shortfall=no.shortfall if no.of_credit else None,
+        **no.figures._asdict(),
         remedies=list(remedies(no, alternatives)),
     )
 

@@ -39,13 +39,14 @@ class Came(Enum):
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """The bank's answer to one report. Amounts are SU-minutes; `text` is a sentence for people, empty when granted."""
+    """The bank's answer to one report. Amounts are SU-minutes, `available` None where the bank did not look; `text` is a sentence for
+    people, empty when granted."""
 
     came: Came
     reason: str = ""
     text: str = ""
     amount: int = 0
-    available: int = 0
+    available: int | None = None
     allocation: int | None = None
 
 
@@ -77,7 +78,7 @@ def judged(answer: ReportAnswer) -> Judgement:
     if came is Came.RESOLVED and no.resolution is not None:
         came = _resolved(no.resolution)
     text = _sentence(answer.detail, no.remedies)
-    return Judgement(came, reason, text, amount=no.asked, available=no.available, allocation=no.allocation)
+    return Judgement(came, reason, text, amount=no.asked or 0, available=no.available, allocation=no.allocation)
 
 
 def _resolved(how: Resolution) -> Came:

@@ -60,7 +60,7 @@ class Credit:
 
     def learn(self, said: dict[str, Any], judgement: Judgement, now: float) -> None:
         """Keep what an answer to a report tells of balances and prices."""
-        if judgement.allocation is None or judgement.came not in (Came.GRANTED, Came.REFUSED):
+        if judgement.allocation is None or judgement.available is None or judgement.came not in (Came.GRANTED, Came.REFUSED):
             return
         self._payers[_place(said)] = judgement.allocation
         self._left[judgement.allocation] = judgement.available

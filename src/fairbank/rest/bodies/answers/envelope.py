@@ -18,12 +18,16 @@ class Resolution(Struct, frozen=True, kw_only=True):
 
 
 class Refused(Struct, frozen=True, kw_only=True):
-    """A no of the bank with its figures. `entry` is where it is kept, if it is; `resolution` is that of a run that has ended already."""
+    """A no of the bank with its figures. `entry` is where it is kept, if it is; `resolution` is that of a run that has ended already.
+
+    `available` and `shortfall` are null where the reason is another than how much there is of credit (OVERDRAWN, CAPPED, NO_ALLOCATION,
+    FROZEN, NOT_ENOUGH) or of a charge (TOO_MUCH_BACK): nobody looked then. `asked` is null there, too, unless something was.
+    """
 
     reason: str
-    asked: int
-    available: int
-    shortfall: int
+    asked: int | None
+    available: int | None
+    shortfall: int | None
     allocation: int | None
     project: int | None
     resource: str | None
