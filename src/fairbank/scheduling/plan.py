@@ -1,0 +1,46 @@
+"""What a pass decides: which jobs start and where, for whom room is kept and when, and why each other one waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+J = TypeVar("J")
+"""A job of the queue, as the scheduler sees it."""
+P = TypeVar("P")
+"""What is given to a job: a number of identical processors, or nodes."""
+
+RESOURCES, PRIORITY = "Resources", "Priority"
+"""Slurm's words for the two reasons that every policy has: too little is free; somebody is ahead."""
+
+
+class Start(NamedTuple, Generic[J, P]):
+    """A job starts now, on its placement."""
+
+    job: J
+    placement: P
+
+
+class Planned(NamedTuple, Generic[J, P]):
+    """Room is kept for a job from `at` on, if everybody who runs uses the whole time limit. No promise: each pass plans afresh."""
+
+    job: J
+    at: int
+    placement: P
+
+
+class Plan(NamedTuple, Generic[J, P]):
+    """The outcome of a pass: starts in the order in which they were decided, and planned jobs in the order of the queue.
+
+    `reasons` has the reason, in Slurm's word, of each job (by its number) that a pass can say more of than `otherwise`, which is
+    why all the others wait: a queue may be thousands deep, and a pass that looks at few of them is not to write of all.
+    """
+
+    starts: Sequence[Start[J, P]] = ()
+    planned: Sequence[Planned[J, P]] = ()
+    reasons: Mapping[int, str] = {}
+    otherwise: str = PRIORITY
+
+    def why(self, number: int) -> str:
+        """Why a job waits that does not start."""
+        return self.reasons.get(number, self.otherwise)

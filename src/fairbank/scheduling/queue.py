@@ -1,0 +1,171 @@
+"""The waiting jobs in the order of the queue, for passes that look at the first ones, at each partition's, or for one that fits a gap."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
+from collections.abc import Iterator
+from typing import Generic
+
+from fairbank.scheduling.profile import FOR_EVER
+from fairbank.scheduling.snapshot import J
+
+_NOBODY = 2 * FOR_EVER
+"""In place of a limit where nobody waits: longer than any gap."""
+
+
+class InOrder(Generic[J]):
+    """One line. Whoever left from its middle is passed over, and forgotten when the front comes to it."""
+
+    def __init__(self) -> None:
+        self._line: deque[J] = deque()
+        self._waiting: set[int] = set()
+
+    def add(self, job: J) -> None:
+        self._line.append(job)
+        self._waiting.add(job.number)
+
+    def remove(self, job: J) -> None:
+        line, waiting = self._line, self._waiting
+        waiting.remove(job.number)
+        while line and line[0].number not in waiting:
+            line.popleft()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __iter__(self) -> Iterator[J]:
+        waiting = self._waiting
+        return (job for job in self._line if job.number in waiting)
+
+
+class ByPartition(Generic[J]):
+    """A line for each partition."""
+
+    def __init__(self) -> None:
+        self.lines: dict[int, InOrder[J]] = {}
+
+    def add(self, job: J) -> None:
+        line = self.lines.get(job.partition)
+        if line is None:
+            line = self.lines[job.partition] = InOrder()
+        line.add(job)
+
+    def remove(self, job: J) -> None:
+        line = self.lines[job.partition]
+        line.remove(job)
+        if not line:
+            del self.lines[job.partition]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.lines.values()))
+
+
+class ByWidth(InOrder[J]):
+    """One line, and beside it a line for each number of processors, in which the first job that is short enough is found at once.
+
+    Of thousands who wait, a pass that fills gaps so looks at one or two of each width (docs/decisions/0022).
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._widths: list[int] = []
+        self._lines: dict[int, Alike[J]] = {}
+
+    def add(self, job: J) -> None:
+        super().add(job)
+        line = self._lines.get(job.processors)
+        if line is None:
+            line = self._lines[job.processors] = Alike()
+            insort(self._widths, job.processors)
+        line.add(job)
+
+    def remove(self, job: J) -> None:
+        super().remove(job)
+        line = self._lines[job.processors]
+        line.remove(job)
+        if not line:
+            del self._lines[job.processors]
+            self._widths.remove(job.processors)
+
+    def fitting(self, after: int, free: int, seconds: int, spare: int) -> J | None:
+        """The first job behind number `after` that takes at most `free` processors, and at most `spare` or for at most so many seconds."""
+        found: J | None = None
+        for width in self._widths:
+            if width > free:
+                break
+            line = self._lines[width]
+            job = line.first(after, FOR_EVER if width <= spare else seconds)
+            if job is not None and (found is None or job.number < found.number):
+                found = job
+        return found
+
+
+class Alike(Generic[J]):
+    """Jobs of one width in the order of the queue, under a tree: `least[i]` is the shortest limit in its stretch of the line.
+
+    The tree lies in a list as a heap does: 1 is the root, 2i and 2i + 1 are below i, the last `room` entries are the places of the
+    line. Places of jobs that left stay empty until the line needs more room than it has.
+    """
+
+    __slots__ = ("_jobs", "_least", "_numbers", "_room", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting = 0
+        self._lay([], 4)
+
+    def __len__(self) -> int:
+        return self._waiting
+
+    def add(self, job: J) -> None:
+        if len(self._jobs) == self._room:
+            waiting = [each for each in self._jobs if each is not None]
+            self._lay(waiting, max(4, 1 << (2 * len(waiting)).bit_length()))
+        self._waiting += 1
+        self._jobs.append(job)
+        self._numbers.append(job.number)
+        least, place = self._least, self._room + len(self._jobs) - 1
+        while place and least[place] > job.limit:
+            least[place] = job.limit
+            place >>= 1
+
+    def remove(self, job: J) -> None:
+        place = bisect_left(self._numbers, job.number)
+        self._jobs[place] = None
+        self._waiting -= 1
+        least = self._least
+        place += self._room
+        least[place] = _NOBODY
+        while place > 1:
+            place >>= 1
+            shortest = min(least[2 * place], least[2 * place + 1])
+            if least[place] == shortest:
+                break
+            least[place] = shortest
+
+    def first(self, after: int, seconds: int) -> J | None:
+        """The first job behind number `after` whose limit is at most so many seconds."""
+        least, room = self._least, self._room
+        if least[1] > seconds:
+            return None
+        place = bisect_right(self._numbers, after) + room
+        if place >= 2 * room:
+            return None
+        while least[place] > seconds:
+            while place & 1:  # the last of its pair: on to the next stretch, which may be wider
+                place >>= 1
+            if not place:
+                return None
+            place += 1
+        while place < room:
+            place *= 2
+            place += least[place] > seconds
+        return self._jobs[place - room]
+
+    def _lay(self, waiting: list[J], room: int) -> None:
+        self._jobs: list[J | None] = list(waiting)
+        self._numbers = [job.number for job in waiting]
+        self._room = room
+        self._least = [_NOBODY] * room + [job.limit for job in waiting] + [_NOBODY] * (room - len(waiting))
+        for place in range(room - 1, 0, -1):
+            self._least[place] = min(self._least[2 * place], self._least[2 * place + 1])

@@ -1,0 +1,14 @@
+"""What a plan says of those who do not start."""
+
+from __future__ import annotations
+
+from fairbank.scheduling.plan import PRIORITY, RESOURCES, Plan, Planned, Start
+
+
+def test_everybody_waits_for_a_reason_the_head_for_room_the_others_for_the_head() -> None:
+    plan = Plan([Start("a", 4)], [Planned("b", 3_600, 8)], {2: RESOURCES})
+    assert [plan.why(number) for number in (2, 3, 4)] == [RESOURCES, PRIORITY, PRIORITY]
+
+
+def test_a_plan_of_nothing_has_nobody_start() -> None:
+    assert Plan() == Plan((), (), {}, PRIORITY)
