@@ -1,1 +1,1 @@
-"""The machine and its jobs, as far as money needs them: runs, described jobs, partitions."""
+"""The machine and its jobs: runs, described jobs, partitions, nodes and what jobs ask of them."""

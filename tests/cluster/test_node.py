@@ -1,0 +1,91 @@
+"""Nodes, what jobs ask of them, and reservations: what they are told, and what no node, job or reservation can be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairbank.cluster.node import Gpus, Node, State
+from fairbank.cluster.reservation import Reservation
+from fairbank.cluster.wanted import Wanted
+from fairbank.values.time import Instant
+from fairbank.values.trouble import Malformed
+
+
+def test_a_node_says_what_it_has_and_whether_it_may_be_used() -> None:
+    node = Node(name="lx1", cpus=33, threads=2, memory=4096, gpus=(Gpus("a100", 4),), features=frozenset({"1200MHz"}))
+    assert node.cores == 16
+    assert [state for state in State if not state.usable] == [State.DRAINED, State.FAILED, State.DOWN, State.NOT_RESPONDING, State.FUTURE]
+    assert State.UP.penalty < State.POWERING_UP.penalty < State.POWERED_DOWN.penalty
+
+
+@pytest.mark.parametrize(
+    ("said", "field"),
+    [
+        ({"name": "lx[1-2]"}, "name"),
+        ({"name": ""}, "name"),
+        ({"cpus": 0}, "lx.cpus"),
+        ({"cpus": 4, "threads": 8}, "lx.threads"),
+        ({"memory": -1}, "lx.memory"),
+        ({"tmp": 2**31}, "lx.tmp"),
+        ({"weight": -1}, "lx.weight"),
+        ({"gpus": (Gpus("a100", 0),)}, "lx.gpus"),
+        ({"gpus": (Gpus("a100", 1), Gpus("a100", 2))}, "lx.gpus"),
+        ({"features": frozenset({"a|b"})}, "lx.features"),
+    ],
+)
+def test_what_no_node_can_be_is_told_with_its_field(said: dict[str, Any], field: str) -> None:
+    with pytest.raises(Malformed) as no:
+        Node(**({"name": "lx"} | said))
+    assert no.value.field == field
+    assert no.value.remedy
+
+
+def test_a_job_runs_a_task_on_each_of_its_nodes_unless_it_says_more() -> None:
+    assert Wanted(nodes=4).least_tasks == 4
+    assert Wanted(nodes=4, tasks=6, cpus_per_task=2).cpus == 12
+    assert Wanted(nodes=4, cpus_per_node=8).cpus == 32
+
+
+@pytest.mark.parametrize(
+    ("said", "field"),
+    [
+        ({"nodes": 0}, "nodes"),
+        ({"nodes": 4, "max_nodes": 3}, "max_nodes"),
+        ({"tasks": 0}, "tasks"),
+        ({"nodes": 2, "max_nodes": 2, "tasks": 9, "tasks_per_node": 4}, "tasks_per_node"),
+        ({"cpus_per_task": 0}, "cpus_per_task"),
+        ({"memory_per_node": 1, "memory_per_cpu": 1}, "memory_per_cpu"),
+        ({"exclusive": True, "shared": True}, "shared"),
+        ({"max_nodes": 1, "required": ("a", "b")}, "required"),
+        ({"required": ("a", "b"), "excluded": ("b",)}, "excluded"),
+        ({"gpus": (Gpus("", -1),)}, "gpus"),
+    ],
+)
+def test_a_job_that_contradicts_itself_is_told_how(said: dict[str, Any], field: str) -> None:
+    with pytest.raises(Malformed) as no:
+        Wanted(**said)
+    assert no.value.field == field
+    assert no.value.remedy
+
+
+def reservation(**said: Any) -> Reservation:
+    return Reservation(**({"name": "class", "nodes": ("n1",), "begin": Instant(100), "end": Instant(200)} | said))
+
+
+def test_a_reservation_is_for_those_it_names_from_its_beginning_to_its_end() -> None:
+    theirs = reservation(users=frozenset({"ada"}), accounts=frozenset({"physics"}))
+    assert theirs.is_for("ada", "chemistry")
+    assert theirs.is_for("bob", "physics")
+    assert not theirs.is_for("bob", "chemistry")
+    assert reservation().is_for("bob", "chemistry")
+    assert [theirs.running(Instant(at)) for at in (99, 100, 199, 200)] == [False, True, True, False]
+    assert [theirs.over(Instant(at)) for at in (199, 200)] == [False, True]
+
+
+@pytest.mark.parametrize(("said", "field"), [({"name": ""}, "name"), ({"end": Instant(100)}, "end"), ({"nodes": ()}, "nodes")])
+def test_what_no_reservation_can_be_is_told(said: dict[str, Any], field: str) -> None:
+    with pytest.raises(Malformed) as no:
+        reservation(**said)
+    assert no.value.field == f"reservation.{field}"
