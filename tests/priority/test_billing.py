@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.priority.billing import NO_CONSUME, STATIC, Wholes, adding_by, allocated, billable, prices, whole
+from fairbank.priority.billing import NO_CONSUME, STATIC, Wholes, allocated, billable, prices, whole
 from fairbank.priority.columns import Doubles
 from fairbank.values.tres import Adding, billing, parse_counts, parse_weights
 from fairbank.values.trouble import Malformed
@@ -61,13 +61,6 @@ def test_what_is_shown_and_limited_is_cut_off() -> None:
 
 def test_without_weights_a_job_bills_its_cpus() -> None:
     assert [billed(None, adding, "cpu=7,mem=128G,gpu=2")[0] for adding in Adding] == [7.0, 7.0, 7.0]
-
-
-@pytest.mark.parametrize(
-    ("flags", "adding"), [("", SUM), ("NO_FAIR_TREE,max_tres", MAX), ("MAX_TRES_GRES,MAX_TRES", MAX_GRES), ("ACCRUE_ALWAYS", SUM)]
-)
-def test_the_priority_flags_say_how_tres_are_added_up(flags: str, adding: Adding) -> None:
-    assert adding_by(flags) is adding
 
 
 def test_each_partition_has_its_own_weights() -> None:

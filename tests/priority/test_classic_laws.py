@@ -10,7 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fairbank.priority.classic import DAMPENING_MAX, classic
+from fairbank.priority.classic import classic
+from fairbank.priority.settings import DAMPENING_MAX
 from fairbank.priority.standing import Standing
 from fairbank.values.trouble import Malformed
 from tests.priority.drawn import Drawn, draw, drawn

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from fairbank.compose.standing import weights_of
 from fairbank.priority.billing import STATIC
 from fairbank.priority.classic import classic
 from fairbank.priority.fairtree import fair_tree
-from fairbank.priority.multifactor import settings as multifactor
 from fairbank.priority.multifactor.composing import weighted
 from fairbank.priority.multifactor.pending import Scale, pending, scale
+from fairbank.priority.settings import Algorithm
 from fairbank.priority.standing import Ranking
 from fairbank.priority.standing import Standing as Figures
 from fairbank.priority.tree import PARENT, Association, Tree, planted
@@ -19,6 +20,8 @@ from fairbank.priority.usage import Usage
 from fairbank.priority.usage import minutes as whole_minutes
 from fairbank.report.priorities import Rank, Weights
 from fairbank.report.shares import Standing
+from fairbank.slurm.answers.priority import TRES as WEIGHED_TRES
+from fairbank.slurm.answers.priority import read_settings
 from fairbank.slurm.answers.scontrol import read_config
 from fairbank.values.tres import parse_counts
 from tests.slurm.forest import Wish
@@ -34,13 +37,13 @@ Key = tuple[str, str, str]
 
 def reckoned(there: Said, start: Start) -> tuple[Tree, Figures, Usage]:
     """The tree, the figures of each row, and their usage: of what slurmctld read and of the jobs that run, at its tick."""
-    config = read_config(there.config)
+    rule = read_settings(read_config(there.config)).fair_share
     tree = planted([_association(row) for row in there.associations])
     usage = at_tick(own_usage(there, start), start.counted_at, there, tree)
-    if multifactor.uses_fair_tree(config["PriorityFlags"]):
+    if rule.algorithm is Algorithm.FAIR_TREE:
         return tree, fair_tree(tree, usage.raw), usage
-    oblivious = "DEPTH_OBLIVIOUS" in config["PriorityFlags"]
-    return tree, classic(tree, usage.raw, dampening=int(config["FairShareDampeningFactor"]), depth_oblivious=oblivious), usage
+    oblivious = rule.algorithm is Algorithm.DEPTH_OBLIVIOUS
+    return tree, classic(tree, usage.raw, dampening=rule.dampening, depth_oblivious=oblivious), usage
 
 
 def _association(row: Row) -> Association:
@@ -90,17 +93,7 @@ def _in_slurms_order(limits: str) -> str:
 
 def weights(there: Said) -> Weights:
     config = read_config(there.config)
-    found = multifactor.read_settings(config).weights
-    return Weights(
-        found.age,
-        found.association,
-        found.fairshare,
-        found.job_size,
-        found.partition,
-        found.qos,
-        found.tres,
-        config["PriorityWeightTRES"],
-    )
+    return weights_of(read_settings(config).factors.weights, config[WEIGHED_TRES])
 
 
 def ranks(there: Said, tree: Tree, figures: Figures, wishes: Mapping[int, Wish]) -> list[Rank]:
@@ -127,7 +120,7 @@ def ranks(there: Said, tree: Tree, figures: Figures, wishes: Mapping[int, Wish])
         qos=[qualities.index(job["QOS"]) for job, _ in pairs],
         tres={name: [float(each.get(name, 0)) for each in counts] for name in TRES},
     )
-    terms = weighted(jobs, to, multifactor.read_settings(read_config(there.config)), there.counted_at)
+    terms = weighted(jobs, to, read_settings(read_config(there.config)).factors, there.counted_at)
     return [
         _given(job, place, direct)
         if (direct := wishes[_number(job)].given) is not None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairbank.priority.billing import STATIC, adding_by, allocated, billable, prices
+from fairbank.priority.billing import STATIC, allocated, billable, prices
 from fairbank.priority.charging import Jobs, usage_factors
 from fairbank.priority.columns import Ints, Long, Longs
 from fairbank.priority.decay import fading, parse_half_life
@@ -15,6 +15,7 @@ from fairbank.priority.resets import Reset
 from fairbank.priority.ticks import Books, Payers, Rules, ended, started, ticked, unused
 from fairbank.priority.tree import Tree, summed
 from fairbank.priority.usage import Usage
+from fairbank.slurm.answers.priority import read_adding
 from fairbank.slurm.answers.scontrol import read_config
 from fairbank.values.tres import parse_counts, parse_weights
 from tests.slurm.forest import COSTLY, QUALITIES
@@ -72,7 +73,7 @@ def jobs_of(records: Sequence[Row], said: Said, tree: Tree) -> Jobs:
     places, qualities = [each["PartitionName"] for each in said.partitions], list(QUALITIES)
     rows = {row[:3]: at for at, row in enumerate(tree.rows)}
     weights = [parse_weights(each["TRESBillingWeights"], field="TRESBillingWeights") for each in said.partitions]
-    table = prices(NAMES, weights, adding_by(flags))
+    table = prices(NAMES, weights, read_adding(flags))
     counts = np.array([_counts(each["AllocTRES"]) for each in records], np.uint64).reshape(len(records), len(NAMES))
     units = billable(counts, np.array([places.index(each["Partition"]) for each in records], np.int64), table)
     qos = np.array([qualities.index(each["QOS"]) for each in records], np.int64)

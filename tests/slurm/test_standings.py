@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 
 from fairbank.priority.columns import Longs
-from fairbank.priority.multifactor.settings import uses_fair_tree
+from fairbank.priority.settings import Algorithm
 from fairbank.priority.tree import Tree
 from fairbank.report import priorities, shares
 from fairbank.report.priorities import Rank, Weights, parse_format, usual_format
 from fairbank.report.shares import Ending, Standing, usual_fields
+from fairbank.slurm.answers.priority import read_algorithm
 from tests.slurm import forest
 from tests.slurm.conftest import Tell, guarded
 from tests.slurm.forest import Planted, Wish
@@ -97,7 +98,8 @@ def _set_up(
     wishes = {_submit(slurm, wish): wish for wish in forest.to_wait(there.seats, chance)}
     wait_until(lambda: _all_age(slurm), "jobs to age")
     stayed.clear()
-    if uses_fair_tree(settings["PriorityFlags"]):  # the classic rule's tick sets accounts' figures before it adds what running jobs used
+    # The classic rule's tick sets accounts' figures before it adds what running jobs used.
+    if read_algorithm(settings["PriorityFlags"]) is Algorithm.FAIR_TREE:
         stayed.update({_submit(slurm, wish): wish.tasks for wish in forest.to_stay(there.seats, chance)})
         slurm.wait_for(",".join(map(str, stayed)), "RUNNING")
     start = started(slurm, settings)

@@ -9,9 +9,9 @@ import numpy as np
 
 from fairbank.priority.multifactor.composing import priorities, shown, weighted
 from fairbank.priority.multifactor.pending import NO_QOS, Scale, pending, scale
-from fairbank.priority.multifactor.settings import read_settings
 from fairbank.report.priorities import Rank
 from fairbank.slurm.answers.pending import Pending, read_pending
+from fairbank.slurm.answers.priority import read_settings
 from fairbank.slurm.answers.scontrol import read_config, read_places
 from fairbank.values.tres import parse_counts
 
@@ -41,7 +41,7 @@ FairShare = Callable[[Pending, str], float]
 def reckoned(told: Told, fair_share: FairShare) -> list[Rank]:
     """Each row of sprio but those whose priority was given."""
     config = read_config(told.config)
-    settings = read_settings(config)
+    settings = read_settings(config).factors
     jobs = {job.job_id: job for job in read_pending(told.jobs).rows}
     rows = [row for row in told.listed if row.direct is None]
     pairs = [(jobs[row.job], row.partition) for row in rows]

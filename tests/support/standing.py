@@ -44,7 +44,8 @@ def standings(rule: str) -> list[Standing]:
 @cache
 def weights_then(rule: str) -> Weights:
     """From the settings of that time."""
-    return weights_of(priority.read_settings(read_config(printed(rule, "config"))))
+    config = read_config(printed(rule, "config"))
+    return weights_of(priority.read_settings(config).factors.weights, config[priority.TRES])
 
 
 @cache

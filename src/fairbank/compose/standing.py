@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairbank.compose.forecasts import backs_of
+from fairbank.priority.multifactor.settings import Weights as Weighed
+from fairbank.priority.settings import Algorithm, FairShare, PrioritySettings
 from fairbank.report.forecasts import Back
 from fairbank.report.priorities import Rank, Weights
 from fairbank.report.share_tree import Rule
 from fairbank.report.shares import PARENT, Standing
 from fairbank.slurm.answers import shares
-from fairbank.slurm.answers.priority import Settings, read_settings
+from fairbank.slurm.answers.conf import read_conf
+from fairbank.slurm.answers.priority import FLAGS, TRES, flags_in_doubt, read_settings
 from fairbank.slurm.answers.scontrol import read_clock, read_config
 from fairbank.slurm.answers.shares import Share, read_shares
 from fairbank.slurm.answers.sprio import Factors, read_factors
@@ -24,7 +27,7 @@ from fairbank.slurm.answers.version import Version, read_version
 from fairbank.slurm.commands import Slurm
 from fairbank.values.trouble import Malformed, Unknown
 
-SHARES, RANKS, WAITING, SETTINGS = "sshare.txt", "sprio.txt", "squeue.txt", "config.txt"
+SHARES, RANKS, WAITING, SETTINGS, CONF = "sshare.txt", "sprio.txt", "squeue.txt", "config.txt", "slurm.conf"
 """The files of a folder with what Slurm said."""
 NAMED_SINCE = Version(23, 2, 0)
 """From here on sprio tells account and QOS."""
@@ -80,8 +83,9 @@ class Said:
     def waiting(self) -> Answer[Waiting]:
         return read_waiting(self._text(WAITING)) if (self._folder / WAITING).exists() else Answer(())
 
-    def priority(self) -> Settings:
-        return read_settings(self.config)
+    def priority(self) -> PrioritySettings:
+        in_doubt = flags_in_doubt(self.config) and (self._folder / CONF).exists()
+        return read_settings(self.config, read_conf(self._text(CONF)).settings.get(FLAGS.lower()) if in_doubt else None)
 
     def _text(self, name: str) -> str:
         try:
@@ -101,7 +105,7 @@ class Standings:
     def shares(self, folder: str | None) -> Shares:
         source = Said(folder) if folder else Slurm()
         answer, settings = source.shares(), source.priority()
-        rule = Rule(settings.fair_tree, settings.half_life, settings.dampening, "DEPTH_OBLIVIOUS" in settings.flags)
+        rule = rule_of(settings.fair_share)
         rows = [standing_of(row) for row in answer.rows]
         backs = backs_of(rows, rule, oblivious=rule.depth_oblivious)
         return Shares(source.cluster or None, _as_of(source), rule, rows, backs, _told(answer))
@@ -110,10 +114,10 @@ class Standings:
         """Raises Malformed where jobs are not ranked by factors."""
         source = Said(folder) if folder else Slurm()
         settings = source.priority()
-        if not settings.multifactor:
+        if not settings.by_factors:
             remedy = "it is priority/multifactor that has factors"
             raise Malformed("this Slurm starts jobs in their order, without factors", field="PriorityType", remedy=remedy)
-        answer, waiting, weights = source.factors(), source.waiting(), weights_of(settings)
+        answer, waiting, weights = source.factors(), source.waiting(), weights_of(settings.factors.weights, source.config.get(TRES, ""))
         whose = {job.job_id: (job.account, job.qos) for job in waiting.rows}
         rows = [rank_of(row, weights, whose) for row in answer.rows]
         unreadable = (*_told(answer), *_told(waiting))
@@ -157,16 +161,26 @@ def standing_of(row: Share) -> Standing:
     )
 
 
-def weights_of(settings: Settings) -> Weights:
+def rule_of(settings: FairShare) -> Rule:
+    return Rule(
+        settings.algorithm is Algorithm.FAIR_TREE,
+        settings.half_life_seconds,
+        settings.dampening,
+        settings.algorithm is Algorithm.DEPTH_OBLIVIOUS,
+    )
+
+
+def weights_of(weights: Weighed, tres_text: str) -> Weights:
+    """`tres_text`: PriorityWeightTRES as the settings have it."""
     return Weights(
-        age=settings.age,
-        association=settings.association,
-        fair_share=settings.fair_share,
-        size=settings.size,
-        place=settings.partition,
-        qos=settings.qos,
-        tres=settings.tres,
-        tres_text=settings.tres_text,
+        age=weights.age,
+        association=weights.association,
+        fair_share=weights.fairshare,
+        size=weights.job_size,
+        place=weights.partition,
+        qos=weights.qos,
+        tres=weights.tres,
+        tres_text=tres_text,
     )
 
 

@@ -68,12 +68,6 @@ def _double(weight: Fraction | float, row: int, name: str) -> float:
     return double
 
 
-def adding_by(flags: str) -> Adding:
-    """How weighted TRES are added up under these PriorityFlags, of which Slurm looks for the words anywhere in the text."""
-    text = flags.upper()
-    return next((each for each in (Adding.MAX_TRES_GRES, Adding.MAX_TRES) if each.name in text), Adding.SUM)
-
-
 def billable(counts: Wholes, partition: Ints, table: Prices) -> Doubles:
     """The billing units of each job: `counts` [jobs, TRES] by the weights of its `partition` (a row of the prices). Never below 0.
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairbank.priority.columns import Doubles, Long, Longs, quotient
+from fairbank.priority.settings import DAMPENING_MAX
 from fairbank.priority.standing import Standing, norm_usage
 from fairbank.priority.tree import Tree, usage_of
 from fairbank.values.trouble import Malformed
 
-DAMPENING_MAX = 65_535
 _PULL = Long(5)
 """How much less DEPTH_OBLIVIOUS lets a child make good what its account did wrong."""
 

@@ -15,19 +15,21 @@ from functools import cache, cached_property
 
 import msgspec
 
+from fairbank.priority.settings import PrioritySettings
 from fairbank.slurm.answers import held, json_2311, sacct, sacctmgr, scontrol, shares, spent, sprio, squeue, sshare, starting
 from fairbank.slurm.answers.held import Held
-from fairbank.slurm.answers.priority import Settings, read_settings
+from fairbank.slurm.answers.priority import FLAGS, flags_in_doubt, read_settings
 from fairbank.slurm.answers.separated import DELIMITER
 from fairbank.slurm.answers.shares import Share
 from fairbank.slurm.answers.sprio import Factors
 from fairbank.slurm.answers.starting import Starting
 from fairbank.slurm.answers.values import Answer, Association, Job, Node, Place, Qos, Queued, Spent, Waiting
 from fairbank.slurm.answers.version import COMPLETE_JSON, Version, read_version
+from fairbank.slurm.conf_file import conf_path, conf_settings
 from fairbank.slurm.judging.accounts import Usage
 from fairbank.values import ids
 from fairbank.values.time import iso
-from fairbank.values.trouble import Malformed, Unreachable
+from fairbank.values.trouble import Malformed, Unknown, Unreachable
 
 PATIENCE_SECONDS = 300.0
 """How long a command may take: sacct over a month of a busy cluster can take minutes."""
@@ -177,9 +179,16 @@ class Slurm:
         """Whose the jobs are that wait."""
         return squeue.read_waiting(self._text("squeue", "--all", "--noheader", "--states=PENDING", f"--format={squeue.WAITING_FORMAT}"))
 
-    def priority(self) -> Settings:
-        """How it ranks jobs. Raises Malformed."""
-        return read_settings(self.config)
+    def priority(self) -> PrioritySettings:
+        """How it ranks users and jobs. Raises Malformed."""
+        return read_settings(self.config, self._flags_of_conf() if flags_in_doubt(self.config) else None)
+
+    def _flags_of_conf(self) -> str | None:
+        """Those of slurm.conf itself, where this host has it."""
+        try:
+            return conf_settings(conf_path(self.config)).get(FLAGS.lower())
+        except Unknown:
+            return None
 
     def manage(self, words: Sequence[str]) -> None:
         """Change the accounting database: `sacctmgr --immediate WORDS`."""

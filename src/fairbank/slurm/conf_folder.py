@@ -1,37 +1,16 @@
-"""The folder of slurm.conf on this host, and the table of site factors: what stands there, for `judging.loading` to judge."""
+"""What stands beside slurm.conf on this host, and the table of site factors, for `judging.loading` to judge."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from fairbank.slurm.answers.conf import read_conf
+from fairbank.slurm.conf_file import conf_path
 from fairbank.slurm.judging.loading import RULES, SCRIPTS, Script, TableFile, calls, is_ours, loads_lua
 from fairbank.slurm.site_factor import SIZE_MAX, decode
-from fairbank.values.trouble import Malformed, Unknown
+from fairbank.values.trouble import Malformed
 
-USUAL = "/etc/slurm/slurm.conf"
 _TEXT_MAX = 4 * 1024 * 1024
-_DEPTH = 4
-
-
-def conf_path(config: Mapping[str, str]) -> Path:
-    """The slurm.conf that slurmctld read."""
-    return Path(config.get("SLURM_CONF") or USUAL)
-
-
-def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
-    """The settings of slurm.conf and of what it includes. Raises Unknown for a file that cannot be read."""
-    try:
-        with path.open("rb") as file:
-            conf = read_conf(file.read(_TEXT_MAX).decode(errors="replace"))
-    except OSError as bad:
-        remedy = "run this on slurmctld's host, as root or as Slurm's user"
-        raise Unknown(f"cannot read {path}: {bad.strerror}", field="slurm.conf", remedy=remedy) from bad
-    found = dict(conf.settings)
-    for name in conf.includes if depth else ():
-        found |= conf_settings(path.parent / name, depth - 1)
-    return found
 
 
 def find_scripts(config: Mapping[str, str]) -> dict[str, Script]:

@@ -13,7 +13,8 @@ from fairbank.cluster.partition import Cluster
 from fairbank.rest.client import Client
 from fairbank.slurm.bank import Bank
 from fairbank.slurm.commands import Slurm
-from fairbank.slurm.conf_folder import conf_path, conf_settings, find_scripts, find_table
+from fairbank.slurm.conf_file import conf_path, conf_settings
+from fairbank.slurm.conf_folder import find_scripts, find_table
 from fairbank.slurm.judging import health, loading
 from fairbank.slurm.judging.entering import Machine
 from fairbank.slurm.policy_file import SIZE_MAX, heading

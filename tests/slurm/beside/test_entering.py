@@ -110,13 +110,6 @@ def test_the_settings_price_as_slurm_bills() -> None:
     assert text.endswith("#   chem  50\n")
 
 
-@pytest.mark.parametrize(
-    ("flags", "adding"), [("", Adding.SUM), ("MAX_TRES", Adding.MAX_TRES), ("fair_tree,MAX_TRES_GRES", Adding.MAX_TRES_GRES)]
-)
-def test_how_tres_add_up(flags: str, adding: Adding) -> None:
-    assert Machine(cluster="lab", places=(), flags=flags).adding is adding
-
-
 def test_prices_that_differ_are_told() -> None:
     known = Cluster("lab", {"std": Partition("std", "cpu", {"cpu": Fraction(2)}, Adding.SUM), "vis": Partition("vis", "gpu")})
     said = price_differences(MACHINE, known)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from fairbank.slurm.answers.conf import read_conf
-from fairbank.slurm.conf_folder import conf_path, conf_settings, find_scripts, find_table
+from fairbank.slurm.conf_file import conf_path, conf_settings
+from fairbank.slurm.conf_folder import find_scripts, find_table
 from fairbank.slurm.judging import loading
 from fairbank.slurm.judging.loading import RULES, TABLE, TableFile
 from fairbank.slurm.site_factor import Table, encode

@@ -6,9 +6,8 @@ import math
 
 import pytest
 
-from fairbank.slurm.answers import pending, priority, shares, sprio
-from fairbank.slurm.answers.scontrol import read_config, read_places
-from fairbank.values.trouble import Malformed
+from fairbank.slurm.answers import pending, shares, sprio
+from fairbank.slurm.answers.scontrol import read_places
 from tests.support.standing import printed
 
 ROOT = "root|lab||||0.000000|1000||1.000000||||cpu=0|1|cpu=0"
@@ -141,38 +140,6 @@ def test_a_damaged_line_of_sprio_is_left_out_and_told(damage: tuple[int, str], f
     answer = sprio.read_factors("\n".join([good, "|".join(cells), good]))
     assert [row.job for row in answer.rows] == [10, 10]
     assert [(lost.line, lost.field) for lost in answer.unreadable] == [(2, field)]
-
-
-def test_settings_of_2205() -> None:
-    found = priority.read_settings(read_config(printed("fair-tree", "config")))
-    assert (found.age, found.association, found.fair_share, found.size, found.partition, found.qos) == (1000, 500, 100000, 1000, 1000, 1000)
-    assert (found.tres, found.tres_text) == ({"cpu": 1000.0, "mem": 2000.0, "gres/gpu": 3000.0}, "CPU=1000,Mem=2000,GRES/gpu=3000")
-    assert (found.half_life, found.period, found.max_age, found.reset, found.dampening) == (604800, 60, 604800, "NONE", 1)
-    assert (found.multifactor, found.fair_tree, found.favor_small, *found.flags) == (True, True, False, "MAX_TRES")
-    classic = priority.read_settings(read_config(printed("classic", "config")))
-    assert (classic.fair_tree, classic.tres, classic.tres_text, classic.age) == (False, {}, "", 0)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("PriorityWeightAge", "many"),
-        ("PriorityWeightQOS", "4294967296"),
-        ("PriorityDecayHalfLife", "7 days"),
-        ("PriorityMaxAge", ""),
-        ("PriorityWeightTRES", "cpu=lots"),
-        ("FairShareDampeningFactor", "-1"),
-        ("PriorityType", None),
-    ],
-)
-def test_a_setting_that_is_damaged_or_missing_is_named(name: str, value: str | None) -> None:
-    settings = dict(read_config(printed("fair-tree", "config")))
-    del settings[name]
-    if value is not None:
-        settings[name] = value
-    with pytest.raises(Malformed) as told:
-        priority.read_settings(settings)
-    assert told.value.field == name
 
 
 def test_jobs_that_wait_of_2205() -> None:

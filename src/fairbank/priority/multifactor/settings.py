@@ -1,23 +1,30 @@
-"""What an administrator says about priorities: weights, flags and the age that counts in full, as slurm.conf spells them."""
+"""What an administrator says about priorities: weights, flags and the age that counts in full (read by `slurm.answers.priority`)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from enum import Enum
-from fractions import Fraction
 
 import msgspec
 
-from fairbank.values.time import DAY, parse_duration
-from fairbank.values.tres import parse_weights
+from fairbank.values.time import DAY
 from fairbank.values.trouble import Malformed
 
 WEIGHT_MAX = 2**32 - 1
+WORDS = {
+    "age": "Age",
+    "association": "Assoc",
+    "fairshare": "FairShare",
+    "job_size": "JobSize",
+    "partition": "Partition",
+    "qos": "QOS",
+}
+"""The weights, and what stands behind PriorityWeight in their names in slurm.conf."""
 
 
 class Flag(Enum):
-    """PriorityFlags, except those of billing (`values.tres.Adding`) and of the fair-share algorithm (`uses_fair_tree`)."""
+    """PriorityFlags, except those of billing (`values.tres.Adding`) and of fair share (`priority.settings.Algorithm`)."""
 
     ACCRUE_ALWAYS = "ACCRUE_ALWAYS"
     CALCULATE_RUNNING = "CALCULATE_RUNNING"
@@ -31,20 +38,6 @@ class Flag(Enum):
 
 RAW = frozenset({Flag.NO_NORMAL_ASSOC, Flag.NO_NORMAL_PART, Flag.NO_NORMAL_QOS, Flag.NO_NORMAL_TRES})
 """What NO_NORMAL_ALL stands for."""
-
-
-def parse_flags(text: str) -> frozenset[Flag]:
-    """The flags that Slurm finds in `text`: it looks for each word anywhere, in any case, and passes over what it does not know
-    (facts, section 2.4)."""
-    said = text.upper()
-    found = {flag for flag in Flag if flag.value in said}
-    return frozenset(found | RAW if "NO_NORMAL_ALL" in said else found)
-
-
-def uses_fair_tree(text: str) -> bool:
-    """Whether these PriorityFlags leave Fair Tree on, as it is unless they say otherwise (facts, section 2.4)."""
-    said = text.upper()
-    return "NO_FAIR_TREE" not in said and "DEPTH_OBLIVIOUS" not in said
 
 
 class Weights(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,11 +55,11 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
     tres: Mapping[str, float] = {}
 
     def __post_init__(self) -> None:
-        for name in ("age", "association", "fairshare", "job_size", "partition", "qos"):
+        for name, word in WORDS.items():
             value = getattr(self, name)
             if not (isinstance(value, int) and 0 <= value <= WEIGHT_MAX):
-                field = f"PriorityWeight{_WORDS[name]}"
-                raise Malformed(f"{value!r} is not a weight", field=field, remedy=f"a whole number from 0 to {WEIGHT_MAX}")
+                remedy = f"a whole number from 0 to {WEIGHT_MAX}"
+                raise Malformed(f"{value!r} is not a weight", field=f"PriorityWeight{word}", remedy=remedy)
         for name, weight in self.tres.items():
             if not (math.isfinite(weight) and weight >= 0):
                 remedy = "a number from 0 up, such as cpu=1000"
@@ -94,48 +87,3 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def counted(self) -> Weights:
         """The weights in force."""
         return self.weights if self.accounted else msgspec.structs.replace(self.weights, age=0, fairshare=0)
-
-
-_WORDS = {
-    "age": "Age",
-    "association": "Assoc",
-    "fairshare": "FairShare",
-    "job_size": "JobSize",
-    "partition": "Partition",
-    "qos": "QOS",
-}
-_ABSENT = frozenset({"", "(null)", "none"})
-
-
-def read_settings(config: Mapping[str, str]) -> Settings:
-    """What slurm.conf says, given its settings by name in any case, as `scontrol show config` lists them. Absent ones are as Slurm
-    has them. Raises Malformed, naming the setting."""
-    said = {name.lower(): text.strip() for name, text in config.items() if text.strip().lower() not in _ABSENT}
-    weights = {name: _weight(f"PriorityWeight{word}", said) for name, word in _WORDS.items()}
-    priced = parse_weights(said["priorityweighttres"], field="PriorityWeightTRES") if "priorityweighttres" in said else {}
-    storage = said.get("accountingstoragetype", "accounting_storage/slurmdbd").lower()
-    return Settings(
-        weights=Weights(**weights, tres={name: _float(name, exact) for name, exact in priced.items()}),
-        flags=parse_flags(said.get("priorityflags", "")),
-        max_age_seconds=_age(said.get("prioritymaxage", "7-0")),
-        favour_small=said.get("priorityfavorsmall", "no").lower() in {"yes", "true", "1"},
-        accounted=storage.endswith("slurmdbd"),
-    )
-
-
-def _age(text: str) -> int:
-    return parse_duration(text, field="PriorityMaxAge") if text.strip("0:-") else 0
-
-
-def _weight(name: str, said: Mapping[str, str]) -> int:
-    text = said.get(name.lower(), "0")
-    if not (text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= WEIGHT_MAX):
-        raise Malformed(f"{text[:40]!r} is not a weight", field=name, remedy=f"a whole number from 0 to {WEIGHT_MAX}")
-    return int(text)
-
-
-def _float(name: str, exact: Fraction) -> float:
-    if name == "billing":
-        remedy = "weigh cpu, mem, node or a gres; a job that waits has no billing yet"
-        raise Malformed("billing has no weight in priorities", field="PriorityWeightTRES", remedy=remedy)
-    return float(exact)

@@ -59,13 +59,16 @@ def minutes(text: str, field: str) -> int | None:
 
 def length_minutes(text: str, field: str) -> int:
     """`1-00:30:00` in whole minutes; 0 where there is no finite one."""
-    if text in _NO_LIMIT:
-        return 0
+    return 0 if text in _NO_LIMIT else length_seconds(text, field) // 60
+
+
+def length_seconds(text: str, field: str) -> int:
+    """`1-00:30:00` in seconds."""
     match = _LENGTH.fullmatch(text)
     if match is None:
-        raise Malformed(f"{shown(text)} is not a length of time", field=field)
+        raise Malformed(f"{shown(text)} is not a length of time", field=field, remedy="Slurm writes 7-00:00:00")
     days, hours, mins, seconds = (int(part or 0) for part in match.groups())
-    return (days * DAY + hours * 3600 + mins * 60 + seconds) // 60
+    return days * DAY + hours * 3600 + mins * 60 + seconds
 
 
 def state(text: str, field: str) -> str:

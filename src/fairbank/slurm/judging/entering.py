@@ -8,6 +8,7 @@ from fractions import Fraction
 import msgspec
 
 from fairbank.cluster.partition import Cluster
+from fairbank.slurm.answers.priority import read_adding
 from fairbank.slurm.answers.values import Association, Node, Place, Qos
 from fairbank.slurm.judging.books import BookedProject
 from fairbank.values.tres import Adding, parse_weights
@@ -140,8 +141,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def adding(self) -> Adding:
         """How PriorityFlags has weighted TRES add up."""
-        flags = {flag.strip().upper() for flag in self.flags.split(",")}
-        return Adding.MAX_TRES_GRES if "MAX_TRES_GRES" in flags else Adding.MAX_TRES if "MAX_TRES" in flags else Adding.SUM
+        return read_adding(self.flags)
 
     def resource_of(self, place: Place) -> str:
         """`gpu` where its nodes have any or its weights price them, else `cpu`."""

@@ -1,0 +1,32 @@
+"""slurm.conf on this host, with what it includes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fairbank.slurm.answers.conf import read_conf
+from fairbank.values.trouble import Unknown
+
+USUAL = "/etc/slurm/slurm.conf"
+_TEXT_MAX = 4 * 1024 * 1024
+_DEPTH = 4
+
+
+def conf_path(config: Mapping[str, str]) -> Path:
+    """The slurm.conf that slurmctld read."""
+    return Path(config.get("SLURM_CONF") or USUAL)
+
+
+def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
+    """The settings of slurm.conf and of what it includes. Raises Unknown for a file that cannot be read."""
+    try:
+        with path.open("rb") as file:
+            conf = read_conf(file.read(_TEXT_MAX).decode(errors="replace"))
+    except OSError as bad:
+        remedy = "run this on slurmctld's host, as root or as Slurm's user"
+        raise Unknown(f"cannot read {path}: {bad.strerror}", field="slurm.conf", remedy=remedy) from bad
+    found = dict(conf.settings)
+    for name in conf.includes if depth else ():
+        found |= conf_settings(path.parent / name, depth - 1)
+    return found
