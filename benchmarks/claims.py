@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks import agent, cluster, commands, fairtree, history, http, ledger, reconcile, replay, spent, usage
+from benchmarks import agent, cluster, commands, fairtree, history, http, ledger, passes, reconcile, replay, spent, usage
 from benchmarks.measure import Say, Table
 from benchmarks.page import page
 from benchmarks.results import kept
@@ -28,6 +28,7 @@ CLAIMS: Mapping[str, Measure] = {
     "cluster": cluster.measure,
     "fairtree": fairtree.measure,
     "usage": usage.measure,
+    "passes": passes.measure,
 }
 REMARKS = {
     "ledger": ledger.REMARK,

@@ -71,7 +71,8 @@ def test_a_job_that_contradicts_itself_is_told_how(said: dict[str, Any], field: 
 
 
 def reservation(**said: Any) -> Reservation:
-    return Reservation(**({"name": "class", "nodes": ("n1",), "begin": Instant(100), "end": Instant(200)} | said))
+    whole: dict[str, Any] = {"name": "class", "nodes": ("n1",), "begin": Instant(100), "end": Instant(200)} | said
+    return Reservation(**whole)
 
 
 def test_a_reservation_is_for_those_it_names_from_its_beginning_to_its_end() -> None:

@@ -47,7 +47,7 @@ class Gpus(NamedTuple):
     """Some GPUs of one type. Where a job asks, an empty type means any."""
 
     type: str
-    count: int
+    number: int
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +93,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
 def whole(value: int, low: int, high: int, *, field: str) -> int:
     """`value`, from `low` to `high`. Raises Malformed, naming `field`."""
-    if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
+    if type(value) is int and low <= value <= high:
         return value
     raise Malformed(f"{value!r} is not a {field.rpartition('.')[2]}", field=field, remedy=f"a whole number from {low} to {high}")
 
@@ -101,8 +101,8 @@ def whole(value: int, low: int, high: int, *, field: str) -> int:
 def gpus_of(gpus: Iterable[Gpus], *, field: str) -> None:
     """That each type is named once and counted. Raises Malformed, naming `field`."""
     seen: set[str] = set()
-    for kind, count in gpus:
+    for kind, number in gpus:
         if kind in seen:
             raise Malformed(f"the GPUs {kind or 'of any type'} are given twice", field=field, remedy="give each type once")
         seen.add(kind)
-        whole(count, 1, COUNT_MAX, field=field)
+        whole(number, 1, COUNT_MAX, field=field)

@@ -1,0 +1,95 @@
+"""How jobs are scheduled in a partition: its nodes, whom it goes before, its limits, and whether jobs share nodes."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import msgspec
+
+from fairbank.cluster.node import COUNT_MAX, whole
+from fairbank.cluster.wanted import Wanted
+from fairbank.values.trouble import Malformed
+
+
+class Sharing(Enum):
+    """OverSubscribe: whether jobs run on the same CPUs. The value is Slurm's word."""
+
+    NO = "NO"
+    YES = "YES"
+    """Those that ask for it."""
+    FORCE = "FORCE"
+    """All."""
+    EXCLUSIVE = "EXCLUSIVE"
+    """Jobs have their nodes for themselves."""
+
+
+class PreemptMode(Enum):
+    """What becomes of a job that another one takes the place of; OFF: it is never taken."""
+
+    OFF = "OFF"
+    CANCEL = "CANCEL"
+    REQUEUE = "REQUEUE"
+    SUSPEND = "SUSPEND"
+
+
+class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition as slurm.conf describes it. Times are seconds, memory MiB; None is no limit, or none said.
+
+    nodes                       by name, in any order; empty: all of the machine
+    tier                        jobs of a higher one go first (PriorityTier)
+    rows                        how many jobs may have a CPU at once where it is shared
+    memory_per_node, _per_cpu   for jobs that ask for none
+
+    Raises Malformed, naming the field.
+    """
+
+    name: str
+    nodes: tuple[str, ...] = ()
+    up: bool = True
+    tier: int = 1
+    max_seconds: int | None = None
+    min_nodes: int = 0
+    max_nodes: int | None = None
+    sharing: Sharing = Sharing.NO
+    rows: int = 4
+    memory_per_node: int | None = None
+    memory_per_cpu: int | None = None
+    preempted: PreemptMode = PreemptMode.OFF
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise Malformed("a partition without a name", field="partition.name", remedy="give it one")
+        for field, low, high in (
+            ("tier", 0, 65_533),
+            ("max_seconds", 60, COUNT_MAX),
+            ("min_nodes", 0, COUNT_MAX),
+            ("max_nodes", 1, COUNT_MAX),
+            ("rows", 1, 32_767),
+            ("memory_per_node", 0, COUNT_MAX),
+            ("memory_per_cpu", 1, COUNT_MAX),
+        ):
+            value = getattr(self, field)
+            if value is not None:
+                whole(value, low, high, field=f"{self.name}.{field}")
+        if self.memory_per_node is not None and self.memory_per_cpu is not None:
+            raise Malformed("memory is given by node and by CPU", field=f"{self.name}.memory_per_cpu", remedy="say one of them")
+        if self.max_nodes is not None and self.max_nodes < self.min_nodes:
+            what = f"at most {self.max_nodes} nodes are fewer than at least {self.min_nodes}"
+            raise Malformed(what, field=f"{self.name}.max_nodes", remedy=f"{self.min_nodes} or more")
+
+    def filled(self, wanted: Wanted) -> Wanted:
+        """The request with the memory of the partition where it asks for none."""
+        if wanted.memory_per_node is not None or wanted.memory_per_cpu is not None:
+            return wanted
+        if self.memory_per_node is None and self.memory_per_cpu is None:
+            return wanted
+        return msgspec.structs.replace(wanted, memory_per_node=self.memory_per_node, memory_per_cpu=self.memory_per_cpu)
+
+    def alone(self, wanted: Wanted) -> bool:
+        """Whether the job has its nodes for itself. Where sharing is forced nobody has."""
+        return self.sharing is Sharing.EXCLUSIVE or (wanted.exclusive and self.sharing is not Sharing.FORCE)
+
+    def rows_for(self, wanted: Wanted) -> int:
+        """How many jobs may have a CPU of this one at once; 1 where it shares none."""
+        shares = self.sharing is Sharing.FORCE or (self.sharing is Sharing.YES and wanted.shared)
+        return self.rows if shares else 1

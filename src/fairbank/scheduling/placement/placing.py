@@ -1,0 +1,131 @@
+"""A request and the free nodes become a placement, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from fairbank.cluster.wanted import Wanted
+from fairbank.scheduling.placement import constraint, nodeset
+from fairbank.scheduling.placement.choosing import choose
+from fairbank.scheduling.placement.demand import Demand, demand
+from fairbank.scheduling.placement.machine import Machine
+from fairbank.scheduling.placement.nodeset import NodeSet
+from fairbank.scheduling.placement.room import Placement, Room, Share
+from fairbank.scheduling.placement.thorough import Asked
+
+
+class Request(NamedTuple):
+    """What a job wants in a partition, with the words looked up: sets of nodes for names and features.
+
+    able            the nodes of the partition that could ever do: by what they have, by name, by what every node must be
+    alternatives    of these, all nodes of the job are of the same one
+    """
+
+    demand: Demand
+    least: int
+    most: int
+    tasks: int
+    able: NodeSet
+    alternatives: tuple[NodeSet, ...]
+    required: NodeSet
+    kinds: tuple[tuple[NodeSet, int], ...]
+    contiguous: bool
+
+    def possible(self) -> NodeSet:
+        """The nodes of any alternative."""
+        found = nodeset.NOBODY
+        for each in self.alternatives:
+            found |= each
+        return found & self.able
+
+
+class Places:
+    """A machine that requests are read for. What is found for a request is kept for the next of its like."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.empty = Room(machine)
+        self._known: dict[tuple[Wanted, str], Request] = {}
+
+    def request(self, wanted: Wanted, partition: str) -> Request:
+        """Raises Unknown for a partition or node that is not there, Malformed for a constraint that cannot be read."""
+        key = wanted, partition
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = _request(self.machine, self.empty, wanted, partition)
+        return found
+
+    def ever(self, request: Request) -> bool:
+        """Whether the job would fit if nobody else were there and all nodes were up."""
+        return place(self.machine, self.empty, request, self.machine.everybody) is not None
+
+
+def _request(machine: Machine, empty: Room, wanted: Wanted, partition: str) -> Request:
+    rules, among = machine.partition(partition)
+    what = demand(wanted, rules)
+    said = constraint.parse(wanted.constraint)
+    having, everybody = machine.having, machine.everybody
+    able = nodeset.without(among, machine.named(wanted.excluded, field="excluded")) & empty.nodes(what)
+    required = machine.named(wanted.required, field="required")
+    least = max(wanted.nodes, rules.min_nodes, required.bit_count(), sum(group.least for group in said.groups))
+    tasks = max(wanted.least_tasks, least)
+    return Request(
+        demand=what,
+        least=least,
+        most=min(filter(None, (wanted.max_nodes, rules.max_nodes, tasks))),
+        tasks=tasks,
+        able=able,
+        alternatives=tuple(able & constraint.nodes_of(each, having, everybody) for each in said.alternatives),
+        required=required,
+        kinds=tuple((constraint.nodes_of(group.nodes, having, everybody), group.least) for group in said.groups),
+        contiguous=wanted.contiguous,
+    )
+
+
+def place(machine: Machine, room: Room, request: Request, within: NodeSet) -> Placement | None:
+    """Where the job goes if it takes nodes of `within` only; None where it does not fit there now.
+
+    Nodes are the machine's lightest that do; of a constraint in brackets the first alternative that fits. Jobs that share CPUs go to
+    where they need not, if they can.
+    """
+    for plain in (request.demand._replace(rows=1), request.demand) if request.demand.rows > 1 else (request.demand,):
+        free = room.nodes(plain) & within
+        for alternative in request.alternatives:
+            among = free & alternative
+            asked = Asked(request.least, request.most, request.tasks, request.required, request.kinds, request.contiguous)
+            if (places := choose(among, machine.by_weight, room.tasks(plain), asked)) is not None:
+                return _dealt(machine, room, request, plain, places)
+    return None
+
+
+def _dealt(machine: Machine, room: Room, request: Request, plain: Demand, places: list[int]) -> Placement:
+    """Each node gets as many tasks as it has room for, but for one that is left for each node behind it."""
+    tasks, behind, shares = request.tasks, len(places), []
+    have = room.tasks(plain)[places].tolist()
+    for at, fits in zip(places, have, strict=True):
+        behind -= 1
+        here = min(fits, max(tasks - behind, 1))
+        tasks -= here
+        shares.append(_share(machine, room, plain, at, here))
+    return Placement(nodeset.of(places), tuple(shares), sharing=request.demand.rows > 1)
+
+
+def _share(machine: Machine, room: Room, what: Demand, at: int, tasks: int) -> Share:
+    whole, threads = int(machine.cpus[at]), int(machine.threads[at])
+    cpus = whole if what.alone else -(-max(tasks * what.cpus, what.least_cpus) // threads) * threads
+    asked = max(tasks * what.cpus, what.least_cpus)
+    if what.memory is None:
+        memory = int(machine.memory[at])
+    else:
+        memory = what.memory or what.memory_per_cpu * (whole if what.alone else asked)
+    gpus = room.gpus_at(at, what.gpus, alone=what.alone) if machine.gpus and (what.gpus or what.alone) else ()
+    return Share(at, cpus, memory, gpus)
+
+
+def total(placements: Iterable[Placement]) -> NodeSet:
+    """The nodes of all of them."""
+    found = nodeset.NOBODY
+    for each in placements:
+        found |= each.nodes
+    return found

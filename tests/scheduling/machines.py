@@ -1,0 +1,157 @@
+"""Small machines, jobs that ask for anything, and the plainest scheduler there is: it tries every set of nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import combinations, permutations
+from typing import Any
+
+from hypothesis import strategies as st
+
+from fairbank.cluster.node import Gpus, Node, State
+from fairbank.cluster.partition_rules import PartitionRules, Sharing
+from fairbank.cluster.wanted import Wanted
+from fairbank.scheduling.placement import nodeset
+from fairbank.scheduling.placement.demand import Demand
+from fairbank.scheduling.placement.machine import Machine
+from fairbank.scheduling.placement.placing import Places, Request, place
+from fairbank.scheduling.placement.room import Placement, Room
+
+
+def rack(count: int, **said: Any) -> list[Node]:
+    """Nodes n1, n2, ... that are all alike."""
+    alike: dict[str, Any] = {"cpus": 4, "memory": 4_000} | said
+    return [Node(name=f"n{number}", **alike) for number in range(1, count + 1)]
+
+
+class Desk:
+    """A machine whose jobs come and go by hand."""
+
+    def __init__(self, nodes: Sequence[Node], *partitions: PartitionRules) -> None:
+        self.machine = Machine(nodes, partitions or (PartitionRules(name="batch"),))
+        self.places = Places(self.machine)
+        self.room = Room(self.machine)
+
+    def asks(self, partition: str = "batch", **said: Any) -> Request:
+        return self.places.request(Wanted(**({"memory_per_node": 1} | said)), partition)
+
+    def would_go(self, within: str | None = None, **said: Any) -> Placement | None:
+        among = self.machine.usable if within is None else self.machine.named(within.split(","))
+        return place(self.machine, self.room, self.asks(**said), among)
+
+    def goes(self, **said: Any) -> str:
+        """The nodes that the job is given, and takes; `nowhere`."""
+        found = self.would_go(**said)
+        if found is None:
+            return "nowhere"
+        self.room.take(found)
+        return self.machine.names(found.nodes)
+
+    def dealt(self, **said: Any) -> list[int]:
+        """The CPUs of each node that the job would get, in the order in which tasks are dealt."""
+        found = self.would_go(**said)
+        assert found is not None
+        return [share.cpus for share in found.shares]
+
+
+FEATURES = ("x", "y", "z")
+kinds = st.sampled_from(["x", "y", "z", "x&y", "x|y", "(x&y)"])
+constraints = st.one_of(
+    st.just(""),
+    kinds.filter(lambda text: "(" not in text),
+    st.just("[x|y]"),
+    st.just("[(x&y)|z]"),
+    st.builds("{}*{}".format, st.sampled_from(FEATURES), st.integers(1, 3)),
+    st.builds("[{}*{}&{}*{}]".format, *[st.sampled_from(["x", "y", "z", "(x|y)"]), st.integers(1, 2)] * 2),
+)
+gpus = st.sampled_from([(), (Gpus("a", 1),), (Gpus("a", 2), Gpus("b", 1))])
+nodes: st.SearchStrategy[dict[str, Any]] = st.builds(
+    dict,
+    cpus=st.sampled_from([2, 4, 8]),
+    threads=st.sampled_from([1, 2]),
+    memory=st.sampled_from([1_000, 2_000]),
+    tmp=st.sampled_from([0, 10]),
+    gpus=gpus,
+    features=st.frozensets(st.sampled_from(FEATURES)),
+    weight=st.integers(1, 2),
+    state=st.sampled_from([State.UP] * 5 + [State.DOWN]),
+)
+machines = st.lists(nodes, min_size=1, max_size=6).map(
+    lambda said: [Node(name=f"n{number}", **each) for number, each in enumerate(said)],
+)
+rules = st.sampled_from([PartitionRules(name="batch", sharing=sharing, rows=2) for sharing in Sharing])
+
+
+@st.composite
+def wishes(draw: st.DrawFn, count: int) -> Wanted:
+    """Anything a job may ask of a machine of so many nodes."""
+    least = draw(st.integers(1, 3))
+    required = draw(st.one_of(st.just(set[int]()), st.sets(st.integers(0, count - 1), max_size=1)))
+    excluded = draw(st.one_of(st.just(set[int]()), st.sets(st.integers(0, count - 1), max_size=2))) - required
+    memory: dict[str, int] = draw(st.sampled_from([{}, {"memory_per_node": 0}, {"memory_per_node": 500}, {"memory_per_cpu": 200}]))
+    return Wanted(
+        nodes=least,
+        max_nodes=draw(st.one_of(st.none(), st.integers(least, 4))),
+        tasks=draw(st.one_of(st.none(), st.integers(1, 10))),
+        cpus_per_task=draw(st.integers(1, 3)),
+        cpus_per_node=draw(st.sampled_from([1, 1, 4])),
+        memory_per_node=memory.get("memory_per_node"),
+        memory_per_cpu=memory.get("memory_per_cpu"),
+        gpus=draw(st.sampled_from([(), (), (Gpus("a", 1),), (Gpus("", 2),), (Gpus("b", 1), Gpus("", 1))])),
+        tmp=draw(st.sampled_from([0, 0, 5])),
+        constraint=draw(constraints),
+        contiguous=draw(st.booleans()),
+        exclusive=draw(st.booleans()),
+        required=tuple(f"n{each}" for each in required),
+        excluded=tuple(f"n{each}" for each in excluded),
+    )
+
+
+def every_way(machine: Machine, there: Sequence[Placement], request: Request) -> Iterable[frozenset[int]]:
+    """Each set of nodes on which the job could start now, beside those that are there."""
+    tasks = [fitting(machine, there, request.demand, place) for place in range(len(machine.nodes))]
+    up = [place for place, node in enumerate(machine.nodes) if node.state.usable and tasks[place]]
+    for size in range(request.least, min(request.most, len(up)) + 1):
+        for some in combinations(up, size):
+            if sum(tasks[place] for place in some) >= request.tasks and suits(frozenset(some), request):
+                yield frozenset(some)
+
+
+def fitting(machine: Machine, there: Sequence[Placement], what: Demand, place: int) -> int:
+    """How many tasks have room on a node: as many as there are CPUs, fewer as long as something lacks."""
+    node = machine.nodes[place]
+    held = [(share, each.sharing) for each in there for share in each.shares if share.place == place]
+    whole = node.cores * node.threads
+    left = what.rows * (whole - sum(share.cpus for share, sharing in held if not sharing)) - sum(
+        share.cpus for share, sharing in held if sharing
+    )
+    memory = node.memory - sum(share.memory for share, _ in held)
+    gpus = Counter(dict(node.gpus))
+    for share, _ in held:
+        gpus.subtract(dict(share.gpus))
+    for kind, number in sorted(what.gpus, reverse=True):  # any type last
+        if (gpus[kind] if kind else gpus.total()) < number:
+            return 0
+        if kind:
+            gpus[kind] -= number
+    if (what.alone and held) or node.tmp < what.tmp:
+        return 0
+    for tasks in range(min(left, what.most_tasks or left), 0, -1):
+        cpus = max(tasks * what.cpus, what.least_cpus)
+        enough = {None: node.memory, 0: what.memory_per_cpu * (whole if what.alone else cpus)}.get(what.memory, what.memory or 0)
+        if cpus <= left and enough <= memory:
+            return tasks
+    return 0
+
+
+def suits(some: frozenset[int], request: Request) -> bool:
+    """Whether the nodes are those that the request speaks of, whatever is free on them."""
+    alike = any(all(alternative >> place & 1 for place in some) for alternative in request.alternatives)
+    named = set(nodeset.each(request.required)) <= some
+    together = not request.contiguous or max(some) - min(some) + 1 == len(some)
+    wanted = [kind for kind, count in request.kinds for _ in range(count)]
+    counted = not wanted or any(
+        all(kind >> place & 1 for kind, place in zip(wanted, order, strict=True)) for order in permutations(some, len(wanted))
+    )
+    return alike and named and together and counted
