@@ -27,20 +27,12 @@ def refuse_hold(
     observed: bool = False,
 ) -> Refusal:
     """Refuse a hold and keep the refusal, in the office's book when the project has no allocation that it could stand in."""
-    no = Refusal(
-        reason=reason,
-        asked=wish.amount,
+    no = _replace(
+        _about_run(wish, reason, allocation, asked=wish.amount, about=about or _nobody_has(wish.account), observed=observed),
         available=_left(work, allocation, wish.owner, reason) if allocation else 0,
-        allocation=allocation.id if allocation else None,
         project=wish.line[0] if wish.line else wish.removed,
-        account=wish.account,
-        about=about or _about(wish.account),
-        resource=wish.resource,
-        owner=wish.owner,
-        run=str(wish.run),
         billing=wish.billing,
         limit_seconds=wish.limit_seconds,
-        observed=observed,
     )
     return _keep(work, asked, no, allocation)
 
@@ -65,74 +57,27 @@ def refuse_adjust(
 
 def refuse_change(work: WorkingSet, asked: Asked, wish: Adjust, *, observed: bool) -> Refusal:
     """Refuse to change the hold of a run that has none, and keep the refusal: who looks at the run later finds its new limit's cost."""
-    no = Refusal(
-        reason=Reason.NO_HOLD,
-        asked=wish.amount,
-        project=wish.line[0] if wish.line else None,
-        account=wish.account,
-        about="its time limit was changed while it runs with nothing set aside",
-        resource=wish.resource,
-        owner=wish.owner,
-        run=str(wish.run),
-        observed=observed,
-    )
-    return _keep(work, asked, no, None)
+    about = "its time limit was changed while it runs with nothing set aside"
+    return _keep(work, asked, _about_run(wish, Reason.NO_HOLD, None, asked=wish.amount, about=about, observed=observed), None)
 
 
 def refuse_late(
     work: WorkingSet, asked: Asked, wish: Charge | Release, reason: Reason, allocation: Allocation | None, cost: int
 ) -> Refusal:
     """Refuse to settle a run that never had a hold, and keep the refusal: the usage is not lost from sight."""
-    no = Refusal(
-        reason=reason,
-        asked=cost,
-        available=allocation.available if allocation else 0,
-        allocation=allocation.id if allocation else None,
-        project=wish.line[0] if wish.line else None,
-        account=wish.account,
-        about=_about(wish.account),
-        resource=wish.resource,
-        owner=wish.owner,
-        run=str(wish.run),
-    )
+    no = _about_run(wish, reason, allocation, asked=cost, about=_nobody_has(wish.account))
     return _keep(work, asked, no, allocation)
 
 
 def refuse_unpriced(work: WorkingSet, asked: Asked, wish: Unpriced, allocation: Allocation | None) -> Refusal:
     """Refuse to settle a run whose price nobody can tell, and keep the refusal where its hold is; the hold stays."""
-    no = Refusal(
-        reason=Reason.UNPRICED,
-        available=allocation.available if allocation else 0,
-        allocation=allocation.id if allocation else None,
-        project=wish.line[0] if wish.line else None,
-        account=wish.account,
-        about=wish.why,
-        resource=wish.resource,
-        owner=wish.owner,
-        run=str(wish.run),
-    )
-    return _keep(work, asked, no, allocation)
+    return _keep(work, asked, _about_run(wish, Reason.UNPRICED, allocation, about=wish.why), allocation)
 
 
 def refuse_early(work: WorkingSet, asked: Asked, wish: Adjust | Charge | Release, about: str, allocation: Allocation | None) -> Refusal:
     """Refuse what the future says of a run, and keep the refusal where its hold is. The hold stays, and the key: it may yet count."""
-    no = Refusal(
-        reason=Reason.FROM_FUTURE,
-        asked=0 if isinstance(wish, Release) else wish.amount,
-        available=allocation.available if allocation else 0,
-        allocation=allocation.id if allocation else None,
-        project=wish.line[0] if wish.line else None,
-        account=wish.account,
-        about=about,
-        resource=wish.resource,
-        owner=wish.owner,
-        run=str(wish.run),
-    )
-    return _keep(work, without_key(asked), no, allocation)
-
-
-def _about(account: str | None) -> str | None:
-    return None if account is None else f"none has the account {account!r}"
+    cost = 0 if isinstance(wish, Release) else wish.amount
+    return _keep(work, without_key(asked), _about_run(wish, Reason.FROM_FUTURE, allocation, asked=cost, about=about), allocation)
 
 
 def nobody_pays(line: tuple[int, ...], removed: int | None = None) -> Reason:
@@ -150,6 +95,35 @@ def let_through(no: Refusal) -> Done:
 def without_key(asked: Asked) -> Asked:
     """The same question, with its key left free for the answer that counts."""
     return asked if asked.wish.key is None else _replace(asked, wish=_replace(asked.wish, key=None))
+
+
+def _about_run(
+    wish: Hold | Adjust | Charge | Release | Unpriced,
+    reason: Reason,
+    allocation: Allocation | None,
+    *,
+    asked: int = 0,
+    about: str | None,
+    observed: bool = False,
+) -> Refusal:
+    """A no to what was told of a run, with whose run the wish says it is and what the allocation has left."""
+    return Refusal(
+        reason=reason,
+        asked=asked,
+        available=allocation.available if allocation else 0,
+        allocation=allocation.id if allocation else None,
+        project=wish.line[0] if wish.line else None,
+        account=wish.account,
+        about=about,
+        resource=wish.resource,
+        owner=wish.owner,
+        run=str(wish.run),
+        observed=observed,
+    )
+
+
+def _nobody_has(account: str | None) -> str | None:
+    return None if account is None else f"none has the account {account!r}"
 
 
 def _left(work: WorkingSet, allocation: Allocation, owner: int, reason: Reason) -> int:
