@@ -8,7 +8,7 @@ from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.outcome import Done, Outcome, done
 from fairbank.bank.ledger.posting import post
-from fairbank.bank.project import GRANTS, Project, with_all_above
+from fairbank.bank.project import GRANTS, Project, Role, with_all_above
 from fairbank.bank.refusal import IN_USE, UNDER_IT, WAS_REMOVED, Reason, Refusal
 from fairbank.bank.wish import AmendProject, Asked, CreateProject, Note, RemoveProject, SetMember
 from fairbank.bank.working_set import WorkingSet
@@ -140,7 +140,7 @@ def set_member(work: WorkingSet, asked: Asked, wish: SetMember, *, undoes: int |
         return Refusal(reason=Reason.UNKNOWN_PROJECT, project=wish.project)
     if work.projects[wish.project].removed:
         return Refusal(reason=Reason.PROJECT_REMOVED, project=wish.project)
-    if wish.by is not None and not _may_grant(work, wish, wish.by):
+    if wish.by is not None and not above(work, wish.project, wish.by, wish.uid, wish.role):
         return Refusal(reason=Reason.ROLE_ABOVE, project=wish.project)
     known = work.members.get((wish.project, wish.uid))
     if undoes is None and known is None and wish.role is None:
@@ -154,17 +154,14 @@ def set_member(work: WorkingSet, asked: Asked, wish: SetMember, *, undoes: int |
     return done(entry, None, project=wish.project)
 
 
-def _may_grant(work: WorkingSet, wish: SetMember, by: int) -> bool:
-    asker, old = work.members.get((wish.project, by)), work.members.get((wish.project, wish.uid))
-    grants = GRANTS[asker.role] if asker else frozenset()
-    return bool(grants) and (old is None or old.role in grants) and (wish.role is None or wish.role in grants)
+def above(work: WorkingSet, project: int, by: int, uid: int, new: Role | None = None) -> bool:
+    """Whether the role of `by` in the project is above that of `uid`, and above the `new` one that it is to become.
 
-
-def above(work: WorkingSet, project: int, by: int, uid: int) -> bool:
-    """Whether the role of `by` in the project is above that of `uid`, so nobody's is above their own. Who has no role is below all."""
+    Nobody's is above their own. Who has no role is below all who may give one.
+    """
     asker, other = work.members.get((project, by)), work.members.get((project, uid))
     grants = GRANTS[asker.role] if asker else frozenset()
-    return by != uid and bool(grants) and (other is None or other.role in grants)
+    return bool(grants) and (other is None or other.role in grants) and (new is None or new in grants)
 
 
 def note(work: WorkingSet, asked: Asked, wish: Note) -> Outcome:
