@@ -59,7 +59,9 @@ def test_where_somebody_stops_answering_the_rest_is_told_so(scene: Scene) -> Non
     scene.submit("b")
     scene.finish()
     assert scene.served() == {"first", "a"}
+    assert same(scene.told[POISON], scene.bank.failure)
     assert isinstance(scene.told["b"], Unreachable)
+    assert "this was not carried out" in scene.told["b"].message
 
 
 def test_a_batch_whose_time_is_over_is_not_asked_for_apart(scene: Scene) -> None:

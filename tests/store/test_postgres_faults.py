@@ -88,17 +88,6 @@ def test_a_server_killed_in_the_middle_of_a_batch_has_lost_it_whole(server: Post
     granted(store, hold(1, 5))
 
 
-def test_who_was_not_told_of_a_commit_is_told_that_nobody_knows(server: PostgresServer, place: Place) -> None:
-    store = place.open()
-    fill(store)
-    with pytest.raises(Unreachable, match="whether this was carried out is not known") as told, store.transaction() as transaction:
-        transaction.write(transaction.load(Needs(allocations={1}, entries=1)))
-        server.kill()
-    assert told.value.remedy == "ask again with the same key: it counts once; without a key look into the statement first"
-    server.start()
-    granted(store, hold(1, 5))
-
-
 def test_a_server_killed_under_load_keeps_what_it_acknowledged(server: PostgresServer, place: Place) -> None:
     store = place.open()
     fill(store)

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
+from fairbank.store.committing import committing
 from fairbank.store.contract import Transaction
 from fairbank.store.postgres_batch import PostgresTransaction
 from fairbank.store.postgres_filling import PostgresFilling
@@ -68,6 +69,10 @@ class PostgresStore(SqlStore):
 
     def _filling_over(self, connection: Connection) -> PostgresFilling:
         return PostgresFilling(connection)
+
+    def _commit(self, connection: Connection) -> None:
+        with committing(connection):
+            connection.commit()
 
     def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
         """Remember a nonce until it expires; False when it was spent before. Does not wait for batches. Raises Busy, Unreachable."""

@@ -17,10 +17,10 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.working_set import WorkingSet
 from fairbank.store import schema
 from fairbank.store.batch import Columns, SqlTransaction, changed_runs, changed_sums, changed_users, columns, new_runs
+from fairbank.store.committing import committing
 from fairbank.store.contract import Contention
 from fairbank.store.queries import queries
 from fairbank.store.rows import Row, allocation_of, entry_row, run_of
-from fairbank.store.troubles import committing
 
 _SQL = queries("postgres")
 
@@ -58,9 +58,9 @@ class PostgresTransaction(SqlTransaction):
         return super().load(needs)
 
     def commit(self) -> None:
-        """What is still to be written, and COMMIT. Raises Unreachable where nobody knows whether that was carried out."""
+        """What is still to be written, and COMMIT. Raises Unreachable, which says whether it is known that nothing was carried out."""
         if self._begun:
-            with committing(), self._driver.pipeline():
+            with committing(self._connection), self._driver.pipeline():
                 self._write_what_waits()
                 self._beside.execute("COMMIT")
 

@@ -16,7 +16,7 @@ from fairbank.store.contract import Contention, Filling, Reader, Transaction
 from fairbank.store.filling import SqlFilling
 from fairbank.store.reading import SqlReader
 from fairbank.store.share_figures import keep
-from fairbank.store.troubles import as_troubles, committing
+from fairbank.store.troubles import as_troubles
 from fairbank.values.time import Instant
 from fairbank.values.trouble import Busy, Unreachable
 
@@ -94,8 +94,10 @@ class SqlStore(ABC):
         """A transaction that writes; `writers` of them at a time."""
         with self._turn(), as_troubles(), begun(self._writer, self.begin_writing) as connection:
             yield connection
-            with committing():
-                connection.commit()
+            self._commit(connection)
+
+    def _commit(self, connection: Connection) -> None:
+        connection.commit()
 
     @contextmanager
     def _turn(self) -> Iterator[None]:

@@ -26,9 +26,6 @@ _BROKEN = frozenset({"23514", "23503", "23502", "23001"})
 # Classes and codes that mean "not now": no connection, no resources, shutting down, cancelled, read-only, not let in.
 _NOT_NOW = ("08", "53", "57", "58", "25006", "25P03", "28", "3D000")
 
-# The connection is lost, or the server ends it: also in the middle of a commit.
-_LOST = ("08", "57P")
-
 _SQLITE_DAMAGED = ("malformed", "not a database", "Could not decode", "no such column")
 _SQLITE_BROKEN = re.compile(r"(CHECK|NOT NULL|FOREIGN KEY) constraint failed(?:: (.*))?|(.* never (?:changed|deleted).*)")
 
@@ -48,21 +45,6 @@ def as_troubles() -> Iterator[None]:
         raise _damaged(error) from error
 
 
-@contextmanager
-def committing() -> Iterator[None]:
-    """Raises Unreachable for a connection that was lost while a transaction was being committed: nobody here knows whether it was."""
-    try:
-        yield
-    except (exc.DBAPIError, psycopg.OperationalError) as error:
-        complaint = error.orig if isinstance(error, exc.DBAPIError) else error
-        if isinstance(complaint, psycopg.OperationalError) and (complaint.sqlstate or "08").startswith(_LOST):
-            raise Unreachable(
-                f"the database does not answer any more, and whether this was carried out is not known: {_first_line(complaint)}",
-                remedy="ask again with the same key: it counts once; without a key look into the statement first",
-            ) from error
-        raise
-
-
 def _raise(complaint: BaseException | None, error: Exception) -> None:
     found = _of_postgres(complaint) if isinstance(complaint, psycopg.Error) else _of_sqlite(complaint)
     if found is None:
@@ -75,7 +57,7 @@ def _of_postgres(complaint: psycopg.Error) -> Exception | None:
     if state is None:
         return _unreachable(complaint) if isinstance(complaint, psycopg.OperationalError) else None
     if state in _IN_THE_WAY:
-        return Contention(f"{_IN_THE_WAY[state]}: {_first_line(complaint)}")
+        return Contention(f"{_IN_THE_WAY[state]}: {first_line(complaint)}")
     if state in _BROKEN:
         return _corrupt(complaint.diag.constraint_name, complaint)
     if state.startswith(_NOT_NOW):
@@ -98,22 +80,23 @@ def _of_sqlite(complaint: BaseException | None) -> Exception | None:
 
 
 def _unreachable(complaint: BaseException | None) -> Unreachable:
-    return Unreachable(f"the database does not answer: {_first_line(complaint)}", remedy="try again; if it stays so: fairbank doctor")
+    return Unreachable(f"the database does not answer: {first_line(complaint)}", remedy="try again; if it stays so: fairbank doctor")
 
 
 def _damaged(complaint: BaseException | None) -> Corrupt:
     return Corrupt(
-        f"the database file is damaged: {_first_line(complaint)}",
+        f"the database file is damaged: {first_line(complaint)}",
         remedy="move the file away, make a new one with: fairbank init, and fill it from a backup: fairbank restore FILE",
     )
 
 
 def _corrupt(constraint: str | None, complaint: BaseException | None) -> Corrupt:
     return Corrupt(
-        f"the database refused what the ledger wrote, by its rule {constraint or 'of append-only tables'}: {_first_line(complaint)}",
+        f"the database refused what the ledger wrote, by its rule {constraint or 'of append-only tables'}: {first_line(complaint)}",
         remedy="nothing was written; please report this, and run: fairbank audit verify",
     )
 
 
-def _first_line(complaint: BaseException | None) -> str:
+def first_line(complaint: BaseException | None) -> str:
+    """What a database says first; the rest are hints and places in statements."""
     return str(complaint).strip().partition("\n")[0]

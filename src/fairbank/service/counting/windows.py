@@ -136,12 +136,12 @@ class Windows(Counter):
 
     def _apart(self, taken: list[Submission], error: Exception, deadline: Deadline) -> None:
         """A batch failed: if that may lie at one wish, ask for each submission by itself, so that the others are served. It does not
-        lie at a wish when nobody answers; and when the time is over, whatever is left is not begun.
+        lie at a wish when nobody answers; and when the time is over, or nobody answers any more, whatever is left is not begun.
         """
         for each in taken:
             if len(taken) > 1 and not isinstance(error, Unreachable):
                 came = Busy("other writers were in the way all the time") if deadline.over else self._alone(each, deadline)
-                error = came if isinstance(came, Unreachable) else error
+                error = _not_begun() if isinstance(came, Unreachable) else error
             else:
                 came = error
             say(each.notify, came)
@@ -153,6 +153,10 @@ class Windows(Counter):
             return self.bank.ask(submission.batch, deadline)
         except Exception as own:  # noqa: BLE001 (as above)
             return own
+
+
+def _not_begun() -> Unreachable:
+    return Unreachable("the database does not answer any more, and this was not carried out", remedy="try again")
 
 
 def _too_late(submission: Submission) -> bool:

@@ -1,0 +1,141 @@
+"""A session that is cut at the end of a batch: before COMMIT was sent nothing is carried out, and who asked knows. Later nobody knows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from fairbank.bank.ledger import Done, judge
+from fairbank.bank.needs import needs_of
+from fairbank.bank.policy import Policy
+from fairbank.bank.wish import Asked, Deposit
+from fairbank.cluster.share_figure import ShareFigure
+from fairbank.service.audit import Audit
+from fairbank.store.contract import Store
+from fairbank.store.migrating import migrate
+from fairbank.store.sql_store import SqlStore
+from fairbank.values.trouble import Unreachable
+from fairbank.values.units import SuMinutes
+from tests.contracts.centre import CLERK, START, ask, contents, fill, granted
+from tests.contracts.places import Place
+from tests.support.postgres import PostgresServer
+from tests.support.waiting import wait_until
+
+NOT_CARRIED_OUT = "does not answer any more, and this was not carried out"
+NOT_KNOWN = "whether this was carried out is not known"
+Cut = Callable[[PostgresServer], None]
+
+
+def gift(number: int) -> Deposit:
+    return Deposit(allocation=1, amount=SuMinutes(7), key=f"gift{number}")
+
+
+def figure(day: int) -> ShareFigure:
+    return ShareFigure("darwin", day, "physics", "", "", START, 1, 1.0, 0.0, None, None, None)
+
+
+def by_an_administrator(server: PostgresServer) -> None:
+    with psycopg.connect(server.conninfo("postgres"), autocommit=True) as administrator:
+        ended = (
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'fairbank' AND xact_start IS NOT NULL"
+        )
+        assert administrator.execute(ended).fetchall() == [(True,)]
+
+
+def by_a_crash(server: PostgresServer) -> None:
+    server.kill()
+
+
+@pytest.fixture(params=[by_an_administrator, by_a_crash])
+def cut(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> Iterator[Cut]:
+    """How the session ends; afterwards the server runs again."""
+    yield request.param
+    postgres_server.start()
+
+
+@pytest.fixture
+def store(postgres_url: str) -> Iterator[Store]:
+    """Two projects with an allocation each."""
+    migrate(postgres_url)
+    with Place(postgres_url) as place:
+        store = place.open()
+        fill(store)
+        yield store
+
+
+@contextmanager
+def commits_wait(server: PostgresServer) -> Iterator[Callable[[], None]]:
+    """COMMIT is carried out, and then waits for a standby that never comes, so that nobody is told. Yields what waits for the first."""
+    with psycopg.connect(server.conninfo("postgres"), autocommit=True) as administrator:
+        waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+        _demand_standby(administrator, "nobody")
+        yield lambda: wait_until(lambda: administrator.execute(waiting).fetchone(), "a COMMIT to wait")
+    server.start()
+    with psycopg.connect(server.conninfo("postgres"), autocommit=True) as administrator:
+        _demand_standby(administrator, "")
+
+
+def _demand_standby(administrator: psycopg.Connection[Any], name: str) -> None:
+    """Soon: the server heeds it when it comes to it."""
+    administrator.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")  # a setting takes no parameters
+    administrator.execute("SELECT pg_reload_conf()")
+
+
+def one_by_one(do: Callable[[int], object], done: list[int]) -> None:
+    """Until one raises; `done` has those that are through."""
+    for number in itertools.count():
+        do(number)
+        done.append(number)
+
+
+def test_cut_before_commit_was_sent_nothing_is_carried_out_and_who_asked_knows(
+    store: Store, postgres_server: PostgresServer, cut: Cut
+) -> None:
+    before = contents(store)
+    batch = [Asked(gift(0), START, CLERK)]
+    with pytest.raises(Unreachable, match=NOT_CARRIED_OUT) as told, store.transaction() as transaction:
+        work = transaction.load(needs_of(batch))
+        assert isinstance(judge(work, batch[0], Policy()), Done)
+        transaction.write(work)
+        cut(postgres_server)
+    assert told.value.remedy == "try again"
+    postgres_server.start()
+    assert contents(store) == before
+    assert not granted(store, gift(0))[0].again
+
+
+def test_cut_after_commit_was_sent_nobody_knows_and_under_the_same_key_it_counts_once(
+    store: Store, postgres_server: PostgresServer, cut: Cut
+) -> None:
+    before, told = len(contents(store)[5]), list[int]()
+    with commits_wait(postgres_server) as wait_for_one, ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(one_by_one, lambda number: ask(store, gift(number)), told)
+        wait_for_one()
+        cut(postgres_server)
+        with pytest.raises(Unreachable, match=NOT_KNOWN) as untold:
+            asking.result()
+    assert untold.value.remedy == "ask again with the same key: it counts once; without a key look into the statement first"
+    assert len(contents(store)[5]) == before + len(told) + 1, "the database had carried it out"
+    assert granted(store, gift(len(told)))[0].again
+    assert Audit(store).verify().findings == ()
+
+
+def test_of_what_is_no_batch_the_same_is_told(store: Store, postgres_server: PostgresServer, cut: Cut) -> None:
+    assert isinstance(store, SqlStore)
+    told = list[int]()
+    with pytest.raises(Unreachable, match=NOT_CARRIED_OUT), store._writing():
+        cut(postgres_server)
+    postgres_server.start()
+    with commits_wait(postgres_server) as wait_for_one, ThreadPoolExecutor(1) as pool:
+        keeping = pool.submit(one_by_one, lambda day: store.keep_shares([figure(day)]), told)
+        wait_for_one()
+        cut(postgres_server)
+        with pytest.raises(Unreachable, match=NOT_KNOWN):
+            keeping.result()
+    assert not store.keep_shares([figure(len(told))]), "they are there"
