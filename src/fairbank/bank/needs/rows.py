@@ -15,16 +15,6 @@ from fairbank.cluster.job import Run
 class Needs(msgspec.Struct, kw_only=True):
     """What the store must load for a batch.
 
-    `allocations` by number, `funds` with what is wanted of them, `late` likewise, but only if one of the runs that are `ending` is not
-    in the books, `runs` with their allocations (those that are said to start are `starting`, those whose hold is to change `changing`),
-    entries by the actor and key of a wish in `keys`, entries to be `undone` with those that undid them before, all that was ever
-    said of the terms, caps and roles in `reworded`, `caps` as (allocation, user), user sums for `owners` in whatever allocations they may
-    draw on, `projects`, those of the allocations that are `enriched`, and those that the names of one of `creating` would collide with,
-    all allocations of projects that are `closing`, with their open runs and the projects under them, whether those of `renaming` were
-    ever used, of all projects loaded also their parents' if `lines`, `members` by project and user, `tokens` by number and by their
-    `digests`. `drawn` is for whoever works this out: what is among the funds already.
-    `entries`, `opens`, `creates`, `issues` count the fresh numbers wanted at most.
-
     What is loaded is locked, and whoever else needs it waits. So of a fund no more is wanted than a run could draw on: those who draw on
     allocations of their own do not wait for each other over what their parent does not share, nor over those of another year. A run that
     ends needs the allocation that carries its hold, and others only where it has none. Terms that another
@@ -33,32 +23,57 @@ class Needs(msgspec.Struct, kw_only=True):
     """
 
     allocations: set[int] = msgspec.field(default_factory=set)
+    """Allocations by their numbers."""
     funds: Funds = msgspec.field(default_factory=dict)
+    """Of which projects and resources, and what of them."""
     late: Funds = msgspec.field(default_factory=dict)
+    """Likewise, but only if one of the runs that are `ending` is not in the books."""
     ending: set[Run] = msgspec.field(default_factory=set)
+    """Runs that end; they are among the `runs`."""
     runs: set[Run] = msgspec.field(default_factory=set)
+    """Runs, with the allocations that carry their holds."""
     starting: set[Run] = msgspec.field(default_factory=set)
+    """Those of the `runs` that are said to start."""
     changing: set[Run] = msgspec.field(default_factory=set)
+    """Those of the `runs` whose hold is to change."""
     keys: set[tuple[int, str]] = msgspec.field(default_factory=set)
+    """Entries by the actor and key of their wish."""
     undone: set[int] = msgspec.field(default_factory=set)
+    """Entries that are to be taken back, with those that took them back before."""
     reworded: set[tuple[int, int]] = msgspec.field(default_factory=set)
+    """Terms, caps and roles of which all that was ever said is wanted, as `bank.entry.tells_of` names them."""
     owners: dict[tuple[int, str], set[int]] = msgspec.field(default_factory=dict)
+    """By project and resource, the users whose sums are wanted in whatever allocations of these they may draw on."""
     caps: set[tuple[int, int]] = msgspec.field(default_factory=set)
+    """Sums and caps as (allocation, user)."""
     projects: set[int] = msgspec.field(default_factory=set)
+    """Projects by their numbers."""
     enriched: set[int] = msgspec.field(default_factory=set)
+    """Allocations that get credit: their projects are wanted."""
     creating: list[CreateProject | AmendProject] = msgspec.field(default_factory=list)
+    """Names to be given: the projects that these would collide with are wanted."""
     closing: set[int] = msgspec.field(default_factory=set)
+    """Projects that are to be removed: all their allocations are wanted, their open runs, and the projects under them."""
     renaming: set[int] = msgspec.field(default_factory=set)
+    """Projects of which it is asked whether they were ever used."""
     lines: bool = False
+    """Whether of all projects loaded those above them are wanted too."""
     members: set[tuple[int, int]] = msgspec.field(default_factory=set)
+    """Roles by project and user."""
     tokens: set[int] = msgspec.field(default_factory=set)
+    """Tokens by their numbers."""
     digests: set[bytes] = msgspec.field(default_factory=set)
-    drawn: set[tuple[bool, tuple[int, ...], str, int, int]] = msgspec.field(default_factory=set)
+    """Tokens by their digests."""
     entries: int = 0
+    """How many fresh numbers are wanted for entries, at most."""
     opens: int = 0
+    """And for allocations."""
     creates: int = 0
+    """And for projects."""
     issues: int = 0
+    """And for tokens."""
     office: bool = False
+    """Whether the head of the office's book is wanted."""
 
     def reaches(self, known: Set[Run]) -> Iterator[tuple[int, str, Reach]]:
         """Project, resource, and what is wanted of their allocations, where of the `ending` runs these are in the books."""

@@ -8,7 +8,7 @@ from typing import Any
 from fairbank.bank.allocation import AllocationEvent
 from fairbank.bank.entry import OFFICE, TERMS
 from fairbank.bank.needs.rows import Needs
-from fairbank.bank.reach import ALL_OF_IT, Funds, Reach, want
+from fairbank.bank.reach import ALL_OF_IT, Reach, want
 from fairbank.bank.wish import (
     Adjust,
     Amend,
@@ -39,46 +39,50 @@ from fairbank.bank.wish import (
 def needs_of(batch: Sequence[Asked], *, office: bool = False) -> Needs:
     """The needs of all wishes together; `office` when a first try showed that the office's book is wanted."""
     needs = Needs(office=office)
+    draws: dict[_Draw, None] = {}  # in their order; of a user's runs that start in one second, in a batch the most by far, it is one
     for asked in batch:
         wish = asked.wish
         needs.entries += 2
         if wish.key is not None:
             needs.keys.add((asked.actor, wish.key))
-        _OF[type(wish)](needs, wish)
+        draw = _OF[type(wish)](needs, wish)
+        if draw is not None:
+            draws[draw] = None
+    for draw in draws:
+        _drawn_on(needs, draw)
     return needs
+
+
+_Draw = tuple[bool, tuple[int, ...], str, int, int]
+"""What a run may draw on: whether it matters only if its hold never arrived, its line, resource, owner and start. Most wishes have none."""
+
+
+def _drawn_on(needs: Needs, draw: _Draw) -> None:
+    """What a run of this line could draw on: allocations of its own, and those that its parents share."""
+    late, line, resource, owner, start = draw
+    for place, project in enumerate(line):
+        want(needs.late if late else needs.funds, project, resource, Reach(start, start, own=place == 0))
+        needs.owners.setdefault((project, resource), set()).add(owner)
 
 
 # --- what each wish needs ---
 
 
-def _hold(needs: Needs, wish: Hold) -> None:
+def _hold(needs: Needs, wish: Hold) -> _Draw:
     needs.starting.add(wish.run)
     needs.runs.add(wish.run)
-    _drawn_on(needs, needs.funds, wish.line, wish.resource, wish.owner, wish.start)
     if not wish.line:
         needs.office = True
+    return False, wish.line, wish.resource, wish.owner, wish.start
 
 
-def _resolution(needs: Needs, wish: Charge | Release) -> None:
+def _resolution(needs: Needs, wish: Charge | Release) -> _Draw | None:
     needs.runs.add(wish.run)
-    if wish.resource is not None and wish.owner is not None and wish.start is not None:
-        needs.ending.add(wish.run)
-        _drawn_on(needs, needs.late, wish.line, wish.resource, wish.owner, wish.start)
     _of_nobody(needs, wish)
-
-
-def _drawn_on(needs: Needs, funds: Funds, line: tuple[int, ...], resource: str, owner: int, start: int) -> None:
-    """What a run of this line could draw on: allocations of its own, and those that its parents share.
-
-    Of a user's runs that start in one second, in a batch the most by far, it is worked out once.
-    """
-    known = funds is needs.late, line, resource, owner, start
-    if known in needs.drawn:
-        return
-    needs.drawn.add(known)
-    for place, project in enumerate(line):
-        want(funds, project, resource, Reach(start, start, own=place == 0))
-        needs.owners.setdefault((project, resource), set()).add(owner)
+    if wish.resource is None or wish.owner is None or wish.start is None:
+        return None
+    needs.ending.add(wish.run)
+    return True, wish.line, wish.resource, wish.owner, wish.start
 
 
 def _adjust(needs: Needs, wish: Adjust) -> None:
@@ -216,7 +220,7 @@ def _note(needs: Needs, wish: Note) -> None:
     needs.office = True
 
 
-_OF: Mapping[type, Callable[[Needs, Any], None]] = {
+_OF: Mapping[type, Callable[[Needs, Any], _Draw | None]] = {
     Hold: _hold,
     Charge: _resolution,
     Release: _resolution,
