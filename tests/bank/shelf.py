@@ -94,15 +94,15 @@ class Shelf:
 
     def _put(self, work: WorkingSet) -> None:
         """Put back what changed, and nothing else."""
-        rows = self.rows
-        rows.allocations |= {number: work.allocations[number] for number in work.opened | work.touched}
-        rows.runs |= {run: work.runs[run] for run in work.new_runs | work.changed_runs}
-        rows.users |= {pair: work.users[pair] for pair in work.changed_users}
-        rows.projects |= {number: work.projects[number] for number in work.new_projects | work.changed_projects}
-        for pair in work.changed_members:
+        rows, changes = self.rows, work.changes
+        rows.allocations |= {number: work.allocations[number] for number in changes.opened | changes.touched}
+        rows.runs |= {run: work.runs[run] for run in changes.new_runs | changes.changed_runs}
+        rows.users |= {pair: work.users[pair] for pair in changes.changed_users}
+        rows.projects |= {number: work.projects[number] for number in changes.new_projects | changes.changed_projects}
+        for pair in changes.changed_members:
             rows.members.pop(pair, None)
             if pair in work.members:
                 rows.members[pair] = work.members[pair]
-        rows.tokens |= {number: work.tokens[number] for number in work.new_tokens | work.changed_tokens}
+        rows.tokens |= {number: work.tokens[number] for number in changes.new_tokens | changes.changed_tokens}
         rows.office = work.office or rows.office
         self.journal += work.entries

@@ -57,13 +57,13 @@ def _row(entry: Entry, foretold: Foretold) -> PlannedEntry:
     fields = {name: getattr(row, name) for name in PlannedEntry.__struct_fields__ if hasattr(row, name)}
     return PlannedEntry(
         **{**fields, "details": _details(entry, work)},
-        allocation=None if entry.book in work.opened else entry.book or None,
+        allocation=None if entry.book in work.changes.opened else entry.book or None,
         changed=changed_terms(foretold.changes.get(entry.id)),
     )
 
 
 def _details(entry: Entry, work: WorkingSet) -> dict[str, Any] | None:
     """Without the number of what is new, for it will have another; nor what a token is known by."""
-    new = {Kind.PROJECT: ("project", work.new_projects), Kind.TOKEN: ("token", work.new_tokens)}
+    new = {Kind.PROJECT: ("project", work.changes.new_projects), Kind.TOKEN: ("token", work.changes.new_tokens)}
     name, numbers = new.get(entry.kind, ("", set()))
     return {key: value for key, value in facts_of(entry).items() if key != "digest" and not (key == name and value in numbers)} or None

@@ -146,24 +146,25 @@ class SqlTransaction(ABC):
 
     def _write_office(self, work: WorkingSet) -> None:
         """Projects, members, tokens and the head of the office's book: rare, so any SQL will do."""
-        if work.changed_projects:  # first: a new one may have the names that were given up
-            changed = [self._named(schema.project, project_row(work.projects[number])) for number in sorted(work.changed_projects)]
+        changes = work.changes
+        if changes.changed_projects:  # first: a new one may have the names that were given up
+            changed = [self._named(schema.project, project_row(work.projects[number])) for number in sorted(changes.changed_projects)]
             self._connection.execute(update(schema.project).where(schema.project.c.id == bindparam("number")), changed)
-        if work.new_projects:
-            self._insert(schema.project, [project_row(work.projects[number]) for number in sorted(work.new_projects)])
-        if work.changed_members:
+        if changes.new_projects:
+            self._insert(schema.project, [project_row(work.projects[number]) for number in sorted(changes.new_projects)])
+        if changes.changed_members:
             member = schema.member.c
             self._connection.execute(
                 delete(schema.member).where(member.project == bindparam("of"), member.uid == bindparam("who")),
-                [{"of": project, "who": uid} for project, uid in sorted(work.changed_members)],
+                [{"of": project, "who": uid} for project, uid in sorted(changes.changed_members)],
             )
-            left = [member_row(work.members[pair]) for pair in sorted(work.changed_members) if pair in work.members]
+            left = [member_row(work.members[pair]) for pair in sorted(changes.changed_members) if pair in work.members]
             if left:
                 self._insert(schema.member, left)
-        if work.new_tokens:
-            self._insert(schema.token, [token_row(work.tokens[number]) for number in sorted(work.new_tokens)])
-        if work.changed_tokens:
-            revoked = [{"number": number, "at": work.tokens[number].revoked} for number in sorted(work.changed_tokens)]
+        if changes.new_tokens:
+            self._insert(schema.token, [token_row(work.tokens[number]) for number in sorted(changes.new_tokens)])
+        if changes.changed_tokens:
+            revoked = [{"number": number, "at": work.tokens[number].revoked} for number in sorted(changes.changed_tokens)]
             t = schema.token.c
             self._connection.execute(update(schema.token).where(t.id == bindparam("number")).values(revoked_at=bindparam("at")), revoked)
         if work.office is not None and work.office != self._office:
@@ -175,11 +176,12 @@ class SqlTransaction(ABC):
 
         In this order, because the database looks for overlaps at each step: one that was ended or moved makes room for another.
         """
-        amended = [self._named(schema.allocation, allocation_row(each)) for each in work.amended if each.id not in work.opened]
+        changes = work.changes
+        amended = [self._named(schema.allocation, allocation_row(each)) for each in changes.amended if each.id not in changes.opened]
         if amended:
             self._connection.execute(update(schema.allocation).where(schema.allocation.c.id == bindparam("number")), amended)
-        if work.opened:
-            self._insert(schema.allocation, [allocation_row(work.allocations[number]) for number in sorted(work.opened)])
+        if changes.opened:
+            self._insert(schema.allocation, [allocation_row(work.allocations[number]) for number in sorted(changes.opened)])
 
     @staticmethod
     def _named(table: Any, row: tuple[Any, ...]) -> dict[str, Any]:
@@ -198,18 +200,18 @@ def columns(rows: Collection[Sequence[Any]], width: int) -> Columns:
 
 def changed_sums(work: WorkingSet) -> list[tuple[Any, ...]]:
     """What every entry of an allocation changes, after its number; like all that follows, in the order of the key."""
-    return [_SUMS(work.allocations[number]) for number in sorted(work.touched - work.opened)]
+    return [_SUMS(work.allocations[number]) for number in sorted(work.changes.touched - work.changes.opened)]
 
 
 def changed_users(work: WorkingSet) -> list[tuple[Any, ...]]:
     """Whole rows, some of them new."""
-    found = ((pair, work.users[pair]) for pair in sorted(work.changed_users))
+    found = ((pair, work.users[pair]) for pair in sorted(work.changes.changed_users))
     return [(*pair, sums.charged, sums.held, sums.cap) for pair, sums in found]
 
 
 def changed_runs(work: WorkingSet) -> list[tuple[Any, ...]]:
     """What may change of a run, after its number."""
-    found = sorted((work.runs[run] for run in work.changed_runs), key=_ID)
+    found = sorted((work.runs[run] for run in work.changes.changed_runs), key=_ID)
     return [
         (
             *(
@@ -233,4 +235,4 @@ def changed_runs(work: WorkingSet) -> list[tuple[Any, ...]]:
 
 def new_runs(work: WorkingSet) -> list[tuple[Any, ...]]:
     """Whole rows."""
-    return [run_row(record) for record in sorted((work.runs[run] for run in work.new_runs), key=_ID)]
+    return [run_row(record) for record in sorted((work.runs[run] for run in work.changes.new_runs), key=_ID)]

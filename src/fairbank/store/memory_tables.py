@@ -81,14 +81,15 @@ class Tables:
 
     def apply(self, work: WorkingSet) -> None:
         """Make the changes of a batch."""
-        self.add_projects(work.projects[number] for number in work.new_projects | work.changed_projects)
-        for pair in work.changed_members:
+        changes = work.changes
+        self.add_projects(work.projects[number] for number in changes.new_projects | changes.changed_projects)
+        for pair in changes.changed_members:
             self.members.pop(pair, None)
-        self.add_members(work.members[pair] for pair in work.changed_members if pair in work.members)
-        self.tokens.update((number, work.tokens[number]) for number in work.new_tokens | work.changed_tokens)
-        self.add_allocations(work.allocations[number] for number in work.touched)
-        self.users.update((pair, work.users[pair]) for pair in work.changed_users)
-        self.runs.update((run, work.runs[run]) for run in work.new_runs | work.changed_runs)
+        self.add_members(work.members[pair] for pair in changes.changed_members if pair in work.members)
+        self.tokens.update((number, work.tokens[number]) for number in changes.new_tokens | changes.changed_tokens)
+        self.add_allocations(work.allocations[number] for number in changes.touched)
+        self.users.update((pair, work.users[pair]) for pair in changes.changed_users)
+        self.runs.update((run, work.runs[run]) for run in changes.new_runs | changes.changed_runs)
         self.add_entries(work.entries)
         if work.office is not None:
             self.office = work.office

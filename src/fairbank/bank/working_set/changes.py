@@ -1,11 +1,10 @@
-"""What judging a batch changed, for the store to write."""
+"""Which rows judging a batch changed, for the store to write."""
 
 from __future__ import annotations
 
 import msgspec
 
 from fairbank.bank.allocation import NO_LINK, Allocation
-from fairbank.bank.entry import Entry
 from fairbank.cluster.job import Run
 
 
@@ -21,13 +20,12 @@ class OfficeNeeded(Exception):
 
 
 class Changes:
-    """What judging a batch changed: the entries in their order, and which rows are new or other than they were loaded.
+    """Which rows are new, or other than they were loaded, by their keys.
 
     `amended` has the allocations as each change of terms left them, in that order: at no step do two periods overlap.
     """
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
         self.touched: set[int] = set()
         self.opened: set[int] = set()
         self.amended: list[Allocation] = []

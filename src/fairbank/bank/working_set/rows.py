@@ -20,8 +20,11 @@ _HELD = RunState.HELD
 _SEQ = attrgetter("seq")
 
 
-class Rows(Changes):
-    """Rows by their keys, as they are after the changes, and what the ledger asks of them."""
+class Rows:
+    """Rows by their keys, as they are after the changes, and what the ledger asks of them.
+
+    `entries` are those that were written since, in their order, and `changes` says which rows are others than were loaded.
+    """
 
     def __init__(
         self,
@@ -43,7 +46,8 @@ class Rows(Changes):
         project_ids: Iterable[int] = (),
         token_ids: Iterable[int] = (),
     ) -> None:
-        super().__init__()
+        self.entries: list[Entry] = []
+        self.changes = Changes()
         self.allocations = {each.id: each for each in allocations}
         self.runs: dict[Run, RunRecord] = {each.run: each for each in runs}
         self.users = {(allocation, uid): sums for allocation, uid, sums in users}

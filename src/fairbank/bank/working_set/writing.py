@@ -79,9 +79,9 @@ class WorkingSet(Rows):
             self.office = Office(entry.seq, entry.link)
         else:
             after = self.allocations[entry.book] = _replace(allocation, seq=entry.seq, link=entry.link)
-            self.touched.add(entry.book)
+            self.changes.touched.add(entry.book)
             if entry.kind is _TERMS:
-                self.amended.append(after)
+                self.changes.amended.append(after)
         return entry
 
     def undo(self, undone: int, entry: Entry) -> Entry:
@@ -97,28 +97,28 @@ class WorkingSet(Rows):
         """Take a new allocation into the set, so that later wishes of the batch see it."""
         self.allocations[allocation.id] = allocation
         self._by_fund.setdefault((allocation.project, allocation.resource), []).append(allocation.id)
-        self.opened.add(allocation.id)
+        self.changes.opened.add(allocation.id)
 
     def put_run(self, record: RunRecord) -> None:
         """Add a run or replace it."""
         run = record.run
         if run not in self.runs:
-            self.new_runs.add(run)
-        elif run not in self.new_runs:
-            self.changed_runs.add(run)
+            self.changes.new_runs.add(run)
+        elif run not in self.changes.new_runs:
+            self.changes.changed_runs.add(run)
         self.runs[run] = record
 
     def put_user(self, allocation: int, uid: int, sums: UserSums) -> None:
         """Set what a user drew, and the cap."""
         self.users[allocation, uid] = sums
-        self.changed_users.add((allocation, uid))
+        self.changes.changed_users.add((allocation, uid))
 
     def put_project(self, project: Project) -> None:
         """Add a project or replace it."""
         if project.id not in self.projects:
-            self.new_projects.add(project.id)
-        elif project.id not in self.new_projects:
-            self.changed_projects.add(project.id)
+            self.changes.new_projects.add(project.id)
+        elif project.id not in self.changes.new_projects:
+            self.changes.changed_projects.add(project.id)
         self.projects[project.id] = project
 
     def put_member(self, project: int, uid: int, role: Role | None) -> None:
@@ -127,14 +127,14 @@ class WorkingSet(Rows):
             self.members.pop((project, uid), None)
         else:
             self.members[project, uid] = Member(project, uid, role)
-        self.changed_members.add((project, uid))
+        self.changes.changed_members.add((project, uid))
 
     def add_token(self, token: Token) -> None:
         self.tokens[token.id] = token
-        self.new_tokens.add(token.id)
+        self.changes.new_tokens.add(token.id)
 
     def put_token(self, token: Token) -> None:
         """Replace a token."""
         self.tokens[token.id] = token
-        if token.id not in self.new_tokens:
-            self.changed_tokens.add(token.id)
+        if token.id not in self.changes.new_tokens:
+            self.changes.changed_tokens.add(token.id)
