@@ -9,8 +9,11 @@ import pytest
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.needs import Needs
-from fairbank.bank.wish import Note, Request
-from tests.contracts.centre import ask, contents, fill, granted, hold, late_charge
+from fairbank.bank.policy import Policy
+from fairbank.bank.wish import Asked, CreateProject, Note, Request
+from fairbank.service.bank import Bank
+from fairbank.store.contract import Store
+from tests.contracts.centre import START, allocation, ask, contents, fill, granted, hold, late_charge, project, token
 from tests.contracts.clerks import at_once, one_by_one, waiting
 from tests.contracts.places import Place
 from tests.support.waiting import wait_until
@@ -34,6 +37,24 @@ def test_the_numbers_of_two_servers_follow_time(sql_place: Place) -> None:
         told += granted(two, hold(number + 1, 10), Note(details="as it happened"))
     entries = [each.entry or 0 for each in told]
     assert entries == sorted(set(entries))
+
+
+def test_a_dry_run_takes_no_numbers(store: Store) -> None:
+    """Neither those that people type nor those of entries, on PostgreSQL either, where a number that is drawn is gone."""
+    fill(store)
+    wishes = project("biology", 300), allocation(1, 5, resource="gpu"), token(), hold(1, 10), hold(2, 10, line=())
+    bank = Bank(store, Policy())
+    first = {type(each): numbers(bank, each) for each in wishes}
+    assert {type(each): numbers(bank, each) for each in wishes} == first
+    done = granted(store, *wishes[:3])
+    assert [(each.project, each.allocation, each.token) for each in done] == [(3, None, None), (None, 3, None), (None, None, 1)]
+    assert done[0].entry == first[CreateProject][0]
+
+
+def numbers(bank: Bank, wish: Request) -> list[int]:
+    """Those of the entries that would be written, and of what is new in them."""
+    _, work = bank.foretell(Asked(wish, START, 0))
+    return [*(each.id for each in work.entries), *work.opened, *work.new_projects, *work.new_tokens]
 
 
 def test_numbers_are_drawn_when_the_rows_are_locked(postgres_place: Place) -> None:

@@ -23,7 +23,7 @@ LOOK_UPS = ["lock", "runs", "known", "told", "undoing", "words", "users", "membe
 
 
 def test_statements_have_names_and_no_comments() -> None:
-    assert set(POSTGRES) == {*LOOK_UPS, "office", "entry_ids", "allocation_id", "project_id", "token_id", "write", "spend"}
+    assert set(POSTGRES) == {*LOOK_UPS, "office", "entry_ids", "next_ids", "allocation_id", "project_id", "token_id", "write", "spend"}
     assert not [name for name, statement in [*POSTGRES.items(), *SQLITE.items()] if "--" in statement or not statement]
 
 

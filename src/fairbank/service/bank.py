@@ -46,7 +46,7 @@ class Bank:
         """What `ask` would answer to one wish, and the rows that it was judged in, the same under the same locks, with all that `ask`
         would write; nothing is written.
 
-        Entries and whatever else is new have numbers that nobody will see again. Raises Busy, Unreachable.
+        Entries and whatever else is new have numbers that are not taken: the next to write gets them. Raises Busy, Unreachable.
         """
         work, (answer,) = self._judge_once([asked], self.patience.from_now(), write=False)
         if isinstance(answer, Refusal) and any(each.id == answer.entry for each in work.entries):
@@ -60,7 +60,7 @@ class Bank:
         for attempt in range(_TRIES):
             try:
                 with self.store.transaction() as transaction:
-                    work, answers = self._judged(transaction, batch)
+                    work, answers = self._judged(transaction, batch, foretold=not write)
                     if write:
                         transaction.write(work)
                 return work, answers
@@ -71,14 +71,14 @@ class Bank:
                 time.sleep(random.uniform(0, 0.002 * (attempt + 1)))  # noqa: S311 (no secret)
         raise Busy("other writers were in the way all the time")
 
-    def _judged(self, transaction: Transaction, batch: Sequence[Asked]) -> tuple[WorkingSet, list[Outcome]]:
+    def _judged(self, transaction: Transaction, batch: Sequence[Asked], *, foretold: bool) -> tuple[WorkingSet, list[Outcome]]:
         """The batch judged in the rows that it needs. That it also needs the office's book may show only in judging: a refusal that
         meets no allocation is kept there. Then it is judged again, with the office locked after the allocations as always.
         """
         try:
-            return self._judged_in(transaction.load(needs_of(batch)), batch)
+            return self._judged_in(transaction.load(needs_of(batch, foretold=foretold)), batch)
         except OfficeNeeded:
-            return self._judged_in(transaction.load(needs_of(batch, office=True)), batch)
+            return self._judged_in(transaction.load(needs_of(batch, office=True, foretold=foretold)), batch)
 
     def _judged_in(self, work: WorkingSet, batch: Sequence[Asked]) -> tuple[WorkingSet, list[Outcome]]:
         return work, [judge(work, each, self.policy) for each in batch]

@@ -21,8 +21,8 @@ from fairbank.values.time import Instant
 class Foretold(Exception):
     """What a wish would change. It is raised in place of the answer, so that nothing which follows upon an answer happens.
 
-    `work` is the working set in which the wish was judged; its entries, and whatever is new in it, have numbers that nobody will see
-    again. `changes` has what became of terms, by the numbers of the entries that changed them.
+    `work` is the working set in which the wish was judged; its entries, and whatever is new in it, have numbers that others will get.
+    `changes` has what became of terms, by the numbers of the entries that changed them.
     """
 
     def __init__(self, work: WorkingSet, changes: Mapping[int, Mapping[str, Any]]) -> None:

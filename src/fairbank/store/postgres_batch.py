@@ -96,7 +96,7 @@ class PostgresTransaction(SqlTransaction):
     def _load(self, needs: Needs) -> tuple[list[Allocation], list[RunRecord]]:
         wanted = columns(needs.runs, 4)
         ending = [run in needs.ending for run in needs.runs]
-        drawn_now = 0 if needs.office else needs.entries
+        drawn_now = 0 if needs.office or needs.foretold else needs.entries
 
         def lock() -> None:
             self._run("lock", ([list(needs.allocations)], _funds_wanted(needs), wanted, [ending]), drawn_now)
@@ -115,6 +115,9 @@ class PostgresTransaction(SqlTransaction):
         return allocations, runs
 
     def _fresh(self, needs: Needs) -> tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]:
+        if needs.foretold:
+            entry, allocation, project, token = self._find("next_ids")[0]
+            return count(entry), count(allocation), count(project), count(token)
         if needs.office or len(self._numbers) < needs.entries:  # those drawn before the office was locked are lost: gaps are harmless
             self._numbers = [number for (number,) in self._cursor.execute(_SQL["entry_ids"], (needs.entries,))]
         return (

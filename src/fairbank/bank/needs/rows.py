@@ -74,6 +74,8 @@ class Needs(msgspec.Struct, kw_only=True):
     """And for tokens."""
     office: bool = False
     """Whether the head of the office's book is wanted."""
+    foretold: bool = False
+    """Whether nothing will be written: then the numbers that would be drawn next will do."""
 
     def reaches(self, known: Set[Run]) -> Iterator[tuple[int, str, Reach]]:
         """Project, resource, and what is wanted of their allocations, where of the `ending` runs these are in the books."""

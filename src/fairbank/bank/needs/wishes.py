@@ -36,9 +36,10 @@ from fairbank.bank.wish import (
 )
 
 
-def needs_of(batch: Sequence[Asked], *, office: bool = False) -> Needs:
-    """The needs of all wishes together; `office` when a first try showed that the office's book is wanted."""
-    needs = Needs(office=office)
+def needs_of(batch: Sequence[Asked], *, office: bool = False, foretold: bool = False) -> Needs:
+    """The needs of all wishes together; `office` when a first try showed that the office's book is wanted, `foretold` when nothing will be
+    written."""
+    needs = Needs(office=office, foretold=foretold)
     draws: dict[_Draw, None] = {}  # in their order; of a user's runs that start in one second, in a batch the most by far, it is one
     for asked in batch:
         wish = asked.wish

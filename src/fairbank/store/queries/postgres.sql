@@ -91,6 +91,12 @@ FROM unnest($1::bigint[], $2::bigint[]) AS wanted (project, uid) JOIN member USI
 -- For a batch that locks the office: drawn after that, the last of its locks.
 SELECT nextval('entry_id_seq') FROM generate_series(1, $1::int)
 
+-- name: next_ids
+-- For a dry run: the numbers that would be drawn next, of which none is drawn.
+SELECT entry.last_value + entry.is_called::int, allocation.last_value + allocation.is_called::int,
+       project.last_value + project.is_called::int, token.last_value + token.is_called::int
+FROM entry_id_seq AS entry, allocation_id_seq AS allocation, project_id_seq AS project, token_id_seq AS token
+
 -- name: allocation_id
 SELECT nextval('allocation_id_seq')
 
