@@ -85,6 +85,12 @@ def test_what_was_recorded_as_a_figure(ask: Run, tmp_path: Path) -> None:
     assert {"wg_bio", "physics", "2026-11-19", "2026-11-22", "level (1: its share)", "part of usage"} <= set(told)
 
 
+def test_and_as_pixels(ask: Run, tmp_path: Path) -> None:
+    ask("share", "record", "--from", tmp_path)
+    assert ask("report", "fairshare", tmp_path / "figures", "--png", "--days", LONG, "-A", "wg_bio").code == 0
+    assert [each.name for each in (tmp_path / "figures").iterdir()] == ["fairshare-lab.png"]
+
+
 def test_nothing_was_recorded(ask: Run) -> None:
     found = ask("report", "fairshare")
     assert (found.code, found.out) == (0, "")

@@ -11,6 +11,7 @@ import pytest
 
 from fairbank.compose import Works
 from fairbank.compose.figures import site_factor_figures
+from fairbank.report.plots.svg import svg
 from tests.cli.conftest import Run
 from tests.cli.paper import PaperWorks
 
@@ -25,6 +26,15 @@ def test_six_figures_are_written_and_told(fairbank: Run, tmp_path: Path) -> None
     for each in told:
         root = ElementTree.parse(each["file"]).getroot()
         assert root[0].text == each["about"]
+
+
+def test_where_svg_is_not_taken_png_is(fairbank: Run, tmp_path: Path) -> None:
+    settings = tmp_path / "agent.toml"
+    settings.write_text('[site_factor]\nrule = "linear"\n')
+    said = fairbank("report", "sitefactor", str(tmp_path), "--png", "--agent-config", str(settings), works=Works())
+    assert said.code == 0, said
+    assert [each.name for each in tmp_path.iterdir() if each != settings] == ["site-factor.png"]
+    assert (tmp_path / "site-factor.png").read_bytes().startswith(b"\x89PNG\r\n")
 
 
 def test_the_rule_of_an_agent_is_drawn(fairbank: Run, tmp_path: Path) -> None:
@@ -51,13 +61,13 @@ def test_what_cannot_be_written_or_read_is_told(fairbank: Run, tmp_path: Path) -
 def test_the_command_only_asks_the_composition(fairbank: Run) -> None:
     works = PaperWorks()
     assert fairbank("report", "sitefactor", "there", works=works).out.splitlines()[1].startswith("there/site-factor-1.svg")
-    assert works.asked == [("site_factor", "there", None)]
+    assert works.asked == [("site_factor", "there", None, False)]
 
 
 @pytest.mark.parametrize("number", range(1, 7))
 def test_the_figures_of_the_documentation_are_those_of_the_functions(checkout: Path, number: int) -> None:
     """`fairbank report sitefactor docs/reference/figures` draws them again. Another machine's last bits may move a point by a tenth."""
-    _, picture = list(site_factor_figures())[number - 1]
+    picture = svg(list(site_factor_figures())[number - 1])
     kept = (checkout / "docs" / "reference" / "figures" / f"site-factor-{number}.svg").read_text()
     assert NUMBER.sub("#", kept) == NUMBER.sub("#", picture)
     assert [float(each) for each in NUMBER.findall(kept)] == pytest.approx([float(each) for each in NUMBER.findall(picture)], abs=0.11)

@@ -8,12 +8,13 @@ from xml.etree import ElementTree
 import pytest
 
 from fairbank.report.plots.days import HIGH, LEFT, LEVEL, PART, TOP, WIDE, Course, day_name, figure
+from fairbank.report.plots.svg import svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def drawn(*courses: Course) -> ElementTree.Element:
-    return ElementTree.fromstring(figure("t", "about", [(LEVEL, courses), (PART, courses)]))
+    return ElementTree.fromstring(svg(figure("t", "about", [(LEVEL, courses), (PART, courses)])))
 
 
 def texts(root: ElementTree.Element) -> list[str]:

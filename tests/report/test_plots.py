@@ -7,8 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fairbank.report.plots.square import KEY, LEFT, SCALE, SIDE, STYLES, TOP, Axes, Curve, contours, curves, figure
-from fairbank.report.plots.svg import document, element, number, path, text
+from fairbank.report.plots.picture import Group, Mark, Path, Picture, Text
+from fairbank.report.plots.square import KEY, LEFT, SCALE, SIDE, STYLES, TOP, Axes, Curve, Panel, contours, curves, figure
+from fairbank.report.plots.svg import number, svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 AXES = Axes("a & b", "across", "up <")
@@ -19,8 +20,13 @@ def points(of: str) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in re.findall(r"([-\d.]+),([-\d.]+)", of)]
 
 
-def drawn(panel: str) -> ElementTree.Element:
-    return ElementTree.fromstring(figure("title", "about", [panel], beside=SCALE))
+def drawn(panel: Panel) -> ElementTree.Element:
+    return ElementTree.fromstring(svg(figure("title", "about", [panel], beside=SCALE)))
+
+
+def alone(mark: Mark) -> str:
+    """What becomes of one mark."""
+    return svg(Picture("t", "a", 10, 20, [mark])).splitlines()[4]
 
 
 def texts(root: ElementTree.Element) -> list[str]:
@@ -28,12 +34,10 @@ def texts(root: ElementTree.Element) -> list[str]:
 
 
 def test_what_is_said_cannot_break_out() -> None:
-    root = ElementTree.fromstring(
-        document("<t>", 'a"b&c', 10, 20, [text("</text><script>", (1, 2), font_weight='"'), element("g", x=None)])
-    )
-    assert [each.tag.removeprefix(SVG) for each in root] == ["title", "desc", "rect", "text", "g"]
-    assert [root[0].text, root[1].text, root[3].text] == ["<t>", 'a"b&c', "</text><script>"]
-    assert (root.get("viewBox"), root.get("role"), root[4].attrib) == ("0 0 10 20", "img", {})
+    root = ElementTree.fromstring(svg(Picture("<t>", 'a"b&c', 10, 20, [Text("</text><script>", (1, 2), colour='"<')])))
+    assert [each.tag.removeprefix(SVG) for each in root] == ["title", "desc", "rect", "text"]
+    assert [root[0].text, root[1].text, root[3].text, root[3].get("fill")] == ["<t>", 'a"b&c', "</text><script>", '"<']
+    assert (root.get("viewBox"), root.get("role")) == ("0 0 10 20", "img")
 
 
 @pytest.mark.parametrize(("value", "said"), [(0.04, "0"), (-0.04, "0"), (1.25, "1.2"), (1234.56, "1234.6"), (340.0, "340")])
@@ -43,8 +47,9 @@ def test_a_tenth_of_a_pixel_is_enough(value: float, said: str) -> None:
 
 def test_a_path_has_only_the_points_that_say_something() -> None:
     line = [(0.0, 0.0), (1.0, 0.01), (2.0, 0.0), (2.0, 0.0), (2.0, 5.0), (2.0, 3.0), (0.0, 3.0)]
-    assert path([line]) == '<path d="M0,0L2,0L2,5L2,3L0,3"/>'
-    assert path([line[:2], line[4:6]], closed=True, fill="none") == '<path d="M0,0L1,0ZM2,5L2,3Z" fill="none"/>'
+    assert alone(Path([line], width=2)) == '<path d="M0,0L2,0L2,5L2,3L0,3" fill="none" stroke="#1a1a1a" stroke-width="2"/>'
+    assert alone(Path([line[:2], line[4:6]], fill="#fff")) == '<path d="M0,0L1,0ZM2,5L2,3Z" fill="#fff" fill-rule="evenodd"/>'
+    assert alone(Path([line[:2]], "red", dash=(9, 4))) == '<path d="M0,0L1,0" fill="none" stroke="red" stroke-dasharray="9 4"/>'
 
 
 def test_a_curve_is_drawn_where_its_values_are() -> None:
@@ -80,8 +85,7 @@ def test_the_values_on_lines_do_not_cover_each_other() -> None:
 
 
 def test_panels_stand_beside_each_other_with_room() -> None:
-    one = ElementTree.fromstring(figure("t", "a", ["<g/>"], beside=KEY))
-    two = ElementTree.fromstring(figure("t", "a", ["<g/>", "<g/>"], beside=KEY))
-    wide = float(one.get("width") or 0)
-    assert (float(two.get("width") or 0), two.get("height")) == (2 * wide, one.get("height"))
-    assert [each.get("transform") for each in two.findall(f"{SVG}g")] == ["translate(0 0)", f"translate({wide:g} 0)"]
+    one, two = (figure("t", "a", [[Text("x", (0, 0))]] * count, beside=KEY) for count in (1, 2))
+    assert (two.wide, two.high) == (2 * one.wide, one.high)
+    assert [each.by for each in two.marks if isinstance(each, Group)] == [(0, 0), (one.wide, 0)]
+    assert 'transform="translate(' in svg(two)

@@ -20,9 +20,9 @@ class Drawn(Protocol):
 
 
 class Figures(Protocol):
-    """Figures as files."""
+    """Figures as files: SVG, or with `as_png` PNG."""
 
-    def site_factor(self, folder: str, *, agent: str | None) -> Sequence[Drawn]:
+    def site_factor(self, folder: str, *, agent: str | None, as_png: bool) -> Sequence[Drawn]:
         """Draw the rules of the site factor into a folder; or only the one that the agent's settings in this file choose."""
         ...
 
@@ -51,6 +51,6 @@ class History(Protocol):
         self, config: str | None, *, cluster: str | None, accounts: Sequence[str] | None, days: int, users: bool
     ) -> Sequence[Kept]: ...
 
-    def draw(self, folder: str, kept: Sequence[Any]) -> Sequence[Drawn]:
+    def draw(self, folder: str, kept: Sequence[Any], *, as_png: bool) -> Sequence[Drawn]:
         """A figure for each cluster; `kept` is what `kept` answered."""
         ...

@@ -24,12 +24,17 @@ COLUMNS = (Column("FILE", text("file")), Column("SHOWS", text("about"), drop=1))
 def _add_site_factor(parser: Parser) -> None:
     parser.add_argument("folder", metavar="FOLDER", help="where to write them, in the place of those that are there; made if need be")
     parser.add_argument("--agent-config", metavar="FILE", help="draw only the rule that these settings of an agent choose")
+    _add_png(parser)
+
+
+def _add_png(parser: Parser) -> None:
+    parser.add_argument("--png", action="store_true", help="draw PNG files, for where SVG is not taken (usual: SVG)")
 
 
 def _site_factor(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, COLUMNS):
         return 0
-    drawn = desk.works.figures.site_factor(options.folder, agent=options.agent_config)
+    drawn = desk.works.figures.site_factor(options.folder, agent=options.agent_config, as_png=options.png)
     show(desk, Listing("fairbank.figure/1", COLUMNS, [{"file": each.file, "about": each.about} for each in drawn]))
     return 0
 
@@ -43,6 +48,7 @@ def _add_fair_share(parser: Parser) -> None:
     parser.add_argument("--users", action="store_true", help="also the users in them")
     parser.add_argument("--cluster", metavar="NAME", help="only this cluster")
     parser.add_argument("--days", metavar="N", type=count, default=DAYS, help=f"so many days up to today (usual: {DAYS})")
+    _add_png(parser)
     add_config(parser)
 
 
@@ -51,7 +57,8 @@ def _fair_share(desk: Desk, options: Namespace) -> int:
         return 0
     accounts = options.accounts or None
     kept = desk.works.history.kept(options.config, cluster=options.cluster, accounts=accounts, days=options.days, users=options.users)
-    notes = [f"{plain(each.file)}: {plain(each.about)}" for each in desk.works.history.draw(options.folder, kept)] if options.folder else []
+    drawn = desk.works.history.draw(options.folder, kept, as_png=options.png) if options.folder else ()
+    notes = [f"{plain(each.file)}: {plain(each.about)}" for each in drawn]
     empty = "Nothing was recorded in that time. To begin, once a day: fairbank share record"
     show(desk, Listing("fairbank.fairshare/1", fairshare.COLUMNS, fairshare.rows_of(kept), notes=notes, empty=empty))
     return 0
@@ -65,6 +72,7 @@ COMMAND = Noun(
             (
                 "fairbank report fairshare",
                 "fairbank report fairshare figures --days 365 -A chem_qmc   also as an SVG file",
+                "fairbank report fairshare figures --png",
                 "fairbank report fairshare --users --csv",
             ),
             _add_fair_share,

@@ -9,7 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fairbank.priority.sitefactor import Power, Rule, Sigmoid
+from fairbank.report.plots.picture import Picture
+from fairbank.report.plots.png import png
 from fairbank.report.plots.square import KEY, SCALE, Axes, Curve, contours, curves, figure
+from fairbank.report.plots.svg import svg
 from fairbank.slurm.agent.settings import SiteFactorSettings, read_agent_settings
 from fairbank.slurm.agent.site_factor import rule_of
 from fairbank.values.trouble import Forbidden, Trouble
@@ -31,20 +34,21 @@ class Drawn(NamedTuple):
 class Figures:
     """Figures as files."""
 
-    def site_factor(self, folder: str, *, agent: str | None) -> list[Drawn]:
-        """Draw all six into a folder, which is made if it is not there; or only the rule of an agent's settings. Raises Forbidden where
-        they cannot be written, and what reading the settings raises."""
-        pictures = _all_six() if agent is None else [_chosen(_settings(Path(agent)))]
-        drawn = []
-        for name, about, picture in pictures:
-            file = Path(folder, f"{name}.svg")
-            try:
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(picture, "utf-8")
-            except OSError as error:
-                raise Forbidden(f"cannot write {file}: {error.strerror}", field="folder", remedy="name a folder of your own") from error
-            drawn.append(Drawn(str(file), about))
-        return drawn
+    def site_factor(self, folder: str, *, agent: str | None, as_png: bool) -> list[Drawn]:
+        """Draw all six into a folder; or only the rule of an agent's settings. Raises what `written` and reading the settings raise."""
+        pictures = _all_six() if agent is None else [("site-factor", _chosen(_settings(Path(agent))))]
+        return [Drawn(written(folder, name, picture, as_png=as_png), picture.title) for name, picture in pictures]
+
+
+def written(folder: str, name: str, picture: Picture, *, as_png: bool) -> str:
+    """The file with the picture, in a folder that is made if need be. Raises Forbidden where it cannot be written."""
+    file = Path(folder, f"{name}.png" if as_png else f"{name}.svg")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(png(picture) if as_png else svg(picture).encode())
+    except OSError as error:
+        raise Forbidden(f"cannot write {file}: {error.strerror}", field="folder", remedy="name a folder of your own") from error
+    return str(file)
 
 
 def _settings(path: Path) -> SiteFactorSettings:
@@ -56,19 +60,18 @@ def _settings(path: Path) -> SiteFactorSettings:
         raise type(bad)(bad.message, field="agent_config", remedy="name an agent's settings, such as /etc/fairbank/agent.toml") from bad
 
 
-def _all_six() -> Iterator[tuple[str, str, str]]:
-    for number, (about, picture) in enumerate(site_factor_figures(), start=1):
-        yield f"site-factor-{number}", about, picture
+def _all_six() -> Iterator[tuple[str, Picture]]:
+    for number, picture in enumerate(site_factor_figures(), start=1):
+        yield f"site-factor-{number}", picture
 
 
-def _chosen(settings: SiteFactorSettings) -> tuple[str, str, str]:
-    about, picture = _contours("The rule of the settings", (settings.rule, rule_of(settings)))
-    return "site-factor", about, picture
+def _chosen(settings: SiteFactorSettings) -> Picture:
+    return _contours("The rule of the settings", (settings.rule, rule_of(settings)))
 
 
-def site_factor_figures() -> Iterator[tuple[str, str]]:
-    """What each shows, and its picture, in the order of HADM's description. It tells the numbers of the last one; those of the others are
-    chosen to show what it says of them."""
+def site_factor_figures() -> Iterator[Picture]:
+    """In the order of HADM's description. It tells the numbers of the last one; those of the others are chosen to show what it says of
+    them."""
     one, two = Rule(Power(1), Power(1)), Rule(Power(2), Power(2))
     yield _contours("Two power rules with one exponent", ("c t  (N = 1)", one), ("(c t)²  (N = 2)", two))
     yield _contours("A power rule with two exponents", ("√c t²  (Nc = 1/2, Nt = 2)", Rule(Power(0.5), Power(2))))
@@ -79,15 +82,15 @@ def site_factor_figures() -> Iterator[tuple[str, str]]:
     yield _contours("A sigmoid site factor", ("lc = 5, lt = 50, x0c = 0.25, x0t = 0.75", sigmoids))
 
 
-def _contours(title: str, *rules: tuple[str, Rule]) -> tuple[str, str]:
+def _contours(title: str, *rules: tuple[str, Rule]) -> Picture:
     steps = np.linspace(0, 1, STEPS + 1)
     panels = [contours(Axes(name, EXPIRY, CREDIT), rule.of(steps[:, np.newaxis], steps).tolist()) for name, rule in rules]
     about = f"Contours, at each tenth, of the site factor over {CREDIT} and {EXPIRY}: {'; '.join(name for name, _ in rules)}"
-    return title, figure(title, about, panels, beside=SCALE)
+    return figure(title, about, panels, beside=SCALE)
 
 
-def _curves(title: str, fixed: str, sigmoids: dict[str, Sigmoid]) -> tuple[str, str]:
+def _curves(title: str, fixed: str, sigmoids: dict[str, Sigmoid]) -> Picture:
     steps = np.linspace(0, 1, FINE + 1)
     panel = curves(Axes(f"S(x), {fixed}", "x", "S(x)"), [Curve(name, each.of(steps).tolist()) for name, each in sigmoids.items()])
     about = f"The sigmoid from (0, 0) to (1, 1) with {fixed}: {', '.join(sigmoids)}"
-    return title, figure(title, about, [panel], beside=KEY)
+    return figure(title, about, [panel], beside=KEY)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf, isfinite
-from pathlib import Path
 from typing import NamedTuple
 
 from fairbank.cluster.share_figure import ShareFigure, ShareQuery, in_order
-from fairbank.compose.figures import Drawn
+from fairbank.compose.figures import Drawn, written
 from fairbank.compose.settings import books_of
 from fairbank.compose.standing import Shares, Standings
-from fairbank.report.fairshare import pictures
+from fairbank.report.fairshare import figures
 from fairbank.report.plots.days import day_name
 from fairbank.report.share_tree import level_of
 from fairbank.report.shares import Standing
 from fairbank.service.clock import SystemClock
 from fairbank.values.time import DAY, Instant
-from fairbank.values.trouble import Forbidden, Malformed
+from fairbank.values.trouble import Malformed
 
 
 class Recorded(NamedTuple):
@@ -37,10 +36,10 @@ class History:
         """Keep how everybody stands now, or as a Slurm said before, once a day and cluster. Raises what asking Slurm raises, and Malformed
         where a cluster has no name or figures are none."""
         found = Standings().shares(folder)
-        figures = figures_of(found, Instant(SystemClock().now() if found.as_of is None else found.as_of))
+        rows = figures_of(found, Instant(SystemClock().now() if found.as_of is None else found.as_of))
         with books_of(config) as store:
-            kept = store.keep_shares(figures)
-        return Recorded(figures[0].cluster, day_name(figures[0].day), len(figures), kept, found.unreadable)
+            kept = store.keep_shares(rows)
+        return Recorded(rows[0].cluster, day_name(rows[0].day), len(rows), kept, found.unreadable)
 
     def kept(self, config: str | None, *, cluster: str | None, accounts: Sequence[str] | None, days: int, users: bool) -> list[ShareFigure]:
         """The figures of so many days up to today."""
@@ -49,18 +48,13 @@ class History:
         with books_of(config) as store, store.reading() as reader:
             return reader.share_figures(ShareQuery(max(today + 1 - days, 0), today + 1, cluster, named, users))
 
-    def draw(self, folder: str, kept: Sequence[ShareFigure]) -> list[Drawn]:
+    def draw(self, folder: str, kept: Sequence[ShareFigure], *, as_png: bool) -> list[Drawn]:
         """A figure for each cluster into a folder, which is made if need be. Raises Forbidden."""
         drawn = []
-        for number, picture in enumerate(pictures(kept), start=1):
-            plain = picture.cluster.isascii() and picture.cluster.replace("-", "").replace("_", "").isalnum()
-            file = Path(folder, f"fairshare-{picture.cluster if plain else number}.svg")
-            try:
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(picture.svg, "utf-8")
-            except OSError as error:
-                raise Forbidden(f"cannot write {file}: {error.strerror}", field="folder", remedy="name a folder of your own") from error
-            drawn.append(Drawn(str(file), picture.about))
+        for number, (cluster, picture) in enumerate(figures(kept), start=1):
+            plain = cluster.isascii() and cluster.replace("-", "").replace("_", "").isalnum()
+            file = written(folder, f"fairshare-{cluster if plain else number}", picture, as_png=as_png)
+            drawn.append(Drawn(file, picture.about))
         return drawn
 
 
@@ -70,11 +64,11 @@ def figures_of(found: Shares, at: Instant) -> list[ShareFigure]:
         raise Malformed("this Slurm has no name", field="ClusterName", remedy="set it in slurm.conf")
     if not found.rows:
         raise Malformed("there is nobody whose fair share could be kept", field="sshare", remedy="look at what it prints: sshare -a")
-    figures = []
+    kept = []
     for row in found.rows:
         level = level_of(row, found.rule)
         _check(row)
-        figures.append(
+        kept.append(
             ShareFigure(
                 found.cluster,
                 at // DAY,
@@ -90,9 +84,9 @@ def figures_of(found: Shares, at: Instant) -> list[ShareFigure]:
                 row.factor,
             )
         )
-    if len({in_order(each) for each in figures}) < len(figures):
+    if len({in_order(each) for each in kept}) < len(kept):
         raise Malformed("an association is there twice", field="sshare", remedy="ask one cluster, without -M")
-    return figures
+    return kept
 
 
 def _check(row: Standing) -> None:

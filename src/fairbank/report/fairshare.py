@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from fairbank.report.columns import Column, Row, text
 from fairbank.report.forecasts import shown_level
 from fairbank.report.plots.days import FACTOR, LEVEL, PART, Course, Scale, day_name, figure
+from fairbank.report.plots.picture import Picture
 from fairbank.report.plots.square import STYLES
 from fairbank.report.shares import PARENT
 
@@ -52,12 +53,11 @@ class Kept(Protocol):
     def factor(self) -> float | None: ...
 
 
-class Picture(NamedTuple):
-    """A figure of one cluster: what it shows, and the SVG."""
+class Figure(NamedTuple):
+    """Of one cluster."""
 
     cluster: str
-    about: str
-    svg: str
+    picture: Picture
 
 
 def rows_of(kept: Sequence[Kept]) -> list[Row]:
@@ -79,13 +79,13 @@ def rows_of(kept: Sequence[Kept]) -> list[Row]:
     ]
 
 
-def pictures(kept: Sequence[Kept]) -> list[Picture]:
+def figures(kept: Sequence[Kept]) -> list[Figure]:
     """A figure for each cluster: levels and parts of usage, and factors where there are some; of those that used most last, at most
     CURVES_MAX. The root is left out."""
-    return [_picture(cluster, [each for each in kept if each.cluster == cluster]) for cluster in sorted({each.cluster for each in kept})]
+    return [_figure(cluster, [each for each in kept if each.cluster == cluster]) for cluster in sorted({each.cluster for each in kept})]
 
 
-def _picture(cluster: str, kept: Sequence[Kept]) -> Picture:
+def _figure(cluster: str, kept: Sequence[Kept]) -> Figure:
     courses: dict[str, list[Kept]] = {}
     for each in sorted(kept, key=lambda each: each.day):
         if each.shares is not None:
@@ -100,7 +100,7 @@ def _picture(cluster: str, kept: Sequence[Kept]) -> Picture:
             (FACTOR, [Course(name, [(each.day, each.factor) for each in courses[name] if each.factor is not None]) for name in most])
         )
     about = f"Levels and usage from day to day on {cluster}: {', '.join(most)}"
-    return Picture(cluster, about, figure(f"Fair share on {cluster}", about, panels))
+    return Figure(cluster, figure(f"Fair share on {cluster}", about, panels))
 
 
 def _name(kept: Kept) -> str:

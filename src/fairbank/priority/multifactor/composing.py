@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -81,20 +80,26 @@ def priorities(jobs: Pending, scale: Scale, settings: Settings, now: int) -> Pri
 
 def _added(terms: Terms) -> Floats:
     """From left to right: another order would round otherwise."""
-    return _sum(*terms[:6], _of_tres(terms), terms.site) - terms.nice
+    found = _sum(*terms[:6], _of_tres(terms), terms.site)
+    found -= terms.nice
+    return found
 
 
 def _of_tres(terms: Terms) -> Floats:
     return _sum(np.zeros_like(terms.nice), *terms.tres)
 
 
-def _sum(*columns: Floats) -> Floats:
-    return reduce(np.add, columns)
+def _sum(first: Floats, *others: Floats) -> Floats:
+    """From left to right, into one new column: a column for each step would take half the time again."""
+    found = first.copy()
+    for column in others:
+        found += column
+    return found
 
 
 def cut(sums: Floats) -> Priorities:
     """A whole number of 32 bits, from 1 up: what lies behind the point is dropped."""
-    return np.clip(sums, LOWEST, U32_MAX).astype(np.uint32)
+    return np.clip(sums, float(LOWEST), float(U32_MAX)).astype(np.uint32)
 
 
 # ---------------------------------------------------------------- several partitions, several QOS

@@ -7,8 +7,8 @@ from datetime import date
 from math import log2
 from typing import NamedTuple
 
-from fairbank.report.plots.square import STYLES
-from fairbank.report.plots.svg import INK, Point, document, element, path, text
+from fairbank.report.plots.picture import INK, Box, Dot, Group, Mark, Path, Picture, Point, Text, line
+from fairbank.report.plots.square import STYLES, key
 
 WIDE, HIGH = 560.0, 220.0
 LEFT, TOP, BOTTOM, KEY = 62.0, 40.0, 50.0, 230.0
@@ -49,17 +49,15 @@ class Course(NamedTuple):
     days: Sequence[tuple[int, float]]
 
 
-def figure(title: str, about: str, panels: Sequence[tuple[Scale, Sequence[Course]]]) -> str:
+def figure(title: str, about: str, panels: Sequence[tuple[Scale, Sequence[Course]]]) -> Picture:
     """The panels, over the same days; each with at most as many curves as there are styles. A day alone is a dot; where days are missing
     the curve is broken."""
     known = [day for _, courses in panels for course in courses for day, _ in course.days]
     first, last = min(known, default=0), max(known, default=0)
     high = TOP + HIGH + BOTTOM
-    placed = [
-        element("g", "\n", _panel(scale, courses, first, last), "\n", transform=f"translate(0 {high * number:g})")
-        for number, (scale, courses) in enumerate(panels)
-    ]
-    return document(title, about, LEFT + WIDE + KEY, high * len(panels), [text(title, (LEFT, 22), font_weight="bold"), *placed])
+    placed = [Group((0, high * number), _panel(scale, courses, first, last)) for number, (scale, courses) in enumerate(panels)]
+    marks: list[Mark] = [Text(title, (LEFT, 22), bold=True), *placed]
+    return Picture(title, about, LEFT + WIDE + KEY, high * len(panels), marks)
 
 
 def day_name(day: int) -> str:
@@ -67,17 +65,13 @@ def day_name(day: int) -> str:
     return date.fromordinal(_EPOCH + day).isoformat()
 
 
-def _panel(scale: Scale, courses: Sequence[Course], first: int, last: int) -> str:
-    drawn = [_frame(scale, first, last)]
-    for row, (course, (colour, dash)) in enumerate(zip(courses, STYLES[: len(courses)], strict=True)):
-        points = [(day, _at(scale, day, value, first, last)) for day, value in course.days]
-        lines = _unbroken(points)
-        drawn.append(path([line for line in lines if len(line) > 1], fill="none", stroke=colour, stroke_width=2, stroke_dasharray=dash))
-        drawn += [element("circle", cx=line[0][0], cy=line[0][1], r=3.0, fill=colour) for line in lines if len(line) == 1]
-        x, y = LEFT + WIDE + 14, TOP + 14 + 22.0 * row
-        drawn.append(path([[(x, y), (x + 34, y)]], fill="none", stroke=colour, stroke_width=2, stroke_dasharray=dash))
-        drawn.append(text(_short(course.name), (x + 42, y + 4)))
-    return "\n".join(drawn)
+def _panel(scale: Scale, courses: Sequence[Course], first: int, last: int) -> list[Mark]:
+    drawn = _frame(scale, first, last)
+    for course, (colour, dash) in zip(courses, STYLES[: len(courses)], strict=True):
+        lines = _unbroken([(day, _at(scale, day, value, first, last)) for day, value in course.days])
+        drawn.append(Path([each for each in lines if len(each) > 1], colour, 2, dash))
+        drawn += [Dot(each[0], 3, colour) for each in lines if len(each) == 1]
+    return [*drawn, *key([_short(course.name) for course in courses], (LEFT + WIDE, TOP))]
 
 
 def _short(name: str) -> str:
@@ -100,18 +94,17 @@ def _at(scale: Scale, day: int, value: float, first: int, last: int) -> Point:
     return LEFT + WIDE * across, TOP + HIGH * (1 - scale.place(value))
 
 
-def _frame(scale: Scale, first: int, last: int) -> str:
-    drawn = []
+def _frame(scale: Scale, first: int, last: int) -> list[Mark]:
+    drawn: list[Mark] = []
     for tick in scale.ticks:
         _, y = _at(scale, first, tick, first, last)
-        drawn.append(path([[(LEFT, y), (LEFT + WIDE, y)]], fill="none", stroke=INK if scale.halving and tick == 1 else _PALE))
-        drawn.append(text(f"{tick:g}", (LEFT - 9, y + 4), text_anchor="end"))
+        drawn.append(line((LEFT, y), (LEFT + WIDE, y), colour=INK if scale.halving and tick == 1 else _PALE))
+        drawn.append(Text(f"{tick:g}", (LEFT - 9, y + 4), "end"))
     steps = min(TICKS, last - first) or 1
     for day in sorted({first + (last - first) * step // steps for step in range(steps + 1)}):
         x, low = _at(scale, day, scale.low, first, last)
-        drawn.append(path([[(x, low), (x, low + 5)]], fill="none", stroke=INK))
-        drawn.append(text(day_name(day), (x, low + 20), text_anchor="middle", font_size=11))
-    drawn.append(element("rect", x=LEFT, y=TOP, width=WIDE, height=HIGH, fill="none", stroke=INK))
-    middle = (18.0, TOP + HIGH / 2)
-    drawn.append(text(scale.name, middle, text_anchor="middle", transform=f"rotate(-90 {middle[0]:g} {middle[1]:g})"))
-    return "\n".join(drawn)
+        drawn.append(line((x, low), (x, low + 5)))
+        drawn.append(Text(day_name(day), (x, low + 20), "middle", 11))
+    drawn.append(Box((LEFT, TOP), WIDE, HIGH))
+    drawn.append(Text(scale.name, (18.0, TOP + HIGH / 2), "middle", upwards=True))
+    return drawn
