@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks.claims import CLAIMS, drawn
+from benchmarks.claims import CLAIMS, drawn, figures
 from benchmarks.measure import to_stderr
-from benchmarks.page import PAGE, amount, met, target
+from benchmarks.page import FIGURES, PAGE, amount, met, target
 from benchmarks.results import RESULTS, SHORT, Claim, keep, this_machine
 from tests.slurm.lab.packages import Unobtainable
 
@@ -22,6 +22,9 @@ def main() -> None:
             _measure(name, short=asked.short)
     if not asked.short:
         PAGE.write_text(drawn(RESULTS))
+        for name, picture in figures(RESULTS).items():
+            FIGURES.mkdir(exist_ok=True)
+            (FIGURES / name).write_text(picture)
         to_stderr(f"drawn: docs/{PAGE.name}")
 
 

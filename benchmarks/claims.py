@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks import agent, cluster, commands, fairtree, history, http, ledger, passes, reconcile, replay, spent, usage
+from benchmarks import agent, cluster, commands, fairtree, history, http, ledger, passes, priority, reconcile, replay, spent, usage
 from benchmarks.measure import Say, Table
-from benchmarks.page import page
-from benchmarks.results import kept
+from benchmarks.page import drawings, page
+from benchmarks.results import Claim, kept
 
 
 class Measure(Protocol):
@@ -27,6 +27,7 @@ CLAIMS: Mapping[str, Measure] = {
     "commands": commands.measure,
     "cluster": cluster.measure,
     "fairtree": fairtree.measure,
+    "priority": priority.measure,
     "usage": usage.measure,
     "passes": passes.measure,
 }
@@ -38,12 +39,22 @@ REMARKS = {
     "reconcile": reconcile.REMARK,
     "cluster": cluster.REMARK,
     "fairtree": fairtree.REMARK,
+    "priority": priority.REMARK,
     "usage": usage.REMARK,
 }
 
 
 def drawn(folder: Path) -> str:
     """The page about the results kept in `folder`; what was not measured is said at its end."""
-    text = page((claim for name in CLAIMS if (claim := kept(name, folder)) is not None), REMARKS)
+    text = page(_kept(folder), REMARKS)
     missing = [f"`make bench ARGS='--only {name}'`" for name in CLAIMS if kept(name, folder) is None]
     return f"{text}\n## Not measured yet\n\n{', '.join(missing)}\n" if missing else text
+
+
+def figures(folder: Path) -> dict[str, str]:
+    """The figures that the page shows, as SVG by the names of their files."""
+    return drawings(_kept(folder))
+
+
+def _kept(folder: Path) -> list[Claim]:
+    return [claim for name in CLAIMS if (claim := kept(name, folder)) is not None]

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 
-from benchmarks.measure import Figure, Say, Table, at_most, rates, ratio
+from benchmarks.measure import Curve, Figure, Say, Table, at_most, rates, ratio
 from benchmarks.plain_fair_tree import PlainFairTree
 from fairbank.priority.columns import Longs
 from fairbank.priority.fairtree import fair_tree
@@ -37,7 +37,11 @@ def measure(*, short: bool, say: Say) -> list[Table]:
     about = (
         f"One ranking of all users of a tree of {LEVELS} levels. One association in ten is an account; every other user has used nothing."
     )
-    return [Table("Fair Tree", about, tuple(figures.values()), promises)]
+    curves = (
+        Curve(FAIRBANK, tuple((size, _name(FAIRBANK, size)) for size in sizes)),
+        Curve(PLAIN, tuple((size, _name(PLAIN, size)) for size in sizes if size <= PLAIN_UP_TO)),
+    )
+    return [Table("Fair Tree", about, tuple(figures.values()), promises, curves, "associations")]
 
 
 def _contenders(size: int) -> Iterator[tuple[str, Callable[[], int]]]:

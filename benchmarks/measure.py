@@ -47,13 +47,23 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
         return self.value <= self.target if self.at_most else self.value >= self.target
 
 
+class Curve(msgspec.Struct, frozen=True):
+    """How long something takes by its size: each size, with the name of the figure that says so."""
+
+    name: str
+    by_size: tuple[tuple[int, str], ...]
+
+
 class Table(msgspec.Struct, frozen=True):
-    """Figures that belong side by side, and what we promise about them."""
+    """Figures that belong side by side, what we promise about them, and how those grow that were measured in several sizes (of `sizes`,
+    in milliseconds)."""
 
     title: str
     about: str
     figures: tuple[Figure, ...]
     promises: tuple[Promise, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    sizes: str = ""
 
 
 def rates(contenders: Mapping[str, Callable[[], int]], rounds: int, unit: str = "operations/s") -> dict[str, Figure]:
@@ -71,6 +81,18 @@ def rates(contenders: Mapping[str, Callable[[], int]], rounds: int, unit: str = 
             if number >= 0:
                 seen[name].append(rate)
     return {name: Figure(name, unit, tuple(values)) for name, values in seen.items()}
+
+
+def timed(contenders: Mapping[str, Callable[[], object]], rounds: int) -> list[Figure]:
+    """What each takes, in milliseconds. Rounds go in turn; one more goes before, unseen."""
+    seen: dict[str, list[float]] = {name: [] for name in contenders}
+    for number in range(-1, rounds):
+        for name, work in contenders.items():
+            begun = time.perf_counter()
+            work()
+            if number >= 0:
+                seen[name].append((time.perf_counter() - begun) * 1_000)
+    return [Figure(name, "ms", tuple(each)) for name, each in seen.items()]
 
 
 def at_least(what: str, figure: Figure, target: float) -> Promise:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.measure import Figure, Promise, Table
 from benchmarks.results import Claim, Machine
+from fairbank.report.plots.growth import Growth, figure
+from fairbank.report.plots.svg import svg
 
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+FIGURES = PAGE.parent / "figures"
 
 HEAD = """# Performance
 
@@ -36,6 +40,22 @@ def _summary(claims: list[Claim]) -> Iterator[str]:
     yield ""
 
 
+def drawings(claims: Iterable[Claim]) -> dict[str, str]:
+    """The figures of the page, as SVG by the names of their files."""
+    return {_file(table): _drawing(table) for claim in claims for table in claim.tables if table.curves}
+
+
+def _drawing(table: Table) -> str:
+    medians = {each.name: each.median for each in table.figures}
+    curves = [Growth(curve.name, [(size, medians[name]) for size, name in curve.by_size]) for curve in table.curves]
+    about = f"Milliseconds by the number of {table.sizes}: {', '.join(curve.name for curve in curves)}"
+    return svg(figure(table.title, about, table.sizes, "milliseconds", curves))
+
+
+def _file(table: Table) -> str:
+    return f"{'-'.join(re.findall('[a-z]+', table.title.lower()))}.svg"
+
+
 def _claim(claim: Claim, remark: str) -> Iterator[str]:
     for table in claim.tables:
         yield from _table(table)
@@ -49,6 +69,8 @@ def _table(table: Table) -> Iterator[str]:
     yield "| | Median | Range |\n| --- | ---: | ---: |"
     yield from map(_figure, table.figures)
     yield ""
+    if table.curves:
+        yield f"![{table.title}: milliseconds by the number of {table.sizes}](figures/{_file(table)})\n"
     if table.promises:
         yield "| | Median | Range | Promised | |\n| --- | ---: | ---: | ---: | --- |"
         for each in table.promises:
@@ -57,8 +79,8 @@ def _table(table: Table) -> Iterator[str]:
         yield ""
 
 
-def _figure(figure: Figure) -> str:
-    return f"| {figure.name} | {amount(figure.median, figure.unit)} | {_range(min(figure.rounds), max(figure.rounds), figure.unit)} |"
+def _figure(seen: Figure) -> str:
+    return f"| {seen.name} | {amount(seen.median, seen.unit)} | {_range(min(seen.rounds), max(seen.rounds), seen.unit)} |"
 
 
 def target(promise: Promise) -> str:

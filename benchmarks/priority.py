@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.measure import Figure, Say, Table, at_most, ratio
+from benchmarks.measure import Curve, Figure, Say, Table, at_most, ratio, timed
 from fairbank.priority.multifactor.best import best
 from fairbank.priority.multifactor.composing import priorities
 from fairbank.priority.multifactor.pending import NO_QOS, Pending, Scale, pending, scale
@@ -31,6 +29,10 @@ WEIGHTS = Weights(
 )
 SETTINGS = Settings(weights=WEIGHTS)
 
+REMARK = """
+Jobs are taken a block at a time, so that what lies between two steps stays in the processor's cache. The first thousand are found by the
+value of the last one among them; only they are sorted, by priority, then by who came first, then by number.
+"""
 ABOUT = (
     "Age, association, fair share, job size, partition, QOS, three TRES, site and nice, each job in one of four partitions; one thread. "
     "Plain Python works the same formula out job by job, over fewer jobs; its time is told for as many."
@@ -54,8 +56,8 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         rounds,
     )
     plainly = Figure(plainly.name, plainly.unit, tuple(each * MILLION / PLAINLY for each in plainly.rounds))
-    queues = {f"{size:,} jobs": jobs.rows(slice(size)) for size in SIZES}
-    curve = timed({name: partial(priorities, some, to, SETTINGS, NOW) for name, some in queues.items()}, rounds)
+    queues = {size: f"{size:,} jobs" for size in SIZES}
+    grown = timed({name: partial(priorities, jobs.rows(slice(size)), to, SETTINGS, NOW) for size, name in queues.items()}, rounds)
     promises = (
         at_most("priorities of a million jobs", ours, 60),
         ratio("plain Python / Fairbank", plainly, ours, 8),
@@ -63,20 +65,14 @@ def measure(*, short: bool, say: Say) -> list[Table]:
     )
     return [
         Table("Priorities of a million jobs", ABOUT, (ours, plainly, first, sorting), promises),
-        Table("Priorities by the length of the queue", "The same, of the first jobs of the queue.", tuple(curve)),
+        Table(
+            "Priorities by the length of the queue",
+            "The same, of the first jobs of the queue.",
+            tuple(grown),
+            curves=(Curve("priorities", tuple(queues.items())),),
+            sizes="jobs",
+        ),
     ]
-
-
-def timed(contenders: Mapping[str, Callable[[], object]], rounds: int) -> list[Figure]:
-    """What each takes, in milliseconds. Rounds go in turn; one more goes before, unseen."""
-    seen: dict[str, list[float]] = {name: [] for name in contenders}
-    for number in range(-1, rounds):
-        for name, work in contenders.items():
-            begun = time.perf_counter()
-            work()
-            if number >= 0:
-                seen[name].append((time.perf_counter() - begun) * 1_000)
-    return [Figure(name, "ms", tuple(each)) for name, each in seen.items()]
 
 
 def cluster() -> Scale:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.measure import Figure, Say, Table, at_most, ratio
+from benchmarks.measure import Curve, Figure, Say, Table, at_most, ratio, timed
 from fairbank.priority.charging import Jobs
 from fairbank.priority.decay import Decay
 from fairbank.priority.ticks import Books, Payers, Rules, ticked, unused
@@ -19,6 +18,7 @@ NOON = 1_000_000_000
 RULES = Rules(Decay())
 Plain = tuple[list[list[float]], list[float], list[float]]
 MILLISECONDS, TIMES = 20, 8
+TICKED, FADED, PLAINLY = "a tick", "fading", "fading in plain Python"
 
 REMARK = """
 Usage is kept in C's long double, as Slurm does, so that it comes out to the last bit: that takes sixteen bytes a figure and no vector
@@ -40,17 +40,22 @@ CURVE = (Scale(1_000, 10), Scale(10_000, 100), PROMISED, Scale(1_000_000, 10_000
 def measure(*, short: bool, say: Say) -> list[Table]:
     rounds = 3 if short else 15
     figures: dict[str, Figure] = {}
-    for scale in CURVE[:3] if short else CURVE:
+    scales = CURVE[:3] if short else CURVE
+    for scale in scales:
         say(f"{scale.associations:,} associations")
         figures |= {figure.name: figure for figure in _figures(scale, rounds)}
     name = _named(PROMISED)
-    ours, theirs = figures[f"fading, {name}"], figures[f"fading in plain Python, {name}"]
+    ours, theirs = figures[f"{FADED}, {name}"], figures[f"{PLAINLY}, {name}"]
     promises = (
-        at_most(f"a tick, {name}", figures[f"a tick, {name}"], MILLISECONDS),
-        ratio(f"fading, {name}: plain Python beside it", theirs, ours, TIMES),
+        at_most(f"a tick, {name}", figures[f"{TICKED}, {name}"], MILLISECONDS),
+        ratio("plain Python / Fairbank, fading", theirs, ours, TIMES),
+    )
+    curves = tuple(
+        Curve(what, tuple((scale.associations, said) for scale in scales if (said := f"{what}, {_named(scale)}") in figures))
+        for what in (TICKED, FADED, PLAINLY)
     )
     about = f"{TRES} TRES each, in a tree of {LEVELS} levels; one job runs for each hundred of them, and none where it says fading."
-    return [Table("A tick over everybody's usage", about, tuple(figures.values()), promises)]
+    return [Table("A tick over everybody's usage", about, tuple(figures.values()), promises, curves, "associations")]
 
 
 def _named(scale: Scale) -> str:
@@ -64,19 +69,12 @@ def _figures(scale: Scale, rounds: int) -> list[Figure]:
     # The lists hold doubles: less work than the long doubles that Slurm and we keep, so the ratio is too modest.
     plain = [books.associations.tres.astype(float).tolist(), books.associations.raw.tolist(), books.associations.wall.tolist()]
     contenders: dict[str, Callable[[], object]] = {
-        "a tick": lambda: tick(books, jobs, payers),
-        "fading": lambda: tick(books, none, payers),
+        TICKED: lambda: tick(books, jobs, payers),
+        FADED: lambda: tick(books, none, payers),
     }
     if scale.associations <= PROMISED.associations:
-        contenders["fading in plain Python"] = lambda: plainly(*plain)
-    seen: dict[str, list[float]] = {what: [] for what in contenders}
-    for number in range(-1, rounds):
-        for what, work in contenders.items():
-            begun = time.perf_counter()
-            work()
-            if number >= 0:
-                seen[what].append((time.perf_counter() - begun) * 1_000)
-    return [Figure(f"{what}, {_named(scale)}", "ms", tuple(took)) for what, took in seen.items()]
+        contenders[PLAINLY] = lambda: plainly(*plain)
+    return timed({f"{what}, {_named(scale)}": work for what, work in contenders.items()}, rounds)
 
 
 def tick(books: Books, jobs: Jobs, payers: Payers) -> Books:

@@ -13,10 +13,10 @@ from sqlalchemy import create_engine, text
 
 from benchmarks import fairtree, ledger
 from benchmarks.books import MEMORY, books
-from benchmarks.claims import CLAIMS, REMARKS, drawn
+from benchmarks.claims import CLAIMS, REMARKS, drawn, figures
 from benchmarks.loops import LINK, LinkingSqliteLoop, PostgresCopyLoop, PostgresLoop, SqliteLoop
-from benchmarks.measure import Figure, Table, at_least, at_most, ratio
-from benchmarks.page import PAGE, page
+from benchmarks.measure import Curve, Figure, Table, at_least, at_most, ratio
+from benchmarks.page import FIGURES, PAGE, drawings, page
 from benchmarks.past import Past, fill
 from benchmarks.pgbench import Pgbench
 from benchmarks.plain_fair_tree import PlainFairTree
@@ -132,6 +132,21 @@ def test_plain_python_ranks_as_fairbank_does_the_tree_that_both_are_measured_on(
 
 def test_the_page_is_the_one_that_the_results_draw() -> None:
     assert PAGE.read_text() == drawn(RESULTS), "make bench draws it; without measuring: python -m benchmarks --draw"
+    assert {name: (FIGURES / name).read_text() for name in figures(RESULTS)} == figures(RESULTS)
+
+
+def test_what_was_measured_in_several_sizes_is_drawn_too() -> None:
+    table = Table(
+        "A tick, over all",
+        "By size.",
+        (Figure("ours, 10", "ms", (1.0, 3.0, 2.0)), Figure("ours, 1,000", "ms", (200.0,))),
+        curves=(Curve("ours", ((10, "ours, 10"), (1_000, "ours, 1,000"))),),
+        sizes="jobs",
+    )
+    claim = Claim("ticking", MACHINE, [table, Table("Nothing", "More.", ())])
+    (name,) = drawings([claim])
+    assert f"![A tick, over all: milliseconds by the number of jobs](figures/{name})" in page([claim], {})
+    assert "Milliseconds by the number of jobs: ours" in drawings([claim])[name]
 
 
 def test_every_claim_was_measured_or_said_not_to_be_and_every_remark_is_about_one() -> None:
