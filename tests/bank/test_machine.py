@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import msgspec
@@ -12,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Overrun, Policy
-from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Amend, Asked, Refund, Release, Undo, undo_of
+from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.wish import Amend, Asked, Refund, Release, Undo, Wish, undo_of
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
 from tests.bank import wishes
@@ -28,6 +29,15 @@ def word(outcome: Outcome) -> str:
     if isinstance(outcome, Refusal):
         return outcome.reason.name
     return "again" if outcome.again else "ok"
+
+
+def against(wish: Wish, outcome: Outcome) -> int | None:
+    """The entry that stands against taking another back, as the answer names it: it came later than that one."""
+    if not isinstance(wish, Undo) or not isinstance(outcome, Refusal) or outcome.reason not in (Reason.CHANGED_SINCE, Reason.UNDONE):
+        return None
+    (named,) = set(map(int, re.findall(r"entry (\d+)", outcome.about or ""))) - {wish.entry}
+    assert named > wish.entry
+    return named
 
 
 def _said_again(first: Outcome) -> Outcome:
@@ -116,6 +126,7 @@ class Bank(RuleBasedStateMachine):
         for each, outcome in zip(asked, outcomes, strict=True):
             expected.append((self.model.ask(each), self.model.like))
             assert (each.wish, word(outcome)) == (each.wish, expected[-1][0])
+            assert against(each.wish, outcome) == self.model.against or self.model.like is not None
             if isinstance(outcome, Done) and not outcome.again:
                 self.model.told(outcome.entry, outcome.amount)
         for outcome, (_, like) in zip(outcomes, expected, strict=True):

@@ -101,6 +101,20 @@ def test_a_cap_that_was_taken_back_and_set_anew_is_not_taken_back_with_the_first
     assert findings_of(store) == []
 
 
+def test_what_stands_against_it_came_after_it(store: Store) -> None:
+    """Taken back to the first of three caps: that one stands, but it is what took the second back that undoes the third's return."""
+    opened(store)
+    _, second, third = (granted(store, capped(cap))[0].entry for cap in (10, 20, 30))
+    back = granted(store, undoing(store, third))[0].entry
+    further = granted(store, undoing(store, second))[0].entry
+    (no,) = ask(store, undoing(store, back))
+    assert isinstance(no, Refusal)
+    assert f"entry {further} changed it after entry {back}" in sentence(no)
+    granted(store, undoing(store, further), undoing(store, back))
+    assert cap_of(store) == 30
+    assert findings_of(store) == []
+
+
 def test_terms_that_changed_nothing_are_taken_back_once_too(store: Store) -> None:
     opened(store)
     number = amended(store, shared=False)

@@ -28,7 +28,10 @@ class Granted:
         """All terms that each allocation ever had, all caps of each user in it, all roles in a project; `over`: what may then be undone."""
         self.swept: set[int] = set()
         """Entries that only say that a time was over."""
-        self.undone: set[int] = set()
+        self.undone: dict[int, int] = {}
+        """Entries that were taken back, and by which."""
+        self.against: int | None = None
+        """The entry because of which the last question, to take another back, was refused."""
         self.like: int | None = None
 
     def deposited(self, where: int) -> int:

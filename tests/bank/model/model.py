@@ -17,7 +17,7 @@ class Model(Undoing):
 
     def ask(self, asked: w.Asked) -> str:
         """The word of the answer to a wish."""
-        wish, self.like = asked.wish, None
+        wish, self.like, self.against = asked.wish, None, None
         self.asked.append(asked)
         if (asked.actor, str(wish.key)) in self.answers:
             before, word, number = self.answers[asked.actor, str(wish.key)]

@@ -36,6 +36,9 @@ class Undoing(Runs, Credit, Terms, Office):
     def told(self, entry: int, amount: int) -> None:
         """The number of the entry that the last question, granted just now, has made."""
         wish = self.asked[-1].wish
+        if isinstance(wish, w.Undo):
+            moved = isinstance(self.reverse[wish.entry], w.Transfer)  # its first half stands in the other book
+            self.undone[wish.entry] = entry + 1 if moved else entry
         back: Any = None
         match self.reverse[wish.entry] if isinstance(wish, w.Undo) else wish:
             case w.Deposit() as done:
@@ -70,6 +73,7 @@ class Undoing(Runs, Credit, Terms, Office):
         if wish.book == NOWHERE:
             return "UNKNOWN_ENTRY"
         if wish.entry in self.undone:
+            self.against = self.undone[wish.entry]
             return "UNDONE"
         match self.reverse.get(wish.entry):
             case None:
@@ -80,12 +84,13 @@ class Undoing(Runs, Credit, Terms, Office):
                 word = self._put_back(about, wish, at)
             case back:
                 word = str(getattr(self, f"_{type(back).__name__.lower()}")(back, at))
-        self.undone |= {wish.entry} if word == "ok" else set()
         return word
 
     def _put_back(self, about: tuple[Any, ...], wish: w.Undo, at: int) -> str:
         """What was said before is said again, if nothing was said since."""
-        if wish.entry not in self.words[about][-1]["over"]:
+        over = self.words[about][-1]["over"]
+        if wish.entry not in over:
+            self.against = min(each for each in over if each > wish.entry and each not in self.undone)
             return "CHANGED_SINCE"
         if wish.entry in self.swept:
             return "OVER"

@@ -104,8 +104,8 @@ def _words_before(said: Sequence[Entry], entry: Entry) -> Entry | Refusal | None
     standing = _standing(said)
     if entry not in standing:
         undone = {undone_by(each) for each in said}
-        later = [each for each in standing if each.id not in undone][-1]
-        about = f"entry {later.id} changed it after entry {entry.id}"
+        first = [each for each in standing if each.seq > entry.seq and each.id not in undone][-1]
+        about = f"entry {first.id} changed it after entry {entry.id}"
         return Refusal(reason=Reason.CHANGED_SINCE, allocation=entry.book or None, about=about)
     before = said[place - 1] if (place := said.index(entry)) else None
     if before is not None and _only_expired(entry, before):
