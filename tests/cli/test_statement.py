@@ -21,14 +21,22 @@ def test_a_statement_is_found_by_project_and_resource(fairbank: Run) -> None:
 
 def test_a_statement_in_pages_is_the_same_statement(fairbank: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--json").out)
-    monkeypatch.setattr("fairbank.cli.statement.PAGE", 3)
     monkeypatch.setattr("fairbank.cli.desk.PAGE", 3)
     assert json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--limit", "0", "--json").out) == whole
-    few = fairbank("statement", "1", "-S", "2026-01-01", "--limit", "3", "--json")
-    assert len(json.loads(few.out)["data"]) == 3
-    assert "There are more" in few.err
-    assert (json.loads(few.out)["whole"], whole["whole"]) == (False, True)
     assert len(json.loads(fairbank("jobs", "-a", "--limit", "0", "--json").out)["data"]) == 12
+
+
+@pytest.mark.parametrize("limit", [2, 3, 4, 5])
+def test_a_statement_has_no_more_entries_than_it_may_and_says_how_many(fairbank: Run, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    """Whether or not the limit is at the end of a page; and the sums at its end are those after its last entry."""
+    whole = json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--json").out)
+    monkeypatch.setattr("fairbank.cli.desk.PAGE", 3)
+    few = fairbank("statement", "1", "-S", "2026-01-01", "--limit", limit, "--json")
+    part = json.loads(few.out)
+    assert part["data"] == whole["data"][:limit]
+    assert (part["whole"], whole["whole"]) == (False, True)
+    assert part["closing"]["held"] == part["data"][-1]["held"]
+    assert f"There are more; this shows {limit}." in " ".join(few.err.split())
 
 
 def test_a_statement_says_which_moments_its_sums_belong_to(fairbank: Run) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.settings import Settings, read_client_settings
@@ -17,7 +18,7 @@ from fairbank.values.trouble import Malformed, Unreachable
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from fairbank.cli.works import Works
 
@@ -59,22 +60,33 @@ class Desk(Talk):
         return answer
 
     def rows(self, path: str, query: Query = _NOTHING, limit: int = 0, keep: Callable[[Row], bool] | None = None) -> list[Row]:
-        """The rows of a list that `keep` likes, page after page, at most `limit` (0: all). Says on stderr when there are more."""
-        rows: list[Row] = []
-        after: object = None
+        """The rows of a list that `keep` likes, at most `limit` (0: all). Notes when there are more."""
+        found = (row for answer in self.pages(path, query, limit if keep is None else 0) for row in answer["data"])
+        if keep is None:
+            return list(found)
+        rows = list(islice(filter(keep, found), limit + 1 if limit else None))
+        if len(rows) > limit > 0:
+            self._note_more(limit)
+        return rows[: limit or None]
+
+    def pages(self, path: str, query: Query = _NOTHING, limit: int = 0) -> Iterator[dict[str, Any]]:
+        """The answers of a list, page after page, with at most `limit` rows in all of them together (0: all). Notes when there are more."""
+        left, after = limit, None
         while True:
-            size = min(limit - len(rows), PAGE) if limit and keep is None else PAGE
-            answer = self.get(path, {**query, "limit": size, "after": after})
-            found = answer["data"] if keep is None else filter(keep, answer["data"])
-            rows += found
-            after = answer.get("next") or (len(rows) > limit > 0)
-            rows = rows[: limit or None]
+            answer = self.get(path, {**query, "limit": min(left, PAGE) if limit else PAGE, "after": after})
+            yield answer
+            told = answer["data"]
+            left -= len(told if isinstance(told, list) else told["entries"])
+            after = answer.get("next")
+            if after and limit and left <= 0:
+                self._note_more(limit)
+                return
             if not after:
-                return rows
-            if limit and len(rows) >= limit:
-                more = f"There are more; this shows {limit}. To see them, add --limit {10 * limit}"
-                self.later += [] if more in self.later else [more]
-                return rows
+                return
+
+    def _note_more(self, limit: int) -> None:
+        more = f"There are more; this shows {limit}. To see them, add --limit {10 * limit}"
+        self.later += [] if more in self.later else [more]
 
     def one(self, path: str) -> Row:
         """A single object."""

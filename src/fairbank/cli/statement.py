@@ -113,16 +113,12 @@ def _show(desk: Desk, options: Namespace) -> int:
 def read_statement(desk: Desk, allocation: int, limit: int, period: Mapping[str, object]) -> tuple[dict[str, Any], bool]:
     """The entries of a period, page after page, at most `limit` (0: all), with the sums before and after them; and whether that is
     the whole period."""
-    answer = desk.get(f"/alloc/{allocation}/statement", {**period, "limit": min(limit or PAGE, PAGE)})
-    page: dict[str, Any] = answer["data"]
-    while answer["next"]:
-        if limit and len(page["entries"]) >= limit:
-            desk.later.append(f"There are more; these are the first {limit}. See: {desk.prog} {allocation} --limit {10 * limit}, -S and -E")
-            return page, False
-        answer = desk.get(f"/alloc/{allocation}/statement", {**period, "limit": PAGE, "after": answer["next"]})
+    first, *further = desk.pages(f"/alloc/{allocation}/statement", period, limit)
+    page: dict[str, Any] = first["data"]
+    for answer in further:
         page["entries"] += answer["data"]["entries"]
         page["closing"] = answer["data"]["closing"] if answer["data"]["entries"] else page["closing"]
-    return page, True
+    return page, not (further or [first])[-1]["next"]
 
 
 def _of_when(desk: Desk, period: Mapping[str, str | None], entries: Sequence[Row], whole: bool) -> str:
