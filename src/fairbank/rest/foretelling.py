@@ -8,13 +8,12 @@ from typing import Any, cast
 import msgspec
 from litestar import Request, Response
 
-from fairbank.bank.entry import Entry, Kind, facts_of
-from fairbank.bank.working_set import WorkingSet
+from fairbank.bank.entry import facts_of
 from fairbank.rest.asking import DRY_RUN, Asking
 from fairbank.rest.bodies.answers import Listing, PlannedEntry
 from fairbank.rest.house import House
 from fairbank.rest.views import changed_terms, entry_row, listing
-from fairbank.service.foretelling import Foretold
+from fairbank.service.foretelling import Foretold, Planned
 
 FORETOLD = {"foretold": True}
 """The `opt` of routes whose requests can be foretold."""
@@ -46,24 +45,21 @@ def described(operation: dict[str, Any]) -> None:
 def told(request: Request[Any, Any, Any], foretold: Foretold) -> Response[Listing[PlannedEntry]]:
     """The answer to a dry run; no entries where it was carried out before under the same key, or is so already."""
     house = cast("House", request.app.state["house"])
-    rows = [_row(each, foretold) for each in foretold.work.entries]
-    return Response(listing("planned-entry", house.clock, rows), status_code=200)
+    return Response(listing("planned-entry", house.clock, [_row(each) for each in foretold.entries]), status_code=200)
 
 
-def _row(entry: Entry, foretold: Foretold) -> PlannedEntry:
+def _row(planned: Planned) -> PlannedEntry:
     """An entry that would be written: as it is shown later, but for what only writing gives it."""
-    work = foretold.work
-    row = entry_row(entry, next((each for each in work.runs.values() if each.id == entry.run), None))
+    entry = planned.entry
+    row = entry_row(entry, planned.run)
     fields = {name: getattr(row, name) for name in PlannedEntry.__struct_fields__ if hasattr(row, name)}
     return PlannedEntry(
-        **{**fields, "details": _details(entry, work)},
-        allocation=None if entry.book in work.changes.opened else entry.book or None,
-        changed=changed_terms(foretold.changes.get(entry.id)),
+        **{**fields, "details": _details(planned)},
+        allocation=None if planned.opens else entry.book or None,
+        changed=changed_terms(planned.changed),
     )
 
 
-def _details(entry: Entry, work: WorkingSet) -> dict[str, Any] | None:
+def _details(planned: Planned) -> dict[str, Any] | None:
     """Without the number of what is new, for it will have another; nor what a token is known by."""
-    new = {Kind.PROJECT: ("project", work.changes.new_projects), Kind.TOKEN: ("token", work.changes.new_tokens)}
-    name, numbers = new.get(entry.kind, ("", set()))
-    return {key: value for key, value in facts_of(entry).items() if key != "digest" and not (key == name and value in numbers)} or None
+    return {key: value for key, value in facts_of(planned.entry).items() if key not in ("digest", planned.numbers)} or None

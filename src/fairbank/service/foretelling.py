@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from fairbank.bank.changes import changes
-from fairbank.bank.entry import Entry, Kind
+from fairbank.bank.entry import Entry, Kind, facts_of
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.refusal import Refusal
+from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Asked, Request
 from fairbank.bank.working_set import WorkingSet
 from fairbank.service.askers import Asker
@@ -18,16 +19,26 @@ from fairbank.store.contract import Store
 from fairbank.values.time import Instant
 
 
-class Foretold(Exception):
-    """What a wish would change. It is raised in place of the answer, so that nothing which follows upon an answer happens.
+class Planned(NamedTuple):
+    """An entry that would be written, with numbers that others will get, and what it stands for.
 
-    `work` is the working set in which the wish was judged; its entries, and whatever is new in it, have numbers that others will get.
-    `changes` has what became of terms, by the numbers of the entries that changed them.
+    `run` is the record of the run that it is about, `changed` what would become of terms by it. `opens`: its book would be opened by this
+    wish. `numbers` is what its details call the number of the project or token that it tells of, where that would be new too.
     """
 
-    def __init__(self, work: WorkingSet, changes: Mapping[int, Mapping[str, Any]]) -> None:
+    entry: Entry
+    run: RunRecord | None
+    changed: Mapping[str, Any] | None
+    opens: bool
+    numbers: str | None
+
+
+class Foretold(Exception):
+    """What a wish would change. It is raised in place of the answer, so that nothing which follows upon an answer happens."""
+
+    def __init__(self, entries: Sequence[Planned]) -> None:
         super().__init__("only foretold")
-        self.work, self.changes = work, changes
+        self.entries = entries
 
 
 def ask(counter: Counter, asker: Asker, wish: Request, now: Instant) -> Outcome:
@@ -38,7 +49,20 @@ def ask(counter: Counter, asker: Asker, wish: Request, now: Instant) -> Outcome:
     outcome, work = counter.bank.foretell(asked)
     if isinstance(outcome, Refusal):
         return outcome
-    raise Foretold(work, changes(_terms_before(counter.bank.store, work.entries), work.entries))
+    changed = changes(_terms_before(counter.bank.store, work.entries), work.entries)
+    raise Foretold([_planned(each, work, changed.get(each.id)) for each in work.entries])
+
+
+def _planned(entry: Entry, work: WorkingSet, changed: Mapping[str, Any] | None) -> Planned:
+    new = {Kind.PROJECT: ("project", work.changes.new_projects), Kind.TOKEN: ("token", work.changes.new_tokens)}
+    name, numbers = new.get(entry.kind, ("", set[int]()))
+    return Planned(
+        entry,
+        next((each for each in work.runs.values() if each.id == entry.run), None),
+        changed,
+        opens=entry.book in work.changes.opened,
+        numbers=name if facts_of(entry).get(name) in numbers else None,
+    )
 
 
 def _terms_before(store: Store, entries: list[Entry]) -> Entry | None:
