@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.command import Command, Noun
+from fairbank.cli.exits import FOUND
 from fairbank.report.cells import plain
 from fairbank.values.time import iso
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
-
-FOUND = 8
 
 
 def _add(parser: Parser) -> None:

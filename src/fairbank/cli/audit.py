@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command, Noun
+from fairbank.cli.exits import FOUND
 from fairbank.cli.init import add_config
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Progress, add_progress
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
 
-FOUND = 8
 SHOWN = 50
 COLUMNS = (
     Column("BOOK", text("book"), right=True),

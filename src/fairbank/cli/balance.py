@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.choosing import check_listed, spread
 from fairbank.cli.command import Command
+from fairbank.cli.exits import TOO_LITTLE
 from fairbank.cli.options import add_accounts
 from fairbank.cli.output import Listing, caption, show, shown_columns, wants, watched
 from fairbank.report.cells import counted
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
 
-NOT_MET = 5
 SOON_DAYS = 14
 
 
@@ -91,7 +91,7 @@ def _show(desk: Desk, wanted: int | None) -> int:
             else "There is no active allocation that you may see; with --all also those that are over or to come.",
         ),
     )
-    return NOT_MET if wanted is not None and (short or not rows) else 0
+    return TOO_LITTLE if wanted is not None and (short or not rows) else 0
 
 
 def balances(desk: Desk, query: Mapping[str, object]) -> Sequence[Row]:

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.command import Command
+from fairbank.cli.exits import FOUND
 from fairbank.cli.options import count
 from fairbank.cli.progress import add_progress
-from fairbank.cli.replay import BROKEN, replayed, tell
+from fairbank.cli.replay import replayed, tell
 from fairbank.values.time import DAY
 from fairbank.values.trouble import Trouble, Unreachable
 
@@ -73,7 +74,7 @@ def _main_job(desk: Desk, options: Namespace, folder: Path) -> int:
     plan = Namespace(**vars(options), grant=95, periods=1, days=TERM_DAYS, by=None, record_overruns=False)
     done = replayed(desk, plan, trace, f"sqlite:///{folder}/books.sqlite", cluster="local")
     tell(desk, done)
-    return 0 if all(check.held for check in done.checks) else BROKEN
+    return 0 if all(check.held for check in done.checks) else FOUND
 
 
 # --- the session ---

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
+from fairbank.cli.exits import FOUND
 from fairbank.cli.init import add_config
 from fairbank.cli.options import add_clusters
 from fairbank.cli.output import Listing, show, shown_columns
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from fairbank.cli.parser import Parser
     from fairbank.cli.works import Check
 
-FOUND = 8
 COLUMNS = (
     Column("OK", lambda row, look: "ok" if row["ok"] else "x"),
     Column("CHECK", text("what")),

@@ -6,6 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, cast
 
+from fairbank.cli.exits import DONE, INTERRUPTED, NOT_DONE, exit_of_refusal, exit_of_trouble
 from fairbank.cli.parser import Shown, terminal_width
 from fairbank.report.cells import folded, plain
 from fairbank.values.trouble import Trouble
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fairbank.rest.client import Refused
-
-DONE, FAILED, INTERRUPTED = 0, 1, 130
 
 
 def ended(command: Callable[[], int], program: str = "fairbank") -> int:
@@ -37,16 +36,14 @@ def ended(command: Callable[[], int], program: str = "fairbank") -> int:
     except Trouble as trouble:
         return _tell(trouble_lines(trouble), exit_code(trouble), program)
     except OSError as error:
-        return _tell([plain(str(error))], FAILED, program)
+        return _tell([plain(str(error))], NOT_DONE, program)
     except Exception as bug:  # noqa: BLE001  the last line of defence: a person is told in one sentence
-        return _tell(_bug_lines(bug), FAILED, program)
+        return _tell(_bug_lines(bug), NOT_DONE, program)
     return code
 
 
 def exit_code(trouble: Trouble) -> int:
     """What the command ends with, by the kind of refusal or of trouble."""
-    from fairbank.cli.exits import exit_of_refusal, exit_of_trouble
-
     return exit_of_refusal(cast("Refused", trouble).status) if _is_refusal(trouble) else exit_of_trouble(trouble)
 
 

@@ -11,36 +11,39 @@ from fairbank.values.trouble import Busy, Conflict, Corrupt, Forbidden, Malforme
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+DONE, NOT_DONE, WRONG_USAGE, NOT_FOUND, NOT_PERMITTED = 0, 1, 2, 3, 4
+TOO_LITTLE, NO_ANSWER, CONFLICT, FOUND, INTERRUPTED = 5, 6, 7, 8, 130
+
 EXIT_CODES: Mapping[int, str] = {
-    0: "done; or the condition is true",
-    1: "failed otherwise, or not agreed to",
-    2: "wrong usage",
-    3: "not found",
-    4: "not permitted, or not signed in",
-    5: "too little left, or --threshold not met",
-    6: "the bank does not answer: safe to repeat",
-    7: "conflict: there with other content, or its state does not allow it",
-    8: "a check ran and found something (audit verify, backup verify, doctor)",
-    130: "interrupted",
+    DONE: "done; or the condition is true",
+    NOT_DONE: "failed otherwise, or not agreed to",
+    WRONG_USAGE: "wrong usage",
+    NOT_FOUND: "not found",
+    NOT_PERMITTED: "not permitted, or not signed in",
+    TOO_LITTLE: "too little left, or --threshold not met",
+    NO_ANSWER: "the bank does not answer: safe to repeat",
+    CONFLICT: "conflict: there with other content, or its state does not allow it",
+    FOUND: "a check ran and found something (audit verify, backup verify, doctor)",
+    INTERRUPTED: "interrupted",
 }
 
 REFUSED: Mapping[RefusalKind, int] = {
-    RefusalKind.CANNOT_BE_PAID: 5,
-    RefusalKind.NOT_FOUND: 3,
-    RefusalKind.NOT_PERMITTED: 4,
-    RefusalKind.CONFLICT: 7,
+    RefusalKind.CANNOT_BE_PAID: TOO_LITTLE,
+    RefusalKind.NOT_FOUND: NOT_FOUND,
+    RefusalKind.NOT_PERMITTED: NOT_PERMITTED,
+    RefusalKind.CONFLICT: CONFLICT,
 }
 
 OF_TROUBLE: Mapping[type[Trouble], int] = {
-    Malformed: 2,
-    Unauthenticated: 4,
-    Forbidden: 4,
-    Unknown: 3,
-    Conflict: 7,
-    Busy: 6,
-    Unreachable: 6,
-    Corrupt: 8,
-    Trouble: 1,
+    Malformed: WRONG_USAGE,
+    Unauthenticated: NOT_PERMITTED,
+    Forbidden: NOT_PERMITTED,
+    Unknown: NOT_FOUND,
+    Conflict: CONFLICT,
+    Busy: NO_ANSWER,
+    Unreachable: NO_ANSWER,
+    Corrupt: FOUND,
+    Trouble: NOT_DONE,
 }
 
 

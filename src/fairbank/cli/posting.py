@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fairbank.cli.exits import NOT_DONE
 from fairbank.cli.foretelling import as_people_read, show_planned
 from fairbank.report.cells import plain
 from fairbank.report.envelope import as_json, as_yaml
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
     from fairbank.cli.desk import Desk
     from fairbank.report.columns import Row
-
-NOT_DONE = 1
 
 
 class Posting(NamedTuple):

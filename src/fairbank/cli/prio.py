@@ -6,6 +6,7 @@ from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
+from fairbank.cli.exits import NOT_FOUND
 from fairbank.cli.options import listed
 from fairbank.cli.share import add_folder, as_of, told
 from fairbank.report.columns import Look
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from fairbank.cli.parser import Parser
     from fairbank.cli.standings import Ranks
     from fairbank.report.priorities import Rank
-
-NOT_FOUND = 3
 
 
 def add(parser: Parser) -> None:

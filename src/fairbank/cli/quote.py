@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
+from fairbank.cli.exits import NOT_DONE, TOO_LITTLE
 from fairbank.cli.jobscript import add_job_options, described, read_script
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.unpriced import told
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from fairbank.cli.jobscript import Described
     from fairbank.cli.parser import Parser
 
-UNSURE, TOO_LITTLE = 1, 5
 SCRIPT_MAX = 4 * 1024 * 1024
 COLUMNS = (
     Column("TRES", text("what")),
@@ -72,7 +72,7 @@ def run(desk: Desk, options: Namespace) -> int:
         show(desk, Listing("fairbank.quote/1", COLUMNS, card["lines"], warnings=warnings, more=more))
     if not card["fits"]:
         return TOO_LITTLE
-    return UNSURE if unread else 0
+    return NOT_DONE if unread else 0
 
 
 def _take_in_script(options: Namespace) -> list[str]:

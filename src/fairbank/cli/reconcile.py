@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
+from fairbank.cli.exits import FOUND
 from fairbank.cli.options import add_clusters, add_period, count
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.people import user_name
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from fairbank.cli.parser import Parser
     from fairbank.report.columns import Row
 
-FOUND = 8
 GRACE_MINUTES = 60
 
 MENDED_BY = {

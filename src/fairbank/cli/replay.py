@@ -6,6 +6,7 @@ from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
+from fairbank.cli.exits import FOUND
 from fairbank.cli.options import count
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Stages, add_progress
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from fairbank.cli.works import Replayed
     from fairbank.report.columns import Row
 
-BROKEN = 8
 PERIODS_MAX = 1_000
 
 COLUMNS = (
@@ -64,7 +64,7 @@ def run(desk: Desk, options: Namespace) -> int:
         return 0
     done = replayed(desk, options, options.trace, options.store)
     tell(desk, done)
-    return 0 if all(check.held for check in done.checks) else BROKEN
+    return 0 if all(check.held for check in done.checks) else FOUND
 
 
 def replayed(desk: Desk, options: Namespace, trace: str, store: str, *, cluster: str = "trace") -> Replayed:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.backup import verify
 from fairbank.cli.command import Command
+from fairbank.cli.exits import NOT_DONE
 from fairbank.cli.init import add_config
 from fairbank.cli.progress import Progress, add_progress
 from fairbank.report.cells import counted, plain
@@ -33,7 +34,7 @@ def run(desk: Desk, options: Namespace) -> int:
     with Progress("restore", options) as progress:
         if options.replace and not desk.agreed(f"Drop everything in the store, and put {name} in its place?"):
             desk.note("Nothing was changed.")
-            return 1
+            return NOT_DONE
         rows = desk.works.books.restore(options.config, options.file, replace=options.replace, progress=progress)
     desk.say(f"{name}: {counted(rows, 'row')} restored")
     desk.note("Check the books with: fairbank audit verify")

@@ -8,9 +8,10 @@ from shlex import join
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.command import Command, Noun
+from fairbank.cli.exits import FOUND, NOT_DONE
 from fairbank.cli.options import add_clusters, add_writing
 from fairbank.cli.progress import Stages, add_progress
-from fairbank.cli.reconcile import FOUND, GRACE_MINUTES
+from fairbank.cli.reconcile import GRACE_MINUTES
 from fairbank.report.cells import counted, plain
 from fairbank.values.units import show_su
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from fairbank.cli.beside import BesideSlurm, Imported, Synced
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
-
-NOT_DONE = 1
 
 
 def _gid(said: str) -> tuple[str, int]:
