@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli import names
 from fairbank.cli.command import Command, Noun
+from fairbank.cli.options import add_nothing
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from fairbank.cli.desk import Desk
-    from fairbank.cli.parser import Parser
-
-
-def _no_options(parser: Parser) -> None:
-    return None
 
 
 def _script(shell: str, desk: Desk, options: Namespace) -> int:
@@ -29,7 +25,7 @@ def _script(shell: str, desk: Desk, options: Namespace) -> int:
 
 
 def _shell(shell: str, about: str, examples: tuple[str, str, str]) -> Command:
-    return Command(about, examples, _no_options, partial(_script, shell), reads=False, asks=False)
+    return Command(about, examples, add_nothing, partial(_script, shell), reads=False, asks=False)
 
 
 COMMAND = Noun(

@@ -55,6 +55,10 @@ def _add_table(group: _ArgumentGroup) -> None:
     group.add_argument("--units", choices=tuple(UNITS), default="h", help="minutes, hours (the SU; usual), thousands, millions of SU")
 
 
+def add_nothing(parser: Parser) -> None:
+    """For a command that has no options of its own."""
+
+
 def add_account(parser: Parser, *, resource: bool = True) -> None:
     parser.add_argument("-A", "--account", metavar="PROJECT", help="only this project, by its Slurm account")
     if resource:

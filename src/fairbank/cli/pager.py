@@ -22,7 +22,13 @@ def pager_of(options: Namespace, environ: Mapping[str, str]) -> str | None:
     return wanted if wanted not in ("", "cat") else None
 
 
-def is_long(text: str) -> bool:
+def show_text(text: str, pager: str | None) -> None:
+    """Print `text`; where it is longer than the screen, in pages, if there is a pager."""
+    if not (pager and _is_long(text) and _turn_pages(f"{text}\n", pager)):
+        print(text)
+
+
+def _is_long(text: str) -> bool:
     """Whether the terminal has too few lines for `text` and for what is typed next."""
     try:
         return text.count("\n") + 1 >= os.get_terminal_size(1).lines
@@ -30,7 +36,7 @@ def is_long(text: str) -> bool:
         return False
 
 
-def turn_pages(text: str, pager: str) -> bool:
+def _turn_pages(text: str, pager: str) -> bool:
     """Show `text` with `pager` until its reader has seen enough. False when there is no such program."""
     import shlex
     import subprocess  # both together 20 ms, which only pages cost

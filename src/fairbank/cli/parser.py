@@ -45,7 +45,7 @@ class Parser(argparse.ArgumentParser):
         return [flag for flag in flags if flag not in self._option_string_actions]
 
     def takes_next(self, *flags: str) -> None:
-        """Each of these takes the next word also when that begins with -, as Slurm's commands have it: `-S -Y`."""
+        """Each of these takes the next word also when that begins with -, as Slurm's commands have it: `-S -Y`, `--sort -Y`."""
         self._greedy.update(flags)
 
     def _joined(self, words: Sequence[str]) -> Sequence[str]:

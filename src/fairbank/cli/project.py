@@ -34,10 +34,6 @@ REMOVED = Column("REMOVED", lambda row, look: "yes" if row["removed"] else "", d
 MEMBER_COLUMNS = (Column("USER", text("user")), Column("UID", text("uid"), right=True), Column("ROLE", text("role")))
 
 
-def _no_options(parser: Parser) -> None:
-    return None
-
-
 def _add_project(parser: Parser) -> None:
     parser.add_argument("project", metavar="PROJECT", help="its account, its group, or its number")
 

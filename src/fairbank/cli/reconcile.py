@@ -72,7 +72,7 @@ def run(desk: Desk, options: Namespace) -> int:
         return 0
     if options.again and not options.fix:
         raise Malformed("--again does nothing by itself", field="--again", remedy="fairbank reconcile --fix --again")
-    since, until = period_of(desk, options, "now-2days")
+    since, until = period_of(desk, "now-2days")
     with Stages(options) as progress:
         beside = desk.works.beside_slurm(desk.client, desk.cluster)
         done = beside.reconcile(since, until, grace_seconds=options.grace * 60, fix=options.fix, again=options.again, progress=progress)
@@ -80,12 +80,10 @@ def run(desk: Desk, options: Namespace) -> int:
     return 0 if done.clean else FOUND
 
 
-def period_of(desk: Desk, options: Namespace, usual: str) -> tuple[int, int]:
-    """-S and -E as seconds since 1970. Raises Malformed."""
-    since, until = (int(desk.moment(said, field, word) or 0) for said, field, word in (
-        (options.starttime, "--starttime", usual),
-        (options.endtime, "--endtime", "now"),
-    ))  # fmt: skip
+def period_of(desk: Desk, usual: str) -> tuple[int, int]:
+    """-S and -E as seconds since 1970, up to now when nobody says; it is not empty. Raises Malformed."""
+    period = desk.period(usual)
+    since, until = int(period["since"] or 0), int(period["until"] or desk.now())
     if until <= since:
         raise Malformed("the period ends before it begins", field="--endtime", remedy="a period goes from -S up to, without, -E")
     return since, until

@@ -57,7 +57,7 @@ def run(desk: Desk, options: Namespace) -> int:
 
 
 def _once(desk: Desk, options: Namespace) -> int:
-    since, until = period_of(desk, options, USUAL)
+    since, until = period_of(desk, USUAL)
     with Stages(options) as progress:
         seen, unreadable = desk.works.beside_slurm(desk.client, desk.cluster).shadow(since, until, progress=progress)
     for line in unreadable:

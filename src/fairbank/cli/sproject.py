@@ -90,25 +90,15 @@ def _carry_out(words: list[str], works: Works) -> int:
         raise Shown(f"sproject (fairbank {__version__})\n")
     if not words:
         raise Shown(COMMAND.help("sproject"))
-    name, command, rest = COMMAND.choose("sproject", _sort_joined(words))
+    name, command, rest = COMMAND.choose("sproject", words)
     return carry_out(command, name, rest, works)
-
-
-def _sort_joined(words: list[str]) -> list[str]:
-    """`--sort -BALANCE` as one word: argparse would take -BALANCE for an option."""
-    joined: list[str] = []
-    for word in words:
-        if joined and joined[-1] == "--sort":
-            joined[-1] = f"--sort={word}"
-        else:
-            joined.append(word)
-    return joined
 
 
 def _add_filters(parser: Parser) -> None:
     parser.add_argument("-g", "--group", metavar="GROUP", help="only of this Unix group, by name or number")
     parser.add_argument("-A", "--account", metavar="NAME", help="only of this Slurm account")
     parser.add_argument("--sort", metavar="COL[,-COL]", help="by these columns; with - the largest first")
+    parser.takes_next("--sort")
 
 
 def _add_detailed(parser: Parser) -> None:

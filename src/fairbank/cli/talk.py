@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from fairbank.cli.pager import is_long, pager_of, turn_pages
+from fairbank.cli.pager import pager_of, show_text
 from fairbank.cli.parser import terminal_width
 from fairbank.cli.zone import Local
 from fairbank.report.cells import folded, plain
@@ -37,10 +37,8 @@ class Talk:
 
     def _let_go(self) -> None:
         lines, self._held = self._held, None
-        pager = pager_of(self.options, os.environ)
-        text = "\n".join(lines or ())
-        if lines and not (pager and is_long(text) and turn_pages(f"{text}\n", pager)):
-            print(text)
+        if lines:
+            show_text("\n".join(lines), pager_of(self.options, os.environ))
 
     @property
     def for_people(self) -> bool:

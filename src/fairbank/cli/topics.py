@@ -8,7 +8,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from fairbank.cli.exits import EXIT_CODES, REFUSED
-from fairbank.cli.pager import is_long, pager_of, turn_pages
+from fairbank.cli.pager import pager_of, show_text
 from fairbank.cli.parser import did_you_mean, terminal_width
 from fairbank.report.cells import folded, plain
 from fairbank.rest.statuses import STATUS
@@ -75,6 +75,4 @@ def _show(lines: Iterable[str]) -> None:
     """Folded to the terminal, and in pages where it is longer than that."""
     room = min(terminal_width(), 100)
     text = "\n".join(each for line in lines for part in line.split("\n") for each in folded(plain(part), room))
-    pager = pager_of(Namespace(no_pager=False), os.environ) if sys.stdout.isatty() else None
-    if not (pager and is_long(text) and turn_pages(f"{text}\n", pager)):
-        print(text)
+    show_text(text, pager_of(Namespace(no_pager=False), os.environ) if sys.stdout.isatty() else None)
