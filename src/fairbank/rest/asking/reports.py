@@ -27,9 +27,22 @@ _BILLING_MAX, _BILLING_PLACES = 10**12, 30
 
 def report_of(body: requests.AnyReport) -> Report:
     """What a cluster tells, with every name checked. Raises Malformed, naming the field."""
+    facts = _facts(body)
+    _check_times(body)
+    match body:
+        case requests.HoldReport():
+            return Started(**facts)
+        case requests.AdjustReport():
+            return Changed(**facts)
+        case requests.CompleteReport():
+            return Ended(**facts, ended=Instant(body.end), outcome=_outcome(body.state), elapsed_seconds=body.elapsed)
+
+
+def _facts(body: requests.AnyReport) -> dict[str, Any]:
+    """What every report tells. Raises Malformed."""
     counts = None if body.tres is None else _counts(body, body.tres)
     qos = None if body.qos is None else ids.name(body.qos, field="qos")
-    facts: dict[str, Any] = {
+    return {
         "run": Run(ids.name(body.cluster, field="cluster"), body.job_id, body.submitted, body.restart),
         "owner": body.owner_uid,
         "account": ids.name(body.account, field="account"),
@@ -45,29 +58,29 @@ def report_of(body: requests.AnyReport) -> Report:
         "comment": None if body.comment is None else ids.comment(body.comment),
         "particulars": _particulars(body, qos, counts),
     }
-    if body.submitted > body.start + _CLOCK_STEP_SECONDS and not isinstance(body, requests.CompleteReport):  # no end is turned away
+
+
+def _check_times(body: requests.AnyReport) -> None:
+    """Whether a start follows its submission; and an end its start, by as long as it lasted. Raises Malformed."""
+    if isinstance(body, requests.CompleteReport):  # no end is turned away for when it was submitted
+        _check_end(body)
+    elif body.submitted > body.start + _CLOCK_STEP_SECONDS:
         raise Malformed(
             f"the run starts {body.submitted - body.start} s before it was submitted",
             field="submitted",
             remedy=f"send submitted and start in seconds since 1970, in that order; up to {_CLOCK_STEP_SECONDS} s may be a clock set right",
         )
-    match body:
-        case requests.HoldReport():
-            return Started(**facts)
-        case requests.AdjustReport():
-            return Changed(**facts)
-        case requests.CompleteReport():
-            if body.end < body.start:
-                raise Malformed(
-                    "the run ends before it starts", field="end", remedy="send start and end in seconds since 1970, in that order"
-                )
-            if body.elapsed > body.end - body.start + _CLOCK_STEP_SECONDS:
-                raise Malformed(
-                    f"the run lasted {body.elapsed} s, but from start to end there are {body.end - body.start} s",
-                    field="elapsed",
-                    remedy=f"send how long it ran in seconds: at most end - start + {_CLOCK_STEP_SECONDS}",
-                )
-            return Ended(**facts, ended=Instant(body.end), outcome=_outcome(body.state), elapsed_seconds=body.elapsed)
+
+
+def _check_end(body: requests.CompleteReport) -> None:
+    if body.end < body.start:
+        raise Malformed("the run ends before it starts", field="end", remedy="send start and end in seconds since 1970, in that order")
+    if body.elapsed > body.end - body.start + _CLOCK_STEP_SECONDS:
+        raise Malformed(
+            f"the run lasted {body.elapsed} s, but from start to end there are {body.end - body.start} s",
+            field="elapsed",
+            remedy=f"send how long it ran in seconds: at most end - start + {_CLOCK_STEP_SECONDS}",
+        )
 
 
 def _counts(body: requests.AnyReport, tres: str) -> Counts:
