@@ -11,6 +11,7 @@ from litestar.handlers import HTTPRouteHandler
 from msgspec import Struct
 
 from fairbank.bank.refusal import Reason, Refusal
+from fairbank.rest.asking.params import AS_SENT
 
 
 def field_of(no: Refusal, there: Collection[str]) -> str | None:
@@ -24,7 +25,7 @@ def field_of(no: Refusal, there: Collection[str]) -> str | None:
 @cache
 def fields_of(handler: HTTPRouteHandler) -> frozenset[str]:
     """What a request to this route may say: in its address, its headers and its body, as the client writes it."""
-    names = {_AS_SENT.get(each, each) for each in handler.parsed_fn_signature.parameters}
+    names = {AS_SENT.get(each, each) for each in handler.parsed_fn_signature.parameters}
     data = handler.parsed_data_field
     return frozenset(names if data is None else names | fields_of_body(data.annotation))
 
@@ -35,7 +36,6 @@ def fields_of_body(kind: Any) -> frozenset[str]:
     return frozenset(name for each in shapes for name in each.__struct_encode_fields__)
 
 
-_AS_SENT = {"key": "Idempotency-Key"}  # by the name that handlers give it
 _TELLING = frozenset({Reason.FROM_FUTURE, Reason.EXISTS, Reason.NAMES_STAY, Reason.PROJECT_REMOVED})
 """They say what it is about by the field's own name."""
 

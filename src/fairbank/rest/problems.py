@@ -15,6 +15,7 @@ from litestar.types import ExceptionHandlersMap
 from fairbank.bank.refusal import Alternative, Refusal, remedies, sentence
 from fairbank.bank.run import RunState
 from fairbank.rest.asking.misfits import DOCUMENTED, in_words, missing_body, remedy_for
+from fairbank.rest.asking.params import AS_SENT
 from fairbank.rest.bodies.answers import Problem, Refused, Resolution
 from fairbank.rest.concerning import field_of, fields_of
 from fairbank.rest.sign_in.authorization import CHALLENGE
@@ -162,13 +163,10 @@ def _bad_parameter(error: ValidationException) -> Malformed:
         detail = str(error.detail)
         return Malformed(in_words(detail), remedy=remedy_for(detail))
     field, said = str(first.get("key", "")), str(first.get("message", ""))
-    field = _AS_SENT.get(field, field)
+    field = AS_SENT.get(field, field)
     if field == "data":
         return missing_body()
     return Malformed(f"{field}: {in_words(said)}", field=field, remedy=remedy_for(said))
-
-
-_AS_SENT = {"key": "Idempotency-Key", "every": "all"}  # by the names that handlers give them
 
 
 def _dashed(title: str) -> str:

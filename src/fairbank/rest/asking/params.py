@@ -31,6 +31,9 @@ Key = Annotated[
         name="Idempotency-Key", max_length=128, description="yours: the same again gets the same answer and changes nothing more"
     ),
 ]
+AS_SENT = {"key": "Idempotency-Key", "every": "all"}
+"""What clients send under another name than the one that handlers give it."""
+
 Limit = Annotated[int, QueryParameter(ge=1, le=PAGE_MAX, description="rows at most")]
 After = Annotated[int | None, QueryParameter(ge=0, le=ids.ID_MAX, description="`next` of the page before")]
 Order = FromQuery[Literal["newest", "oldest"]]
