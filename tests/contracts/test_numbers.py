@@ -54,7 +54,8 @@ def test_a_dry_run_takes_no_numbers(store: Store) -> None:
 def numbers(bank: Bank, wish: Request) -> list[int]:
     """Those of the entries that would be written, and of what is new in them."""
     _, work = bank.foretell(Asked(wish, START, 0))
-    return [*(each.id for each in work.entries), *work.opened, *work.new_projects, *work.new_tokens]
+    changes = work.changes
+    return [*(each.id for each in work.entries), *changes.opened, *changes.new_projects, *changes.new_tokens]
 
 
 def test_numbers_are_drawn_when_the_rows_are_locked(postgres_place: Place) -> None:
