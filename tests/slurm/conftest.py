@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,10 +16,11 @@ from tests.slurm.agent import Agent, let_run
 from tests.slurm.desk import Desk, asking, build, install, socket_of
 from tests.slurm.lab.cluster import Cluster, names
 from tests.slurm.lab.packages import Unobtainable, check
-from tests.slurm.lab.people import PEOPLE, processes_of
 from tests.support.waiting import wait_until
 
 Tell = Callable[[str], None]
+
+TOLD_LINES, TOLD_COLUMNS = 40, 400  # of each failure, at the end of the output
 
 _FIGURES = pytest.StashKey[list[str]]()
 
@@ -31,7 +32,7 @@ def tell(request: pytest.FixtureRequest) -> Tell:
 
 
 @pytest.fixture(scope="session")
-def cluster(checkout: Path, tell: Tell) -> Iterator[Cluster]:
+def cluster(request: pytest.FixtureRequest, checkout: Path, tell: Tell) -> Iterator[Cluster]:
     """A running cluster for all tests. A test that wants it at rest asks for `slurm`."""
     try:
         check()
@@ -43,17 +44,21 @@ def cluster(checkout: Path, tell: Tell) -> Iterator[Cluster]:
         begun = time.monotonic()
         cluster = Cluster.up(name)
         tell(f"from nothing to {len(cluster.node_names)} idle nodes: {time.monotonic() - begun:.1f} s")
+        stay: list[str] = []
         try:
             yield cluster
         finally:
             begun = time.monotonic()
-            cluster.down()
+            stay = cluster.down()
             tell(f"from there to nothing: {time.monotonic() - begun:.1f} s")
-    assert cluster.processes() == []
-    assert not cluster.place.folder.exists()
-    others = any(processes_of(person.uid) for person in PEOPLE)  # somebody is one of them, and they stay until that is over
-    if alone and not names() and not others:  # another checkout may have a cluster of its own, with the same people
-        assert people_of_the_host() == before
+    left = [f"process {process.pid}" for process in cluster.processes()]
+    left += [str(cluster.place.folder)] if cluster.place.folder.exists() else []
+    if alone and not names() and not stay:  # another checkout may have a cluster of its own, with the same people
+        left += changed(before)
+    if request.session.testsfailed:  # they are what to look at
+        tell(f"left behind: {', '.join(left) or 'nothing'}")
+    else:
+        assert left == []
 
 
 @pytest.fixture
@@ -95,15 +100,38 @@ def guarded(name: str, checkout: Path) -> Iterator[None]:
         yield
 
 
-def people_of_the_host() -> dict[str, str]:
-    """What the host has written down about users and groups."""
+def people_of_the_host() -> dict[str, set[str]]:
+    """What the host has written down about users and groups, by file and line."""
     files = ("passwd", "group", "shadow", "gshadow", "subuid", "subgid")
-    return {name: path.read_text() for name in files if (path := Path("/etc", name)).exists()}
+    return {name: set(path.read_text().splitlines()) for name in files if (path := Path("/etc", name)).exists()}
+
+
+def changed(before: Mapping[str, set[str]]) -> list[str]:
+    """Whose lines are new or gone since then, and in which file; not what stands there, which may be secret."""
+    now = people_of_the_host()
+    return [
+        f"{word} in /etc/{name}: {line.partition(':')[0]}"
+        for name in sorted({*before, *now})
+        for word, lines in (
+            ("new", now.get(name, set()) - before.get(name, set())),
+            ("gone", before.get(name, set()) - now.get(name, set())),
+        )
+        for line in sorted(lines)
+    ]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """The figures, whatever became of the tests."""
-    if figures := config.stash.get(_FIGURES, []):
-        terminalreporter.section("figures of the lab")
-        for line in figures:
-            terminalreporter.line(f"    {line}")
+    """The figures, whatever became of the tests; and last of all what failed, for who sees but the end of a log."""
+    figures = config.stash.get(_FIGURES, [])
+    if not figures:
+        return
+    terminalreporter.section("figures of the lab")
+    for line in figures:
+        terminalreporter.line(f"    {line}")
+    failed = [each for outcome in ("failed", "error") for each in terminalreporter.getreports(outcome)]
+    if failed:
+        terminalreporter.section("what failed")
+    for each in failed:
+        terminalreporter.line(f"{each.nodeid} ({each.when})")
+        for line in [line for line in each.longreprtext.splitlines() if line.startswith("E ")][:TOLD_LINES]:
+            terminalreporter.line(line[:TOLD_COLUMNS])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import grp
 import itertools
 import pwd
+import signal
 import subprocess
 import sys
 import time
@@ -23,6 +24,8 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 LONG = "sleep 600"
 FAILING_SECONDS = NODE_TIMEOUT * 4 + 30
+PASSING = Team("fb_passing", 60_699, 1)
+EVE = Person("fb_eve", 60_698, ((PASSING.name, "1"),))
 
 
 def lab(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -172,22 +175,25 @@ def test_a_second_cluster_lives_beside_and_leaves_without_a_trace(slurm: Cluster
 
 
 def test_people_who_have_a_process_of_their_own_stay_until_it_is_over(slurm: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
-    team = Team("fb_passing", 60_699, 1)
-    eve = Person("fb_eve", 60_698, ((team.name, "1"),))
-    arrive([eve], [team])
-    with subprocess.Popen(["sleep", "600"], user=eve.uid) as foreign:
+    arrive([EVE], [PASSING])
+    with subprocess.Popen(["sleep", "600"], user=EVE.uid) as foreign:
         try:
-            leave([eve], [team])
+            assert leave([EVE], [PASSING], seconds=0) == [EVE.name]
             assert capsys.readouterr().err == (f"the user fb_eve stays: not of the lab, but theirs: process {foreign.pid} (sleep 600)\n")
-            assert grp.getgrnam(team.name).gr_mem == ["fb_eve"]
+            assert grp.getgrnam(PASSING.name).gr_mem == [EVE.name]
         finally:
             foreign.kill()
             foreign.wait()
-            leave([eve], [team])
-    with pytest.raises(KeyError):
-        pwd.getpwnam("fb_eve")
-    with pytest.raises(KeyError):
-        grp.getgrnam("fb_passing")
+            leave([EVE], [PASSING])
+    assert not is_known(EVE, PASSING)
+
+
+def test_who_leaves_ends_what_the_lab_has_started_for_them_and_waits_for_no_corpse(slurm: Cluster) -> None:
+    arrive([EVE], [PASSING])
+    with subprocess.Popen(["sleep", "600"], user=EVE.uid, env=slurm.place.environment) as ours:  # a corpse once killed, until we look
+        assert leave([EVE], [PASSING]) == []
+    assert ours.returncode == -signal.SIGKILL
+    assert not is_known(EVE, PASSING)
 
 
 def test_what_cannot_start_says_why_and_leaves_nothing(slurm: Cluster) -> None:
@@ -202,3 +208,8 @@ def test_any_order_of_dying_and_coming_back(slurm: Cluster) -> None:
         slurm.kill(*pair)
         slurm.start(*reversed(pair))
     slurm.wait_for(slurm.submit("alice"), "COMPLETED", seconds=60)
+
+
+def is_known(person: Person, team: Team) -> bool:
+    """Whether the host has the user, or the group."""
+    return person.name in {entry.pw_name for entry in pwd.getpwall()} or team.name in {entry.gr_name for entry in grp.getgrall()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 
 DELIMITER = "\x1f"
@@ -39,3 +40,10 @@ def tres(text: str) -> dict[str, str]:
 def fields(line: str) -> dict[str, str]:
     """One line of `scontrol -o show`: the first word of a value, which is all of it for numbers, states and names of nodes."""
     return dict(word.split("=", 1) for word in line.split() if "=" in word)
+
+
+def when_written(state: bytes) -> int:
+    """When slurmctld began to write this `job_state`: behind a word of counted length and the number of the protocol."""
+    (length,) = struct.unpack_from(">I", state)
+    (at,) = struct.unpack_from(">Q", state, 4 + length + 2)
+    return int(at)

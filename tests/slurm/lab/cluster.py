@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.slurm.lab import daemons, people
+from tests.slurm.lab.answers import when_written
 from tests.slurm.lab.configuration import CLUSTER
 from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD, Daemon
 from tests.slurm.lab.layout import RECORD, configure, furnish, read_record, record
@@ -73,14 +74,17 @@ class Cluster(Shell):
             raise NoSuchCluster(f"there is no cluster {name}; there {'are ' + ', '.join(names()) if names() else 'is none'}")
         return cls(*read_record(BASE / name))
 
-    def down(self) -> None:
-        """End every process of the cluster and remove its folder; with the last cluster also the users. Nothing is left."""
+    def down(self) -> list[str]:
+        """End every process of the cluster and remove its folder; with the last cluster also the users. Nothing is left but users who have
+        something else to do here: their names."""
         end_family(self.place)
         with _alone():
             shutil.rmtree(self.place.folder)
-            if not names():
-                people.leave()
-                BASE.rmdir()
+            if names():
+                return []
+            stay = people.leave()
+            BASE.rmdir()
+            return stay
 
     def _start_all(self) -> None:
         self.start(MUNGED, MARIADBD)
@@ -125,6 +129,12 @@ class Cluster(Shell):
         mark = f"written down at {time.monotonic_ns()}"
         self.root("scontrol", "update", f"jobid={job}", f"admincomment={mark}")
         wait_until(lambda: mark.encode() in (self.place.state / "job_state").read_bytes(), "slurmctld to save its jobs")
+
+    def written_down_at(self) -> int:
+        """When (in seconds since 1970) slurmctld last began to write its jobs to its disk: what has changed since, kill -9 loses. 0 when
+        it never has."""
+        file = self.place.state / "job_state"
+        return when_written(file.read_bytes()) if file.exists() else 0
 
     def reconfigure(self, changes: Mapping[str, str]) -> None:
         """Other settings than the lab's own (see configuration.SETTINGS), with slurmctld and every slurmd started anew."""

@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import grp
 import pwd
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+
+from tests.slurm.lab.processes import Process, processes_of
+from tests.support.waiting import wait_until
 
 MARK = "a person of Fairbank's test lab"  # how we know them again in /etc/passwd
 COMMON_GROUP = "users"  # of everybody, and of no project
+PARTING_SECONDS = 10
 
 
 class Taken(Exception):
@@ -76,35 +80,36 @@ def arrive(people: Sequence[Person] = PEOPLE, teams: Sequence[Team] = TEAMS) -> 
             _tell("useradd", *_particulars(person), person.name)
 
 
-def leave(people: Sequence[Person] = PEOPLE, teams: Sequence[Team] = TEAMS) -> None:
-    """Remove our users and groups, and nobody else. Who has a process that is not of the lab, such as somebody's `su alice`, stays, and
-    is told of: the next one to leave removes them."""
-    kept: set[str] = set()
-    for person in people:
-        if _is_here(person.name) and pwd.getpwnam(person.name).pw_gecos == MARK:
-            if busy := processes_of(person.uid):
-                told = ", ".join(f"{pid} ({words})" for pid, words in busy.items())
-                print(f"the user {person.name} stays: not of the lab, but theirs: process {told}", file=sys.stderr)
-                kept |= {team for team, _ in person.teams}
-            else:
-                _tell("userdel", person.name)
+def leave(people: Sequence[Person] = PEOPLE, teams: Sequence[Team] = TEAMS, *, seconds: float = PARTING_SECONDS) -> list[str]:
+    """Remove our users and groups, and nobody else. What they still have of the lab is ended, and who is about to end is waited for, but no
+    longer than `seconds`. Who then has a process that is not of the lab, such as somebody's `su alice`, stays, and is told of and returned:
+    the next one to leave removes them."""
+    ours = [person for person in people if _is_ours(person)]
+    with contextlib.suppress(TimeoutError):
+        wait_until(lambda: not _end_what_is_left(ours), "their processes to end", seconds=seconds)
+    stay: list[Person] = []
+    for person in ours:
+        if busy := processes_of(person.uid):
+            told = ", ".join(f"{process.pid} ({process.command.decode(errors='replace')})" for process in busy)
+            print(f"the user {person.name} stays: not of the lab, but theirs: process {told}", file=sys.stderr)
+            stay.append(person)
+        else:
+            _tell("userdel", person.name)
+    kept = {team for person in stay for team, _ in person.teams}
     known = {entry.gr_name: entry.gr_gid for entry in grp.getgrall()}
     for team in teams:
         if known.get(team.name) == team.gid and team.name not in kept:
             _tell("groupdel", team.name)
+    return [person.name for person in stay]
 
 
-def processes_of(uid: int) -> dict[int, str]:
-    """The command of each process that has this user, by its number."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            status = (entry / "status").read_text()
-            uids = next(line for line in status.splitlines() if line.startswith("Uid:")).split()[1:]
-            if entry.name.isdigit() and str(uid) in uids:
-                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-                found[int(entry.name)] = command or (entry / "comm").read_text().strip()
-    return found
+def _end_what_is_left(people: Sequence[Person]) -> list[Process]:
+    """Their processes, those of the lab with a signal that they do not survive."""
+    left = [process for person in people for process in processes_of(person.uid)]
+    for process in left:
+        if process.of_the_lab:
+            process.send(signal.SIGKILL)
+    return left
 
 
 def _particulars(person: Person) -> list[str]:
@@ -127,6 +132,10 @@ def _refuse_strangers(name: str, number: int) -> None:
     for group in grp.getgrall():
         if name == group.gr_name and group.gr_gid != number:
             raise Taken(f"this host has a group {name} of its own; the lab needs the name: use another machine or a container")
+
+
+def _is_ours(person: Person) -> bool:
+    return _is_here(person.name) and pwd.getpwnam(person.name).pw_gecos == MARK
 
 
 def _is_here(user: str) -> bool:

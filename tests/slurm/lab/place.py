@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BASE = Path("/var/lib/fairbank-slurm-lab")  # root's own, so that nobody else can put anything there; short enough for sockets
+MARK = "SLURM_LAB"  # the variable by which we know a cluster's processes again
 FIRST_PORT, BLOCK, BLOCKS = 17_000, 40, 50  # below the ports that systems give to clients
 FIRST_NODE = 4
 
@@ -95,7 +96,7 @@ class Place:
             "LC_ALL": "C.UTF-8",
             "TZ": "UTC",
             "SLURM_CONF": str(self.slurm_conf),
-            "SLURM_LAB": str(self.folder),
+            MARK: str(self.folder),
         }
 
 

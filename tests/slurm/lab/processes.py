@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.slurm.lab.place import Place
+from tests.slurm.lab.place import BASE, MARK, Place
 from tests.support.waiting import wait_until
 
 PROC = Path("/proc")
@@ -34,8 +34,13 @@ class Process:
 
     @property
     def command(self) -> bytes:
-        """Its words, or the title that it has given itself."""
-        return _read(self.pid, "cmdline").replace(b"\0", b" ").strip()
+        """Its words, or the title that it has given itself; where it has neither, the name of its program."""
+        return _read(self.pid, "cmdline").replace(b"\0", b" ").strip() or _read(self.pid, "comm").strip()
+
+    @property
+    def of_the_lab(self) -> bool:
+        """Whether it was started in a cluster, whichever; a shell in which somebody is `su alice` was not."""
+        return any(each.startswith(f"{MARK}={BASE}/".encode()) for each in _environment(self.pid))
 
     @property
     def running(self) -> bool:
@@ -75,13 +80,18 @@ def launch(command: Sequence[str], environment: Mapping[str, str], folder: Path,
 
 def family(place: Place) -> list[Process]:
     """Every process of the cluster: daemons, steps, jobs, commands under way; but not the shell of a person who looks at it."""
-    mark = f"SLURM_LAB={place.folder}".encode()
+    mark = f"{MARK}={place.folder}".encode()
     parents = dict(_parents())
     ours = {pid for pid in parents if mark in _environment(pid) or _is_titled(pid, place)}
     while more := {pid for pid, parent in parents.items() if parent in ours and pid not in ours}:
         ours |= more
     ours.discard(os.getpid())
     return [process for pid in sorted(ours) if (process := Process.numbered(pid))]
+
+
+def processes_of(uid: int) -> list[Process]:
+    """Those that have this user, or could take it on again. Corpses that nobody has buried yet are none."""
+    return [process for pid, _ in _parents() if str(uid) in _users(pid) and (process := Process.numbered(pid))]
 
 
 def end_family(place: Place) -> None:
@@ -108,6 +118,12 @@ def _is_titled(pid: int, place: Place) -> bool:
 
 def _environment(pid: int) -> list[bytes]:
     return _read(pid, "environ").split(b"\0")
+
+
+def _users(pid: int) -> list[str]:
+    """Its real, effective, saved and file system's user."""
+    lines = _read(pid, "status").decode(errors="replace").splitlines()
+    return next((line.split()[1:] for line in lines if line.startswith("Uid:")), [])
 
 
 def _parents() -> Iterator[tuple[int, int]]:
