@@ -62,7 +62,13 @@ def munged(place: Place) -> Daemon:
 
 def mariadbd(place: Place) -> Daemon:
     files = (f"--datadir={place.mariadb}/data", f"--socket={place.mariadb}/socket", f"--pid-file={place.mariadb}/pid")
-    return Daemon(MARIADBD, "slurm", ("/usr/sbin/mariadbd", *MARIADB_SETTINGS, *files), place.mariadb / "socket")
+    command = ("/usr/sbin/mariadbd", *MARIADB_SETTINGS, *files)
+    return Daemon(MARIADBD, "slurm", command, place.mariadb / "socket", tuple(scratch(place).items()))
+
+
+def scratch(place: Place) -> dict[str, str]:
+    """Where MariaDB puts what it removes again: not where another one does, whose files it would remove with its own when it starts."""
+    return {"TMPDIR": str(place.mariadb)}
 
 
 def slurmdbd(place: Place) -> Daemon:

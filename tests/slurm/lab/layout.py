@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.slurm.lab.configuration import gres_conf, slurm_conf, slurmdbd_conf
-from tests.slurm.lab.daemons import SLURMCTLD, all_daemons
+from tests.slurm.lab.daemons import SLURMCTLD, all_daemons, scratch
 from tests.slurm.lab.machine import NodeGroup
 from tests.slurm.lab.people import PEOPLE
 from tests.slurm.lab.place import Place
@@ -96,7 +96,7 @@ def _database(place: Place) -> None:
             "--innodb-log-file-size=32M",
         ],
         cwd=place.mariadb,
-        env=place.environment,
+        env=place.environment | scratch(place),
         user=who.pw_uid,
         group=who.pw_gid,
         extra_groups=[],
