@@ -6,6 +6,7 @@ import contextlib
 import random
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from tests.slurm.lab.cluster import Cluster
 from tests.support.waiting import wait_until
 
 MOST_QUEUED = 40
+BEGUN = "begun"  # in each user's home: the jobs whose scripts began, and when
 USERS = ("alice", "bob", "carol", "dave")
 PATIENCE, HASTE_SECONDS = 300, 20
 DUPLICATE = "launch failed requeued held"
@@ -23,10 +25,11 @@ LOOK_SECONDS = 5.0  # a squeue that takes longer has waited for somebody
 
 
 class Submitted(NamedTuple):
-    """A job, and when (in seconds since 1970)."""
+    """A job, and between which two instants slurmctld took it (in seconds since 1970)."""
 
     job: int
-    at: float
+    asked: float
+    told: float
 
 
 class Haste:
@@ -40,6 +43,11 @@ class Haste:
         self._seen: dict[str, float] = {}
 
     def see_to_it(self) -> None:
+        """Once. What takes too long is left for the next time."""
+        with contextlib.suppress(TimeoutError):
+            self._start_what_was_put_back()
+
+    def _start_what_was_put_back(self) -> None:
         ran = self.slurm.run("root", "squeue", "--noheader", "--states=PENDING", "--format=%A|%r", seconds=60)
         for job, reason in (line.split("|", 1) for line in ran.out.splitlines()):
             now = time.monotonic()
@@ -94,7 +102,11 @@ class Load:
             yield
 
     def _queued(self) -> int:
-        ran = self.slurm.run("root", "squeue", "--noheader", "--format=%i", "--array", seconds=60)
+        """How many there are; who gets no answer in time takes the queue for full, and who gets none at all tries to submit."""
+        try:
+            ran = self.slurm.run("root", "squeue", "--noheader", "--format=%i", "--array", seconds=60)
+        except TimeoutError:
+            return MOST_QUEUED
         return len(ran.out.split()) if ran.code == 0 else 0
 
     def _work(self) -> None:
@@ -111,12 +123,22 @@ class Load:
             ((), ("-c4",), ("--mem=16G",), ("--partition=gpu", "--gres=gpu:1"), ("--partition=gpu-t4", "--gres=gpu:1"), ("--array=1-4",)),
             (6, 3, 2, 3, 1, 2),
         )[0]
-        script = f"sleep {self.rng.choice((0, 0, 1, 2, 4))}"
-        at = time.time()
+        script = f'echo "$SLURM_JOB_ID $(date +%s)" >> "$HOME/{BEGUN}"\nsleep {self.rng.choice((0, 0, 1, 2, 4))}'
+        asked = time.time()
         try:
-            self.submitted.append(Submitted(self.slurm.submit(self.rng.choice(USERS), "--time=10", *options, script=script), at))
+            job = self.slurm.submit(self.rng.choice(USERS), "--time=10", *options, script=script)
+            self.submitted.append(Submitted(job, asked, time.time()))
         except (AssertionError, TimeoutError, ValueError):
             self.failed += 1
+
+
+def begun(slurm: Cluster) -> dict[int, list[int]]:
+    """When the scripts of each job began (seconds since 1970), by their own word."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for file in (slurm.file(user, BEGUN) for user in USERS):
+        for job, at in (line.split() for line in (file.read_text().splitlines() if file.exists() else [])):
+            found[int(job)].append(int(at))
+    return found
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from typing import Any
 
 from tests.slurm.lab.answers import tres
 from tests.slurm.lab.machine import SIZES
-from tests.slurm.lab.shell import Shell
 from tests.slurm.office import Office
 
 COLUMNS = ("JobIDRaw", "Submit", "Start", "End", "ElapsedRaw", "State", "Account", "Partition", "AllocTRES", "User")
@@ -21,10 +20,17 @@ FREE = "NODE_FAIL"
 SAME_START_SECONDS = 2  # what the clocks of prolog and accounting may differ by
 
 
-def executions(slurm: Shell, since: float) -> list[dict[str, str]]:
-    """What accounting has of each time that a job ran since then, also of those that were put back into the queue."""
-    rows = slurm.sacct("--duplicates", f"--starttime={words_of(since)}", "--endtime=now+1hour", columns=COLUMNS)
-    return [row for row in rows if instant(row["Submit"]) >= int(since)]
+def executions(office: Office, since: float) -> list[dict[str, str]]:
+    """What accounting has of each time that a job ran since then, also of those that were put back into the queue. Half a record, of whose
+    start it was never told, it shows only to who asks by number: so those of the books are asked for once more."""
+    numbers = ",".join(map(str, sorted({run["job_id"] for run in office.rows("/job", cluster="lab")})))
+    asked = [
+        (f"--starttime={words_of(since)}", "--endtime=now+1hour"),
+        *([(f"--jobs={numbers}", "--starttime=1970-01-02")] if numbers else []),
+    ]
+    rows = [row for which in asked for row in office.slurm.sacct("--duplicates", *which, columns=COLUMNS)]
+    once = {(row["JobIDRaw"], row["Submit"], row["Start"]): row for row in rows}
+    return [row for row in once.values() if instant(row["Submit"]) >= int(since)]
 
 
 def words_of(instant: float) -> str:
@@ -42,6 +48,15 @@ def instants(run: dict[str, Any]) -> tuple[int, ...]:
     return tuple(instant(run[when].rstrip("Z")) for when in ("start", "ended") if run[when])
 
 
+def key(row: dict[str, str]) -> tuple[int, int]:
+    """Which job it was: its number alone does not say, for slurmctld may begin to count anew."""
+    return int(row["JobIDRaw"]), instant(row["Submit"])
+
+
+def _job(run: dict[str, Any]) -> tuple[int, int]:
+    return run["job_id"], instant(run["submitted"].rstrip("Z"))
+
+
 def price(row: dict[str, str]) -> int:
     """SU-minutes: the dearest of its resources, times its seconds, a begun minute counting."""
     (weights,) = [group.weights for group in SIZES["full"] if group.partition == row["Partition"]]
@@ -55,9 +70,10 @@ def price(row: dict[str, str]) -> int:
 
 @dataclass(frozen=True)
 class Wrong:
-    """Something that does not agree, in words, and when all that happened (seconds since 1970)."""
+    """Something that does not agree, in words; of which job, by number and submission; and when all that happened (seconds since 1970)."""
 
     words: str
+    job: tuple[int, int]
     instants: tuple[int, ...]
 
 
@@ -70,39 +86,45 @@ class Reckoning:
     charged: int = 0
     wrong: list[Wrong] = field(default_factory=list)
     put_off_seconds: int = 0
+    """The longest that accounting counts for a run that was put off."""
 
     def told(self) -> str:
         return f"{dict(self.counts)}, {self.charged} SU-minutes, by state {dict(self.states)}"
 
 
-def reckon(office: Office, since: float, *, lost: Iterable[tuple[int, int]] = (), put_off_seconds: int = 0) -> Reckoning:
+def reckon(
+    office: Office, since: float, *, lost: Iterable[tuple[int, int]] = (), begun: Mapping[int, Sequence[int]] | None = None
+) -> Reckoning:
     """Compare all that ran since then. Jobs `lost` by Slurm itself, by number and submission, have no end that anybody could know, and
-    are left out. Where jobs are put off because the bank was away, accounting may count up to `put_off_seconds` for a run that was never
-    let run, and that nobody pays."""
-    found = Reckoning(put_off_seconds=put_off_seconds)
+    are left out. Where jobs are put off because the bank was away, accounting counts seconds for a run that was never let run, and that
+    nobody pays: `begun` tells when the scripts of each job truly began."""
+    found = Reckoning()
     gone = set(lost)
-    unknown, started = set(), {}
-    runs = defaultdict(list)
+    known, runs = {}, defaultdict(list)
     for run in office.rows("/job", cluster="lab"):
-        submitted = instant(run["submitted"].rstrip("Z"))
-        started[run["id"]] = instants(run)
-        if (run["job_id"], submitted) in gone:
-            unknown.add(run["id"])
-        elif submitted >= int(since):
+        if _job(run) in gone:
+            continue
+        known[run["id"]] = run
+        if _job(run)[1] >= int(since):
             runs[run["job_id"]].append(run)
     refused = {each["job_id"] for each in office.rows("/failure", cluster="lab")}
-    for row in executions(office.slurm, since):
-        if (int(row["JobIDRaw"]), instant(row["Submit"])) not in gone:
-            _compare(row, runs[int(row["JobIDRaw"])], refused, found)
+    for row in executions(office, since):
+        if key(row) not in gone:
+            never = begun is not None and not _has_begun(row, begun.get(int(row["JobIDRaw"]), ()))
+            _compare(row, runs[int(row["JobIDRaw"])], refused, found, never=never)
     for run in (run for each in runs.values() for run in each):
         found.counts["runs of no execution"] += 1
         if run["state"] != "released":
-            found.wrong.append(Wrong(f"in the books, and not in accounting: {run}", instants(run)))
-    _once_each(office, found, unknown, started)
+            found.wrong.append(Wrong(f"in the books, and not in accounting: {run}", _job(run), instants(run)))
+    _once_each(office, found, known)
     return found
 
 
-def _compare(row: dict[str, str], runs: list[dict[str, Any]], refused: set[int], found: Reckoning) -> None:
+def _has_begun(row: dict[str, str], begun: Sequence[int]) -> bool:
+    return any(instant(row["Start"]) - 1 <= at <= instant(row["End"]) + 1 for at in begun)
+
+
+def _compare(row: dict[str, str], runs: list[dict[str, Any]], refused: set[int], found: Reckoning, *, never: bool) -> None:
     state = row["State"].split()[0]
     started = instant(row["Start"])
     same = [run for run in runs if instant(run["submitted"].rstrip("Z")) == instant(row["Submit"])]  # its start is that of its prolog's end
@@ -113,7 +135,7 @@ def _compare(row: dict[str, str], runs: list[dict[str, Any]], refused: set[int],
         if not started or int(row["ElapsedRaw"]) == 0 or (int(row["JobIDRaw"]) in refused and int(row["ElapsedRaw"]) <= SAME_START_SECONDS):
             found.counts["never ran"] += 1
         else:
-            found.wrong.append(Wrong(f"in accounting, and not in the books: {row}", (started, instant(row["End"]))))
+            found.wrong.append(Wrong(f"in accounting, and not in the books: {row}", key(row), (started, instant(row["End"]))))
         return
     run = min(same, key=lambda each: abs(instant(each["start"].rstrip("Z")) - started))
     runs.remove(run)
@@ -122,25 +144,26 @@ def _compare(row: dict[str, str], runs: list[dict[str, Any]], refused: set[int],
     found.charged += run["charged"]
     found.counts["charged" if run["charged"] else run["state"]] += 1
     if run["state"] not in ("charged", "released") or run["held"]:
-        found.wrong.append(Wrong(f"not resolved: {run}", instants(run)))
-    elif run["state"] == "released" and state == "REQUEUED" and int(row["ElapsedRaw"]) <= found.put_off_seconds:
+        found.wrong.append(Wrong(f"not resolved: {run}", _job(run), instants(run)))
+    elif run["state"] == "released" and state == "REQUEUED" and never:
         found.counts["put off"] += 1
+        found.put_off_seconds = max(found.put_off_seconds, int(row["ElapsedRaw"]))
     elif run["charged"] != due:
-        found.wrong.append(Wrong(f"charged {run['charged']} and not {due}: {run} {row}", instants(run)))
+        found.wrong.append(Wrong(f"charged {run['charged']} and not {due}: {run} {row}", _job(run), instants(run)))
 
 
-def _once_each(office: Office, found: Reckoning, unknown: set[int], started: Mapping[int, tuple[int, ...]]) -> None:
+def _once_each(office: Office, found: Reckoning, known: Mapping[int, dict[str, Any]]) -> None:
     """Every run has one hold, or none where its end came first, and one resolution."""
     steps: dict[int, list[str]] = defaultdict(list)
     for entry in office.rows("/entry", about="units"):
-        if entry["run"] is not None and entry["run"] not in unknown:
+        if entry["run"] in known:
             steps[entry["run"]].append(entry["kind"])
-    for run, kinds in steps.items():
-        counted = Counter(kinds)
+    for number, kinds in steps.items():
+        counted, run = Counter(kinds), known[number]
         found.counts["holds"] += counted["hold"]
         found.counts["resolutions"] += counted["charge"] + counted["release"]
         if counted["hold"] > 1 or counted["charge"] + counted["release"] != 1:
-            found.wrong.append(Wrong(f"run {run} of the books: {kinds}", started[run]))
+            found.wrong.append(Wrong(f"run {number} of the books: {kinds}", _job(run), instants(run)))
 
 
 def of_jobs(rows: Sequence[dict[str, str]], jobs: Iterable[int]) -> list[dict[str, str]]:

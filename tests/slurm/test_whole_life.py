@@ -65,14 +65,14 @@ def test_every_job_of_a_life_is_charged_once_what_accounting_tells(office: Offic
         assert "AdminComment=Fairbank: wg_chem: there is too little left: " in slurm.root("scontrol", "show", "job", job)
     slurm.root("scancel", *held)
     took = time.time() - since
-    wait_for_accounting(slurm, since)
+    wait_for_accounting(office, since)
     office.agent.wait_until_empty()
 
     found = reckon(office, since)
     tell(f"{sum(crowd.jobs.values())} jobs in {took:.0f} s: {dict(crowd.jobs)}; {len(held)} of the poor refused")
     tell(f"books against accounting: {found.told()}")
     assert found.wrong == [], "\n".join(each.words for each in found.wrong[:20])
-    rows = executions(slurm, since)
+    rows = executions(office, since)
     states = {state: [row for row in rows if row["State"].split()[0] == state] for state in (FREE, "TIMEOUT", "REQUEUED")}
     assert len(of_jobs(states[FREE], failed.result())) >= 2 * some
     assert all(run["charged"] == 0 for row in states[FREE] for run in office.runs(int(row["JobIDRaw"])) if same(run, row))
@@ -90,11 +90,11 @@ def same(run: dict[str, object], row: dict[str, str]) -> bool:
     return abs(instant(str(run["start"]).rstrip("Z")) - instant(row["Start"])) <= 1
 
 
-def wait_for_accounting(slurm: Cluster, since: float) -> None:
+def wait_for_accounting(office: Office, since: float) -> None:
     """Until slurmdbd has heard the ends of all."""
 
     def whole() -> bool:
-        rows = executions(slurm, since)
+        rows = executions(office, since)
         return bool(rows) and all(row["End"] != "Unknown" and row["Partition"] for row in rows)
 
     wait_until(whole, "accounting to have every end", seconds=120)

@@ -64,7 +64,8 @@ class Troubles:
     done: Counter[str] = field(default_factory=Counter)
     without_controller: Spans = field(default_factory=Spans)
     without_bank: Spans = field(default_factory=Spans)
-    controller_deaths: list[float] = field(default_factory=list)
+    unsaved: list[tuple[float, float]] = field(default_factory=list)
+    """What slurmctld had not written down when it was killed, from when until when."""
     resets: list[tuple[float, float]] = field(default_factory=list)
     _moods: Iterator[Mood] = field(default_factory=lambda: itertools.cycle(MOODS))
 
@@ -107,8 +108,8 @@ class Troubles:
 
     def _kill_controller(self) -> None:
         with self.without_controller.now():
-            self.controller_deaths.append(time.time())
             self.office.slurm.kill(SLURMCTLD)
+            self.unsaved.append((self.office.slurm.written_down_at(), time.time()))
             self.office.slurm.start(SLURMCTLD)
             self._wait_for_controller()
 
@@ -158,9 +159,9 @@ class Troubles:
         """slurmctld forgets all jobs, and counts from 1 again."""
         with self.without_controller.now(), self.load.paused():
             begun = time.time()
-            self.controller_deaths.append(begun)  # what it had not told accounting yet is lost with the rest
             self.office.slurm.empty()
             self.resets.append((begun, time.time()))
+            self.unsaved.append(self.resets[-1])
 
     def _for_a_while(self, times: int = 1) -> None:
         until = time.monotonic() + self.rng.uniform(0.3, 1) * self.away_seconds * times
