@@ -24,12 +24,12 @@ class Sharing(Enum):
 
 
 class PreemptMode(Enum):
-    """What becomes of a job that another one takes the place of; OFF: it is never taken."""
+    """What becomes of a job whose place another one takes; OFF: nobody takes it. Jobs that are only suspended keep their memory, and here
+    are not taken either."""
 
     OFF = "OFF"
     CANCEL = "CANCEL"
     REQUEUE = "REQUEUE"
-    SUSPEND = "SUSPEND"
 
 
 class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +39,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
     tier                        jobs of a higher one go first (PriorityTier)
     rows                        how many jobs may have a CPU at once where it is shared
     memory_per_node, _per_cpu   for jobs that ask for none
+    preempted                   None: as the cluster has it
 
     Raises Malformed, naming the field.
     """
@@ -54,7 +55,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
     rows: int = 4
     memory_per_node: int | None = None
     memory_per_cpu: int | None = None
-    preempted: PreemptMode = PreemptMode.OFF
+    preempted: PreemptMode | None = None
 
     def __post_init__(self) -> None:
         if not self.name:

@@ -71,6 +71,10 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
             found.append(("excluded", f"{min(both)} is required and excluded", "name it in one of the lists"))
         return found
 
+    def preferring(self) -> Wanted:
+        """The request with what it would prefer in place of what it must have."""
+        return msgspec.structs.replace(self, constraint=self.prefer, prefer="")
+
     @property
     def least_tasks(self) -> int:
         """How many tasks it runs: one for each node where nothing else is said, and never fewer."""

@@ -22,6 +22,7 @@ class Request(NamedTuple):
     alternatives    of these, all nodes of the job are of the same one
     """
 
+    partition: str
     demand: Demand
     least: int
     most: int
@@ -47,6 +48,7 @@ class Places:
         self.machine = machine
         self.empty = Room(machine)
         self._known: dict[tuple[Wanted, str], Request] = {}
+        self._ever: dict[Request, bool] = {}
 
     def request(self, wanted: Wanted, partition: str) -> Request:
         """Raises Unknown for a partition or node that is not there, Malformed for a constraint that cannot be read."""
@@ -58,7 +60,10 @@ class Places:
 
     def ever(self, request: Request) -> bool:
         """Whether the job would fit if nobody else were there and all nodes were up."""
-        return place(self.machine, self.empty, request, self.machine.everybody) is not None
+        found = self._ever.get(request)
+        if found is None:
+            found = self._ever[request] = place(self.machine, self.empty, request, self.machine.everybody) is not None
+        return found
 
 
 def _request(machine: Machine, empty: Room, wanted: Wanted, partition: str) -> Request:
@@ -71,6 +76,7 @@ def _request(machine: Machine, empty: Room, wanted: Wanted, partition: str) -> R
     least = max(wanted.nodes, rules.min_nodes, required.bit_count(), sum(group.least for group in said.groups))
     tasks = max(wanted.least_tasks, least)
     return Request(
+        partition=partition,
         demand=what,
         least=least,
         most=min(filter(None, (wanted.max_nodes, rules.max_nodes, tasks))),
@@ -108,7 +114,7 @@ def _dealt(machine: Machine, room: Room, request: Request, plain: Demand, places
         here = min(fits, max(tasks - behind, 1))
         tasks -= here
         shares.append(_share(machine, room, plain, at, here))
-    return Placement(nodeset.of(places), tuple(shares), sharing=request.demand.rows > 1)
+    return Placement(nodeset.of(places), tuple(shares), request.partition, sharing=request.demand.rows > 1)
 
 
 def _share(machine: Machine, room: Room, what: Demand, at: int, tasks: int) -> Share:

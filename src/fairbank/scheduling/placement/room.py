@@ -29,11 +29,16 @@ class Share(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """Where a job is. `sharing`: its CPUs may be those of other jobs too, as many as its partition has rows."""
+    """Where a job is. `sharing`: its CPUs may be those of other jobs too, as many as its partition has rows.
+
+    `partition`: in which of its partitions the job runs. `instead`: the numbers of the jobs that must go first.
+    """
 
     nodes: NodeSet
     shares: tuple[Share, ...]
+    partition: str
     sharing: bool = False
+    instead: tuple[int, ...] = ()
 
     @property
     def cpus(self) -> int:

@@ -1,0 +1,156 @@
+"""Slurm's main pass: who starts now, from the head of the queue (facts, section 5.3; seed 002; trap 15).
+
+It makes no plan for the future. Once a job of a partition does not fit, all behind it in that partition wait, and the partition's nodes are
+given to nobody for the rest of the pass, neither in other partitions: that keeps large jobs from starving, and backfill fills the gap.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from fairbank.scheduling.order import Entry, queue, requested
+from fairbank.scheduling.parameters import Parameters
+from fairbank.scheduling.pending import Pending, begun
+from fairbank.scheduling.placement import nodeset
+from fairbank.scheduling.placement.placing import Request, place
+from fairbank.scheduling.placement.room import Placement
+from fairbank.scheduling.plan import PRIORITY, RESOURCES, Plan, Start
+from fairbank.scheduling.preemption import place_instead, victims
+from fairbank.scheduling.reserved import left
+from fairbank.scheduling.situation import Situation
+
+NEVER_TESTED = "None"
+"""Slurm's word for a job that no pass has come to."""
+BAD_CONSTRAINTS, NOT_AVAILABLE, RESERVED = "BadConstraints", "ReqNodeNotAvail", "Reservation"
+
+
+def main(situation: Situation, parameters: Parameters, now: int, *, full: bool = False) -> Plan[Pending, Placement]:
+    """One pass. `full`: that of every sched_interval, which goes through the whole queue; others stop where default_queue_depth says."""
+    found = _Pass(situation, parameters, now)
+    tested = 0
+    for entry in found.entries:
+        if 0 < parameters.sched_max_job_start <= len(found.starts):
+            break
+        if found.passed_over(entry):
+            continue
+        tested += 1
+        if not full and tested > parameters.default_queue_depth + 1:
+            break
+        found.test(entry)
+    return Plan(found.starts, (), found.reasons, NEVER_TESTED)
+
+
+class _Pass:
+    """The state of one pass: its own copies, which nobody else sees."""
+
+    def __init__(self, situation: Situation, parameters: Parameters, now: int) -> None:
+        self.situation, self.parameters, self.now = situation, parameters, now
+        self.room, self.limits = situation.room.copy(), situation.limits.copy()
+        self.running = list(situation.running)
+        self.open = situation.machine.usable
+        self.entries, self.reasons = queue(situation, now)
+        self.starts: list[Start[Pending, Placement]] = []
+        self.done: set[int] = set()
+        self.full: set[str] = set()
+        """Partitions, and reservations, in which a job did not fit."""
+        self.rejected: set[tuple[int | None, str, str | None]] = set()
+        """Arrays of which a task did not fit."""
+        self.depth = Counter[str]()
+
+    def passed_over(self, entry: Entry) -> bool:
+        """Whether the entry is not to be tested: it started elsewhere, or somebody ahead of it waits."""
+        job, partition = entry.job, entry.rules.name
+        if job.number in self.done:
+            return True
+        if job.array is not None and (job.array, partition, job.reservation) in self.rejected:
+            self.reasons.setdefault(job.number, RESOURCES)
+            return True
+        if _queue_of(entry) in self.full:
+            self.reasons.setdefault(job.number, PRIORITY)
+            return True
+        self.depth[partition] += 1
+        if 0 < self.parameters.partition_job_depth < self.depth[partition]:
+            self.reasons.setdefault(job.number, PRIORITY)
+            return True
+        return False
+
+    def test(self, entry: Entry) -> None:
+        """Start it now, or say why not."""
+        job, partition = entry.job, entry.rules.name
+        if (why := self.limits.holds(job, partition)) is not None:
+            self.reasons[job.number] = why
+            if self.parameters.assoc_limit_stop:
+                self._fails(entry)
+            return
+        request = requested(self.situation, entry)
+        seconds = job.seconds(entry.rules)
+        usable = entry.nodes & self.open & left(self.situation, job, self.now, self.now + seconds)
+        if request.required & self.situation.machine.usable != request.required:
+            self.reasons[job.number] = NOT_AVAILABLE
+            return
+        where = None
+        if usable.bit_count() >= request.least:
+            where = place(self.situation.machine, self.room, request, usable)
+            if where is None:
+                kind = partition, job.qos
+                where = place_instead(
+                    self.situation, self.room, request, usable, victims(self.situation, self.running, kind, usable, self.now)
+                )
+        if where is None:
+            self._waits(entry, request, seconds)
+        else:
+            self._starts(entry, where, seconds)
+
+    def _starts(self, entry: Entry, where: Placement, seconds: int) -> None:
+        job = entry.job
+        for each in [each for each in self.running if each.number in where.instead]:
+            self.room.give(each.placement)
+            self.running.remove(each)
+        self.room.take(where)
+        self.running.append(begun(job, where, self.now, seconds))
+        self.limits.started(job, entry.rules.name)
+        self.starts.append(Start(job, where))
+        self.done.add(job.number)
+        self.reasons.pop(job.number, None)
+
+    def _waits(self, entry: Entry, request: Request, seconds: int) -> None:
+        """It does not fit. What follows for those behind it depends on why."""
+        job, situation = entry.job, self.situation
+        if entry.soft:
+            return  # it comes again without what it would only prefer
+        if not situation.places.ever(request):
+            self.reasons[job.number] = BAD_CONSTRAINTS
+            return
+        if entry.reservation is None and (why := self._maintained(entry, request, seconds)) is not None:
+            self.reasons[job.number] = why
+            return
+        self.reasons[job.number] = RESOURCES
+        if job.array is not None:
+            self.rejected.add((job.array, entry.rules.name, job.reservation))
+        self._fails(entry, request)
+
+    def _maintained(self, entry: Entry, request: Request, seconds: int) -> str | None:
+        """Slurm's word where it is maintenance that leaves too few nodes to the job."""
+        end = self.now + seconds
+        without = entry.nodes & self.open & left(self.situation, entry.job, self.now, end)
+        with_them = entry.nodes & self.open & left(self.situation, entry.job, self.now, end, maintenance=False)
+        if without == with_them or (without & request.possible()).bit_count() >= request.least:
+            return None
+        return NOT_AVAILABLE if (with_them & request.possible()).bit_count() >= request.least else None
+
+    def _fails(self, entry: Entry, request: Request | None = None) -> None:
+        """Those behind it wait, unless this one is too young or too low for nodes to be kept for it, or has named its own."""
+        job, parameters = entry.job, self.parameters
+        if self.now - job.eligible < parameters.bf_min_age_reserve or entry.priority < parameters.bf_min_prio_reserve:
+            return
+        if request is not None and request.required and request.required.bit_count() >= request.least:
+            self.open = nodeset.without(self.open, request.required)
+            return
+        self.full.add(_queue_of(entry))
+        if entry.kept_to is None:
+            self.open = nodeset.without(self.open, entry.nodes)
+
+
+def _queue_of(entry: Entry) -> str:
+    """Those who wait behind each other: in a partition, or in a reservation that keeps to its nodes."""
+    return f"partition {entry.rules.name}" if entry.kept_to is None else f"reservation {entry.kept_to}"

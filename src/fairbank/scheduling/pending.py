@@ -1,0 +1,106 @@
+"""A job that waits for nodes, and one that has some, as the passes over nodes see them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.cluster.wanted import Wanted
+from fairbank.scheduling.placement.nodeset import NodeSet
+from fairbank.scheduling.placement.room import Placement
+from fairbank.values.trouble import Malformed
+
+FOR_EVER = 365 * 86_400
+"""How long a job may run where neither it nor its partition says so: a year, as Slurm plans for it."""
+
+
+class Pending(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that waits. Times are seconds.
+
+    number         what no other job has; a task of an array has one of its own, beside the number of the `array` and of the `task`
+    partitions     where it may run: an entry of the queue for each, with the priority at its place in `priorities`, or else `priority`
+    limit          None: the partition's
+    time_min       it would rather start now with a limit down to this than later with `limit`
+    eligible       from when on it may start (`--begin`)
+    held           why nobody may start it yet, in Slurm's word: JobHeldUser, Dependency, ...; None where it may
+    expedited      it was requeued to go before everybody
+
+    Raises Malformed, naming the field.
+    """
+
+    number: int
+    array: int | None = None
+    task: int = -1
+    user: str = ""
+    account: str = ""
+    qos: str = ""
+    partitions: tuple[str, ...] = ("batch",)
+    wanted: Wanted = Wanted()
+    priority: int = 1
+    priorities: tuple[int, ...] = ()
+    submitted: int = 0
+    eligible: int = 0
+    limit: int | None = None
+    time_min: int | None = None
+    reservation: str | None = None
+    held: str | None = None
+    expedited: bool = False
+
+    def __post_init__(self) -> None:
+        for wrong, field, what, remedy in (
+            (not self.partitions, "partitions", "no partition", "name one"),
+            (
+                bool(self.priorities) and len(self.priorities) != len(self.partitions),
+                "priorities",
+                "not one for each partition",
+                "give each its own",
+            ),
+            (self.limit is not None and self.limit < 1, "limit", f"a limit of {self.limit} s", "a second or more"),
+            (self.time_min is not None and self.time_min < 1, "time_min", f"a limit of {self.time_min} s", "a second or more"),
+        ):
+            if wrong:
+                raise Malformed(f"job {self.number} has {what}", field=field, remedy=remedy)
+
+    def seconds(self, rules: PartitionRules) -> int:
+        """How long it may run there."""
+        return min(filter(None, (self.limit, rules.max_seconds)), default=FOR_EVER)
+
+    def least_seconds(self, rules: PartitionRules) -> int:
+        """How long it must be able to run at least."""
+        seconds = self.seconds(rules)
+        return min(self.time_min or seconds, seconds)
+
+
+class Active(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that runs. `ends` is when it does at the latest."""
+
+    number: int
+    user: str = ""
+    account: str = ""
+    qos: str = ""
+    priority: int = 1
+    placement: Placement
+    started: int
+    ends: int
+
+    @property
+    def partition(self) -> str:
+        return self.placement.partition
+
+    @property
+    def nodes(self) -> NodeSet:
+        return self.placement.nodes
+
+
+def begun(job: Pending, placement: Placement, now: int, seconds: int) -> Active:
+    """The job from now on, for so many seconds at most."""
+    return Active(
+        number=job.number,
+        user=job.user,
+        account=job.account,
+        qos=job.qos,
+        priority=job.priority,
+        placement=placement,
+        started=now,
+        ends=now + seconds,
+    )

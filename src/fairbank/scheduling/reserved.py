@@ -1,0 +1,35 @@
+"""What advanced reservations leave to a job (facts, trap 13 and section 6.2)."""
+
+from __future__ import annotations
+
+from fairbank.cluster.reservation import Reservation
+from fairbank.scheduling.pending import Pending
+from fairbank.scheduling.placement import nodeset
+from fairbank.scheduling.placement.nodeset import NodeSet
+from fairbank.scheduling.situation import Situation
+
+
+def left(situation: Situation, job: Pending, begin: int, end: int, *, resolution: int = 1, maintenance: bool = True) -> NodeSet:
+    """The nodes that the job may have from `begin` until `end`, both included: one that would end at the second at which a reservation of
+    others begins does not fit. That beginning is floored to `resolution`.
+
+    Its own reservation lets it have its nodes and no others; a flexible one also others, and before and after its time.
+    `maintenance` False: as if nobody worked on the nodes.
+    """
+    own: Reservation | None = None
+    found = situation.machine.everybody
+    for each, nodes in situation.reservations.values():
+        if each.name == job.reservation:
+            own = each
+            if not (each.flexible or each.any_nodes):
+                found &= nodes
+        elif each.begin // resolution * resolution <= end and begin < each.end and (maintenance or not each.maintenance):
+            found = nodeset.without(found, nodes)
+    if own is not None and not own.flexible and not own.begin <= begin < end <= own.end:
+        return nodeset.NOBODY
+    return found
+
+
+def next_change(situation: Situation, after: int) -> int | None:
+    """When reservations next let nodes go; None where none does."""
+    return min((each.end for each, _ in situation.reservations.values() if each.end > after), default=None)

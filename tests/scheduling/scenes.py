@@ -1,0 +1,99 @@
+"""A machine with jobs that run and jobs that wait, and what the passes make of it in a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fairbank.cluster.node import Node
+from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.cluster.reservation import Reservation
+from fairbank.cluster.wanted import Wanted
+from fairbank.scheduling.backfill import backfill
+from fairbank.scheduling.main import main
+from fairbank.scheduling.parameters import Parameters
+from fairbank.scheduling.pending import Active, Pending
+from fairbank.scheduling.placement.machine import Machine
+from fairbank.scheduling.placement.placing import Places, place
+from fairbank.scheduling.placement.room import Placement, Room
+from fairbank.scheduling.plan import Plan
+from fairbank.scheduling.situation import Limits, Preemption, Situation
+from fairbank.scheduling.slurm import both
+from fairbank.values.hostlist import expand
+from fairbank.values.time import Instant
+
+NOW = 1_000_020
+"""A whole minute, so that times in minutes from now are steps of backfill."""
+_WANTED = frozenset(Wanted.__struct_fields__)
+
+
+class Scene:
+    """Times are minutes from now. Jobs have their nodes for themselves unless they say else."""
+
+    def __init__(self, nodes: Sequence[Node], *partitions: PartitionRules) -> None:
+        self.machine = Machine(nodes, partitions or (PartitionRules(name="batch"),))
+        self.places, self.room = Places(self.machine), Room(self.machine)
+        self.pending: list[Pending] = []
+        self.running: list[Active] = []
+        self.reservations: list[Reservation] = []
+        self.preemption = Preemption()
+        self.limits: Limits | None = None
+
+    def runs(self, number: int, nodes: str, minutes: int, *, since: int = 10, partition: str = "batch", **said: Any) -> Scene:
+        """A job has these nodes until so many minutes from now."""
+        asked = {name: said.pop(name) for name in list(said) if name in _WANTED}
+        names = tuple(expand(nodes))
+        wanted = Wanted(**{"nodes": len(names), "required": names, "exclusive": True, **asked})
+        where = place(self.machine, self.room, self.places.request(wanted, partition), self.machine.everybody)
+        assert where is not None
+        self.room.take(where)
+        self.running.append(Active(number=number, placement=where, started=NOW - since * 60, ends=NOW + minutes * 60, **said))
+        return self
+
+    def waits(self, number: int, nodes: int = 1, minutes: int | None = 60, *, age: int = 60, **said: Any) -> Scene:
+        """A job wants so many nodes for so long, and has waited so many minutes."""
+        asked = {name: said.pop(name) for name in list(said) if name in _WANTED}
+        wanted = Wanted(**{"nodes": nodes, "exclusive": True, **asked})
+        limit = None if minutes is None else minutes * 60
+        whole = {"submitted": NOW - age * 60, "eligible": NOW - age * 60, "limit": limit, **said}
+        self.pending.append(Pending(number=number, wanted=wanted, **whole))
+        return self
+
+    def reserves(self, name: str, nodes: str, begin: int, end: int, **said: Any) -> Scene:
+        """Nodes are set aside from so many minutes from now until so many."""
+        whole = {"begin": Instant(NOW + begin * 60), "end": Instant(NOW + end * 60), **said}
+        self.reservations.append(Reservation(name=name, nodes=tuple(expand(nodes)), **whole))
+        return self
+
+    @property
+    def situation(self) -> Situation:
+        return Situation(
+            self.machine,
+            pending=self.pending,
+            running=self.running,
+            reservations=self.reservations,
+            preemption=self.preemption,
+            limits=self.limits,
+            places=self.places,
+        )
+
+    def main(self, *, full: bool = False, **parameters: Any) -> Told:
+        return Told(self.machine, main(self.situation, Parameters(**parameters), NOW, full=full))
+
+    def backfill(self, **parameters: Any) -> Told:
+        return Told(self.machine, backfill(self.situation, Parameters(**parameters), NOW))
+
+    def both(self, **parameters: Any) -> Told:
+        return Told(self.machine, both(self.situation, Parameters(**parameters), NOW))
+
+
+class Told:
+    """A plan in words: `starts` and `planned` say which nodes, `planned` also in how many minutes."""
+
+    def __init__(self, machine: Machine, plan: Plan[Pending, Placement]) -> None:
+        self.plan = plan
+        self.starts = {start.job.number: machine.names(start.placement.nodes) for start in plan.starts}
+        self.planned = {each.job.number: ((each.at - NOW) / 60, machine.names(each.placement.nodes)) for each in plan.planned}
+        self.reasons = dict(plan.reasons)
+        self.instead = {start.job.number: start.placement.instead for start in plan.starts if start.placement.instead}
+        self.minutes = {start.job.number: (start.job.limit or 0) / 60 for start in plan.starts}

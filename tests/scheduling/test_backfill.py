@@ -1,0 +1,117 @@
+"""Backfill: gaps are filled as long as nobody ahead is delayed."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.cluster.partition_rules import PartitionRules
+from tests.scheduling.machines import rack
+from tests.scheduling.scenes import Scene
+
+
+def test_the_example_of_the_seed() -> None:
+    """A large job wants 8 nodes, 6 are idle and 2 busy for 3 hours: jobs that are done by then run on the 6, others wait (seed 002)."""
+    scene = Scene(rack(8)).runs(1, "n[7-8]", 180)
+    scene.waits(2, 8, minutes=600, priority=9).waits(3, 4, minutes=240).waits(4, 4, minutes=179).waits(5, 2, minutes=60).waits(
+        6, 1, minutes=10
+    )
+    told = scene.both()
+    assert told.starts == {4: "n[1-4]", 5: "n[5-6]"}
+    assert told.planned == {2: (180, "n[1-8]"), 3: (780, "n[1-4]"), 6: (60, "n5")}
+    assert told.reasons == {2: "Resources", 3: "Priority", 6: "Priority"}
+
+
+@pytest.mark.parametrize(("minutes", "starts"), [(178, {3: "n1"}), (179, {3: "n1"}), (180, {}), (181, {})])
+def test_a_job_that_ends_at_the_second_at_which_the_plan_begins_does_not_fit(minutes: int, starts: dict[int, str]) -> None:
+    scene = Scene(rack(2)).runs(1, "n2", 180).waits(2, 2).waits(3, 1, minutes=minutes)
+    assert scene.backfill().starts == starts
+
+
+def test_everybody_who_is_tested_is_planned_and_nobody_behind_delays_it() -> None:
+    scene = Scene(rack(4)).runs(1, "n[1-4]", 60)
+    told = scene.waits(2, 3, 60).waits(3, 2, 60).waits(4, 1, 30).waits(5, 1, 600).backfill()
+    assert told.starts == {}
+    assert told.planned == {2: (60, "n[1-3]"), 3: (120, "n[1-2]"), 4: (60, "n4"), 5: (90, "n4")}
+
+
+def test_plans_keep_whole_nodes_though_the_job_needs_a_part_of_one() -> None:
+    scene = Scene(rack(1, cpus=8)).runs(1, "n1", 60, exclusive=False, cpus_per_task=6, memory_per_node=1)
+    small = {"exclusive": False, "memory_per_node": 1}
+    scene.waits(2, 1, 60, cpus_per_task=4, **small).waits(3, 1, 120, cpus_per_task=1, **small).waits(4, 1, 30, cpus_per_task=1, **small)
+    told = scene.backfill()
+    assert told.starts == {4: "n1"}
+    assert told.planned == {2: (60, "n1"), 3: (120, "n1")}
+
+
+def test_a_job_is_planned_when_the_last_of_those_that_it_needs_has_ended() -> None:
+    scene = Scene(rack(4)).runs(1, "n1", 10).runs(2, "n2", 20).runs(3, "n3", 30).runs(4, "n4", 40)
+    assert scene.waits(5, 2).backfill().planned == {5: (20, "n[1-2]")}
+
+
+def test_a_job_that_should_have_ended_is_expected_to_end_soon() -> None:
+    scene = Scene(rack(1)).runs(1, "n1", -5)
+    assert scene.waits(2).backfill().planned == {2: (0.5, "n1")}
+
+
+def test_beyond_the_window_a_time_is_told_and_nothing_kept() -> None:
+    scene = Scene(rack(2)).runs(1, "n1", 180).waits(2, 2, 60).waits(3, 1, 600)
+    assert scene.backfill(bf_window=200).starts == {}
+    told = scene.backfill(bf_window=120)
+    assert told.starts == {3: "n2"}
+    assert told.planned == {2: (180, "n[1-2]")}
+
+
+def test_who_is_too_young_or_too_low_has_no_room_kept() -> None:
+    scene = Scene(rack(2)).runs(1, "n1", 180).waits(2, 2, age=5, priority=7).waits(3, 1, 600, priority=6)
+    assert scene.backfill().starts == {}
+    for said in ({"bf_min_age_reserve": 600}, {"bf_min_prio_reserve": 8}):
+        assert scene.backfill(**said).starts == {3: "n2"}
+
+
+def test_only_so_many_of_a_user_an_association_and_a_partition_are_looked_at() -> None:
+    scene = Scene(rack(9))
+    for number, (user, account) in enumerate([("ada", "x"), ("ada", "x"), ("ada", "y"), ("bob", "x")], 1):
+        scene.waits(number, user=user, account=account)
+    assert sorted(scene.backfill(bf_max_job_user=1).starts) == [1, 4]
+    assert sorted(scene.backfill(bf_max_job_user=1, bf_max_job_assoc=1).starts) == [1, 3, 4]
+    assert sorted(scene.backfill(bf_max_job_part=2).starts) == [1, 2]
+    assert sorted(scene.backfill(bf_max_job_user_part=2).starts) == [1, 2, 4]
+    assert sorted(scene.backfill(bf_max_job_test=3).starts) == [1, 2, 3]
+    assert sorted(scene.backfill(bf_max_job_start=1).starts) == [1]
+
+
+def test_with_one_plan_for_each_partition_it_is_nearly_easy() -> None:
+    scene = Scene(rack(3)).runs(1, "n1", 60).waits(2, 3, 60).waits(3, 3, 60).waits(4, 2, 60).waits(5, 1, 50)
+    assert sorted(scene.backfill().planned) == [2, 3, 4]
+    told = scene.backfill(bf_job_part_count_reserve=1)
+    assert sorted(told.planned) == [2]
+    assert told.starts == {5: "n2"}
+
+
+def test_who_says_that_less_time_will_do_gets_as_much_as_there_is() -> None:
+    scene = Scene(rack(2)).runs(1, "n1", 100).waits(2, 2, 60)
+    assert scene.waits(3, 1, 600, time_min=1_800).backfill().minutes == {3: 100}
+    scene.pending.pop()
+    assert scene.waits(3, 1, 600, time_min=6_001).backfill().starts == {}
+
+
+def test_a_task_of_an_array_is_planned_up_to_the_count_that_is_allowed() -> None:
+    scene = Scene(rack(1)).runs(1, "n1", 60)
+    for task in range(4):
+        scene.waits(10 + task, minutes=60, array=10, task=task)
+    assert sorted(scene.backfill(bf_max_job_array_resv=1).planned) == [10, 11]
+
+
+def test_plans_keep_off_reservations_and_fit_between_them() -> None:
+    scene = Scene(rack(1)).runs(1, "n1", 60).reserves("class", "n1", 100, 200)
+    assert scene.waits(2, minutes=39).backfill().planned == {2: (60, "n1")}
+    scene.pending.clear()
+    assert scene.waits(2, minutes=41).backfill().planned == {2: (200, "n1")}
+
+
+def test_partitions_have_their_own_nodes_in_one_plan() -> None:
+    left, right = PartitionRules(name="left", nodes=("n1",)), PartitionRules(name="right", nodes=("n2",))
+    scene = Scene(rack(2), left, right).runs(1, "n1", 60, partition="left")
+    told = scene.waits(2, partitions=("left",)).waits(3, partitions=("right",)).waits(4, partitions=("left", "right")).backfill()
+    assert told.starts == {3: "n2"}
+    assert told.planned == {2: (60, "n1"), 4: (60, "n2")}  # the earlier of its two plans is told

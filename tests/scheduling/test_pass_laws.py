@@ -1,0 +1,153 @@
+"""Laws of the passes over nodes, whatever the machine, those who run and those who wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairbank.cluster.node import Node
+from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.cluster.reservation import Reservation
+from fairbank.scheduling.backfill import backfill
+from fairbank.scheduling.main import main
+from fairbank.scheduling.order import queue
+from fairbank.scheduling.parameters import Parameters
+from fairbank.scheduling.pending import Active, Pending, begun
+from fairbank.scheduling.placement.machine import Machine
+from fairbank.scheduling.placement.placing import Places, place
+from fairbank.scheduling.placement.room import Placement, Room
+from fairbank.scheduling.plan import Plan
+from fairbank.scheduling.situation import Situation
+from fairbank.scheduling.slurm import both, started
+from fairbank.values.time import Instant
+from tests.scheduling.machines import machines, rules, wishes
+
+NOW = 90_000
+PARAMETERS = Parameters(bf_window=60)
+
+
+class Afternoon(NamedTuple):
+    nodes: list[Node]
+    rules: PartitionRules
+    running: list[tuple[Pending, int]]
+    """And when each ends, in seconds from now."""
+    pending: list[Pending]
+    reserved: list[Reservation]
+
+    def situation(self) -> Situation:
+        machine = Machine(self.nodes, [self.rules])
+        room, places, running = Room(machine), Places(machine), list[Active]()
+        for job, seconds in self.running:
+            if (where := place(machine, room, places.request(job.wanted, "batch"), machine.usable)) is not None:
+                room.take(where)
+                running.append(begun(job, where, NOW - 600, 600 + seconds))
+        return Situation(machine, pending=self.pending, running=running, reservations=self.reserved)
+
+
+@st.composite
+def afternoons(draw: st.DrawFn) -> Afternoon:
+    nodes = draw(machines)
+    wanted, seconds = wishes(len(nodes)), st.integers(-60, 4_000)
+
+    def job(number: int) -> Pending:
+        return Pending(
+            number=number,
+            wanted=draw(wanted),
+            priority=draw(st.integers(1, 3)),
+            limit=draw(st.integers(1, 5_000)),
+            time_min=draw(st.one_of(st.none(), st.none(), st.integers(1, 600))),
+        )
+
+    running = [(job(number), draw(seconds)) for number in range(draw(st.integers(0, 4)))]
+    pending = [job(100 + number) for number in range(draw(st.integers(1, 6)))]
+    begin = NOW + draw(seconds)
+    reserved = Reservation(name="class", nodes=(nodes[0].name,), begin=Instant(begin), end=Instant(begin + 1_000))
+    return Afternoon(nodes, draw(rules), running, pending, draw(st.sampled_from([[], [], [reserved]])))
+
+
+@given(afternoons())
+@settings(max_examples=200, deadline=None)
+def test_a_pass_oversubscribes_nothing_changes_nothing_and_decides_alike_twice(afternoon: Afternoon) -> None:
+    situation = afternoon.situation()
+    cpus, memory, waiting = situation.room.cpus.copy(), situation.room.memory.copy(), list(situation.pending)
+    for decide in (main, backfill, both):
+        plan = decide(situation, PARAMETERS, NOW)
+        assert plan == decide(afternoon.situation(), PARAMETERS, NOW)
+        assert np.array_equal(situation.room.cpus, cpus)
+        assert np.array_equal(situation.room.memory, memory)
+        assert situation.pending == waiting
+        room = situation.later(started(situation, plan, NOW)).room
+        for left in (room.cpus, room.memory, *room.gpus.values(), afternoon.rules.rows * room.cpus - room.shared):
+            assert (left >= 0).all()
+        numbers = [start.job.number for start in plan.starts]
+        assert len(numbers) == len(set(numbers))
+        assert not set(numbers) & {each.job.number for each in plan.planned}
+        assert not set(numbers) & set(plan.reasons)
+
+
+@given(afternoons())
+@settings(max_examples=200, deadline=None)
+def test_behind_the_first_that_does_not_fit_nobody_starts_in_the_main_pass(afternoon: Afternoon) -> None:
+    situation = afternoon.situation()
+    plan = main(situation, PARAMETERS, NOW)
+    entries, _ = queue(situation, NOW)
+    order = [entry.job.number for entry in entries]
+    starts = [start.job.number for start in plan.starts]
+    assert starts == [number for number in order if number in starts]
+    blocking = [
+        number
+        for number in order
+        if plan.reasons.get(number) == "Resources" and not next(job for job in afternoon.pending if job.number == number).wanted.required
+    ]
+    if blocking:
+        assert all(order.index(number) < order.index(blocking[0]) for number in starts)
+
+
+@given(afternoons())
+@settings(max_examples=300, deadline=None)
+def test_plans_are_feasible_and_nobody_behind_delays_one(afternoon: Afternoon) -> None:
+    situation = afternoon.situation()
+    plan = backfill(situation, PARAMETERS, NOW)
+    order = [entry.job.number for entry in queue(situation, NOW, shortest=True)[0]]
+    within = [each for each in plan.planned if each.at <= NOW + PARAMETERS.window_seconds]
+    for one, other in combinations(within, 2):
+        if one.placement.nodes & other.placement.nodes:
+            assert apart(one.at, seconds(one.job), other.at, seconds(other.job))
+    for start in plan.starts:
+        for each in within:
+            if order.index(each.job.number) < order.index(start.job.number) and each.placement.nodes & start.placement.nodes:
+                assert NOW + (start.job.limit or 0) < each.at + PARAMETERS.bf_resolution
+    for each in within:
+        assert fits_then(situation, plan, each.at, each.placement)
+        assert keeps_off(afternoon.reserved, situation.machine, each.at, seconds(each.job), each.placement)
+
+
+def seconds(job: Pending) -> int:
+    """What is kept for it, and what it has at least once it starts."""
+    assert job.limit is not None
+    return min(job.limit, job.time_min or job.limit)
+
+
+def apart(one: int, lasts: int, other: int, lasting: int) -> bool:
+    return one + lasts <= other or other + lasting <= one
+
+
+def fits_then(situation: Situation, plan: Plan[Pending, Placement], at: int, placement: Placement) -> bool:
+    """Whether the nodes have what the plan takes of them when all have ended who are to end by then."""
+    room = Room(situation.machine)
+    for job in (*situation.running, *started(situation, plan, NOW)):
+        if job.ends > max(at, NOW) or (job.ends <= NOW and at < NOW + 30):
+            room.take(job.placement)
+    room.take(placement)
+    rows = max(rules.rows for rules in situation.machine.rules.values())
+    lefts = (room.cpus, room.memory, *room.gpus.values(), rows * room.cpus - room.shared)
+    return all((left >= 0).all() for left in lefts)
+
+
+def keeps_off(reserved: Sequence[Reservation], machine: Machine, at: int, lasts: int, placement: Placement) -> bool:
+    return all(at >= each.end or at + lasts < each.begin for each in reserved if machine.named(each.nodes) & placement.nodes)
