@@ -19,7 +19,8 @@ from fairbank.store.contract import Contention, Store, Transaction
 from fairbank.values.trouble import Busy
 
 BATCH_MAX = 1_000
-_TRIES = 20
+_PAUSE_STEP, _PAUSE_MAX = 0.002, 0.1
+"""Seconds that a pause after a try may grow by, and last at most."""
 
 
 class Bank:
@@ -57,7 +58,8 @@ class Bank:
         return self._judge_once(batch, deadline, write=True)[1]
 
     def _judge_once(self, batch: Sequence[Asked], deadline: Deadline, *, write: bool) -> tuple[WorkingSet, list[Outcome]]:
-        for attempt in range(_TRIES):
+        longest = 0.0
+        while True:
             try:
                 with self.store.transaction() as transaction:
                     work, answers = self._judged(transaction, batch, foretold=not write)
@@ -66,10 +68,10 @@ class Bank:
                 return work, answers
             except Contention:
                 if deadline.over:
-                    break
+                    raise Busy("other writers were in the way all the time") from None
                 # Two servers met on the same rows; a moment of random length keeps them from meeting again.
-                time.sleep(random.uniform(0, 0.002 * (attempt + 1)))  # noqa: S311 (no secret)
-        raise Busy("other writers were in the way all the time")
+                longest = min(longest + _PAUSE_STEP, _PAUSE_MAX)
+                time.sleep(random.uniform(0, longest))  # noqa: S311 (no secret)
 
     def _judged(self, transaction: Transaction, batch: Sequence[Asked], *, foretold: bool) -> tuple[WorkingSet, list[Outcome]]:
         """The batch judged in the rows that it needs. That it also needs the office's book may show only in judging: a refusal that

@@ -1,0 +1,50 @@
+"""The bank tries as long as its patience lasts, by the clock and not by counting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from fairbank.bank.policy import Policy
+from fairbank.service.bank import Bank
+from fairbank.service.patience import Patience
+from fairbank.store.contract import Contention, Transaction
+from fairbank.store.memory import MemoryStore
+from fairbank.values.trouble import Busy
+from tests.service.gated import kept, notes
+from tests.support.ticks import Ticks
+
+
+class Contended(MemoryStore):
+    """A store where other writers are in the way for so many tries, each of which takes a second."""
+
+    def __init__(self, clock: Ticks, tries: int) -> None:
+        super().__init__()
+        self.clock, self.left, self.tried = clock, tries, 0
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        self.tried += 1
+        self.clock.at += 1
+        if self.tried <= self.left:
+            raise Contention("somebody else's lock")
+        with super().transaction() as transaction:
+            yield transaction
+
+
+def test_it_gives_up_when_its_patience_is_used_up_and_not_before() -> None:
+    clock = Ticks()
+    store = Contended(clock, tries=1_000)
+    with pytest.raises(Busy, match="in the way"):
+        Bank(store, Policy(), Patience(30, clock)).ask(notes("late"))
+    assert (store.tried, clock.at) == (30, Ticks().at + 30)
+    assert kept(store) == 0
+
+
+def test_what_comes_free_within_its_patience_is_carried_out_once() -> None:
+    clock = Ticks()
+    store = Contended(clock, tries=28)
+    assert len(Bank(store, Policy(), Patience(30, clock)).ask(notes("in time"))) == 1
+    assert (store.tried, kept(store)) == (29, 1)
