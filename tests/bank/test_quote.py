@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairbank.bank.charge import Bill, cost, longest_paid
 from fairbank.bank.ledger import Done
-from fairbank.bank.quote import Quote, quote, remarks
+from fairbank.bank.quote import OBSERVED, Quote, quote, remarks
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.values.tres import parse_counts, parse_weights
@@ -32,7 +32,7 @@ def quoted(told: Teller, minutes: int, user: str) -> Quote:
     price = Bill("cpu", (), Fraction(minutes, 60), Fraction(1), 3_600, SuMinutes(minutes))
     line = (told.cast.projects["physics"], told.cast.projects["college"])
     candidates = told.work.candidates(line, "cpu", told.now)
-    return quote(price, [(each, told.work.sums_of(each.id, USERS[user])) for each in candidates])
+    return quote(price, [(each, told.work.sums_of(each.id, USERS[user])) for each in candidates], told.policy)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,10 @@ deeds = st.sampled_from(
 )
 
 
+@pytest.mark.parametrize("rule", ["enforce", "observe"])
 @given(st.lists(deeds, unique=True), st.integers(0, 110 * 60), st.sampled_from(["alice", "bob", "carol"]))
-def test_a_quote_says_what_the_ledger_would_say(before: list[str], minutes: int, user: str) -> None:
-    told = tell(FAMILY)
+def test_a_quote_says_what_the_ledger_would_say(rule: str, before: list[str], minutes: int, user: str) -> None:
+    told = tell(f"{FAMILY}policy {rule}")
     for deed in before:
         told.hear(deed)
     offer = quoted(told, minutes, user)
@@ -119,3 +120,14 @@ def test_a_quote_says_what_the_ledger_would_say(before: list[str], minutes: int,
     assert offer.fits == isinstance(told.said, Done)
     assert told.said is not None
     assert told.said.allocation == offer.allocation
+
+
+def test_where_the_bank_only_observes_a_quote_says_so_of_what_no_credit_covers() -> None:
+    told = tell(FAMILY + "policy observe")
+    assert [(offer.fits, offer.notes) for offer in (quoted(told, hours * 60, "alice") for hours in (50, 101))] == [
+        (True, ()),
+        (True, (OBSERVED,)),
+    ]
+    told.now = type(told.now)(5_000)
+    homeless = quoted(told, 1, "alice")
+    assert (homeless.allocation, homeless.fits, homeless.notes) == (None, True, (OBSERVED,))

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.bank.quote import OBSERVED
+from fairbank.cli import main
 from tests.cli.centre import AYLA, JORGE
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, runner
+from tests.cli.served import served
 
 
 def test_quotes_read_a_batch_script(fairbank: Run, tmp_path: Path) -> None:
@@ -61,6 +64,19 @@ def test_what_is_no_batch_script_is_not_read_as_one(
         assert (said.code, f"is not a batch script: {why}" in " ".join(said.err.split())) == (2, True)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe"), "utf-8"))
     assert "is not a batch script" in " ".join(fairbank("quote", "-").err.split())
+
+
+def test_where_the_bank_only_observes_no_job_is_too_dear(surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with served(CENTRE_OBSERVES="1") as bank:
+        surroundings.setenv("FAIRBANK_SERVER", bank.unix)
+        fairbank = runner(main.run, capsys)
+        dear = ("quote", "-A", "chem_qmc", "-p", "idle-std", "-c", "64", "-t", "100-0")
+        said = fairbank(*dear, "--as", AYLA)
+        assert said.code == 0
+        assert "and let through" in said.out
+        assert "the bank only observes" in said.err
+        told = json.loads(fairbank(*dear, "--json", "--as", AYLA).out)
+        assert (told["quote"]["fits"], told["warnings"]) == (True, [OBSERVED])
 
 
 def test_a_price_is_of_one_partition(fairbank: Run) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster
 from fairbank.service.directory import Directory
 from fairbank.service.quotes import Quotes
@@ -14,7 +15,7 @@ from fairbank.values.trouble import Malformed
 
 def quotes(*clusters: str) -> Quotes:
     store, clock = MemoryStore(), StoppedClock(Instant(0))
-    return Quotes(store, Directory(store), {name: Cluster(name, {}) for name in clusters}, clock)
+    return Quotes(store, Directory(store), {name: Cluster(name, {}) for name in clusters}, Policy(), clock)
 
 
 def test_the_only_cluster_is_meant() -> None:

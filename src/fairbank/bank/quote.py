@@ -6,14 +6,18 @@ import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.charge import Bill, longest_paid
+from fairbank.bank.policy import Policy
 from fairbank.bank.run import UserSums
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster
 from fairbank.values.tres import BY_CPU, unpriced
 
+OBSERVED = "the bank only observes: it would let this job through, and keep why it would have refused it"
+
 
 class Quote(msgspec.Struct, frozen=True):
-    """A bill beside the allocation that would carry it. `fits` is what the ledger would say now; `notes` what the price leaves out."""
+    """A bill beside the allocation that would carry it. `fits` is what the ledger would say now; `notes` tell what the
+    figures do not."""
 
     bill: Bill
     allocation: int | None
@@ -32,15 +36,17 @@ class Quote(msgspec.Struct, frozen=True):
         return longest_paid(self.bill.billing * self.bill.factor, self.available)
 
 
-def quote(bill: Bill, candidates: list[tuple[Allocation, UserSums]]) -> Quote:
-    """The first of `candidates` that can carry the whole bill, else the first there is, else none."""
+def quote(bill: Bill, candidates: list[tuple[Allocation, UserSums]], policy: Policy) -> Quote:
+    """The first of `candidates` that can carry the whole bill, else the first there is, else none: where the bank only observes that
+    fits too, with a note."""
     offers = [(each, usable(each, sums)) for each, sums in candidates]
     for allocation, left in offers:
         if bill.amount <= left and allocation.state is AllocationState.ACTIVE:
             return Quote(bill, allocation.id, left, fits=True)
+    notes = () if policy.enforce else (OBSERVED,)
     if offers:
-        return Quote(bill, offers[0][0].id, offers[0][1], fits=False)
-    return Quote(bill, None, 0, fits=False)
+        return Quote(bill, offers[0][0].id, offers[0][1], fits=not policy.enforce, notes=notes)
+    return Quote(bill, None, 0, fits=not policy.enforce, notes=notes)
 
 
 def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:

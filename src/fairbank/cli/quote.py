@@ -166,8 +166,11 @@ def _tell(desk: Desk, request: Row, card: Row, job: Described, unread: list[str]
 
 
 def _verdict(card: Row, look: Look, unread: list[str]) -> str:
+    short = f"short by {look.lacking(card['amount'], card['available'])} SU"
     if not card["fits"]:
-        return f"does not fit: short by {look.lacking(card['amount'], card['available'])} SU"
+        return f"does not fit: {short}"
+    if card["amount"] > card["available"]:
+        return f"{short}, and let through"
     return "enough for what is priced" if unread else "fits"
 
 

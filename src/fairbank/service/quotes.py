@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from fairbank.bank.charge import bill
+from fairbank.bank.policy import Policy
 from fairbank.bank.quote import Quote, quote, remarks
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, known, named
@@ -21,8 +22,8 @@ from fairbank.values.trouble import Malformed, Unknown
 class Quotes:
     """The use case of asking for a price."""
 
-    def __init__(self, store: Store, directory: Directory, clusters: Mapping[str, Cluster], clock: Clock) -> None:
-        self._store, self._directory, self._clusters, self._clock = store, directory, clusters, clock
+    def __init__(self, store: Store, directory: Directory, clusters: Mapping[str, Cluster], policy: Policy, clock: Clock) -> None:
+        self._store, self._directory, self._clusters, self._policy, self._clock = store, directory, clusters, policy, clock
 
     def quote(self, asker: Asker, account: str, request: JobRequest) -> Quote:
         """The price with its lines, and the allocation that would carry it now. Raises Unknown, Malformed."""
@@ -35,7 +36,8 @@ class Quotes:
         priced = bill(request, cluster)
         line, now = self._directory.line(project), self._clock.now()
         offers = means(self._store, [line], priced.resource, asker.uid, now)[0]
-        return msgspec.structs.replace(quote(priced, offers), notes=remarks(request, cluster))
+        offer = quote(priced, offers, self._policy)
+        return msgspec.structs.replace(offer, notes=(*offer.notes, *remarks(request, cluster)))
 
     def only_cluster(self) -> str:
         """The cluster that is meant when none is named: the only one there is. Raises Malformed when there are others."""

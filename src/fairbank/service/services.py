@@ -99,7 +99,7 @@ def services(
         reports=Reports(directory, clusters, policy, clock),
         runs=Runs(store, counter, directory, memberships, clock),
         undoing=Undoing(store, counter, clock),
-        quotes=Quotes(store, directory, clusters, clock),
+        quotes=Quotes(store, directory, clusters, policy, clock),
         usage=UsageReports(store),
         tokens=Tokens(store, counter, clock, key),
         nonces=Nonces(store, clock),

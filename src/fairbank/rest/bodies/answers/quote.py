@@ -17,7 +17,8 @@ class QuoteLine(Struct, frozen=True, kw_only=True):
 
 class QuoteCard(Struct, frozen=True, kw_only=True):
     """A price with its reasons: amount = billing x factor x seconds / 60, rounded up once. `longest_seconds` is the longest
-    time limit that would fit, `notes` say what the price leaves out."""
+    time limit that there is credit for; `fits` also where a bank that only observes lets the job through without it. `notes` tell that, and
+    what the price leaves out."""
 
     account: str
     cluster: str
