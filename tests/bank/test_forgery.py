@@ -10,8 +10,7 @@ import msgspec
 import pytest
 
 from fairbank.bank.audit import Fold, Head
-from fairbank.bank.audit.effects import OF_RUNS
-from fairbank.bank.entry import Entry, Kind, link_of
+from fairbank.bank.entry import OF_RUNS, Entry, Kind, link_of
 from tests.bank.checks import books_of
 from tests.bank.story import Teller
 

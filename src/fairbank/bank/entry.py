@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -49,6 +49,39 @@ class Kind(Word):
     NOTE = "note"
 
 
+class Effect(NamedTuple):
+    """What an entry adds to the sums of its book, in multiples of its amount, and whether it closes the hold of its run."""
+
+    deposits: int = 0
+    charges: int = 0
+    holds: int = 0
+    closes: bool = False
+
+    @property
+    def sign(self) -> int:
+        """1 or -1: which way the amount moves the sum that it belongs to; 0 where a hold is closed, and nothing else."""
+        return self.deposits + self.charges + self.holds
+
+
+OF_CREDIT: Mapping[Kind, Effect] = {
+    Kind.DEPOSIT: Effect(deposits=1),
+    Kind.TRANSFER_IN: Effect(deposits=1),
+    Kind.WITHDRAW: Effect(deposits=-1),
+    Kind.TRANSFER_OUT: Effect(deposits=-1),
+}
+OF_RUNS: Mapping[Kind, Effect] = {
+    Kind.HOLD: Effect(holds=1),
+    Kind.ADJUST: Effect(holds=1),
+    Kind.CHARGE: Effect(charges=1, closes=True),
+    Kind.RELEASE: Effect(closes=True),
+    Kind.LAPSE: Effect(closes=True),
+    Kind.REFUND: Effect(charges=-1),
+    Kind.RECHARGE: Effect(charges=1),
+}
+EFFECTS: Mapping[Kind, Effect] = {**OF_CREDIT, **OF_RUNS}
+"""What each kind that moves units does: those of credit, and those of runs."""
+
+
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One line of a book. `amount` is in SU-minutes; the five sums are those after the entry.
 
@@ -78,10 +111,18 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     details: str | None
     link: bytes = NO_LINK
 
+    @property
+    def available(self) -> int:
+        """What the book had left after it, in SU-minutes."""
+        return self.deposited + self.credit_limit - self.charged - self.held
+
+
+_facts = msgspec.json.Decoder(dict[str, Any]).decode
+
 
 def facts_of(entry: Entry) -> dict[str, Any]:
     """The facts in its details."""
-    return msgspec.json.decode(entry.details, type=dict[str, Any]) if entry.details else {}
+    return _facts(entry.details) if entry.details else {}
 
 
 UNDOING: Mapping[Kind, Kind] = {

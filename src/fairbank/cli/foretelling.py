@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from fairbank.cli.desk import Desk
 
-MOVING = ("deposit", "withdraw", "transfer-out", "transfer-in", "refund", "recharge")
-
 
 def _what(row: Row, look: Look) -> str:
     return ", ".join(f"{key} {value}" for key, value in row["details"].items())
@@ -45,7 +43,8 @@ def as_people_read(desk: Desk, planned: Iterable[Row]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     home: Row = {}
     for row in planned:
-        new = row["allocation"] is None and row["kind"] in MOVING  # into what the entry before opens
+        moves = row["sign"] is not None
+        new = row["allocation"] is None and moves  # into what the entry before opens
         home = home if new else _home(desk, row)
         details = {"job": row["job_id"], "cluster": row["cluster"], **_details(desk, row)}
         rows.append(
@@ -53,7 +52,7 @@ def as_people_read(desk: Desk, planned: Iterable[Row]) -> list[dict[str, Any]]:
                 **row,
                 "account": home.get("account"),
                 "resource": home.get("resource"),
-                "amount": row["amount"] if row["kind"] in MOVING else None,
+                "amount": row["amount"] if moves else None,
                 "available": row["available"] if "resource" in home else None,
                 "details": {key: value for key, value in details.items() if value is not None},
             }

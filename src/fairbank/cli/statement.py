@@ -21,16 +21,14 @@ if TYPE_CHECKING:
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
 
-_ADDS, _TAKES = ("deposit", "transfer-in", "hold", "adjust", "charge", "recharge"), ("withdraw", "transfer-out", "refund")
-_SIGNS = {**dict.fromkeys(_ADDS, "+"), **dict.fromkeys(_TAKES, "-")}
+_SIGNS = {1: "+", -1: "-"}
 _SAYS_NO = ("refusal", "declined")
-_TELLS_ONLY = frozenset({"open", "terms", "cap", *_SAYS_NO, "project", "member", "token", "note"})
 
 
 def _amount(row: Row, look: Look) -> str:
-    if row.get("kind") is None or (row["kind"] in _TELLS_ONLY and not row["amount"]):
+    if row.get("sign") is None and not row.get("amount"):
         return ""
-    sign = _SIGNS.get(row["kind"], "") if row["amount"] > 0 else ""
+    sign = _SIGNS.get(row["sign"], "") if row["amount"] > 0 else ""
     return ("" if look.exact and sign == "+" else sign) + look.su(row["amount"])
 
 

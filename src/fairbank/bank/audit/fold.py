@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.audit.chain import Chain
-from fairbank.bank.audit.effects import NONE, OF_CREDIT, OF_RUNS, Effect
 from fairbank.bank.audit.finding import Finding, Findings, Head
 from fairbank.bank.audit.office import OfficeRows
 from fairbank.bank.audit.runs import after, may_follow, new_run
-from fairbank.bank.entry import OFFICE, UNDOING, Entry, Kind, undone_by
+from fairbank.bank.entry import OF_CREDIT, OF_RUNS, OF_TERMS, OFFICE, UNDOING, Effect, Entry, Kind, facts_of, undone_by
 from fairbank.bank.run import RunRecord, UserSums
 from fairbank.values.units import SuMinutes
 
-_facts = msgspec.json.Decoder(dict[str, Any]).decode
-_TERMS = (Kind.OPEN, Kind.TERMS)
+_NONE = Effect()
 _UNDOABLE = frozenset(UNDOING.values())
 _UNDOING_OR_UNDONE = _UNDOABLE.union(UNDOING)
 _NOBODY = UserSums()
@@ -66,7 +62,7 @@ class Fold:
                 self._take_back(entry)
         except (KeyError, TypeError, ValueError) as bad:  # ValueError is also what unreadable JSON raises
             self._findings.add(f"its details cannot be read: {bad!r}", entry)
-        self._check_sums(entry, effect or OF_CREDIT.get(entry.kind, NONE), closed)
+        self._check_sums(entry, effect or OF_CREDIT.get(entry.kind, _NONE), closed)
 
     def finish(self) -> None:
         """No more entries: the book must have come at least as far as the head that was written down."""
@@ -74,12 +70,12 @@ class Fold:
 
     def _apply(self, entry: Entry) -> None:
         """What an entry that is no run's does to the rows."""
-        if entry.kind in _TERMS:
+        if entry.kind in OF_TERMS:
             self._terms(entry)
         elif entry.kind is Kind.CAP:
             self._cap(entry)
         elif self.book == OFFICE:
-            self.office.apply(entry, _facts(entry.details or "{}"))
+            self.office.apply(entry, facts_of(entry))
 
     def _check_sums(self, entry: Entry, effect: Effect, closed: int) -> None:
         """`closed` is what the entry takes off the held sum beside its effect."""
@@ -89,7 +85,7 @@ class Fold:
         found = (entry.deposited, entry.charged, entry.held)
         if found != expected:
             self._findings.add(f"its sums {found} do not follow from {self._sums}: {expected} was due", entry)
-        if entry.credit_limit != self._limit and entry.kind not in _TERMS:
+        if entry.credit_limit != self._limit and entry.kind not in OF_TERMS:
             self._findings.add("the credit limit changes without a word", entry)
         below = entry.charged + entry.held - entry.deposited - entry.credit_limit
         if below > entry.overrun or (entry.overrun != self._overrun and entry.overrun != below):
@@ -126,13 +122,13 @@ class Fold:
             self._undoable[entry.id] = entry.kind
 
     def _cap(self, entry: Entry) -> None:
-        facts = _facts(entry.details or "{}")
+        facts = facts_of(entry)
         uid = entry.owner or 0
         sums = self.users.get(uid, _NOBODY)
         self.users[uid] = UserSums(sums.charged, sums.held, facts.get("cap"))
 
     def _terms(self, entry: Entry) -> None:
-        facts = _facts(entry.details or "{}")
+        facts = facts_of(entry)
         self._limit = entry.credit_limit
         self.allocation = Allocation(
             id=self.book,

@@ -29,7 +29,7 @@ def again(entry: Entry) -> Outcome:
         run=entry.run,
         project=facts.get("project") if entry.book == OFFICE else None,
         token=facts.get("token") if entry.kind is Kind.TOKEN else None,
-        available=entry.deposited + entry.credit_limit - entry.charged - entry.held,
+        available=entry.available,
         written_off=facts.get("written_off", 0),
         cpu_counted=facts.get("cpu_counted"),
         again=True,

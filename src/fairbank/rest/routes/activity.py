@@ -5,7 +5,7 @@ from __future__ import annotations
 from litestar.di import NamedDependency, Provide
 from msgspec.structs import replace
 
-from fairbank.bank.entry import Kind
+from fairbank.bank.entry import EFFECTS, OF_CREDIT
 from fairbank.bank.query import AllocationQuery, EntryQuery, Page, RunQuery
 from fairbank.bank.run import RunState
 from fairbank.rest.asking import Asking
@@ -15,9 +15,6 @@ from fairbank.rest.bodies.answers import ActivityRow, CreditRow, DebitRow, Listi
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import debit_row, listing, next_after, predebit_row
 from fairbank.values.time import iso
-
-_CREDITS = {Kind.DEPOSIT: 1, Kind.TRANSFER_IN: 1, Kind.WITHDRAW: -1, Kind.TRANSFER_OUT: -1}
-_ACTIVITY = frozenset({*_CREDITS, Kind.HOLD, Kind.ADJUST, Kind.CHARGE, Kind.RELEASE, Kind.LAPSE, Kind.REFUND, Kind.RECHARGE})
 
 
 def entries(request: Asking, projects: Projects, period: OnePeriod, allocation: OneId = None) -> EntryQuery:
@@ -36,7 +33,7 @@ def list_activity(request: Asking, page: OnePage, chosen: Entries) -> Listing[Ac
     Project, gid, gname and account name the project that a run was for, whoever paid, and of other entries the allocation's own.
     Allocation is the one whose units were moved.
     """
-    found = request.house.allocations.activity(replace(chosen, kinds=_ACTIVITY), page)
+    found = request.house.allocations.activity(replace(chosen, kinds=frozenset(EFFECTS)), page)
     runs = runs_by_id(request, (each.run for each in found))
     rows = [
         ActivityRow(
@@ -57,9 +54,9 @@ def list_activity(request: Asking, page: OnePage, chosen: Entries) -> Listing[Ac
 @reads("/credit", dependencies=_FILTERS)
 def list_credits(request: Asking, page: OnePage, chosen: Entries) -> Listing[CreditRow]:
     """Deposits and incoming transfers, and with a minus withdrawals and outgoing transfers."""
-    found = request.house.allocations.activity(replace(chosen, kinds=frozenset(_CREDITS)), page)
+    found = request.house.allocations.activity(replace(chosen, kinds=frozenset(OF_CREDIT)), page)
     rows = [
-        CreditRow(activity_id=each.id, allocation_id=each.book, amount=_CREDITS[each.kind] * each.amount, comments=each.comment)
+        CreditRow(activity_id=each.id, allocation_id=each.book, amount=OF_CREDIT[each.kind].sign * each.amount, comments=each.comment)
         for each in found
     ]
     return listing("credit", request.house.clock, rows, next_after(page, [each.id for each in found]))

@@ -8,8 +8,7 @@ from typing import Literal
 from litestar.params import FromQuery
 from msgspec import structs
 
-from fairbank.bank.audit.effects import OF_CREDIT, OF_RUNS
-from fairbank.bank.entry import Kind
+from fairbank.bank.entry import EFFECTS, OF_TERMS, Kind
 from fairbank.bank.query import EntryQuery
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.lookup import runs_by_id
@@ -42,8 +41,8 @@ def show_statement(request: Asking, allocation: Number, page: OnePage, period: O
 
 
 _ABOUT: Mapping[str, frozenset[Kind]] = {
-    "units": frozenset({*OF_CREDIT, *OF_RUNS}),
-    "terms": frozenset({Kind.OPEN, Kind.TERMS}),
+    "units": frozenset(EFFECTS),
+    "terms": OF_TERMS,
     "caps": frozenset({Kind.CAP}),
 }
 _ANYTHING = frozenset().union(*_ABOUT.values())

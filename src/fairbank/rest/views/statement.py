@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.bank.entry import Entry, Kind
+from fairbank.bank.entry import EFFECTS, Entry, Kind
 from fairbank.bank.refusal import Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.rest.bodies import answers
@@ -19,7 +19,7 @@ def sums(entry: Entry) -> answers.Sums:
         charged=entry.charged,
         held=entry.held,
         credit_limit=entry.credit_limit,
-        available=_available(entry),
+        available=entry.available,
     )
 
 
@@ -35,6 +35,7 @@ def entry_row(entry: Entry, run: RunRecord | None) -> answers.EntryRow:
         at=iso(entry.at),
         kind=entry.kind.value,
         amount=entry.amount,
+        sign=EFFECTS[entry.kind].sign if entry.kind in EFFECTS else None,
         run=entry.run,
         cluster=cluster,
         job_id=job_id,
@@ -47,9 +48,5 @@ def entry_row(entry: Entry, run: RunRecord | None) -> answers.EntryRow:
         charged=entry.charged,
         held=entry.held,
         credit_limit=entry.credit_limit,
-        available=_available(entry),
+        available=entry.available,
     )
-
-
-def _available(entry: Entry) -> int:
-    return entry.deposited + entry.credit_limit - entry.charged - entry.held

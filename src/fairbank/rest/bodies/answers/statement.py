@@ -18,13 +18,15 @@ class Sums(Struct, frozen=True, kw_only=True):
 
 
 class EntryRow(Sums, frozen=True, kw_only=True):
-    """An entry of the journal with the sums after it."""
+    """An entry of the journal with the sums after it. `sign` is 1 or -1: which way its amount moves the sum that it belongs to; 0 where a
+    hold is closed, and nothing else; null where no units are moved."""
 
     id: int
     seq: int
     at: str
     kind: str
     amount: int
+    sign: int | None
     run: int | None
     cluster: str | None
     job_id: int | None
@@ -50,11 +52,12 @@ class BookEntryRow(EntryRow, frozen=True, kw_only=True):
 
 class PlannedEntry(Sums, frozen=True, kw_only=True):
     """An entry as it would be written now, with the sums after it. `allocation` is null in the office's book, where projects, roles and
-    tokens are kept, and where it is yet to be opened; `changed` as in a statement."""
+    tokens are kept, and where it is yet to be opened; `sign` and `changed` as in a statement."""
 
     kind: str
     allocation: int | None
     amount: int
+    sign: int | None
     cluster: str | None
     job_id: int | None
     owner_uid: int | None
