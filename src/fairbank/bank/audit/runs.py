@@ -8,9 +8,8 @@ import msgspec
 
 from fairbank.bank.entry import Entry, Kind, facts_of
 from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState
-from fairbank.cluster.job import Run
-from fairbank.cluster.particulars import Particulars, together
-from fairbank.values.time import Instant
+from fairbank.bank.run_details import read_adjustment, read_opening, read_resolution
+from fairbank.cluster.particulars import together
 from fairbank.values.units import SuMinutes
 
 _replace = msgspec.structs.replace
@@ -22,39 +21,6 @@ _OPENING = (Kind.HOLD, Kind.CHARGE, Kind.RELEASE)
 # Looked up once, not for each entry: before Python 3.12 the way to a member of an enumeration is as dear as making a value.
 _HOLD, _REFUND, _RECHARGE = Kind.HOLD, Kind.REFUND, Kind.RECHARGE
 _HELD, _CHARGED, _RELEASED, _LAPSED = RunState.HELD, RunState.CHARGED, RunState.RELEASED, RunState.LAPSED
-
-
-class _Opening(msgspec.Struct, gc=False):
-    """What the first entry of a run says in its details."""
-
-    run: Run
-    project: int
-    partition: str
-    start: Instant
-    until: Instant
-    particulars: Particulars | None = None
-
-
-class _Adjustment(msgspec.Struct, gc=False):
-    """What an entry says that changes a hold."""
-
-    until: Instant
-    particulars: Particulars | None = None
-
-
-class _Resolution(msgspec.Struct, gc=False):
-    """What the entry says with which a run ends."""
-
-    outcome: str
-    elapsed_seconds: int
-    ended: Instant
-    written_off: SuMinutes
-    particulars: Particulars | None = None
-
-
-_opening = msgspec.json.Decoder(_Opening).decode
-_adjustment = msgspec.json.Decoder(_Adjustment).decode
-_resolution = msgspec.json.Decoder(_Resolution).decode
 
 
 def may_follow(run: RunRecord, entry: Entry) -> bool:
@@ -72,7 +38,7 @@ def may_follow(run: RunRecord, entry: Entry) -> bool:
 
 def new_run(entry: Entry) -> RunRecord:
     """The row of a run that `entry` opens. Raises TypeError or ValueError when its details lack something."""
-    opening = _opening(entry.details or "{}")
+    opening = read_opening(entry)
     return RunRecord(
         id=entry.id,
         run=opening.run,
@@ -107,7 +73,7 @@ def _released(run: RunRecord, entry: Entry) -> RunRecord:
 
 
 def _resolved(run: RunRecord, entry: Entry, state: RunState, charged: SuMinutes) -> RunRecord:
-    end = _resolution(entry.details or "{}")
+    end = read_resolution(entry)
     return _replace(
         run,
         state=state,
@@ -123,7 +89,7 @@ def _resolved(run: RunRecord, entry: Entry, state: RunState, charged: SuMinutes)
 
 
 def _adjusted(run: RunRecord, entry: Entry) -> RunRecord:
-    changed = _adjustment(entry.details or "{}")
+    changed = read_adjustment(entry)
     held, told = SuMinutes(run.held + entry.amount), together(run.particulars, changed.particulars)
     return _replace(run, held=held, until=changed.until, set_by=entry.id, particulars=told)
 

@@ -7,7 +7,7 @@ import msgspec
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.efficiency import counted_of_more
 from fairbank.bank.entry import Kind
-from fairbank.bank.ledger.drawing import RESOLUTION, details_of, moved, objection, resolution_of, with_particulars
+from fairbank.bank.ledger.drawing import RESOLUTION, moved, objection
 from fairbank.bank.ledger.early import from_future
 from fairbank.bank.ledger.outcome import Done, Outcome, done
 from fairbank.bank.ledger.refusing import (
@@ -24,6 +24,7 @@ from fairbank.bank.ledger.unheld import change_without_hold, resolve_late
 from fairbank.bank.policy import Policy, is_countable
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState
+from fairbank.bank.run_details import Adjustment, opening_of, resolution_of, written
 from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Lapse, Release, Unpriced
 from fairbank.bank.working_set import WorkingSet
 from fairbank.cluster.particulars import news, together
@@ -80,7 +81,7 @@ def _grant(work: WorkingSet, asked: Asked, wish: Hold, allocation: Allocation, *
     )
     work.put_run(record)
     after = moved(work, allocation, wish.owner, held=wish.amount, below=below)
-    details = details_of(record)
+    details = written(opening_of(record))
     entry = work.post(asked, _HOLD, wish.amount, after, run=number, owner=wish.owner, details=details, number=number)
     return done(entry, after)
 
@@ -109,7 +110,7 @@ def adjust(work: WorkingSet, asked: Asked, wish: Adjust, policy: Policy) -> Outc
     told = together(known.particulars, new)
     work.put_run(_replace(known, held=wish.amount, until=wish.until, set_by=number, particulars=told))
     after = moved(work, allocation, known.owner, held=more, below=no is not None)
-    details = with_particulars({"until": wish.until}, new)
+    details = written(Adjustment(wish.until, new))
     entry = work.post(asked, Kind.ADJUST, more, after, run=known.id, owner=known.owner, details=details, number=number)
     return done(entry, after)
 
@@ -182,6 +183,7 @@ def _resolve(work: WorkingSet, asked: Asked, known: RunRecord | None, wish: Char
     work.put_run(record)
     after = moved(work, allocation, known.owner, charged=split.charged, held=-known.held, below=split.overrun > 0)
     amount = split.charged if isinstance(wish, Charge) else known.held
-    details = resolution_of(record, new)
+    counted = counted_of_more(record)
+    details = written(resolution_of(wish, record.written_off, counted, new))
     entry = work.post(asked, kind, amount, after, run=known.id, owner=known.owner, details=details, number=number)
-    return done(entry, after, written_off=split.written_off, cpu_counted=counted_of_more(record))
+    return done(entry, after, written_off=split.written_off, cpu_counted=counted)

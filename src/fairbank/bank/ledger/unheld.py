@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.efficiency import counted_of_more
-from fairbank.bank.ledger.drawing import RESOLUTION, details_of, moved, objection, resolution_of
+from fairbank.bank.ledger.drawing import RESOLUTION, moved, objection
 from fairbank.bank.ledger.outcome import Outcome, done
 from fairbank.bank.ledger.refusing import let_through, nobody_pays, refuse_change, refuse_late, without_key
 from fairbank.bank.policy import Policy, Split, is_countable
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunRecord
+from fairbank.bank.run_details import opening_of, resolution_of, written_at_once
 from fairbank.bank.wish import Adjust, Asked, Charge, Release
 from fairbank.bank.working_set import WorkingSet
 from fairbank.cluster.particulars import news
@@ -72,9 +73,10 @@ def _settled(
     )
     work.put_run(record)
     after = moved(work, allocation, owner, charged=split.charged, below=split.overrun > 0)
-    details = f"{details_of(record)[:-1]},{resolution_of(record, None)[1:]}"
+    counted = counted_of_more(record)
+    details = written_at_once(opening_of(record), resolution_of(wish, record.written_off, counted, None))
     entry = work.post(asked, kind, split.charged, after, run=number, owner=owner, details=details, number=number)
-    return done(entry, after, written_off=split.written_off, cpu_counted=counted_of_more(record))
+    return done(entry, after, written_off=split.written_off, cpu_counted=counted)
 
 
 def _payer(work: WorkingSet, candidates: list[Allocation], owner: int, cost: int) -> Allocation:
