@@ -11,7 +11,7 @@ import pytest
 from fairbank.compose import Works
 from fairbank.compose.forecasts import backs_of
 from fairbank.report.share_tree import Rule, level_of
-from fairbank.report.shares import PARENT, Standing
+from fairbank.report.shares import PARENT, ShareRow
 from tests.cli.conftest import Run, Said
 from tests.support.standing import printed, standings
 
@@ -76,8 +76,8 @@ def test_levels_of_another_kind_are_not_foretold() -> None:
 def test_under_the_classic_rule_with_what_the_account_used() -> None:
     """U2 of vector V1: a quarter of all usage is its own, and 2.5 % more is charged to it."""
     rows = [
-        Standing("root", norm_shares=1.0, effective=1.0, usage=100.0),
-        Standing("C", "U2", shares=1, norm_shares=0.05, usage=25.0, norm_usage=0.25, effective=0.275, factor=0.022097),
+        ShareRow("root", norm_shares=1.0, effective=1.0, usage=100.0),
+        ShareRow("C", "U2", shares=1, norm_shares=0.05, usage=25.0, norm_usage=0.25, effective=0.275, factor=0.022097),
     ]
     (back,) = backs_of(rows, WEEK["classic"])
     assert back.level == pytest.approx(0.05 / 0.275)
@@ -85,4 +85,4 @@ def test_under_the_classic_rule_with_what_the_account_used() -> None:
 
 
 def test_without_the_root_nothing_is_foretold() -> None:
-    assert backs_of([Standing("lost", "ada", shares=1, norm_shares=0.5, usage=50.0, effective=1.0)], WEEK["classic"]) == []
+    assert backs_of([ShareRow("lost", "ada", shares=1, norm_shares=0.5, usage=50.0, effective=1.0)], WEEK["classic"]) == []

@@ -15,7 +15,7 @@ from fairbank.compose.settings import open_books
 from fairbank.compose.setup import init
 from fairbank.compose.standing import Shares
 from fairbank.report.share_tree import Rule
-from fairbank.report.shares import Standing
+from fairbank.report.shares import ShareRow
 from fairbank.service.clock import SystemClock
 from fairbank.values.time import DAY, Instant
 from fairbank.values.trouble import Malformed
@@ -126,11 +126,11 @@ def test_they_live_in_the_banks_own_store(ask: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("found", "field"),
     [
-        (Shares(None, None, RULE, [Standing("root")], [], []), "ClusterName"),
+        (Shares(None, None, RULE, [ShareRow("root")], [], []), "ClusterName"),
         (Shares("lab", None, RULE, [], [], []), "sshare"),
-        (Shares("lab", None, RULE, [Standing("root", usage=float("nan"))], [], []), "RawUsage"),
-        (Shares("lab", None, RULE, [Standing("root"), Standing("root")], [], []), "sshare"),
-        (Shares("lab", None, RULE, [Standing("a", "ada", factor=float("inf"))], [], []), "FairShare"),
+        (Shares("lab", None, RULE, [ShareRow("root", usage=float("nan"))], [], []), "RawUsage"),
+        (Shares("lab", None, RULE, [ShareRow("root"), ShareRow("root")], [], []), "sshare"),
+        (Shares("lab", None, RULE, [ShareRow("a", "ada", factor=float("inf"))], [], []), "FairShare"),
     ],
 )
 def test_what_would_be_no_history_is_refused(found: Shares, field: str) -> None:
@@ -140,6 +140,6 @@ def test_what_would_be_no_history_is_refused(found: Shares, field: str) -> None:
 
 
 def test_what_is_infinite_is_kept_as_unused() -> None:
-    unused = Standing("a", shares=1, norm_shares=1.0, effective=0.0, level=float("inf"))
+    unused = ShareRow("a", shares=1, norm_shares=1.0, effective=0.0, level=float("inf"))
     (row,) = figures_of(Shares("lab", None, RULE, [unused], [], []), Instant(DAY))
     assert (row.day, row.level, row.effective) == (1, None, 0.0)

@@ -10,7 +10,7 @@ import pytest
 from fairbank.compose import reckoning
 from fairbank.report.priorities import Rank, in_order, lines, parse_format, usual_format
 from fairbank.report.share_tree import Rule
-from fairbank.report.shares import Standing
+from fairbank.report.shares import ShareRow
 from fairbank.slurm.answers.pending import Pending, read_pending
 from tests.support.reckoned import Told, reckoned
 from tests.support.standing import asked, printed, ranks, standings, weights_then
@@ -47,7 +47,7 @@ def _fair_share(rule: str, job: Pending, partition: str) -> float:
 
 
 @cache
-def _stand(rule: str) -> list[Standing]:
+def _stand(rule: str) -> list[ShareRow]:
     """From shares and usage."""
     return reckoning.computed(standings(rule), Rule(fair_tree=rule == "fair-tree"))
 

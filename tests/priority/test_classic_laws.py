@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fairbank.priority.classic import classic
 from fairbank.priority.settings import DAMPENING_MAX
-from fairbank.priority.standing import Standing
+from fairbank.priority.standing import Standings
 from fairbank.values.trouble import Malformed
 from tests.priority.drawn import Drawn, draw, drawn
 from tests.priority.growing import trees, wild_shares, wild_usage
@@ -20,7 +20,7 @@ from tests.priority.growing import trees, wild_shares, wild_usage
 either_way = pytest.mark.parametrize("depth_oblivious", [False, True])
 
 
-def of(there: Drawn, *, depth_oblivious: bool = False) -> Standing:
+def of(there: Drawn, *, depth_oblivious: bool = False) -> Standings:
     return classic(there.tree, there.usage, depth_oblivious=depth_oblivious)
 
 

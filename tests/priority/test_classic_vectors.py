@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from fairbank.priority.classic import classic
-from fairbank.priority.standing import Standing
+from fairbank.priority.standing import Standings
 from tests.priority.drawn import Drawn, draw
 from tests.priority.trees import V1, V2, V7, V8
 
 
-def printed(there: Drawn, found: Standing, names: str) -> list[str]:
+def printed(there: Drawn, found: Standings, names: str) -> list[str]:
     """Name, NormShares, NormUsage, EffectvUsage, FairShare."""
     columns = (found.norm_shares, found.norm_usage, found.effective_usage, found.factor)
     return [" ".join([name, *(f"{float(column[there.at[name]]):.6f}" for column in columns)]) for name in names.split()]

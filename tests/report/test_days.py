@@ -7,14 +7,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fairbank.report.plots.days import HIGH, LEFT, LEVEL, PART, TOP, WIDE, Course, day_name, figure
+from fairbank.report.plots.days import HIGH, LEFT, LEVEL, PART, TOP, WIDE, Curve, day_name, figure
 from fairbank.report.plots.svg import svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def drawn(*courses: Course) -> ElementTree.Element:
-    return ElementTree.fromstring(svg(figure("t", "about", [(LEVEL, courses), (PART, courses)])))
+def drawn(*curves: Curve) -> ElementTree.Element:
+    return ElementTree.fromstring(svg(figure("t", "about", [(LEVEL, curves), (PART, curves)])))
 
 
 def texts(root: ElementTree.Element) -> list[str]:
@@ -27,7 +27,7 @@ def test_each_doubling_of_a_level_takes_the_same_room(value: float, place: float
 
 
 def test_the_first_day_is_on_the_left_the_last_on_the_right() -> None:
-    root = drawn(Course("<bio>", [(20_000, 0.5), (20_001, 1.0), (20_002, 0.25)]))
+    root = drawn(Curve("<bio>", [(20_000, 0.5), (20_001, 1.0), (20_002, 0.25)]))
     lines = [each.get("d", "") for each in root.iter(f"{SVG}path") if each.get("stroke-width") == "2"]
     line = next(each for each in lines if each.count("L") == 2)
     found = [(float(x), float(y)) for x, y in re.findall(r"([-\d.]+),([-\d.]+)", line)]
@@ -36,20 +36,20 @@ def test_the_first_day_is_on_the_left_the_last_on_the_right() -> None:
 
 
 def test_a_day_alone_is_a_dot_and_missing_days_break_the_curve() -> None:
-    root = drawn(Course("bio", [(20_000, 0.5), (20_003, 1.0), (20_004, 0.25)]))
+    root = drawn(Curve("bio", [(20_000, 0.5), (20_003, 1.0), (20_004, 0.25)]))
     assert len(list(root.iter(f"{SVG}circle"))) == 2  # one in each panel
-    assert len(list(drawn(Course("bio", [(20_000, 0.5)])).iter(f"{SVG}circle"))) == 2
+    assert len(list(drawn(Curve("bio", [(20_000, 0.5)])).iter(f"{SVG}circle"))) == 2
 
 
 def test_days_are_named_once() -> None:
-    assert texts(drawn(Course("bio", [(20_000, 0.5)]))).count(day_name(20_000)) == 2
+    assert texts(drawn(Curve("bio", [(20_000, 0.5)]))).count(day_name(20_000)) == 2
     assert day_name(0) == "1970-01-01"
-    many = texts(drawn(Course("bio", [(day, 0.5) for day in range(20_000, 20_400)])))
+    many = texts(drawn(Curve("bio", [(day, 0.5) for day in range(20_000, 20_400)])))
     assert sum(bool(re.fullmatch(r"\d{4}-\d\d-\d\d", each)) for each in many) == 14
 
 
 def test_long_names_are_cut_where_the_picture_ends() -> None:
-    told = texts(drawn(Course("somebody_with_a_long_name in quantum_and_statistics", [(20_000, 0.5)])))
+    told = texts(drawn(Curve("somebody_with_a_long_name in quantum_and_statistics", [(20_000, 0.5)])))
     assert "somebody_with_a_long_na\u2026" in told
 
 

@@ -9,22 +9,22 @@ import pytest
 from fairbank.report.columns import Look
 from fairbank.report.forecasts import Back
 from fairbank.report.share_tree import COLUMNS, Rule, as_data, level_of, tree_rows, what_moves_it
-from fairbank.report.shares import PARENT, Standing
+from fairbank.report.shares import PARENT, ShareRow
 from fairbank.report.tables import table
 
 DAY = 86_400
 FAIR_TREE, CLASSIC = Rule(fair_tree=True, half_life=14 * DAY), Rule(fair_tree=False, half_life=14 * DAY)
 
 ROWS = [
-    Standing("root", effective=1.0, usage=1000),
-    Standing("bio", parent="root", shares=40, norm_shares=0.4, effective=0.18, level=0.4 / 0.18),
-    Standing("chem", parent="root", shares=40, norm_shares=0.4, effective=0.52, level=0.4 / 0.52),
-    Standing("chem_qmc", parent="chem", shares=20, norm_shares=0.5, effective=0.7, level=0.5 / 0.7),
-    Standing("chem_qmc", "ayla", shares=1, norm_shares=0.333, effective=0.588, factor=0.25, level=0.333 / 0.588),
-    Standing("chem_qmc", "jorge", shares=1, norm_shares=0.333, effective=0.33, factor=0.5, level=0.333 / 0.33),
-    Standing("chem_qmc", "minh", "gpu", shares=PARENT, norm_shares=0.5, effective=0.1, factor=0.75),
-    Standing("new", parent="root", shares=20, norm_shares=0.2, effective=0.0, level=math.inf),
-    Standing("old", parent="root", shares=0, norm_shares=0.0, effective=0.3, level=0.0),
+    ShareRow("root", effective=1.0, usage=1000),
+    ShareRow("bio", parent="root", shares=40, norm_shares=0.4, effective=0.18, level=0.4 / 0.18),
+    ShareRow("chem", parent="root", shares=40, norm_shares=0.4, effective=0.52, level=0.4 / 0.52),
+    ShareRow("chem_qmc", parent="chem", shares=20, norm_shares=0.5, effective=0.7, level=0.5 / 0.7),
+    ShareRow("chem_qmc", "ayla", shares=1, norm_shares=0.333, effective=0.588, factor=0.25, level=0.333 / 0.588),
+    ShareRow("chem_qmc", "jorge", shares=1, norm_shares=0.333, effective=0.33, factor=0.5, level=0.333 / 0.33),
+    ShareRow("chem_qmc", "minh", "gpu", shares=PARENT, norm_shares=0.5, effective=0.1, factor=0.75),
+    ShareRow("new", parent="root", shares=20, norm_shares=0.2, effective=0.0, level=math.inf),
+    ShareRow("old", parent="root", shares=0, norm_shares=0.0, effective=0.3, level=0.0),
 ]
 
 
@@ -68,10 +68,10 @@ def test_what_moves_it() -> None:
 
 
 def test_the_classic_rule_has_levels_too() -> None:
-    assert level_of(Standing("a", shares=1, norm_shares=0.4, effective=0.52, level=0.0), CLASSIC) == pytest.approx(0.769, abs=0.001)
-    assert level_of(Standing("a", shares=1, norm_shares=0.4, effective=0.0), CLASSIC) == math.inf
-    assert level_of(Standing("a", shares=0, effective=0.1), CLASSIC) == 0.0
-    assert level_of(Standing("root", effective=1.0), CLASSIC) is None
+    assert level_of(ShareRow("a", shares=1, norm_shares=0.4, effective=0.52, level=0.0), CLASSIC) == pytest.approx(0.769, abs=0.001)
+    assert level_of(ShareRow("a", shares=1, norm_shares=0.4, effective=0.0), CLASSIC) == math.inf
+    assert level_of(ShareRow("a", shares=0, effective=0.1), CLASSIC) == 0.0
+    assert level_of(ShareRow("root", effective=1.0), CLASSIC) is None
 
 
 def test_for_programs() -> None:

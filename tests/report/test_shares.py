@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from fairbank.report.shares import FIELDS, PARENT, Ending, Standing, chosen, in_order, lines, parse_fields, usual_fields
+from fairbank.report.shares import FIELDS, PARENT, Ending, ShareRow, chosen, in_order, lines, parse_fields, usual_fields
 from fairbank.values.trouble import Malformed
 from tests.support.standing import asked, printed, standings
 
@@ -40,7 +40,7 @@ def test_as_a_real_slurm_printed_it(rule: str, name: str) -> None:
 def test_the_text_of_two_departments_and_a_parent() -> None:
     # vector V7, whose text is V17
     rows = [
-        Standing("root", usage=1000, effective=1.0),
+        ShareRow("root", usage=1000, effective=1.0),
         *_account("physics", 60, 0.6, 400, 0.4, 1.5),
         _user("bob", "physics", 3, 0.75, 100, 0.25, 1.0),
         _user("alice", "physics", 1, 0.25, 300, 0.75, 0.8),
@@ -63,12 +63,12 @@ def test_the_text_of_two_departments_and_a_parent() -> None:
     ]
 
 
-def _account(name: str, shares: int, norm: float, usage: float, effective: float, level: float) -> list[Standing]:
-    return [Standing(name, parent="root", shares=shares, norm_shares=norm, usage=usage, effective=effective, level=level)]
+def _account(name: str, shares: int, norm: float, usage: float, effective: float, level: float) -> list[ShareRow]:
+    return [ShareRow(name, parent="root", shares=shares, norm_shares=norm, usage=usage, effective=effective, level=level)]
 
 
-def _user(name: str, account: str, shares: int, norm: float, usage: float, effective: float, factor: float) -> Standing:
-    return Standing(account, name, shares=shares, norm_shares=norm, usage=usage, effective=effective, factor=factor)
+def _user(name: str, account: str, shares: int, norm: float, usage: float, effective: float, factor: float) -> ShareRow:
+    return ShareRow(account, name, shares=shares, norm_shares=norm, usage=usage, effective=effective, factor=factor)
 
 
 @pytest.mark.parametrize(
@@ -84,24 +84,24 @@ def _user(name: str, account: str, shares: int, norm: float, usage: float, effec
     ],
 )
 def test_a_figure_that_is_too_wide_is_written_with_an_exponent(level: float | None, column: str, shown: str) -> None:
-    (made,) = lines([Standing("a", level=level)], parse_fields(column), header=False)
+    (made,) = lines([ShareRow("a", level=level)], parse_fields(column), header=False)
     assert made == f"{shown} "
 
 
 def test_usage_is_cut_off_and_whole_numbers_are_never_cut_short() -> None:
-    (made,) = lines([Standing("a", usage=123456789012.9, number=7)], parse_fields("rawusage%3,id%3"), header=False)
+    (made,) = lines([ShareRow("a", usage=123456789012.9, number=7)], parse_fields("rawusage%3,id%3"), header=False)
     assert made == "123456789012   7 "
 
 
 def test_users_come_before_accounts_and_a_user_of_all_partitions_before_one_of_one() -> None:
     rows = [
-        Standing("b", parent="a", shares=1),
-        Standing("a", "zoe", "gpu", shares=1),
-        Standing("root"),
-        Standing("a-b", parent="root", shares=1),
-        Standing("a", "zoe", shares=1),
-        Standing("a", parent="root", shares=1),
-        Standing("root", "root", shares=1),
+        ShareRow("b", parent="a", shares=1),
+        ShareRow("a", "zoe", "gpu", shares=1),
+        ShareRow("root"),
+        ShareRow("a-b", parent="root", shares=1),
+        ShareRow("a", "zoe", shares=1),
+        ShareRow("a", parent="root", shares=1),
+        ShareRow("root", "root", shares=1),
     ]
     order = [(row.account, row.user, row.partition) for row in in_order(rows)]
     assert order == [

@@ -13,13 +13,12 @@ from fairbank.priority.fairtree import fair_tree
 from fairbank.priority.multifactor.composing import weighted
 from fairbank.priority.multifactor.pending import Scale, pending, scale
 from fairbank.priority.settings import Algorithm
-from fairbank.priority.standing import Ranking
-from fairbank.priority.standing import Standing as Figures
+from fairbank.priority.standing import Ranking, Standings
 from fairbank.priority.tree import PARENT, Association, Tree, planted
 from fairbank.priority.usage import Usage
 from fairbank.priority.usage import minutes as whole_minutes
 from fairbank.report.priorities import Rank, Weights
-from fairbank.report.shares import Standing
+from fairbank.report.shares import ShareRow
 from fairbank.slurm.answers.priority import TRES as WEIGHED_TRES
 from fairbank.slurm.answers.priority import read_settings
 from fairbank.slurm.answers.scontrol import read_config
@@ -35,7 +34,7 @@ TRES = ("cpu", "mem", "node", "gres/gpu")
 Key = tuple[str, str, str]
 
 
-def reckoned(there: Said, start: Start) -> tuple[Tree, Figures, Usage]:
+def reckoned(there: Said, start: Start) -> tuple[Tree, Standings, Usage]:
     """The tree, the figures of each row, and their usage: of what slurmctld read and of the jobs that run, at its tick."""
     rule = read_settings(read_config(there.config)).fair_share
     tree = planted([_association(row) for row in there.associations])
@@ -54,17 +53,17 @@ def _association(row: Row) -> Association:
 # ---------------------------------------------------------------- sshare
 
 
-def standings(there: Said, tree: Tree, figures: Figures, usage: Usage) -> list[Standing]:
+def standings(there: Said, tree: Tree, figures: Standings, usage: Usage) -> list[ShareRow]:
     running = whole_minutes(usage.run_seconds)
     told = [",".join(f"{name}={count}" for name, count in zip(NAMES, row, strict=True)) for row in running]
     return [_standing(tree, figures, at, row, told[at]) for at, row in enumerate(there.associations)]
 
 
-def _standing(tree: Tree, figures: Figures, at: int, row: Row, running: str) -> Standing:
+def _standing(tree: Tree, figures: Standings, at: int, row: Row, running: str) -> ShareRow:
     association, root, ranked = tree.rows[at], at == tree.root, isinstance(figures, Ranking)
     on_parent = association.shares == PARENT
     level = float(figures.level[at]) if isinstance(figures, Ranking) and not (root or on_parent) else None
-    return Standing(
+    return ShareRow(
         account=association.account,
         user=association.user,
         partition=association.partition,
@@ -96,7 +95,7 @@ def weights(there: Said) -> Weights:
     return weights_of(read_settings(config).factors.weights, config[WEIGHED_TRES])
 
 
-def ranks(there: Said, tree: Tree, figures: Figures, wishes: Mapping[int, Wish]) -> list[Rank]:
+def ranks(there: Said, tree: Tree, figures: Standings, wishes: Mapping[int, Wish]) -> list[Rank]:
     """The rows of sprio: of the jobs that are neither held nor to begin later, each in each of its partitions."""
     pairs = [(job, place) for job in sorted(there.jobs, key=_number) if _is_listed(job) for place in job["Partition"].split(",")]
     factor = {row[:3]: float(figures.factor[at]) for at, row in enumerate(tree.rows)}

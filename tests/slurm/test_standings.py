@@ -20,7 +20,7 @@ from fairbank.priority.settings import Algorithm
 from fairbank.priority.tree import Tree
 from fairbank.report import priorities, shares
 from fairbank.report.priorities import Rank, Weights, parse_format, usual_format
-from fairbank.report.shares import Ending, Standing, usual_fields
+from fairbank.report.shares import Ending, ShareRow, usual_fields
 from fairbank.slurm.answers.priority import read_algorithm
 from tests.slurm import forest
 from tests.slurm.conftest import Tell, guarded
@@ -185,7 +185,7 @@ def _answers(slurm: Cluster) -> dict[str, list[str]]:
     return {name: slurm.root(*words).splitlines() for name, words in QUESTIONS.items()}
 
 
-def _ours(rows: list[Standing], jobs: list[Rank], by: Weights, *, fair_tree: bool) -> dict[str, list[str]]:
+def _ours(rows: list[ShareRow], jobs: list[Rank], by: Weights, *, fair_tree: bool) -> dict[str, list[str]]:
     ordered, queue = _in_order(rows), priorities.in_order(jobs, by)
     every = usual_fields(long=True, partitions=True, fair_tree=fair_tree)
     return {
@@ -197,7 +197,7 @@ def _ours(rows: list[Standing], jobs: list[Rank], by: Weights, *, fair_tree: boo
     }
 
 
-def _in_order(rows: list[Standing]) -> list[Standing]:
+def _in_order(rows: list[ShareRow]) -> list[ShareRow]:
     """As 22.05 lists them: the rows of a user in an account as they stand in its list, where newer ones sort them by partition."""
     by_number = {row.number: row for row in rows}
     return [by_number[row.number] for row in shares.in_order([row._replace(partition="") for row in rows])]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairbank.compose.standing import rank_of, standing_of, weights_of
 from fairbank.report.priorities import Rank, Weights
-from fairbank.report.shares import Standing
+from fairbank.report.shares import ShareRow
 from fairbank.slurm.answers import priority, shares, sprio
 from fairbank.slurm.answers.scontrol import read_config
 
@@ -30,7 +30,7 @@ def asked(rule: str, program: str) -> dict[str, tuple[str, list[str]]]:
 
 
 @cache
-def standings(rule: str) -> list[Standing]:
+def standings(rule: str) -> list[ShareRow]:
     """The rows of sshare, all of them, in Slurm's order. Of Fair Tree's factors, ranks out of so many users, all digits are known again."""
     answer = shares.read_shares(printed(rule, "sshare-everything"))
     assert answer.unreadable == ()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
     from fairbank.cli.standings import Ranks, Shares
-    from fairbank.report.shares import Standing
+    from fairbank.report.shares import ShareRow
 
 
 def add(parser: Parser) -> None:
@@ -126,14 +126,14 @@ def _users(desk: Desk, options: Namespace) -> Sequence[str] | None:
     return options.user or [desk.works.standings.me()]
 
 
-def _show_tree(desk: Desk, found: Shares, rows: Sequence[Standing]) -> None:
+def _show_tree(desk: Desk, found: Shares, rows: Sequence[ShareRow]) -> None:
     made = table(COLUMNS, tree_rows(rows, found.rule), desk.look, desk.room, heads=not desk.options.noheader)
     for line in made.lines:
         desk.paint(line)
     _note(desk, what_moves_it(rows, found.rule, found.backs, desk.options.accounts or ()))
 
 
-def _show_forecast(desk: Desk, found: Shares, rows: Sequence[Standing]) -> None:
+def _show_forecast(desk: Desk, found: Shares, rows: Sequence[ShareRow]) -> None:
     shown = {(row.account, row.user, row.partition) for row in rows}
     backs = [back for back in found.backs if back[:3] in shown]
     if desk.options.form in ("json", "yaml"):

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from fairbank.report.forecasts import Back
     from fairbank.report.priorities import Rank, Weights
     from fairbank.report.share_tree import Rule
-    from fairbank.report.shares import Standing
+    from fairbank.report.shares import ShareRow
 
 
 class Shares(Protocol):
@@ -23,7 +23,7 @@ class Shares(Protocol):
     @property
     def rule(self) -> Rule: ...
     @property
-    def rows(self) -> Sequence[Standing]: ...
+    def rows(self) -> Sequence[ShareRow]: ...
     @property
     def backs(self) -> Sequence[Back]:
         """When each is back at its share, in the order of the rows; who has no level is left out."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fairbank.cli.figures import Figures, History
     from fairbank.cli.standings import Standings
     from fairbank.report.share_tree import Rule
-    from fairbank.report.shares import Standing
+    from fairbank.report.shares import ShareRow
     from fairbank.rest.client import Client
     from fairbank.values.refusal_kind import RefusalKind
 
@@ -253,6 +253,6 @@ class Works(Protocol):
     @property
     def history(self) -> History: ...
 
-    def reckoned(self, rows: Sequence[Standing], rule: Rule, shares: Mapping[str, int]) -> Sequence[Standing]:
+    def reckoned(self, rows: Sequence[ShareRow], rule: Rule, shares: Mapping[str, int]) -> Sequence[ShareRow]:
         """Fair share as it would be with other shares of some accounts. Raises Unknown for an account that is not there."""
         ...

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairbank.compose.paper import Paper
     from fairbank.compose.standing import Standings
     from fairbank.report.share_tree import Rule
-    from fairbank.report.shares import Standing
+    from fairbank.report.shares import ShareRow
     from fairbank.rest.client import Client
     from fairbank.slurm.beside import Beside
 
@@ -115,7 +115,7 @@ class Works:
 
         return History()
 
-    def reckoned(self, rows: Sequence[Standing], rule: Rule, shares: Mapping[str, int]) -> list[Standing]:
+    def reckoned(self, rows: Sequence[ShareRow], rule: Rule, shares: Mapping[str, int]) -> list[ShareRow]:
         """Fair share as it would be with other shares of some accounts."""
         from fairbank.compose.reckoning import changed, computed
 

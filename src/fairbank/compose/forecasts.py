@@ -8,10 +8,10 @@ from fairbank.priority.decay import Decay
 from fairbank.priority.forecast import Standpoint, back_after
 from fairbank.report.forecasts import Back
 from fairbank.report.share_tree import Rule, level_of
-from fairbank.report.shares import PARENT, Standing
+from fairbank.report.shares import PARENT, ShareRow
 
 
-def backs_of(rows: Sequence[Standing], rule: Rule, *, oblivious: bool = False) -> list[Back]:
+def backs_of(rows: Sequence[ShareRow], rule: Rule, *, oblivious: bool = False) -> list[Back]:
     """In the order of the rows. Left out are who has no level (the root, and under Fair Tree who stands on its parent's shares), and with
     DEPTH_OBLIVIOUS (`oblivious`) who is not right below the root, for those figures are no simple part of what was used."""
     root = next((row for row in rows if not row.user and not row.parent), None)
@@ -29,13 +29,13 @@ def backs_of(rows: Sequence[Standing], rule: Rule, *, oblivious: bool = False) -
     return backs
 
 
-def _beside_siblings(row: Standing) -> Standpoint:
+def _beside_siblings(row: ShareRow) -> Standpoint:
     """In parts of what its siblings used with it. These are below the next account that has shares of its own."""
     used = row.effective or 0.0
     return Standpoint(usage=used, others=1 - used, share=row.norm_shares)
 
 
-def _beside_all(row: Standing, root: Standing) -> Standpoint:
+def _beside_all(row: ShareRow, root: ShareRow) -> Standpoint:
     """In parts of all usage. Of raw usage more digits are printed than of its part."""
     used = min(row.usage / root.usage, 1.0) if root.usage else 0.0
     charged = (row.effective or 0.0) - (row.norm_usage or 0.0)

@@ -13,7 +13,7 @@ from fairbank.compose.standing import Shares, Standings
 from fairbank.report.fairshare import figures
 from fairbank.report.plots.days import day_name
 from fairbank.report.share_tree import level_of
-from fairbank.report.shares import Standing
+from fairbank.report.shares import ShareRow
 from fairbank.service.clock import SystemClock
 from fairbank.values.time import DAY, Instant
 from fairbank.values.trouble import Malformed
@@ -89,7 +89,7 @@ def figures_of(found: Shares, at: Instant) -> list[ShareFigure]:
     return kept
 
 
-def _check(row: Standing) -> None:
+def _check(row: ShareRow) -> None:
     read = {"NormShares": row.norm_shares, "RawUsage": row.usage, "EffectvUsage": row.effective, "FairShare": row.factor}
     for name, figure in read.items():
         if figure is not None and not isfinite(figure):

@@ -8,18 +8,17 @@ import numpy as np
 
 from fairbank.priority.classic import classic
 from fairbank.priority.fairtree import fair_tree
-from fairbank.priority.standing import Ranking
-from fairbank.priority.standing import Standing as Stands
+from fairbank.priority.standing import Ranking, Standings
 from fairbank.priority.tree import Association, Tree, planted, summed
 from fairbank.report.share_tree import Rule
-from fairbank.report.shares import PARENT, Field, Standing, lines, parse_fields
+from fairbank.report.shares import PARENT, Field, ShareRow, lines, parse_fields
 from fairbank.values.trouble import Unknown
 
 FIGURES = "norms,normu,eff,fair,level"
 """What is computed, by the names of sshare."""
 
 
-def changed(rows: Sequence[Standing], shares: Mapping[str, int]) -> list[Standing]:
+def changed(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[ShareRow]:
     """The rows with other shares of some accounts. Raises Unknown for an account that is not there."""
     there = {row.account for row in rows if not row.user and row.parent}
     for name in shares:
@@ -28,18 +27,18 @@ def changed(rows: Sequence[Standing], shares: Mapping[str, int]) -> list[Standin
     return [row if row.user else row._replace(shares=shares.get(row.account, row.shares)) for row in rows]
 
 
-def computed(rows: Sequence[Standing], rule: Rule) -> list[Standing]:
+def computed(rows: Sequence[ShareRow], rule: Rule) -> list[ShareRow]:
     """The same rows with every figure above the users' usage computed. Raises Malformed, naming the row, for what is no tree."""
     tree = planted([Association(row.account, row.user, row.partition, row.parent, 1 if row.shares is None else row.shares) for row in rows])
     usage = summed(tree, [row.usage if row.user else 0 for row in rows])
     if rule.fair_tree:
-        stands: Stands = fair_tree(tree, usage)
+        stands: Standings = fair_tree(tree, usage)
     else:
         stands = classic(tree, usage, dampening=rule.dampening, depth_oblivious=rule.depth_oblivious)
     return [_row(row, at, tree, stands) for at, row in enumerate(rows)]
 
 
-def _row(row: Standing, at: int, tree: Tree, stands: Stands) -> Standing:
+def _row(row: ShareRow, at: int, tree: Tree, stands: Standings) -> ShareRow:
     root = at == tree.root
     return row._replace(
         norm_shares=float(stands.norm_shares[at]),
@@ -51,13 +50,13 @@ def _row(row: Standing, at: int, tree: Tree, stands: Stands) -> Standing:
     )
 
 
-def _level(row: Standing, at: int, stands: Stands) -> float | None:
+def _level(row: ShareRow, at: int, stands: Standings) -> float | None:
     if row.shares == PARENT:
         return None
     return float(stands.level[at]) if isinstance(stands, Ranking) else 0.0
 
 
-def differences(said: Sequence[Standing], rule: Rule) -> Iterator[str]:
+def differences(said: Sequence[ShareRow], rule: Rule) -> Iterator[str]:
     """Where Slurm says otherwise than what follows from shares and usage, as both are printed."""
     fields = parse_fields(FIGURES)
     for theirs, ours in zip(said, computed(said, rule), strict=True):
@@ -67,6 +66,6 @@ def differences(said: Sequence[Standing], rule: Rule) -> Iterator[str]:
                 yield f"{field.name} of {whose}: Slurm says {said_so or 'nothing'}, computed {found or 'nothing'}"
 
 
-def _cell(row: Standing, field: Field) -> str:
+def _cell(row: ShareRow, field: Field) -> str:
     (line,) = lines([row], [field], header=False)
     return line.strip()

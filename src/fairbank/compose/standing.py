@@ -14,7 +14,7 @@ from fairbank.priority.settings import Algorithm, FairShare, PrioritySettings
 from fairbank.report.forecasts import Back
 from fairbank.report.priorities import Rank, Weights
 from fairbank.report.share_tree import Rule
-from fairbank.report.shares import PARENT, Standing
+from fairbank.report.shares import PARENT, ShareRow
 from fairbank.slurm.answers import shares
 from fairbank.slurm.answers.conf import read_conf
 from fairbank.slurm.answers.priority import FLAGS, TRES, flags_in_doubt, read_settings
@@ -37,7 +37,7 @@ class Shares(NamedTuple):
     cluster: str | None
     as_of: int | None
     rule: Rule
-    rows: Sequence[Standing]
+    rows: Sequence[ShareRow]
     backs: Sequence[Back]
     unreadable: Sequence[str]
 
@@ -140,8 +140,8 @@ def _told(answer: Answer[Share] | Answer[Factors] | Answer[Waiting]) -> tuple[st
     return tuple(map(str, answer.unreadable))
 
 
-def standing_of(row: Share) -> Standing:
-    return Standing(
+def standing_of(row: Share) -> ShareRow:
+    return ShareRow(
         account=row.account,
         user=row.user,
         partition=row.partition,

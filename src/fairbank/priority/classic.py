@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from fairbank.priority.columns import Doubles, Long, Longs, quotient
 from fairbank.priority.settings import DAMPENING_MAX
-from fairbank.priority.standing import Standing, norm_usage
+from fairbank.priority.standing import Standings, norm_usage
 from fairbank.priority.tree import Tree, usage_of
 from fairbank.values.trouble import Malformed
 
@@ -21,7 +21,7 @@ _PULL = Long(5)
 """How much less DEPTH_OBLIVIOUS lets a child make good what its account did wrong."""
 
 
-def classic(tree: Tree, usage: ArrayLike, *, dampening: int = 1, depth_oblivious: bool = False) -> Standing:
+def classic(tree: Tree, usage: ArrayLike, *, dampening: int = 1, depth_oblivious: bool = False) -> Standings:
     """The factor of every row. `usage` is that of each row with all below it (`tree.summed`), in billing-seconds.
 
     `dampening` is FairShareDampeningFactor. Accounts have a factor as users do; Slurm prints theirs blank.
@@ -34,7 +34,7 @@ def classic(tree: Tree, usage: ArrayLike, *, dampening: int = 1, depth_oblivious
     shares = _norm_shares(tree)
     used = norm_usage(tree, usage)
     effective = _effective(tree, shares, used, depth_oblivious=depth_oblivious)
-    return Standing(
+    return Standings(
         usage=usage,
         norm_shares=shares,
         norm_usage=used,

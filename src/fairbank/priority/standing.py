@@ -12,8 +12,9 @@ NO_LEVEL = Long(4_294_967_294)
 """The level of who has none: the root, and accounts on their parent's shares. Slurm prints it blank; it sorts as this number."""
 
 
-class Standing(msgspec.Struct, frozen=True, eq=False):
-    """Columns, one number for each row of the tree. All are from 0 to 1 but effective usage under DEPTH_OBLIVIOUS.
+class Standings(msgspec.Struct, frozen=True, eq=False):
+    """How all associations stand, in columns with one number for each row of the tree. All are from 0 to 1 but effective usage under
+    DEPTH_OBLIVIOUS.
 
     `usage` is what the row used with all below it. Slurm never computes `norm_usage` of the root and prints it blank; here the root
     follows the rule of the others.
@@ -26,9 +27,9 @@ class Standing(msgspec.Struct, frozen=True, eq=False):
     factor: Doubles
 
 
-class Ranking(Standing, frozen=True, eq=False):
-    """A standing under Fair Tree. `level` is Slurm's LevelFS, infinite where nothing was used; `rank` is that of users, N for the best of
-    N, and 0 for accounts, as is their `factor`."""
+class Ranking(Standings, frozen=True, eq=False):
+    """How they stand under Fair Tree. `level` is Slurm's LevelFS, infinite where nothing was used; `rank` is that of users, N for the
+    best of N, and 0 for accounts, as is their `factor`."""
 
     level: Longs
     rank: Ints

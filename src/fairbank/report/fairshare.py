@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from fairbank.report.columns import Column, Row, text
 from fairbank.report.forecasts import shown_level
-from fairbank.report.plots.days import FACTOR, LEVEL, PART, Course, Scale, day_name, figure
+from fairbank.report.plots.days import FACTOR, LEVEL, PART, Curve, Scale, day_name, figure
 from fairbank.report.plots.picture import Picture
 from fairbank.report.plots.square import STYLES
 from fairbank.report.shares import PARENT
@@ -86,18 +86,18 @@ def figures(kept: Sequence[Kept]) -> list[Figure]:
 
 
 def _figure(cluster: str, kept: Sequence[Kept]) -> Figure:
-    courses: dict[str, list[Kept]] = {}
+    curves: dict[str, list[Kept]] = {}
     for each in sorted(kept, key=lambda each: each.day):
         if each.shares is not None:
-            courses.setdefault(_name(each), []).append(each)
-    most = sorted(courses, key=lambda name: (-courses[name][-1].usage, name))[:CURVES_MAX]
-    panels: list[tuple[Scale, list[Course]]] = [
-        (LEVEL, [Course(name, [(each.day, value) for each in courses[name] if (value := _drawn(each)) is not None]) for name in most]),
-        (PART, [Course(name, [(each.day, each.effective) for each in courses[name] if each.effective is not None]) for name in most]),
+            curves.setdefault(_name(each), []).append(each)
+    most = sorted(curves, key=lambda name: (-curves[name][-1].usage, name))[:CURVES_MAX]
+    panels: list[tuple[Scale, list[Curve]]] = [
+        (LEVEL, [Curve(name, [(each.day, value) for each in curves[name] if (value := _drawn(each)) is not None]) for name in most]),
+        (PART, [Curve(name, [(each.day, each.effective) for each in curves[name] if each.effective is not None]) for name in most]),
     ]
-    if any(each.factor is not None for name in most for each in courses[name]):
+    if any(each.factor is not None for name in most for each in curves[name]):
         panels.append(
-            (FACTOR, [Course(name, [(each.day, each.factor) for each in courses[name] if each.factor is not None]) for name in most])
+            (FACTOR, [Curve(name, [(each.day, each.factor) for each in curves[name] if each.factor is not None]) for name in most])
         )
     about = f"Levels and usage from day to day on {cluster}: {', '.join(most)}"
     return Figure(cluster, figure(f"Fair share on {cluster}", about, panels))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fairbank.report.columns import Column, Row, text
 from fairbank.report.forecasts import ASSUMED, Back, sentences, shown_level, span
-from fairbank.report.shares import PARENT, Standing
+from fairbank.report.shares import PARENT, ShareRow
 
 EVEN = 0.05
 """Who is within this of 1 used about its share."""
@@ -35,7 +35,7 @@ class Rule(NamedTuple):
     depth_oblivious: bool = False
 
 
-def level_of(row: Standing, rule: Rule) -> float | None:
+def level_of(row: ShareRow, rule: Rule) -> float | None:
     """What it may use, divided by what it used: above 1 it used less than its share. None where Slurm has no such figure."""
     if rule.fair_tree:
         return row.level
@@ -44,7 +44,7 @@ def level_of(row: Standing, rule: Rule) -> float | None:
     return row.norm_shares / row.effective if row.effective else inf
 
 
-def tree_rows(rows: Sequence[Standing], rule: Rule) -> list[Row]:
+def tree_rows(rows: Sequence[ShareRow], rule: Rule) -> list[Row]:
     """The rows of the table, the root left out: below each account its users, then its accounts."""
     depths: dict[str, int] = {}
     found: list[Row] = []
@@ -57,7 +57,7 @@ def tree_rows(rows: Sequence[Standing], rule: Rule) -> list[Row]:
     return found
 
 
-def _row(row: Standing, depth: int, level: float | None) -> dict[str, object]:
+def _row(row: ShareRow, depth: int, level: float | None) -> dict[str, object]:
     name = f"{row.user} ({row.partition})" if row.partition else row.user
     return {
         "name": "  " * depth + (name or row.account),
@@ -70,7 +70,7 @@ def _row(row: Standing, depth: int, level: float | None) -> dict[str, object]:
     }
 
 
-def _in_words(row: Standing, level: float | None) -> str:
+def _in_words(row: ShareRow, level: float | None) -> str:
     if row.shares == PARENT:
         return "as its account"
     if level is None:
@@ -82,7 +82,7 @@ def _in_words(row: Standing, level: float | None) -> str:
     return "under" if level > 1 else "over"
 
 
-def what_moves_it(rows: Sequence[Standing], rule: Rule, backs: Sequence[Back] = (), named: Sequence[str] = ()) -> list[str]:
+def what_moves_it(rows: Sequence[ShareRow], rule: Rule, backs: Sequence[Back] = (), named: Sequence[str] = ()) -> list[str]:
     """Sentences: how to read the table, how usage fades, and when each account that used too much is back at its share, if it pauses. Of
     the accounts in `named`, else of all, those that are furthest over come first."""
     said = ["Level: above 1 it used less than its share, below 1 more."]
@@ -104,7 +104,7 @@ def _furthest(back: Back) -> tuple[float, str]:
     return back.level, back.account
 
 
-def as_data(rows: Sequence[Standing], rule: Rule) -> list[Mapping[str, object]]:
+def as_data(rows: Sequence[ShareRow], rule: Rule) -> list[Mapping[str, object]]:
     """The rows for programs: figures as they are, null for what Slurm leaves blank, and a level that nothing was used for as `inf`."""
     return [
         {

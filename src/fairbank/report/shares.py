@@ -17,7 +17,7 @@ PARENT = 2**31 - 1
 """The shares of an association that has its parent's."""
 
 
-class Standing(NamedTuple):
+class ShareRow(NamedTuple):
     """A row: an account, or (`user` not empty) a user in it, perhaps of one partition only.
 
     `parent` is the account above an account, empty for the root. `usage` is decayed, in billing-seconds. None stands for what Slurm leaves
@@ -59,10 +59,10 @@ class Field(NamedTuple):
 
     name: str
     width: int
-    show: Callable[[Standing], str | float | None]
+    show: Callable[[ShareRow], str | float | None]
 
 
-def _shares(row: Standing) -> str | int | None:
+def _shares(row: ShareRow) -> str | int | None:
     return "parent" if row.shares == PARENT else row.shares
 
 
@@ -117,7 +117,7 @@ def _found(name: str) -> Field:
     raise Malformed(f"there is no column {name[:40]!r}", field="--format", remedy=f"there are {there}")
 
 
-def lines(rows: Sequence[Standing], fields: Sequence[Field], ending: Ending = Ending.PADDED, *, header: bool = True) -> Iterator[str]:
+def lines(rows: Sequence[ShareRow], fields: Sequence[Field], ending: Ending = Ending.PADDED, *, header: bool = True) -> Iterator[str]:
     """The lines, without their ends."""
     padded = ending is Ending.PADDED
     if header:
@@ -155,7 +155,7 @@ def _padded(text: str, width: int) -> str:
     return text.ljust(-width) if width < 0 else text.rjust(width)
 
 
-def _indented(rows: Sequence[Standing]) -> Iterator[Standing]:
+def _indented(rows: Sequence[ShareRow]) -> Iterator[ShareRow]:
     """The names of accounts with a blank for each account above that is shown, and one more where it is a user's row."""
     depths: dict[str, int] = {}
     for row in rows:
@@ -166,11 +166,11 @@ def _indented(rows: Sequence[Standing]) -> Iterator[Standing]:
         yield row._replace(account=" " * depth + row.account)
 
 
-def in_order(rows: Sequence[Standing]) -> list[Standing]:
+def in_order(rows: Sequence[ShareRow]) -> list[ShareRow]:
     """As Slurm lists them: below each account its users, then its accounts, each by the bytes of their names."""
     parents = {row.account: row.parent for row in rows if not row.user}
 
-    def lineage(row: Standing) -> bytes:
+    def lineage(row: ShareRow) -> bytes:
         path, name = "/", row.account
         while name and parents.get(name):  # the root, which has no parent, is the first /
             path = f"/{name}{path}"
@@ -183,12 +183,12 @@ def in_order(rows: Sequence[Standing]) -> list[Standing]:
 
 
 def chosen(
-    rows: Sequence[Standing],
+    rows: Sequence[ShareRow],
     *,
     users: Collection[str] | None = None,
     accounts: Collection[str] | None = None,
     users_only: bool = False,
-) -> list[Standing]:
+) -> list[ShareRow]:
     """The rows of these users, of all when None; with them every account's, unless `users_only`. With `accounts` only what is in these."""
     return [
         row

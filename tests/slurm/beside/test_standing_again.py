@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fairbank.compose.standing import rank_of, standing_of
 from fairbank.report.priorities import HIGHEST, Rank, Weights, in_order, parse_format
 from fairbank.report.priorities import lines as lines_of_ranks
-from fairbank.report.shares import PARENT, Ending, Standing, lines, parse_fields, usual_fields
+from fairbank.report.shares import PARENT, Ending, ShareRow, lines, parse_fields, usual_fields
 from fairbank.report.shares import in_order as in_slurms_order
 from fairbank.slurm.answers import shares, sprio
 
@@ -21,20 +21,20 @@ SHARES = st.one_of(st.integers(0, PARENT - 1), st.just(PARENT))
 
 
 @st.composite
-def trees(draw: st.DrawFn) -> list[Standing]:
+def trees(draw: st.DrawFn) -> list[ShareRow]:
     """Accounts below each other, and users of theirs; in any order."""
     accounts = draw(st.lists(NAMES, unique=True, max_size=8))
-    rows = [Standing("root", usage=draw(st.integers(0, 2**50)), effective=1.0, number=1)]
+    rows = [ShareRow("root", usage=draw(st.integers(0, 2**50)), effective=1.0, number=1)]
     for number, name in enumerate(accounts):
         parent = draw(st.sampled_from(["root", *accounts[:number]]))
-        rows.append(_row(draw, Standing(name, parent=parent, level=draw(LEVELS))))
+        rows.append(_row(draw, ShareRow(name, parent=parent, level=draw(LEVELS))))
         for user in draw(st.lists(NAMES, unique=True, max_size=3)):
             partition = draw(st.sampled_from(["", "gpu"]))
-            rows.append(_row(draw, Standing(name, user, partition, factor=draw(PARTS), level=draw(LEVELS))))
+            rows.append(_row(draw, ShareRow(name, user, partition, factor=draw(PARTS), level=draw(LEVELS))))
     return draw(st.permutations(rows))
 
 
-def _row(draw: st.DrawFn, row: Standing) -> Standing:
+def _row(draw: st.DrawFn, row: ShareRow) -> ShareRow:
     return row._replace(
         shares=draw(SHARES),
         norm_shares=draw(PARTS),
@@ -50,7 +50,7 @@ def _row(draw: st.DrawFn, row: Standing) -> Standing:
 
 
 @given(trees())
-def test_fair_share_printed_and_read_again(rows: list[Standing]) -> None:
+def test_fair_share_printed_and_read_again(rows: list[ShareRow]) -> None:
     ordered = in_slurms_order(rows)
     assert sorted(map(repr, ordered)) == sorted(map(repr, rows))
     text = "".join(f"{line}\n" for line in lines(ordered, parse_fields(",".join(shares.COLUMNS)), Ending.BETWEEN, header=False))
@@ -60,7 +60,7 @@ def test_fair_share_printed_and_read_again(rows: list[Standing]) -> None:
 
 
 @given(trees())
-def test_every_line_of_the_usual_form_is_as_wide_as_its_head(rows: list[Standing]) -> None:
+def test_every_line_of_the_usual_form_is_as_wide_as_its_head(rows: list[ShareRow]) -> None:
     head, dashes, *made = lines(in_slurms_order(rows), usual_fields(long=True, partitions=True))
     assert len(dashes) == len(head)
     for line in made:

@@ -42,20 +42,20 @@ PART = Scale("part of usage", 0.0, 1.0, (0, 0.25, 0.5, 0.75, 1))
 FACTOR = PART._replace(name="factor")
 
 
-class Course(NamedTuple):
+class Curve(NamedTuple):
     """A curve: its name, and its value on each day that has one. Days are counted from 1970."""
 
     name: str
     days: Sequence[tuple[int, float]]
 
 
-def figure(title: str, about: str, panels: Sequence[tuple[Scale, Sequence[Course]]]) -> Picture:
+def figure(title: str, about: str, panels: Sequence[tuple[Scale, Sequence[Curve]]]) -> Picture:
     """The panels, over the same days; each with at most as many curves as there are styles. A day alone is a dot; where days are missing
     the curve is broken."""
-    known = [day for _, courses in panels for course in courses for day, _ in course.days]
+    known = [day for _, curves in panels for curve in curves for day, _ in curve.days]
     first, last = min(known, default=0), max(known, default=0)
     high = TOP + HIGH + BOTTOM
-    placed = [Group((0, high * number), _panel(scale, courses, first, last)) for number, (scale, courses) in enumerate(panels)]
+    placed = [Group((0, high * number), _panel(scale, curves, first, last)) for number, (scale, curves) in enumerate(panels)]
     marks: list[Mark] = [Text(title, (LEFT, 22), bold=True), *placed]
     return Picture(title, about, LEFT + WIDE + KEY, high * len(panels), marks)
 
@@ -65,13 +65,13 @@ def day_name(day: int) -> str:
     return date.fromordinal(_EPOCH + day).isoformat()
 
 
-def _panel(scale: Scale, courses: Sequence[Course], first: int, last: int) -> list[Mark]:
+def _panel(scale: Scale, curves: Sequence[Curve], first: int, last: int) -> list[Mark]:
     drawn = _frame(scale, first, last)
-    for course, (colour, dash) in zip(courses, STYLES[: len(courses)], strict=True):
-        lines = _unbroken([(day, _at(scale, day, value, first, last)) for day, value in course.days])
+    for curve, (colour, dash) in zip(curves, STYLES[: len(curves)], strict=True):
+        lines = _unbroken([(day, _at(scale, day, value, first, last)) for day, value in curve.days])
         drawn.append(Path([each for each in lines if len(each) > 1], colour, 2, dash))
         drawn += [Dot(each[0], 3, colour) for each in lines if len(each) == 1]
-    return [*drawn, *key([_short(course.name) for course in courses], (LEFT + WIDE, TOP))]
+    return [*drawn, *key([_short(curve.name) for curve in curves], (LEFT + WIDE, TOP))]
 
 
 def _short(name: str) -> str:

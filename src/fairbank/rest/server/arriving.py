@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, MutableMappi
 from typing import Any
 
 from fairbank.rest.asking import BODY_MAX
-from fairbank.rest.server.shares import Shares
+from fairbank.rest.server.portions import Portions
 from fairbank.rest.sign_in.peers import peer_of
 
 Message = MutableMapping[str, Any]
@@ -53,7 +53,7 @@ def neighbourhood(address: str) -> str:
 class Arrival:
     """The body of one request: read ahead whole, then handed on. Its bytes count in `bodies` until `forget`."""
 
-    def __init__(self, receive: Receive, bodies: Shares, who: Hashable) -> None:
+    def __init__(self, receive: Receive, bodies: Portions, who: Hashable) -> None:
         self._receive, self._bodies, self._who = receive, bodies, who
         self._whole = bytearray()
         self._next: list[Message] = []

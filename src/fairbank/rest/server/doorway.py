@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Hashable
 
-from fairbank.rest.server.shares import Shares
+from fairbank.rest.server.portions import Portions
 
 SAY_AGAIN_SECONDS = 60.0
 
@@ -17,7 +17,7 @@ class Doorway:
     """The open connections of one way in. Those turned away are told in the log, a line a minute at most."""
 
     def __init__(self, name: str, connections_max: int) -> None:
-        self._name, self._shares = name, Shares(connections_max)
+        self._name, self._shares = name, Portions(connections_max)
         self._say_at = 0.0
 
     @property

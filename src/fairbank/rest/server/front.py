@@ -16,7 +16,7 @@ from fairbank.rest.metrics import Metrics
 from fairbank.rest.problems import PROBLEM_JSON, headers_of, problem_of_trouble
 from fairbank.rest.server.arriving import Arrival, Message, Receive, announced, whose
 from fairbank.rest.server.overdue import Overdue
-from fairbank.rest.server.shares import Shares
+from fairbank.rest.server.portions import Portions
 from fairbank.rest.sign_in.peers import peer_of
 from fairbank.values.trouble import Trouble
 
@@ -66,7 +66,7 @@ class Front:
         """`greet` looks at the head of a request whose body is still to be read. It raises Trouble where nobody asks: then no body is."""
         self._app, self._metrics, self._greet = app, metrics, greet
         self._overdue = Overdue(patience_seconds)
-        self._crowd, self._bodies = Shares(crowd_max), Shares(BODIES_MAX)
+        self._crowd, self._bodies = Portions(crowd_max), Portions(BODIES_MAX)
         metrics.in_progress.set_function(lambda: self._crowd.taken)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

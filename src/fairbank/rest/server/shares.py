@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 
-class Shares:
+class Portions:
     """So much of something, and who has how much of it.
 
     Nobody gets more than is left for all others then: one greedy asker ends at half, n of them leave an n-plus-first part over.
