@@ -47,7 +47,7 @@ def refused(line: str) -> Refusal:
         (
             "charge 1 alice physics/cpu 1",
             "this run has no hold.",
-            ("send the hold first, or let late charges in: policy.late_charges = true",),
+            ("send the hold first; an end without one is charged only where policy.late_charges = true",),
             RefusalKind.NOT_FOUND,
         ),
         (

@@ -115,6 +115,8 @@ def _count(said: str | None, option: str) -> int | None:
     if said is None:
         return None
     match = _COUNT.fullmatch(said)
+    if said.isascii() and said.isdigit() and len(said) > 9:
+        raise Malformed(f"{said[:40]} is more than any cluster has", field=option, remedy=f"at most {10**9 - 1}")
     if match is None or int(match[1]) == 0:
         raise Malformed(f"{said[:40]!r} is not a number of anything", field=option, remedy="write a whole number from 1 on")
     return int(match[1])

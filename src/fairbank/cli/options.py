@@ -111,9 +111,20 @@ def add_writing(parser: Parser, *, reason: str = "required", keyed: bool = True)
 
 def count(said: str) -> int:
     """A whole number from 0 on."""
-    if said.isascii() and said.isdigit() and len(said) <= 9:
-        return int(said)
-    raise ArgumentTypeError(f"{said[:40]!r} is not a whole number from 0 on")
+    return _number(said, 10**9 - 1)
+
+
+def unix_id(said: str) -> int:
+    """The number of a user or group."""
+    return _number(said, ids.UID_MAX)
+
+
+def _number(said: str, most: int) -> int:
+    if not (said.isascii() and said.isdigit()):
+        raise ArgumentTypeError(f"{said[:40]!r} is not a whole number from 0 on")
+    if len(said) > len(str(most)) or int(said) > most:
+        raise ArgumentTypeError(f"{said[:40]} is too large a number: at most {most}")
+    return int(said)
 
 
 def listed(said: str) -> list[str]:

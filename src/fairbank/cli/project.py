@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.choosing import group_query, the_project
 from fairbank.cli.command import Command, Noun
-from fairbank.cli.options import add_writing, count
+from fairbank.cli.options import add_writing, unix_id
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.people import uid_of, user_name
 from fairbank.cli.posting import Posting, post, tell
@@ -80,7 +80,7 @@ def _show(desk: Desk, options: Namespace) -> int:
 
 def _add_create(parser: Parser) -> None:
     parser.add_argument("group", metavar="GROUP", help="the name of the Unix group")
-    parser.add_argument("--gid", metavar="N", type=count, help="its number (usual: as this host knows it)")
+    parser.add_argument("--gid", metavar="N", type=unix_id, help="its number (usual: as this host knows it)")
     parser.add_argument("-A", "--account", metavar="NAME", help="the Slurm account (usual: named like the group)")
     parser.add_argument("--parent", metavar="PROJECT", help="the project whose shared credit it may draw on")
     add_writing(parser, reason="none")
@@ -101,7 +101,7 @@ def _add_set(parser: Parser) -> None:
     _add_project(parser)
     parser.add_argument("--group", metavar="GROUP", help="the name of its Unix group from now on; its number too, as this host knows it")
     parser.add_argument(
-        "--gid", metavar="N", type=count, help="the number of its Unix group from now on; only of a project that was never used"
+        "--gid", metavar="N", type=unix_id, help="the number of its Unix group from now on; only of a project that was never used"
     )
     parser.add_argument("-A", "--account", metavar="NAME", help="its Slurm account from now on; only of a project that was never used")
     parent = parser.add_mutually_exclusive_group()
@@ -149,7 +149,7 @@ def _gid_of(group: str) -> int:
 def _add_member(parser: Parser) -> None:
     _add_project(parser)
     parser.add_argument("user", metavar="USER", help="a user, by name or number")
-    parser.add_argument("--role", choices=ROLES, default="member", help="a coordinator does a PI's work (usual: member)")
+    parser.add_argument("--role", choices=ROLES, default="member", help="a coordinator manages members and caps for the PI (usual: member)")
     add_writing(parser, reason="optional")
 
 

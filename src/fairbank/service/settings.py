@@ -16,6 +16,7 @@ from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.service.askers import Staff
 from fairbank.values import ids
+from fairbank.values.misfit import misfit
 from fairbank.values.tres import Adding, parse_weights
 from fairbank.values.trouble import Forbidden, Malformed, Unknown
 
@@ -152,7 +153,8 @@ def read_settings(path: Path) -> Settings:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
         raise Malformed(f"{path} is not TOML: {bad}", field="config", remedy="mend the line named") from bad
     except msgspec.ValidationError as bad:
-        raise Malformed(f"{path}: {bad}", field="config", remedy="mend the key named; docs/reference/settings.md lists all") from bad
+        trouble = misfit(bad, Settings, "docs/reference/settings.md")
+        raise Malformed(f"{path}: {trouble.message}", field=trouble.field, remedy=trouble.remedy) from bad
     except Malformed as bad:
         raise Malformed(f"{path}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad
     return settings

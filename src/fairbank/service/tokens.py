@@ -143,9 +143,9 @@ def _demand_write(asker: Asker) -> None:
 
 
 def _checked_label(label: str) -> str:
-    if not label.strip() or len(label) > LABEL_MAX:
-        raise Malformed("this label cannot be kept", field="label", remedy=f"1 to {LABEL_MAX} printable characters that say what it is for")
-    return ids.comment(label, field="label")
+    if label.strip() and len(label) <= LABEL_MAX and label.isprintable():
+        return label
+    raise Malformed("this label cannot be kept", field="label", remedy=f"1 to {LABEL_MAX} printable characters that say what it is for")
 
 
 def _checked_days(days: int) -> int:

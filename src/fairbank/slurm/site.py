@@ -10,6 +10,7 @@ import msgspec
 
 from fairbank.slurm.policy_file import Answer
 from fairbank.values import ids
+from fairbank.values.misfit import misfit
 from fairbank.values.trouble import Malformed, Unknown
 
 SITE_FILE = "/etc/fairbank/slurm.toml"
@@ -57,4 +58,5 @@ def read_site(path: str | None) -> Site:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
         raise Malformed(f"{where} is not TOML: {bad}", field="--site", remedy="mend the line named") from bad
     except msgspec.ValidationError as bad:
-        raise Malformed(f"{where}: {bad}", field="--site", remedy="docs/reference/slurm.md lists the keys") from bad
+        trouble = misfit(bad, Site, "docs/reference/slurm.md")
+        raise Malformed(f"{where}: {trouble.message}", field=trouble.field, remedy=trouble.remedy) from bad

@@ -21,7 +21,7 @@ SUM_MAX = SuMinutes(2**53 - 1)
 # What one unit of each display suffix is worth, in SU-minutes.
 WORTH = {"m": 1, "h": MINUTES_IN_SU, "k": 1_000 * MINUTES_IN_SU, "M": 1_000_000 * MINUTES_IN_SU}
 
-_AMOUNT = re.compile(r"([+-]?)(\d{1,20}|\d{1,3}(?:,\d{3}){1,6})(?:\.(\d{1,20}))?([mhkM]?)", re.ASCII)
+_AMOUNT = re.compile(r"([+-]?)(\d{1,40}|\d{1,3}(?:,\d{3}){1,12})(?:\.(\d{1,20}))?([mhkM]?)", re.ASCII)
 
 
 def round_up(exact: Fraction) -> SuMinutes:
@@ -70,7 +70,8 @@ def amount(minutes: int, *, field: str = "amount", least: int = 1) -> SuMinutes:
         rule = "an amount is at least one SU-minute: 1m" if least else "an amount is 0 or more"
         raise Malformed(f"{show_su(minutes)} SU is too small an amount", field=field, remedy=rule)
     if minutes > AMOUNT_MAX:
-        raise Malformed(f"{minutes} SU-minutes is more than the bank counts in one entry", field=field, remedy=f"at most {AMOUNT_MAX}")
+        most = f"at most {AMOUNT_MAX}m, which is {show_su(AMOUNT_MAX)} SU"
+        raise Malformed(f"{minutes} SU-minutes is more than the bank counts in one entry", field=field, remedy=most)
     return SuMinutes(minutes)
 
 

@@ -11,7 +11,7 @@ from fairbank.bank.ledger.office import no_longer
 from fairbank.bank.ledger.outcome import Outcome, done
 from fairbank.bank.ledger.posting import post
 from fairbank.bank.policy import Policy, is_countable
-from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.refusal import TAKEN_BACK, Reason, Refusal
 from fairbank.bank.run import RunState
 from fairbank.bank.wish import Asked, Deposit, Refund, Transfer, Withdraw
 from fairbank.bank.working_set import WorkingSet
@@ -40,7 +40,7 @@ def withdraw(work: WorkingSet, asked: Asked, wish: Withdraw, *, undoes: int | No
     if allocation is None:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
     if wish.amount > allocation.own_available:
-        return _too_little(allocation, wish.amount)
+        return _too_little(allocation, wish.amount, undoes)
     after = _replace(allocation, deposited=allocation.deposited - wish.amount)
     return done(post(work, asked, Kind.WITHDRAW, wish.amount, after, undoes=undoes), after)
 
@@ -62,7 +62,7 @@ def transfer(work: WorkingSet, asked: Asked, wish: Transfer, *, undoes: int | No
             over = "its period is over" if each.state is AllocationState.ACTIVE else f"it is {each.state.value}"
             return Refusal(reason=Reason.WRONG_STATE, allocation=each.id, resource=each.resource, about=f"allocation {each.id}: {over}")
     if wish.amount > source.own_available:
-        return _too_little(source, wish.amount)
+        return _too_little(source, wish.amount, undoes)
     richer = _deposited(target, wish.amount)
     if isinstance(richer, Refusal):
         return richer
@@ -120,7 +120,7 @@ def _deposited(allocation: Allocation, amount: int) -> Allocation | Refusal:
     return _replace(allocation, deposited=total)
 
 
-def _too_little(allocation: Allocation, amount: int) -> Refusal:
+def _too_little(allocation: Allocation, amount: int, undoes: int | None = None) -> Refusal:
     return Refusal(
         reason=Reason.NOT_ENOUGH,
         asked=amount,
@@ -128,4 +128,5 @@ def _too_little(allocation: Allocation, amount: int) -> Refusal:
         allocation=allocation.id,
         project=allocation.project,
         resource=allocation.resource,
+        about=None if undoes is None else TAKEN_BACK,
     )

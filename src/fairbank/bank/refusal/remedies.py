@@ -57,7 +57,9 @@ def _advice(no: Refusal) -> str:
         return _CHILDREN if UNDER_IT in (no.about or "") else _RUNNING
     if no.reason is Reason.EXISTS and WAS_REMOVED in (no.about or ""):
         return _ADVICE[Reason.PROJECT_REMOVED]
-    return _NOTHING_LEFT if no.reason is Reason.NOT_ENOUGH and no.available <= 0 else _ADVICE[no.reason]
+    if no.reason is Reason.NOT_ENOUGH and no.available <= 0:
+        return _NOTHING_LEFT
+    return _IN_PART if no.reason is Reason.NOT_ENOUGH and no.about == TAKEN_BACK else _ADVICE[no.reason]
 
 
 WAS_REMOVED = "which was removed"
@@ -66,12 +68,16 @@ WAS_REMOVED = "which was removed"
 UNDER_IT = "under it"
 """What the ledger says about a project that is to be removed, where others are under it."""
 
+TAKEN_BACK = "it is to be taken back whole"
+"""What the ledger says about credit that is not all there any more."""
+
 IN_USE = "in use by open runs"
 """What it says about an allocation that is over, but has to wait for these: to end it again would not help."""
 
 _CHILDREN = "remove or move them first: fairbank project remove PROJECT; or fairbank project set PROJECT --no-parent, or --parent ANOTHER"
 _RUNNING = "let its runs end first: fairbank jobs -a -A ACCOUNT"
 _WHOLE = "a refund is taken back whole; first deposit what is missing: fairbank deposit {no.allocation} {more} --reason '...'"
+_IN_PART = "an entry is taken back whole; take out what is left of it: fairbank withdraw {no.allocation} {most} --reason '...'"
 _NOTHING_LEFT = "nothing can be taken out now; see what is used and held: fairbank alloc show {no.allocation}"
 _UNKNOWN_ACCOUNT = "the right account, or have its project entered, by staff: fairbank project create GROUP -A {no.account}"
 
@@ -97,7 +103,7 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.FROZEN: "have it thawed, by staff: fairbank alloc thaw {no.allocation} --reason '...'",
     Reason.UNPRICED: "have the cluster and the partition entered in the settings, by staff, then send the report again",
     Reason.FROM_FUTURE: "set the clocks of the bank and of the cluster right, by staff, then send the report again: an end counts then",
-    Reason.NO_HOLD: "send the hold first, or let late charges in: policy.late_charges = true",
+    Reason.NO_HOLD: "send the hold first; an end without one is charged only where policy.late_charges = true",
     Reason.RUN_TAKEN: "send the run's own figures again, or adjust its hold",
     Reason.RUN_RESOLVED: "look at what it cost: fairbank jobs; a correction is a refund, by staff",
     Reason.KEY_TAKEN: "use a new key for a new wish",

@@ -74,6 +74,8 @@ _LINES = (
 )
 
 _BODY = 3
+_ANOTHER = {"server name": "sign with this server's name: FAIRBANK_SERVER_NAME at the client is [server] name of the bank's settings"}
+"""What helps where it is not the request that is another."""
 
 
 def new_nonce() -> str:
@@ -104,7 +106,7 @@ def check(decoded: Decoded, asked: BoundRequest, now: Instant, *, ttl_seconds: i
         raise Unauthenticated("the credential was not made for Fairbank", remedy="its payload must be the statement of the request")
     if decoded.payload != statement(asked, nonce):
         wrong = next(name for (name, *_), was, is_now in zip(_LINES, sealed, (_VERSION, *asked, nonce), strict=True) if was != is_now)
-        raise Unauthenticated(f"the credential is for another request: the {wrong} differs", remedy=SIGN_ANEW)
+        raise Unauthenticated(f"the credential is for another request: the {wrong} differs", remedy=_ANOTHER.get(wrong, SIGN_ANEW))
     age = now - decoded.encoded_at
     if age > ttl_seconds:
         raise Unauthenticated(f"the credential has expired: it is {age} s old, good for {ttl_seconds} s", remedy=SIGN_ANEW)

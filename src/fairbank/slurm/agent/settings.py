@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import re
 import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,6 +16,7 @@ from fairbank.slurm.agent.bending import Bend, RuleName, idle_keys
 from fairbank.slurm.agent.pool import Senders
 from fairbank.slurm.agent.silence import PartitionTerms
 from fairbank.values.ids import UID_MAX
+from fairbank.values.misfit import misfit
 from fairbank.values.trouble import Forbidden, Malformed, Trouble, Unknown
 
 Absolute = Annotated[str, msgspec.Meta(pattern="^/", max_length=200)]
@@ -179,7 +179,7 @@ def agent_settings(text: bytes) -> AgentSettings:
     try:
         settings = msgspec.convert(_with_usual_terms(said), AgentSettings)
     except msgspec.ValidationError as bad:
-        raise _malformed(str(bad)) from bad
+        raise misfit(bad, AgentSettings, "docs/reference/agent.md") from bad
     parse_address(settings.bank.server, field="bank.server")
     if settings.senders.minimum > settings.senders.maximum:
         raise Malformed("senders.minimum is more than senders.maximum", field="senders.minimum", remedy="at most senders.maximum")
@@ -200,35 +200,3 @@ def _with_usual_terms(said: dict[str, object]) -> dict[str, object]:
     if not isinstance(usual, dict) or not isinstance(partitions, dict):
         return said
     return said | {"partitions": {name: usual | own if isinstance(own, dict) else own for name, own in partitions.items()}}
-
-
-_WHERE = re.compile(r"(?P<what>.*?) - at `(?:key in )?\$\.?(?P<path>.*)`", re.DOTALL)
-_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
-_WORDS = {"int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false", "object": "a table", "array": "a list"}
-_KEYS: dict[str, type[msgspec.Struct]] = {
-    "": AgentSettings,
-    "plugin": PluginSettings,
-    "bank": BankSettings,
-    "outbox": OutboxSettings,
-    "senders": Senders,
-    "control": ControlSettings,
-    "site_factor": SiteFactorSettings,
-    "site_factor.credit": Bend,
-    "site_factor.expiry": Bend,
-    "release": ReleaseSettings,
-    "terms": PartitionTerms,
-    "partitions[...]": PartitionTerms,
-}
-
-
-def _malformed(said: str) -> Malformed:
-    """msgspec's sentence, with the key in the words of the file and what would be right."""
-    path = ""
-    if where := _WHERE.fullmatch(said):
-        said, path = where["what"], where["path"]
-    if unknown := _UNKNOWN.fullmatch(said):
-        there = ", ".join(_KEYS[path].__struct_fields__)
-        field = f"{path}.{unknown[1]}".lstrip(".")
-        return Malformed(f"{field} is no setting", field=field, remedy=f"there are: {there}")
-    words = re.sub(r"`([a-z]+)`", lambda found: _WORDS.get(found[1], f'"{found[1]}"'), said)
-    return Malformed(f"{path}: {words[:1].lower()}{words[1:]}", field=path, remedy="docs/reference/agent.md lists all settings")
