@@ -2,15 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
 from fairbank.service.askers import Staff
-from fairbank.service.memberships import FRESH_SECONDS
+from fairbank.service.memberships import FRESH_SECONDS, Memberships
 from fairbank.service.services import services
+from fairbank.store.contract import Reader
 from fairbank.store.memory import MemoryStore
 from fairbank.values.time import Instant, StoppedClock
 from tests.contracts.centre import ALICE, granted, project
 from tests.support.ticks import Ticks
+
+
+class Watched(MemoryStore):
+    """Knows whether a snapshot is open."""
+
+    looking = False
+
+    @contextmanager
+    def reading(self) -> Iterator[Reader]:
+        with super().reading() as reader:
+            self.looking = True
+            yield reader
+            self.looking = False
+
+
+def test_the_groups_are_asked_for_while_no_snapshot_is_open() -> None:
+    """They may come from a directory that takes its time, and a snapshot holds a connection, and on SQLite the log's end."""
+    store, seen = Watched(), []
+    granted(store, project("physics", 100))
+
+    def groups_of(uid: int) -> frozenset[int]:
+        seen.append(store.looking)
+        return frozenset({100})
+
+    assert Memberships(store, groups_of).roles(ALICE) == {1: Role.MEMBER}
+    assert seen == [False]
 
 
 def test_who_is_taken_out_of_a_group_is_soon_no_member_also_when_the_clock_was_set_back() -> None:

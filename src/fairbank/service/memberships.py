@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from fairbank.bank.project import Role
 from fairbank.bank.query import Page, ProjectQuery
-from fairbank.store.contract import Reader, Store
+from fairbank.store.contract import Store
 
 FRESH_SECONDS = 30  # how long a change of a user's Unix groups may go unnoticed: asking LDAP at each request is too dear
 _REMEMBERED_MAX = 10_000
@@ -25,19 +25,24 @@ class Memberships:
 
     def roles(self, uid: int) -> Mapping[int, Role]:
         """The role of a user in each project; the bank's own rows count more than a Unix group."""
+        by_group, gids = self._remembered(uid), frozenset[int]()
+        if by_group is None and self._groups_of is not None:
+            gids = self._groups_of(uid)  # before there is a snapshot: while a directory is slow, none stays open
         with self._store.reading() as reader:
             rows = {each.project: each.role for each in reader.memberships(uid)}
-            if self._groups_of is None:
-                return rows
-            return {**dict.fromkeys(self._by_groups(reader, uid, self._groups_of), Role.MEMBER), **rows}
+            if by_group is None:
+                by_group = frozenset(each.id for gid in gids for each in reader.projects(ProjectQuery(gid=gid, removed=False), Page(1)))
+                self._remember(uid, by_group)
+        return {**dict.fromkeys(by_group, Role.MEMBER), **rows}
 
-    def _by_groups(self, reader: Reader, uid: int, groups_of: Callable[[int], frozenset[int]]) -> frozenset[int]:
-        now = self._ticks()
+    def _remembered(self, uid: int) -> frozenset[int] | None:
+        """A user's projects by their groups, as far as they are known and fresh; none where groups do not count."""
+        if self._groups_of is None:
+            return frozenset()
         known = self._by_group.get(uid)
-        if known is not None and now - known[0] < FRESH_SECONDS:
-            return known[1]
-        found = frozenset(each.id for gid in groups_of(uid) for each in reader.projects(ProjectQuery(gid=gid, removed=False), Page(1)))
+        return known[1] if known is not None and self._ticks() - known[0] < FRESH_SECONDS else None
+
+    def _remember(self, uid: int, projects: frozenset[int]) -> None:
         if len(self._by_group) >= _REMEMBERED_MAX:
             self._by_group.clear()
-        self._by_group[uid] = (now, found)
-        return found
+        self._by_group[uid] = (self._ticks(), projects)
