@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,34 @@ def test_a_bank_is_made_and_opened_in_a_folder_of_any_name(fairbank: Run, tmp_pa
     assert fairbank("audit", "verify", "--config", folder / "fairbank.toml", works=Works()).out.startswith("read 0 entries of ")
     again = fairbank("init", folder, works=Works())
     assert (again.code, "field: FOLDER" in again.err) == (7, True)
+
+
+KILLED = """
+import os, signal, sys
+from fairbank.compose.setup import init
+
+left = int(sys.argv[1])
+
+def watch(event, told):
+    global left
+    if event in ("open", "os.link", "os.rename", "os.remove") and any("fairbank.toml" in str(each) for each in told[:2]):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(watch)
+init(sys.argv[2], None)
+"""
+"""`init`, killed just before it touches its settings for the nth time."""
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_an_init_that_was_killed_is_done_again(fairbank: Run, tmp_path: Path, nth: int) -> None:
+    folder = tmp_path / "bank"
+    assert subprocess.run([sys.executable, "-c", KILLED, str(nth), str(folder)], check=False).returncode == -signal.SIGKILL
+    whole = (folder / "fairbank.toml").exists()
+    assert fairbank("init", folder, works=Works()).code == (7 if whole else 0)
+    assert fairbank("audit", "verify", "--config", folder / "fairbank.toml", works=Works()).code == 0
 
 
 def test_a_folder_that_cannot_be_made_is_told(fairbank: Run, tmp_path: Path) -> None:

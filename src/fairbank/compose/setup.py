@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from fairbank.compose.settings import usual_folder
-from fairbank.rest.sign_in.keyfile import read_secret
+from fairbank.rest.sign_in.keyfile import make_private, read_secret
 from fairbank.service.settings import example, read_settings
 from fairbank.store.migrating import migrate
 from fairbank.store.urls import shown_url
@@ -34,6 +34,5 @@ def init(directory: str | None, store: str | None) -> list[str]:
     text = example(folder.resolve(), url)
     migrate(url)
     read_secret(folder / "secret", create=True)
-    settings.touch(mode=0o600)  # a database's URL may hold a password
-    settings.write_text(text, encoding="utf-8")
+    make_private(settings, text)  # a database's URL may hold a password
     return [f"made {each}" for each in (settings, folder / "secret", shown_url(url))]

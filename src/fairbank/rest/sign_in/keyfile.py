@@ -23,7 +23,7 @@ def read_secret(path: Path, *, create: bool = False) -> bytes:
     """
     try:
         if create and not path.exists():
-            _make_private(path, os.urandom(_KEY_BYTES).hex() + "\n")
+            make_private(path, os.urandom(_KEY_BYTES).hex() + "\n")
         return _read_private(path)
     except FileNotFoundError as missing:
         raise Unknown(f"there is no key in {path}", field="secret", remedy="make one with: fairbank init") from missing
@@ -50,11 +50,12 @@ def _read_private(path: Path) -> bytes:
     return bytes.fromhex(text.decode("ascii"))
 
 
-def _make_private(path: Path, text: str) -> None:
-    """Write aside, then link: whoever looks sees no file or a whole one, and of two makers one wins."""
+def make_private(path: Path, text: str) -> None:
+    """Make a file that its owner alone may read: written aside, then linked. Whoever looks, also after a kill, sees none or a whole one,
+    and of two makers one wins. Raises OSError."""
     aside = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
-        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
