@@ -61,6 +61,9 @@ def test_what_is_said_in_between_is_passed_over() -> None:
         b"HTTP/1.1 abc\r\n\r\n",
         b"x" * (HEAD_MAX + 100),
         b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * HEAD_MAX,
+        b"HTTP/1.1 100 Continue\r\n\r\n" * HEAD_MAX + b"HTTP/1.1 204 No Content\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + b"X: y\r\n" * HEAD_MAX + b"\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\naand more\r\n0\r\n\r\n",
     ],
 )
 def test_an_answer_that_is_none_is_unreachable(said: bytes) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from fairbank.values.trouble import Unreachable
 
 HEAD_MAX = 65_536
+"""Bytes of all heads and trailers of a response together, those of 1xx included."""
 BODY_MAX = 256 * 1024 * 1024
 CHECK = "check --server or FAIRBANK_SERVER"
 
@@ -16,7 +17,7 @@ def read_response(pieces: Iterable[bytes]) -> tuple[int, bytes]:
     stream = _Stream(pieces)
     while True:
         status, headers = _read_head(stream)
-        if status >= 200:  # before it there may be any number of 1xx
+        if status >= 200:  # before it there may be some 1xx
             break
     if status in (204, 304):
         return status, b""
@@ -32,6 +33,15 @@ class _Stream:
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
         self._kept = bytearray()
+        self._head_left = HEAD_MAX
+
+    def head_line(self) -> str:
+        """A line of a head or of the trailers. Raises Unreachable when these are too long in all."""
+        line = self.line()
+        self._head_left -= len(line) + 1
+        if self._head_left < 0:
+            raise _not_http()
+        return line
 
     def line(self) -> str:
         while (end := self._kept.find(b"\n")) < 0:
@@ -63,27 +73,25 @@ class _Stream:
 
 
 def _read_head(stream: _Stream) -> tuple[int, dict[str, str]]:
-    version, _, rest = stream.line().partition(" ")
+    version, _, rest = stream.head_line().partition(" ")
     if not version.startswith("HTTP/1.") or not (rest[:3].isascii() and rest[:3].isdigit()):
         raise _not_http()
     headers: dict[str, str] = {}
-    read = 0
-    while line := stream.line():
-        read += len(line)
-        if read > HEAD_MAX:
-            raise _not_http()
+    while line := stream.head_line():
         name, _, value = line.partition(":")
         headers[name.strip().lower()] = value.strip()
     return int(rest[:3]), headers
 
 
 def _read_chunks(stream: _Stream) -> bytes:
-    body = bytearray()
-    while size := _size(stream.line().partition(";")[0].strip(), 16):
+    body, framing = bytearray(), 0
+    while size := _size((line := stream.line()).partition(";")[0].strip(), 16):
         body += stream.exactly(size)
-        stream.line()
-        _checked(len(body))
-    while stream.line():
+        if stream.line():
+            raise _not_http()
+        framing += len(line)
+        _checked(len(body) + framing)
+    while stream.head_line():
         pass
     return bytes(body)
 
