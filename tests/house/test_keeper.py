@@ -32,9 +32,9 @@ def test_a_kill_reaches_the_children_too(tmp_path: Path) -> None:
 
 def test_stopping_or_killing_twice_is_no_harm(tmp_path: Path) -> None:
     kept = Kept(_order(tmp_path))
-    kept.kill()
-    kept.kill()
-    kept.stop()
+    for end in (kept.kill, kept.kill, kept.stop):
+        end()
+        assert not kept.running
 
 
 def test_the_server_goes_when_the_tests_are_killed(tmp_path: Path, checkout: Path) -> None:
