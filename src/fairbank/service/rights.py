@@ -39,7 +39,7 @@ BY_ADMIN = frozenset({Do.AUDIT})
 
 def may(asker: Asker, what: Do, project: int | None = None) -> bool:
     """Whether `asker` may do `what`, in `project` where it concerns one."""
-    if what is not Do.AUDIT and "write" not in asker.scopes:
+    if _lacks_scope(asker, what):
         return False
     if asker.superuser or (asker.admin and what in BY_ADMIN):
         return True
@@ -50,8 +50,15 @@ def may(asker: Asker, what: Do, project: int | None = None) -> bool:
 def demand(asker: Asker, what: Do, project: int | None = None) -> None:
     """Raises Forbidden unless `asker` may."""
     if not may(asker, what, project):
-        who = [*sorted(role.value for role in BY_ROLE.get(what, ())), "superuser"]
-        raise Forbidden(f"you may not {what.value} here", remedy=f"ask a {' or '.join(who)}; a token needs the scope 'write'")
+        who = sorted(role.value for role in BY_ROLE.get(what, ()))
+        who = [*who, *(["admin"] if what in BY_ADMIN else []), "superuser"]
+        scope = "; a token needs the scope 'write'" if _lacks_scope(asker, what) else ""
+        raise Forbidden(f"you may not {what.value} here", remedy=f"ask {'an' if who[0] == 'admin' else 'a'} {' or '.join(who)}{scope}")
+
+
+def _lacks_scope(asker: Asker, what: Do) -> bool:
+    """Whether the token that was shown is only for reading, and this is more."""
+    return what is not Do.AUDIT and "write" not in asker.scopes
 
 
 def demand_cluster(asker: Asker, cluster: str) -> None:

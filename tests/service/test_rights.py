@@ -1,0 +1,28 @@
+"""Who may not do something is told who may, and of a scope only where theirs is too little."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.bank.project import Role
+from fairbank.service.askers import Asker
+from fairbank.service.rights import Do, demand
+from fairbank.values.trouble import Forbidden
+
+READS = frozenset({"read"})
+
+
+@pytest.mark.parametrize(
+    ("asker", "what", "remedy"),
+    [
+        (Asker(actor=7, uid=7), Do.AUDIT, "ask an admin or superuser"),
+        (Asker(actor=7, uid=7, scopes=READS), Do.AUDIT, "ask an admin or superuser"),
+        (Asker(actor=7, uid=7, roles={1: Role.MEMBER}), Do.TRANSFER, "ask a pi or superuser"),
+        (Asker(actor=7, uid=7, roles={1: Role.PI}, scopes=READS), Do.TRANSFER, "ask a pi or superuser; a token needs the scope 'write'"),
+        (Asker(actor=7, uid=7, admin=True), Do.DEPOSIT, "ask a superuser"),
+    ],
+)
+def test_the_remedy_names_who_may_and_what_is_missing(asker: Asker, what: Do, remedy: str) -> None:
+    with pytest.raises(Forbidden, match=what.value) as no:
+        demand(asker, what, 1)
+    assert no.value.remedy == remedy
