@@ -1,4 +1,4 @@
-"""All use cases of one bank, ready for any door: REST today, the dashboard, Gold and AMIE later."""
+"""All use cases of one bank, ready for any door."""
 
 from __future__ import annotations
 

@@ -13,6 +13,6 @@ class UsageReports:
         self._store = store
 
     def by(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
-        """One row for each user, day, month, partition or allocation."""
+        """One row for each user, day, month, partition, allocation, job or QOS."""
         with self._store.reading() as reader:
             return reader.usage(query, by, page)

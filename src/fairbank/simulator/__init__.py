@@ -1,1 +1,1 @@
-"""The same decisions on recorded and synthetic work. No I/O, no clock, no randomness without a seed."""
+"""Recorded and synthetic work: traces, a modelled month, what happens in them in order. No I/O, no clock, no randomness without a seed."""

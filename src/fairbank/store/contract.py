@@ -124,7 +124,7 @@ class Reader(Protocol):
         """The token of this digest, whether it still counts or not."""
         ...
 
-    # Whole tables, or what belongs to a stretch of books, in the order of the audit; streamed in constant memory.
+    # Whole tables, or what belongs to a stretch of books, in the order of the audit; databases stream them, in constant memory.
     def scan_entries(self, books: Books = EVERY_BOOK) -> Iterator[Entry]:
         """Every entry, by (book, seq)."""
         ...

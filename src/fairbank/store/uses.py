@@ -27,8 +27,10 @@ def allocations_of(connection: Connection, projects: Collection[int]) -> set[int
 
 def children_of(connection: Connection, projects: Collection[int]) -> Iterator[Project]:
     """The projects directly under these, without those that were removed."""
+    if not projects:
+        return iter(())
     found = select(schema.project).where(_PROJECT.parent.in_(sorted(projects)), _PROJECT.removed.is_(False))
-    return map(project_of, connection.execute(found)) if projects else iter(())
+    return map(project_of, connection.execute(found))
 
 
 def held_runs_of(connection: Connection, projects: Collection[int], most: int) -> Iterator[tuple[int, Run]]:
