@@ -41,7 +41,9 @@ def _measure(name: str, *, short: bool) -> None:
         for each in table.figures:
             print(f"{table.title}: {each.name}: {amount(each.median, each.unit)}")
         for promise in table.promises:
-            print(f"{table.title}: {promise.what}: {amount(promise.value, promise.unit)}; promised {target(promise)}: {met(promise)}")
+            print(
+                f"{table.title}: {promise.what}: {amount(promise.value, promise.unit)}; promised {target(promise)} {met(promise)}".rstrip()
+            )
 
 
 if __name__ == "__main__":

@@ -32,18 +32,23 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 class Promise(msgspec.Struct, frozen=True, kw_only=True):
-    """What we claim: a value of at least `target` (at most, where less is better). `low` and `high` are the range of its rounds."""
+    """What we claim: a value of at least `target` (at most, where less is better). `low` and `high` are the range of its rounds.
+
+    Without a target nothing is promised: the value is told beside one that is, so that nobody takes that for more.
+    """
 
     what: str
     unit: str
     value: float
     low: float
     high: float
-    target: float
+    target: float | None
     at_most: bool = False
 
     @property
     def met(self) -> bool:
+        if self.target is None:
+            return True
         return self.value <= self.target if self.at_most else self.value >= self.target
 
 
@@ -104,8 +109,8 @@ def at_most(what: str, figure: Figure, target: float) -> Promise:
     return msgspec.structs.replace(at_least(what, figure, target), at_most=True)
 
 
-def ratio(what: str, ours: Figure, theirs: Figure, target: float) -> Promise:
-    """A promise about two figures of one run: each round of ours beside the same round of theirs."""
+def ratio(what: str, ours: Figure, theirs: Figure, target: float | None) -> Promise:
+    """A promise about two figures of one run, or without a target only what they are: each round of ours beside the same of theirs."""
     found = [one / other for one, other in zip(ours.rounds, theirs.rounds, strict=True)]
     return Promise(what=what, unit="x", value=statistics.median(found), low=min(found), high=max(found), target=target)
 

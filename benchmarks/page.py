@@ -85,11 +85,15 @@ def _figure(seen: Figure) -> str:
 
 def target(promise: Promise) -> str:
     """What was promised, in words."""
+    if promise.target is None:
+        return "nothing"
     return f"{'at most' if promise.at_most else 'at least'} {amount(promise.target, promise.unit)}"
 
 
 def met(promise: Promise) -> str:
-    """Whether, in a word."""
+    """Whether, in a word; none where nothing was."""
+    if promise.target is None:
+        return ""
     return "kept" if promise.met else "missed"
 
 

@@ -160,7 +160,12 @@ def test_what_is_kept_is_read_back_and_drawn(tmp_path: Path) -> None:
         Figure("ours", "operations/s", (2_000.0, 3_000.0, 2_500.0)),
         Figure("theirs", "operations/s", (1_000.0, 1_500.0, 1_000.0)),
     )
-    promises = (ratio("ours / theirs", ours, theirs, 2), at_least("ours itself", ours, 10_000), at_most("theirs", theirs, 1_000))
+    promises = (
+        ratio("ours / theirs", ours, theirs, 2),
+        at_least("ours itself", ours, 10_000),
+        at_most("theirs", theirs, 1_000),
+        ratio("theirs / ours", theirs, ours, None),
+    )
     claim = Claim("counting", MACHINE, [Table("Counting", "By hand.", (ours, theirs), promises)])
     keep(claim, tmp_path)
     assert kept("counting", tmp_path) == claim
