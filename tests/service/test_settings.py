@@ -46,7 +46,7 @@ def test_a_rule_out_of_range_is_told_with_its_place(file: Path) -> None:
         ("[clusters.other.partitions.gpu]\nresource = 5", "clusters.other.partitions.gpu.resource", "lists all settings"),
         ('[clusters.other]\nadding = "max"', "clusters.other.adding", "one of: sum, max_tres, max_tres_gres"),
         ("[clusters.other]\nagent = [5]", "clusters.other.agent", "there are: partitions, qos_factors, adding, agents"),
-        ("[clusters.other]\nagents = [-5]", "clusters.other.agents", "lists all settings"),
+        ("[clusters.other]\nagents = [-5]", "clusters.other.agents[0]", "lists all settings"),
         ("[clusters]\nother = 5", "clusters.other", "lists all settings"),
     ],
 )
