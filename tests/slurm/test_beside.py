@@ -12,6 +12,7 @@ from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.answers.values import Job
 from fairbank.slurm.bank import Bank
 from fairbank.slurm.commands import Slurm
+from fairbank.slurm.history import History, Past
 from fairbank.slurm.importer import Importer
 from fairbank.slurm.judging.reconcile import Kind
 from fairbank.slurm.judging.shadow import World, watch
@@ -40,6 +41,10 @@ class Beside:
     def reconciled(self, *, fix: bool = False) -> Reconciled:
         now = int(time.time()) + 1
         return Reconciler(Slurm(self.cluster.place.environment), self.bank, grace_seconds=0).reconcile(self.since, now, fix=fix)
+
+    def import_history(self) -> Past:
+        now = int(time.time()) + 1
+        return History(self.slurm, self.bank, grace_seconds=0, now=now, cover=True).enter(self.since, now)
 
     def executions(self, job: int) -> list[Job]:
         """What accounting has of this test under a job id."""
@@ -101,9 +106,7 @@ def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
     assert before.unreadable == ()
     assert {each.finding.kind for each in before.outcomes} == {Kind.MISSING}
     assert {each.finding.job.job_id for each in before.outcomes if each.finding.job} >= {*jobs, again}
-    importer = Importer(beside.slurm, beside.bank)
-    importer.cover(beside.since, int(time.time()) + 1)
-    assert beside.reconciled(fix=True).clean
+    assert not beside.import_history().left
     after = beside.reconciled()
     assert (after.clean, after.outcomes, after.comparison.matched) == (True, (), len(before.outcomes))
     assert sum(each.available for each in beside.bank.allocations()) == 0, "each allocation was given exactly what its runs cost"
@@ -147,8 +150,7 @@ def test_job_ids_that_come_again_are_other_runs(beside: Beside) -> None:
     assert second == first
     cluster.wait_for(second, "COMPLETED")
     wait_until(lambda: len([job for job in beside.executions(first) if job.ended and job.whole]) == 2, "accounting to have both jobs")
-    Importer(beside.slurm, beside.bank).cover(beside.since, int(time.time()) + 1)
-    assert beside.reconciled(fix=True).clean
+    assert not beside.import_history().left
     runs = [run for run in beside.bank.runs("lab", beside.since - DAY, beside.since + DAY) if run.job_id == first]
     assert len({run.id for run in runs}) == 2
     assert len({run.submitted for run in runs}) == 2

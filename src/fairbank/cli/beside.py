@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -175,6 +175,25 @@ class Cover(Protocol):
     def jobs(self) -> int: ...
 
 
+class Past(Protocol):
+    """What was, or would be, opened, charged (`amount` in SU-minutes) and given back; `left` with why; `known` were there already."""
+
+    @property
+    def covers(self) -> Sequence[Cover]: ...
+    @property
+    def charged(self) -> Sequence[Finding]: ...
+    @property
+    def amount(self) -> int: ...
+    @property
+    def given_back(self) -> Sequence[Finding]: ...
+    @property
+    def left(self) -> Sequence[Outcome]: ...
+    @property
+    def known(self) -> int: ...
+    @property
+    def unreadable(self) -> Sequence[object]: ...
+
+
 class Imported(Protocol):
     """`differences`: where the bank's settings price otherwise than Slurm; None where they lack this cluster. `refused`: what the bank
     did not take, in words."""
@@ -226,7 +245,11 @@ class BesideSlurm(Protocol):
 
     def import_people(self, gids: Mapping[str, int], *, dry_run: bool, progress: Progress | None = None) -> Imported: ...
 
-    def cover_history(self, since: int, until: int, *, dry_run: bool, progress: Progress | None = None) -> Sequence[Cover]: ...
+    def import_history(
+        self, since: int, until: int, *, grace_seconds: int, cover: bool, after: Any = None, progress: Progress | None = None
+    ) -> Past:
+        """With `after`, the plan of people that comes first, it only tells what would be."""
+        ...
 
     def keep_settings(self, path: str, text: str) -> None: ...
 

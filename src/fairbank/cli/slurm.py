@@ -18,7 +18,7 @@ from fairbank.values.units import show_su
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from fairbank.cli.beside import BesideSlurm, Imported, Synced
+    from fairbank.cli.beside import BesideSlurm, Imported, Plan, Synced
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
 
@@ -70,7 +70,7 @@ def _import(desk: Desk, options: Namespace) -> int:
             desk.note(plain(f"! {no}"))
         desk.say(f"entered: {counted(len(found.plan.steps) - len(entered.refused), 'thing')}")
         found = entered
-    code = _import_history(desk, options, beside) if options.starttime else 0
+    code = _import_history(desk, options, beside, found.plan) if options.starttime else 0
     return code or (FOUND if found.unreadable or found.refused else 0)
 
 
@@ -92,25 +92,25 @@ def _step(step: Any) -> str:
     return f"project {step.account}: {step.user} ({step.uid}) is {step.role}"
 
 
-def _import_history(desk: Desk, options: Namespace, beside: BesideSlurm) -> int:
+def _import_history(desk: Desk, options: Namespace, beside: BesideSlurm, people: Plan) -> int:
     since, until = int(desk.moment(options.starttime, "--starttime") or 0), desk.now()
+    after = people if options.dry_run else None
     with Stages(options) as progress:
-        if options.cover:
-            for cover in beside.cover_history(since, until, dry_run=options.dry_run, progress=progress):
-                runs = counted(cover.jobs, "run")
-                desk.say(plain(f"allocation for {cover.account}/{cover.resource}: {show_su(cover.amount)} SU for {runs}, category history"))
-        fix = not options.dry_run
-        done = beside.reconcile(since, until, grace_seconds=GRACE_MINUTES * 60, fix=fix, again=options.cover, progress=progress)
-    charged = [each for each in done.outcomes if (each.said is None if fix else each.finding.kind.name in ("MISSING", "OPEN"))]
-    amount = show_su(sum(each.finding.amount or 0 for each in charged))
-    verb, known = "charged" if fix else "would be charged", done.comparison.matched
-    desk.say(f"history: {counted(len(charged), 'run')} {verb}, {amount} SU; {known:,} known already")
-    for each in done.outcomes:
-        if fix and each.said and each.finding.job is not None:
+        past = beside.import_history(since, until, grace_seconds=GRACE_MINUTES * 60, cover=options.cover, after=after, progress=progress)
+    for cover in past.covers:
+        runs = counted(cover.jobs, "run")
+        desk.say(plain(f"allocation for {cover.account}/{cover.resource}: {show_su(cover.amount)} SU for {runs}, category history"))
+    would = "would be " if options.dry_run else ""
+    desk.say(f"history: {counted(len(past.charged), 'run')} {would}charged, {show_su(past.amount)} SU; {past.known:,} known already")
+    if past.given_back:
+        held = show_su(sum(each.amount or 0 for each in past.given_back))
+        desk.say(f"lost in Slurm: {counted(len(past.given_back), 'hold')} {would}given back, {held} SU")
+    for each in past.left:
+        if each.said and each.finding.job is not None:
             desk.note(plain(f"! job {each.finding.job.job_id} of {each.finding.job.account}: {each.said}"))
-    for wrong in done.unreadable:
+    for wrong in past.unreadable:
         desk.note(plain(f"! not read: {wrong}"))
-    return 0 if done.clean or not fix else FOUND
+    return FOUND if (past.left or past.unreadable) and not options.dry_run else 0
 
 
 # --- sync ---

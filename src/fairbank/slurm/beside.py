@@ -10,8 +10,9 @@ from pathlib import Path
 from fairbank.rest.client import Client
 from fairbank.slurm.bank import Bank, Progress, silent
 from fairbank.slurm.commands import Slurm
+from fairbank.slurm.history import History, Past
 from fairbank.slurm.importer import Imported, Importer
-from fairbank.slurm.judging.covering import Cover
+from fairbank.slurm.judging.entering import Plan
 from fairbank.slurm.judging.shadow import Shadow, World, watch
 from fairbank.slurm.prolog import Prolog
 from fairbank.slurm.reconciler import Reconciled, Reconciler, read_jobs
@@ -45,9 +46,21 @@ class Beside:
         """Enter Slurm's accounts and users."""
         return self._importer(gids).people(cluster=self._cluster, dry_run=dry_run, progress=progress or silent)
 
-    def cover_history(self, since: int, until: int, *, dry_run: bool, progress: Progress | None = None) -> list[Cover]:
-        """Open allocations for what ran in the past where none would pay for it."""
-        return self._importer({}).cover(since, until, cluster=self._cluster, dry_run=dry_run, progress=progress or silent)
+    def import_history(
+        self, since: int, until: int, *, grace_seconds: int, cover: bool, after: Plan | None = None, progress: Progress | None = None
+    ) -> Past:
+        """Charge what ended between two instants; with `after` only tell what that would come to once this plan is carried out."""
+        self._bank.demand_sight()
+        history = History(
+            self._slurm,
+            self._bank,
+            grace_seconds=grace_seconds,
+            now=int(self._now()),
+            cluster=self._cluster,
+            cover=cover,
+            progress=progress or silent,
+        )
+        return history.enter(since, until) if after is None else history.foretell(since, until, after)
 
     def keep_settings(self, path: str, text: str) -> None:
         """Write the lines for the bank's settings into a file."""
@@ -68,7 +81,7 @@ class Beside:
 
     def _importer(self, gids: Mapping[str, int]) -> Importer:
         self._bank.demand_sight()
-        return Importer(self._slurm, self._bank, gids=gids, now=int(self._now()))
+        return Importer(self._slurm, self._bank, gids=gids)
 
     def _sync(self) -> Sync:
         self._bank.demand_sight()

@@ -1,9 +1,8 @@
-"""Importing: Slurm's accounts, users and history into the bank, through its own doors. What is there already is not entered twice."""
+"""Importing: Slurm's accounts and users into the bank, through its own doors. What is there already is not entered twice."""
 
 from __future__ import annotations
 
 import grp
-import time
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -13,13 +12,8 @@ from fairbank.rest.client import Refused
 from fairbank.slurm.answers.values import Unreadable
 from fairbank.slurm.bank import Bank, Progress, silent
 from fairbank.slurm.commands import Slurm, uid_of
-from fairbank.slurm.judging.covering import Cover, covers
 from fairbank.slurm.judging.entering import Centre, Machine, NewMember, NewProject, Plan, Step, plan, price_differences, settings
-from fairbank.slurm.reconciler import read_jobs
-from fairbank.values.time import iso
 from fairbank.values.trouble import Unknown
-
-CATEGORY = "history"
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +24,6 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan
     settings: str
     differences: tuple[str, ...] | None
-    covers: tuple[Cover, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
     refused: tuple[str, ...] = ()
 
@@ -38,9 +31,8 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
 class Importer:
     """One Slurm and one bank. `gids` are numbers of groups that this host does not know, by account."""
 
-    def __init__(self, slurm: Slurm, bank: Bank, *, gids: Mapping[str, int] | None = None, now: int | None = None) -> None:
+    def __init__(self, slurm: Slurm, bank: Bank, *, gids: Mapping[str, int] | None = None) -> None:
         self._slurm, self._bank, self._gids = slurm, bank, dict(gids or {})
-        self._now = int(time.time()) if now is None else now
 
     def people(self, *, cluster: str | None = None, dry_run: bool = False, progress: Progress = silent) -> Imported:
         """Enter accounts as projects and users as their members, and tell what the settings should say."""
@@ -67,32 +59,6 @@ class Importer:
             unreadable=tuple(wrong for answer in answers for wrong in answer.unreadable),
             refused=tuple(refused),
         )
-
-    def cover(
-        self, since: int, until: int, *, cluster: str | None = None, dry_run: bool = False, progress: Progress = silent
-    ) -> list[Cover]:
-        """Open allocations for what ran in the past where none would pay for it; the runs themselves are the reconciler's to charge."""
-        prices = self._bank.cluster(self._slurm.check(cluster))
-        jobs, _ = read_jobs(self._slurm, since, until, progress)
-        ended = [job for job in jobs if job.ended and since <= (job.end or 0) < until]
-        projects, allocations = self._bank.projects(), self._bank.allocations()
-        found = covers(ended, projects, allocations, prices)
-        for each in found if not dry_run else ():
-            self._open(each, prices)
-        return found
-
-    def _open(self, cover: Cover, prices: Cluster) -> None:
-        body = {
-            "project": cover.project,
-            "resource": cover.resource,
-            "category": CATEGORY,
-            "start": iso(cover.start),
-            "end": iso(cover.end),
-            "amount": cover.amount,
-            "comment": f"what ran on {prices.name} before the bank",
-        }
-        key = f"history:{prices.name}:{cover.project}:{cover.resource}:{cover.start}:{cover.end}"
-        self._bank.post("/alloc", body, key)
 
     def _enter(self, steps: Sequence[Step], numbers: dict[str, int], progress: Progress) -> list[str]:
         """One after the other. What the bank refuses is returned in words, and keeps out none but its own people."""

@@ -19,7 +19,7 @@ from fairbank.values.trouble import Malformed
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done about a finding: `said` is None when it is mended, else why not; empty when nobody asked for it."""
+    """What was, or would be, done about a finding: `said` is None when it is mended, else why not; empty when nobody asked for it."""
 
     finding: Finding
     said: str | None = ""
@@ -27,10 +27,21 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 class Mender:
     """Tells one bank. `history` is all that accounting has of the jobs found; `again`: what the bank refused before is told once more where
-    an allocation is there now; `doubt` is why no hold is given back, if so."""
+    an allocation is there now; `doubt` is why no hold is given back, if so; `funds` stand in for those that the bank has."""
 
-    def __init__(self, bank: Bank, prices: Cluster, history: Sequence[Job], now: int, *, again: bool, doubt: Malformed | None) -> None:
+    def __init__(
+        self,
+        bank: Bank,
+        prices: Cluster,
+        history: Sequence[Job],
+        now: int,
+        *,
+        again: bool,
+        doubt: Malformed | None,
+        funds: Funds | None = None,
+    ) -> None:
         self._bank, self._prices, self._now, self._again, self._doubt = bank, prices, now, again, doubt
+        self._given = funds
         self._history: Mapping[int, list[Job]] = defaultdict(list)
         for job in history:
             self._history[job.job_id].append(job)
@@ -48,12 +59,26 @@ class Mender:
             try:
                 body = self._report(finding)
             except Malformed as bad:
-                left.append(Outcome(finding=finding, said=f"{bad.message}; {bad.remedy}" if bad.remedy else bad.message))
+                left.append(_not_told(finding, bad))
             else:
                 told += [] if body is None else [(finding, body)]
                 left += [Outcome(finding=finding)] if body is None else []
         answers = self._bank.report([body for _, body in told], progress)
         return left + [Outcome(finding=finding, said=said) for (finding, _), said in zip(told, answers, strict=True)]
+
+    def foretell(self, findings: Sequence[Finding]) -> list[Outcome]:
+        """What `mend` would come to, as far as that can be known without asking the bank."""
+        outcomes = []
+        for finding in findings:
+            try:
+                body = self._report(finding)
+                if body is not None and finding.job is not None:
+                    self._demand_grant(finding, finding.job)
+            except Malformed as bad:
+                outcomes.append(_not_told(finding, bad))
+            else:
+                outcomes.append(Outcome(finding=finding, said="" if body is None else None))
+        return outcomes
 
     def _report(self, finding: Finding) -> dict[str, Any] | None:
         """What the bank is told; None when that is for people to judge. Raises Malformed when it cannot be."""
@@ -77,6 +102,17 @@ class Mender:
         if project is None or partition is None or not self._funds.payers(project.id, partition.resource, job.start or 0):
             raise Malformed("no allocation was there that could pay", remedy="fairbank alloc create, for the time when it ran")
 
+    def _demand_grant(self, finding: Finding, job: Job) -> None:
+        """Raises Malformed for an end that the bank would refuse: nothing prices it, or nothing was held and nobody could pay."""
+        if finding.amount is None:
+            raise Malformed(f"the bank's settings have no partition {job.partition}", remedy="have it entered there, by staff")
+        if finding.run is None:
+            self._demand_payer(job)
+
     @cached_property
     def _funds(self) -> Funds:
-        return Funds(self._bank.projects(), self._bank.allocations())
+        return self._given or Funds(self._bank.projects(), self._bank.allocations())
+
+
+def _not_told(finding: Finding, why: Malformed) -> Outcome:
+    return Outcome(finding=finding, said=f"{why.message}; {why.remedy}" if why.remedy else why.message)

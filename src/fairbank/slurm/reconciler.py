@@ -11,7 +11,7 @@ from fairbank.cluster.partition import Cluster
 from fairbank.slurm.answers.values import Answer, Job, Spent, Unreadable
 from fairbank.slurm.bank import Bank, Progress, silent
 from fairbank.slurm.commands import Slurm
-from fairbank.slurm.judging.books import BookedRun
+from fairbank.slurm.judging.books import BookedRun, Funds
 from fairbank.slurm.judging.reconcile import CHARGED, RELEASED, Comparison, Finding, Kind, Sides, compare
 from fairbank.slurm.mending import Mender, Outcome
 from fairbank.values.time import DAY
@@ -53,10 +53,18 @@ class Reconciler:
         self._now = int(time.time()) if now is None else now
 
     def reconcile(
-        self, since: int, until: int, *, cluster: str | None = None, fix: bool = False, again: bool = False, progress: Progress = silent
+        self,
+        since: int,
+        until: int,
+        *,
+        cluster: str | None = None,
+        fix: bool = False,
+        again: bool = False,
+        foretold: Funds | None = None,
+        progress: Progress = silent,
     ) -> Reconciled:
         """Compare every run that ended between two instants; with `fix` charge what is missing and give back what is lost, with `again`
-        also what the bank has refused before."""
+        also what the bank has refused before. Without it the outcomes may be `foretold`, with projects and allocations as they will be."""
         begun = time.monotonic()
         prices = self._bank.cluster(self._slurm.check(cluster))
         sides, unreadable = self._sides(prices, since, until, progress)
@@ -65,10 +73,12 @@ class Reconciler:
         comparison, sides = _with_history(sides, comparison, history.rows)
         unreadable += history.unreadable
         outcomes = [Outcome(finding=each) for each in comparison.findings]
+        mender = Mender(self._bank, prices, history.rows, self._now, again=again, doubt=self._doubt(unreadable), funds=foretold)
         if fix:
-            mender = Mender(self._bank, prices, history.rows, self._now, again=again, doubt=self._doubt(unreadable))
             mender.know(self._spent(comparison))
             outcomes = mender.mend(comparison.findings, progress)
+        elif foretold is not None:
+            outcomes = mender.foretell(comparison.findings)
         return Reconciled(
             cluster=prices.name,
             compared=sum(1 for job in sides.jobs if job.ended),

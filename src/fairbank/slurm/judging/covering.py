@@ -27,6 +27,22 @@ class Cover(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int
 
 
+def booked(cover: Cover) -> BookedAllocation:
+    """As it stands once it is open; its number is not known yet."""
+    return BookedAllocation(
+        id=0,
+        project=cover.project,
+        resource=cover.resource,
+        start=cover.start,
+        end=cover.end,
+        state="active",
+        shared=False,
+        deposited=cover.amount,
+        held=0,
+        available=cover.amount,
+    )
+
+
 def covers(
     jobs: Sequence[Job], projects: Sequence[BookedProject], allocations: Sequence[BookedAllocation], cluster: Cluster
 ) -> list[Cover]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import count
 
 import msgspec
 
@@ -11,6 +12,7 @@ from fairbank.cluster.partition import Cluster
 from fairbank.slurm.answers.priority import read_adding
 from fairbank.slurm.answers.values import Association, Node, Place, Qos
 from fairbank.slurm.judging.books import BookedProject
+from fairbank.values.ids import UID_MAX
 from fairbank.values.tres import Adding, parse_weights
 
 ROOT = "root"
@@ -80,6 +82,19 @@ def plan(centre: Centre, known: Sequence[BookedProject], gid_of: Callable[[str],
     return Plan(steps=(*steps, *members), notes=(*notes, *strangers))
 
 
+def entered(known: Sequence[BookedProject], plan: Plan) -> list[BookedProject]:
+    """The projects once the plan is carried out, without new members. Those to come are numbered in their order, if not by the numbers
+    that they will get."""
+    projects = list(known)
+    numbers = {each.account: each.id for each in known}
+    fresh = count(max(numbers.values(), default=0) + 1)
+    for number, each in zip(fresh, (step for step in plan.steps if isinstance(step, NewProject)), strict=False):
+        numbers[each.account] = number
+        parent = numbers.get(each.parent) if each.parent else None
+        projects.append(BookedProject(id=number, group=each.group, gid=each.gid, account=each.account, parent=parent))
+    return projects
+
+
 class _Names:
     """Who has which gid and which group: the bank gives neither twice, and keeps those of what was removed."""
 
@@ -89,6 +104,8 @@ class _Names:
 
     def taken(self, account: str, gid: int) -> str | None:
         """Why no project with this gid, and a group called like the account, can be entered, and what to do; None when it can."""
+        if gid > UID_MAX:
+            return f"{gid} is no number of a group; name another: --gid {account}=NUMBER"
         if (whose := self.by_gid.get(gid)) is not None:
             return f"{whose} has its gid {gid} already; name another: --gid {account}=NUMBER"
         if (other := self._by_group.get(account)) is not None:

@@ -1,0 +1,114 @@
+"""The past, from accounting into the books: allocations for what nobody would pay for, then every run that ended. Or what that would be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import msgspec
+
+from fairbank.cluster.partition import Cluster
+from fairbank.slurm.answers.values import Unreadable
+from fairbank.slurm.bank import Bank, Progress, silent
+from fairbank.slurm.commands import Slurm
+from fairbank.slurm.judging.books import BookedAllocation, BookedProject, Funds
+from fairbank.slurm.judging.covering import Cover, booked, covers
+from fairbank.slurm.judging.entering import Plan, entered
+from fairbank.slurm.judging.reconcile import RELEASED, Finding
+from fairbank.slurm.judging.shadow import FREE_STATES
+from fairbank.slurm.mending import Outcome
+from fairbank.slurm.reconciler import Reconciled, Reconciler, read_jobs
+from fairbank.values.time import iso
+
+CATEGORY = "history"
+
+
+class Past(msgspec.Struct, frozen=True, kw_only=True):
+    """What was opened, charged and given back, and `left`, each with why; or what would be. `known` runs were in the books already."""
+
+    covers: tuple[Cover, ...]
+    charged: tuple[Finding, ...]
+    given_back: tuple[Finding, ...]
+    left: tuple[Outcome, ...]
+    known: int
+    unreadable: tuple[Unreadable, ...]
+
+    @property
+    def amount(self) -> int:
+        """What all charges come to, in SU-minutes."""
+        return sum(each.amount or 0 for each in self.charged if each.job is None or each.job.state not in FREE_STATES)
+
+
+class History:
+    """Accounting and one bank. With `cover` allocations are opened for what the bank would refuse. Jobs that ended less than
+    `grace_seconds` ago are left for the next time."""
+
+    def __init__(
+        self,
+        slurm: Slurm,
+        bank: Bank,
+        *,
+        grace_seconds: int,
+        now: int,
+        cluster: str | None = None,
+        cover: bool = False,
+        progress: Progress = silent,
+    ) -> None:
+        self._slurm, self._bank, self._cluster, self._cover, self._progress = slurm, bank, cluster, cover, progress
+        self._reconciler = Reconciler(slurm, bank, grace_seconds=grace_seconds, now=now)
+
+    def enter(self, since: int, until: int) -> Past:
+        """Charge what ended between two instants and is not in the books."""
+        prices = self._prices()
+        opened = self._covers(since, until, prices, self._bank.projects(), self._bank.allocations())
+        for each in opened:
+            self._open(each, prices)
+        return _past(opened, self._reconciled(since, until, fix=True))
+
+    def foretell(self, since: int, until: int, plan: Plan) -> Past:
+        """What `enter` would come to once the plan is carried out. It does not know whether policy.late_charges is false: then the bank
+        refuses the ends of runs that it never held for."""
+        projects, allocations = entered(self._bank.projects(), plan), self._bank.allocations()
+        found = self._covers(since, until, self._prices(), projects, allocations)
+        funds = Funds(projects, [*allocations, *map(booked, found)])
+        return _past(found, self._reconciled(since, until, foretold=funds))
+
+    def _prices(self) -> Cluster:
+        return self._bank.cluster(self._slurm.check(self._cluster))
+
+    def _covers(
+        self, since: int, until: int, prices: Cluster, projects: Sequence[BookedProject], allocations: Sequence[BookedAllocation]
+    ) -> list[Cover]:
+        if not self._cover:
+            return []
+        jobs, _ = read_jobs(self._slurm, since, until, self._progress)
+        return covers([job for job in jobs if job.ended and since <= (job.end or 0) < until], projects, allocations, prices)
+
+    def _reconciled(self, since: int, until: int, *, fix: bool = False, foretold: Funds | None = None) -> Reconciled:
+        ask = partial(self._reconciler.reconcile, cluster=self._cluster, again=self._cover, progress=self._progress)
+        return ask(since, until, fix=fix, foretold=foretold)
+
+    def _open(self, cover: Cover, prices: Cluster) -> None:
+        body = {
+            "project": cover.project,
+            "resource": cover.resource,
+            "category": CATEGORY,
+            "start": iso(cover.start),
+            "end": iso(cover.end),
+            "amount": cover.amount,
+            "comment": f"what ran on {prices.name} before the bank",
+        }
+        key = f"history:{prices.name}:{cover.project}:{cover.resource}:{cover.start}:{cover.end}"
+        self._bank.post("/alloc", body, key)
+
+
+def _past(opened: Sequence[Cover], done: Reconciled) -> Past:
+    mended = [each.finding for each in done.outcomes if each.said is None]
+    return Past(
+        covers=tuple(opened),
+        charged=tuple(each for each in mended if each.kind not in RELEASED),
+        given_back=tuple(each for each in mended if each.kind in RELEASED),
+        left=tuple(each for each in done.outcomes if each.said is not None),
+        known=done.comparison.matched,
+        unreadable=done.unreadable,
+    )
