@@ -160,6 +160,7 @@ def job_filters(
     return JobFilters(request.asker.sight, projects, *concerned, allocation, owner_uid, cluster, job_id, *period)
 
 
+Concerned = NamedDependency[AllocationFilters]
 OnePage = NamedDependency[Page]
 OnePeriod = NamedDependency[Period]
 JobsAsked = NamedDependency[JobFilters]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
+from litestar.di import NamedDependency, Provide
 from litestar.params import QueryParameter
 
 from fairbank.bank.allocation import Allocation, Standing
 from fairbank.bank.query import AllocationQuery, Page
 from fairbank.rest.asking import Asking
-from fairbank.rest.asking.params import PAGE, PROJECTS, ActiveAt, Number, OneName, OnePage, Projects, instant
+from fairbank.rest.asking.params import CONCERNED, PAGE, PROJECTS, AllocationFilters, Concerned, Number, OnePage, Projects
 from fairbank.rest.bodies.answers import AllocationRow, BalanceRow, DrawnRow, Listing, Single
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import allocation_row, balance_row, listing, next_after, single
@@ -18,57 +19,55 @@ InState = Annotated[
     Literal["planned", "active", "frozen", "ended"] | None, QueryParameter(name="state", description="by the clock, as shown")
 ]
 Every = Annotated[bool, QueryParameter(name="all")]
-FILTERS = {"page": PAGE, "projects": PROJECTS}
+
+
+class Asked(NamedTuple):
+    """Which allocations are asked for, by both lists."""
+
+    projects: frozenset[int] | None
+    concerned: AllocationFilters
+    stands: Standing | None
+
+    @property
+    def any_time(self) -> bool:
+        """Whether nothing is said of how they stand, or when."""
+        return self.stands is None and self.concerned.active_at is None
+
+
+def asked(projects: Projects, concerned: Concerned, in_state: InState = None) -> Asked:
+    """As the query says."""
+    return Asked(projects, concerned, None if in_state is None else Standing(in_state))
+
+
+FILTERS = {"page": PAGE, "projects": PROJECTS, "concerned": CONCERNED, "chosen": Provide(asked, sync_to_thread=False)}
+Chosen = NamedDependency[Asked]
 
 
 @reads("/alloc", dependencies=FILTERS)
-def list_allocations(
-    request: Asking,
-    page: OnePage,
-    projects: Projects,
-    resource: OneName = None,
-    category: OneName = None,
-    in_state: InState = None,
-    active_at: ActiveAt = None,
-) -> Listing[AllocationRow]:
+def list_allocations(request: Asking, page: OnePage, chosen: Chosen) -> Listing[AllocationRow]:
     """The allocations that the asker may see: those of the asker's projects, and what their parents share with them."""
-    query = _query(request, projects, resource, category, in_state, active_at)
-    found = request.house.allocations.find(query, page)
+    found = _find(request, page, chosen)
     return listing("allocation", request.house.clock, [_row(request, each) for each in found], _next(page, found))
 
 
 @reads("/balance", dependencies=FILTERS)
-def list_balances(
-    request: Asking,
-    page: OnePage,
-    projects: Projects,
-    resource: OneName = None,
-    category: OneName = None,
-    in_state: InState = None,
-    active_at: ActiveAt = None,
-    every: Every = False,
-) -> Listing[BalanceRow]:
+def list_balances(request: Asking, page: OnePage, chosen: Chosen, every: Every = False) -> Listing[BalanceRow]:
     """What is left: of the allocations that are active now, or of all; what parents share with a project is among its own."""
-    if in_state is None and active_at is None and not every:
-        in_state = Standing.ACTIVE.value
-    found = request.house.allocations.find(_query(request, projects, resource, category, in_state, active_at), page)
+    found = _find(request, page, chosen._replace(stands=Standing.ACTIVE) if chosen.any_time and not every else chosen)
     now = request.house.clock.now()
     rows = [balance_row(each, request.house.directory.by_id(each.project), now) for each in found]
     return listing("balance", request.house.clock, rows, _next(page, found))
 
 
-def _query(
-    request: Asking, projects: frozenset[int] | None, resource: str | None, category: str | None, state: str | None, active_at: str | None
-) -> AllocationQuery:
-    return AllocationQuery(
+def _find(request: Asking, page: Page, chosen: Asked) -> list[Allocation]:
+    query = AllocationQuery(
         sight=request.asker.sight,
-        projects=projects,
-        resource=resource,
-        category=category,
-        stands=None if state is None else (Standing(state), request.house.clock.now()),
-        active_at=instant(request, active_at),
-        lenders=request.house.allocations.lenders(request.asker, projects),
+        projects=chosen.projects,
+        **chosen.concerned._asdict(),
+        stands=None if chosen.stands is None else (chosen.stands, request.house.clock.now()),
+        lenders=request.house.allocations.lenders(request.asker, chosen.projects),
     )
+    return request.house.allocations.find(query, page)
 
 
 def _row(request: Asking, allocation: Allocation) -> AllocationRow:
