@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli import cap, terms
 from fairbank.cli.choosing import check_listed, group_query, spread
 from fairbank.cli.command import Command, Noun
-from fairbank.cli.options import add_accounts, number, printable
+from fairbank.cli.options import add_accounts, add_allocation, printable
 from fairbank.cli.output import Listing, caption, show, shown_columns, watched
 from fairbank.cli.people import user_name
 from fairbank.report.columns import Amount, Column, Summand, day, left, su, text
@@ -75,10 +75,6 @@ def _show_list(desk: Desk, options: Namespace) -> int:
     return 0
 
 
-def _add_number(parser: Parser) -> None:
-    parser.add_argument("allocation", metavar="ALLOC", type=number, help="the number of the allocation")
-
-
 def _show(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, COLUMNS):
         return 0
@@ -121,13 +117,13 @@ COMMAND = Noun(
         "show": Command(
             "one allocation with its terms and sums",
             ("fairbank alloc show 1042", "fairbank alloc show 1042 --json", "fairbank alloc show 1042 --units m"),
-            _add_number,
+            add_allocation,
             _show,
         ),
         "users": Command(
             "what each user drew from an allocation, and the caps",
             ("fairbank alloc users 1042", "fairbank alloc users 1042 --csv", "fairbank alloc users 1042 --units m"),
-            _add_number,
+            add_allocation,
             _users,
         ),
         **terms.VERBS,

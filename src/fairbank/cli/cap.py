@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
-from fairbank.cli.options import add_writing, number
+from fairbank.cli.options import add_allocation, add_writing
 from fairbank.cli.people import uid_of, user_name
-from fairbank.cli.posting import Posting, post, tell
+from fairbank.cli.posting import Posting, numbered, post, tell
 from fairbank.values.units import parse_su
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _add(parser: Parser) -> None:
-    parser.add_argument("allocation", metavar="ALLOC", type=number, help="the number of the allocation")
+    add_allocation(parser)
     parser.add_argument("user", metavar="USER", help="a user, by name or number")
     parser.add_argument("amount", metavar="AMOUNT", help="the most that the user may draw in all; or: none")
     add_writing(parser, reason="optional")
@@ -32,9 +32,7 @@ def _run(desk: Desk, options: Namespace) -> int:
     what = f"{user_name(uid)} has {said} in allocation {row['id']} ({row['account']}/{row['resource']})"
     body = {"cap": cap} | ({"comment": options.reason} if options.reason else {})
     answer = post(desk, Posting("PUT", f"/alloc/{row['id']}/cap/{uid}", body, f"{what}: go on?"))
-    return tell(
-        desk, "fairbank.drawn/1", answer, "" if answer is None else what if not answer["entry"] else f"entry {answer['entry']}: {what}"
-    )
+    return tell(desk, "fairbank.drawn/1", answer, numbered(answer, what))
 
 
 COMMAND = Command(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
-from fairbank.cli.options import add_writing, number
+from fairbank.cli.options import add_allocation, add_writing
 from fairbank.cli.posting import Posting, moved, post, tell
 from fairbank.report.columns import instant_of
 from fairbank.values.units import parse_su
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument("allocation", metavar="ALLOC", type=number, help="the number of the allocation")
+    add_allocation(parser)
     parser.add_argument("amount", metavar="AMOUNT", help="SU: 100, 12.5, 20k, 1.5M; or minutes: 90m")
     add_writing(parser)
 

@@ -106,6 +106,16 @@ def add_writing(parser: Parser, *, reason: str = "required", keyed: bool = True)
         group.add_argument("--idempotency-key", metavar="KEY", type=_key, help=once)
 
 
+def add_allocation(parser: Parser) -> None:
+    """The one that a command is about."""
+    parser.add_argument("allocation", metavar="ALLOC", type=number, help="the number of the allocation")
+
+
+def add_project(parser: Parser) -> None:
+    """The same of a project."""
+    parser.add_argument("project", metavar="PROJECT", help="its account, its group, or its number")
+
+
 # Readers of one word; argparse tells what they raise.
 
 

@@ -95,6 +95,11 @@ def _warn(desk: Desk, warnings: Sequence[str]) -> None:
         desk.note(line)
 
 
+def numbered(answer: Row | None, sentence: str) -> str:
+    """With the number of its entry, where one was written: what is that way already needs none."""
+    return f"entry {answer['entry']}: {sentence}" if answer and answer["entry"] else sentence
+
+
 def moved(desk: Desk, answer: Row | None, what: str) -> str:
     """`entry 9913533: deposit of 400 SU into allocation 1043 (chem_qmc/gpu); available 662 SU`."""
     return "" if answer is None else f"entry {answer['entry']}: {what}; available {desk.look.left(answer['available'])} SU"

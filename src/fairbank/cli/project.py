@@ -1,15 +1,15 @@
-"""`fairbank project`: who is granted credit, and who speaks for it."""
+"""`fairbank project`: who is granted credit. Who speaks for it is in `members`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairbank.cli import members
 from fairbank.cli.choosing import group_query, the_project
 from fairbank.cli.command import Command, Noun
-from fairbank.cli.options import add_writing, unix_id
+from fairbank.cli.options import add_project, add_writing, unix_id
 from fairbank.cli.output import Listing, show, shown_columns
-from fairbank.cli.people import uid_of, user_name
-from fairbank.cli.posting import Posting, post, tell
+from fairbank.cli.posting import Posting, numbered, post, tell
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
 from fairbank.values.trouble import Malformed, Unknown
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
-    from fairbank.report.columns import Row
 
-ROLES = ("member", "coordinator", "pi")
 COLUMNS = (
     Column("ID", text("id"), right=True),
     Column("PROJECT", text("account")),
@@ -31,11 +29,6 @@ COLUMNS = (
     Column("PARENT", text("parent"), right=True, drop=3),
 )
 REMOVED = Column("REMOVED", lambda row, look: "yes" if row["removed"] else "", drop=4)
-MEMBER_COLUMNS = (Column("USER", text("user")), Column("UID", text("uid"), right=True), Column("ROLE", text("role")))
-
-
-def _add_project(parser: Parser) -> None:
-    parser.add_argument("project", metavar="PROJECT", help="its account, its group, or its number")
 
 
 def _add_filters(parser: Parser) -> None:
@@ -65,19 +58,6 @@ def _none(desk: Desk, wanted: Mapping[str, object]) -> str:
     return f"There is no such project now; {said} was removed. See: fairbank project list -a {plain(' '.join(named))}"
 
 
-def _show(desk: Desk, options: Namespace) -> int:
-    if shown_columns(desk, MEMBER_COLUMNS):
-        return 0
-    project = desk.one(f"/project/{the_project(desk, options.project)['id']}")
-    members = [{**each, "user": user_name(each["uid"])} for each in project["members"]]
-    parent = f", parent {project['parent']}" if project["parent"] is not None else ""
-    removed = ", removed" if project["removed"] else ""
-    caption = f"Project {project['account']}: number {project['id']}, group {project['gname']} ({project['gid']}){parent}{removed}"
-    card = {key: value for key, value in project.items() if key != "members"}
-    show(desk, Listing("fairbank.member/1", MEMBER_COLUMNS, members, caption, empty=f"{caption}; no members", more={"project": card}))
-    return 0
-
-
 def _add_create(parser: Parser) -> None:
     parser.add_argument("group", metavar="GROUP", help="the name of the Unix group")
     parser.add_argument("--gid", metavar="N", type=unix_id, help="its number (usual: as this host knows it)")
@@ -94,11 +74,11 @@ def _create(desk: Desk, options: Namespace) -> int:
     if answer is None:
         return tell(desk, "fairbank.project/1", None, "")
     sentence = f"project {answer['account']}: number {answer['id']}, group {answer['gname']} ({answer['gid']})"
-    return tell(desk, "fairbank.project/1", answer, _numbered(answer, sentence))
+    return tell(desk, "fairbank.project/1", answer, numbered(answer, sentence))
 
 
 def _add_set(parser: Parser) -> None:
-    _add_project(parser)
+    add_project(parser)
     parser.add_argument("--group", metavar="GROUP", help="the name of its Unix group from now on; its number too, as this host knows it")
     parser.add_argument(
         "--gid", metavar="N", type=unix_id, help="the number of its Unix group from now on; only of a project that was never used"
@@ -121,11 +101,11 @@ def _set(desk: Desk, options: Namespace) -> int:
         raise Malformed("nothing is to change", remedy="name --group, --gid, -A, --parent, --no-parent or --restore")
     body = changes | ({"comment": options.reason} if options.reason else {})
     answer = post(desk, Posting("PATCH", f"/project/{project['id']}", body, f"Change project {project['account']}?"))
-    return tell(desk, "fairbank.project/1", answer, _numbered(answer, f"project {project['id']} is changed"))
+    return tell(desk, "fairbank.project/1", answer, numbered(answer, f"project {project['id']} is changed"))
 
 
 def _add_named_removal(parser: Parser) -> None:
-    _add_project(parser)
+    add_project(parser)
     add_writing(parser, reason="none")
 
 
@@ -134,7 +114,7 @@ def _remove(desk: Desk, options: Namespace) -> int:
     question = f"Remove project {project['account']}? Staff still read its books, and its names stay taken."
     answer = post(desk, Posting("DELETE", f"/project/{project['id']}", None, question))
     sentence = f"project {project['account']} is removed; bring it back: fairbank project set {project['id']} --restore"
-    return tell(desk, "fairbank.project/1", answer, _numbered(answer, sentence))
+    return tell(desk, "fairbank.project/1", answer, numbered(answer, sentence))
 
 
 def _gid_of(group: str) -> int:
@@ -144,39 +124,6 @@ def _gid_of(group: str) -> int:
         return getgrnam(group).gr_gid
     except (KeyError, ValueError) as bad:
         raise Unknown(f"there is no group {group[:64]!r} on this host", field="GROUP", remedy="name its number with --gid") from bad
-
-
-def _add_member(parser: Parser) -> None:
-    _add_project(parser)
-    parser.add_argument("user", metavar="USER", help="a user, by name or number")
-    parser.add_argument("--role", choices=ROLES, default="member", help="a coordinator manages members and caps for the PI (usual: member)")
-    add_writing(parser, reason="optional")
-
-
-def _add_user(desk: Desk, options: Namespace) -> int:
-    project, uid = the_project(desk, options.project), uid_of(options.user, "USER")
-    body = {"role": options.role} | ({"comment": options.reason} if options.reason else {})
-    question = f"Make {user_name(uid)} {options.role} of {project['account']}?"
-    answer = post(desk, Posting("PUT", f"/project/{project['id']}/member/{uid}", body, question))
-    return tell(desk, "fairbank.member/1", answer, _numbered(answer, f"{user_name(uid)} is {options.role} of {project['account']}"))
-
-
-def _numbered(answer: Row | None, sentence: str) -> str:
-    """With the number of its entry, where one was written: what is that way already needs none."""
-    return f"entry {answer['entry']}: {sentence}" if answer and answer["entry"] else sentence
-
-
-def _add_removal(parser: Parser) -> None:
-    _add_project(parser)
-    parser.add_argument("user", metavar="USER", help="a user, by name or number")
-    add_writing(parser, reason="none")
-
-
-def _remove_user(desk: Desk, options: Namespace) -> int:
-    project, uid = the_project(desk, options.project), uid_of(options.user, "USER")
-    question = f"Take {user_name(uid)} out of {project['account']}?"
-    answer = post(desk, Posting("DELETE", f"/project/{project['id']}/member/{uid}", None, question))
-    return tell(desk, "fairbank.member/1", answer, _numbered(answer, f"{user_name(uid)} is not in {project['account']} any more"))
 
 
 COMMAND = Noun(
@@ -191,8 +138,8 @@ COMMAND = Noun(
         "show": Command(
             "one project and its members",
             ("fairbank project show chem_qmc", "fairbank project show 12", "fairbank project show chem_qmc --json"),
-            _add_project,
-            _show,
+            add_project,
+            members.show_members,
         ),
         "create": Command(
             "enter a Unix group that is to have credit; for staff",
@@ -220,32 +167,7 @@ COMMAND = Noun(
             _add_named_removal,
             _remove,
         ),
-        "users": Command(
-            "the members of a project",
-            ("fairbank project users chem_qmc", "fairbank project users 12 -P -n", "fairbank project users chem_qmc --csv"),
-            _add_project,
-            _show,
-        ),
-        "add-user": Command(
-            "give a user a role; for PI, coordinators, staff",
-            (
-                "fairbank project add-user chem_qmc ayla",
-                "fairbank project add-user chem_qmc jorge --role coordinator",
-                "fairbank project add-user chem_qmc 1234 --role pi --dry-run",
-            ),
-            _add_member,
-            _add_user,
-        ),
-        "remove-user": Command(
-            "take a user out; for PI, coordinators, staff",
-            (
-                "fairbank project remove-user chem_qmc ayla",
-                "fairbank project remove-user chem_qmc 1234 --yes",
-                "fairbank project remove-user chem_qmc ayla --dry-run",
-            ),
-            _add_removal,
-            _remove_user,
-        ),
+        **members.VERBS,
     },
     usual="list",
 )

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from fairbank.cli.desk import Desk
+    from fairbank.cli.paper import Replayed
     from fairbank.cli.parser import Parser
-    from fairbank.cli.works import Replayed
     from fairbank.report.columns import Row
 
 PERIODS_MAX = 1_000

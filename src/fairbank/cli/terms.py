@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.choosing import the_project
 from fairbank.cli.command import Command
-from fairbank.cli.options import add_writing, number
+from fairbank.cli.options import add_allocation, add_writing
 from fairbank.cli.posting import Posting, post, tell
 from fairbank.report.columns import instant_of
 from fairbank.values.trouble import Conflict, Malformed
@@ -83,7 +83,7 @@ def _sentence(desk: Desk, row: Row | None) -> str:
 
 
 def _add_set(parser: Parser) -> None:
-    parser.add_argument("allocation", metavar="ALLOC", type=number, help="the number of the allocation")
+    add_allocation(parser)
     parser.add_argument("--start", metavar="TIME", help="valid from here on")
     parser.add_argument("--end", metavar="TIME", help="valid up to here, not included")
     parser.add_argument("--credit-limit", metavar="AMOUNT", help="how far below zero it may be drawn; 0 for none")
@@ -109,7 +109,7 @@ def _set(desk: Desk, options: Namespace) -> int:
 
 
 def _add_extend(parser: Parser) -> None:
-    parser.add_argument("allocation", metavar="ALLOC", type=number, help="the number of the allocation")
+    add_allocation(parser)
     parser.add_argument("end", metavar="TIME", help="valid up to here, not included: 2027-09-01, now+90days")
     add_writing(parser)
 
@@ -127,7 +127,7 @@ def _extend(desk: Desk, options: Namespace) -> int:
 
 
 def _add_event(parser: Parser) -> None:
-    parser.add_argument("allocation", metavar="ALLOC", type=number, help="the number of the allocation")
+    add_allocation(parser)
     add_writing(parser)
 
 
@@ -136,7 +136,7 @@ def _event(event: str, desk: Desk, options: Namespace) -> int:
 
 
 def _add_reopen(parser: Parser) -> None:
-    parser.add_argument("allocation", metavar="ALLOC", type=number, help="the number of the allocation")
+    add_allocation(parser)
     parser.add_argument("--end", metavar="TIME", help="valid up to here, not included; needed where the period is over")
     add_writing(parser)
 

@@ -1,4 +1,4 @@
-"""Looking after the books (cli.works.Books)."""
+"""Looking after the books (cli.books.Books)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The main job on paper (cli.works.Paper)."""
+"""The main job on paper (cli.paper.Paper)."""
 
 from __future__ import annotations
 
