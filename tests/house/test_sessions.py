@@ -1,0 +1,31 @@
+"""The sessions in README.md and in the tutorial are typed again, and print what stands there."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.sessions import blocks, printed
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("curl") is None, reason="the sessions type curl, which this machine has not"),
+]
+
+
+def test_the_session_prints_what_the_readme_says(checkout: Path, tmp_path: Path) -> None:
+    typed, *_ = blocks((checkout / "README.md").read_text())
+    assert len(typed) > 5
+    now, expected, errors = printed(typed, tmp_path)
+    assert now == expected, errors
+
+
+def test_the_tutorial_leads_from_nothing_to_a_charged_job(checkout: Path, tmp_path: Path) -> None:
+    demo, *rest = blocks((checkout / "docs" / "tutorial.md").read_text())
+    assert [command for command, _ in demo] == ["make demo\n"], "its own tests are in tests/cli"
+    typed = [each for block in rest for each in block]
+    assert len(typed) > 12
+    now, expected, errors = printed(typed, tmp_path)
+    assert now == expected, errors
