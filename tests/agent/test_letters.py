@@ -98,6 +98,12 @@ def test_a_run_that_never_began_has_lasted_no_time() -> None:
     assert msgspec.json.decode(report(ends(1, 7), Kind.COMPLETE, "k"))["elapsed"] == 7
 
 
+@pytest.mark.parametrize(("state", "told"), [("PENDING", "REQUEUED"), ("RUNNING", "REQUEUED"), ("OUT_OF_MEMORY", "OUT_OF_MEMORY")])
+def test_the_end_of_a_run_whose_job_goes_on_is_final(state: str, told: str) -> None:
+    """slurmctld may have put the job back into its queue before the epilog tells of this run."""
+    assert msgspec.json.decode(report(ends(1, 7, state=state), Kind.COMPLETE, "k"))["state"] == told
+
+
 def test_a_report_tells_name_size_and_exit() -> None:
     named: dict[str, Any] = {"name": "relax w64", "tres": "cpu=8,mem=64G,node=1,billing=32"}
     hold = msgspec.json.decode(report(asks(1, **named), Kind.HOLD, "k"))

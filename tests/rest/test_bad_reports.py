@@ -94,10 +94,21 @@ def test_reports(old_world: World, more: dict[str, Any], field: str) -> None:
     refused(old_world, AGENT, "POST", "/job", status, field, json={**report(5), **more})
 
 
-@pytest.mark.parametrize("state", ["", "completed", "CANCELLED by", "CANCELLED by root", "A" * 33, "X\n", None], ids=repr)
-def test_final_states(old_world: World, state: object) -> None:
+UNDER_WAY = ("RUNNING", "PENDING", "SUSPENDED", "COMPLETING", "RESIZING", "XYZZY", "NODE_FAILED", "LAUNCH_FAILED")
+
+
+@pytest.mark.parametrize("state", ["", "completed", "CANCELLED by", "CANCELLED by root", "A" * 33, "X\n", None, *UNDER_WAY], ids=repr)
+def test_states_in_which_no_job_ends(old_world: World, state: object) -> None:
     body = report(6, do="complete", end=NOW, elapsed=60, state=state)
     refused(old_world, AGENT, "POST", "/job", 400, "state", json=body)
+
+
+def test_a_run_that_goes_on_is_not_closed_by_its_state(old_world: World) -> None:
+    assert old_world.ask("POST", "/job", AGENT, json=report(8)).status_code == 201
+    end = report(8, do="complete", end=NOW, elapsed=60, state="RUNNING")
+    problem = refused(old_world, AGENT, "POST", "/job", 400, "state", json=end)
+    assert "NODE_FAIL, OUT_OF_MEMORY" in problem["remedy"]
+    assert old_world.ask("POST", "/job", AGENT, json={**end, "state": "NODE_FAIL"}).status_code == 201
 
 
 @pytest.mark.parametrize(

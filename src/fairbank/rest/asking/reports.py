@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -12,12 +11,12 @@ from fairbank.cluster.particulars import Particulars
 from fairbank.cluster.report import Changed, Ended, Report, Started
 from fairbank.rest.bodies import requests
 from fairbank.values import ids
+from fairbank.values.final_state import FINAL_STATES, final_state
 from fairbank.values.sizes import CPUS_MAX, NODES_MAX
 from fairbank.values.time import Instant
 from fairbank.values.tres import Counts, parse_counts, parse_held
 from fairbank.values.trouble import Malformed
 
-_STATE = re.compile(r"([A-Z][A-Z_]{0,31})(?:\+| by \d{1,10})?", re.ASCII)
 _CLOCK_STEP_SECONDS = 3_600
 """By how much more than its two times say a run may have lasted, and how much before it was submitted it may start: schedulers
 measure how long it lasts, and clocks are set right."""
@@ -114,11 +113,15 @@ def _whole(counts: Counts | None, tres: str, most: int) -> int | None:
 
 
 def _outcome(state: str) -> str:
-    """The bare state: sacct also says `CANCELLED by 1000`, and cuts `CANCELLED+`. Raises Malformed."""
-    match = _STATE.fullmatch(state)
-    if match is None:
-        raise Malformed(f"{state[:64]!r} is not a job state", field="state", remedy="Slurm's word, such as COMPLETED or NODE_FAIL")
-    return match[1]
+    """The bare state. Raises Malformed for one that is not final: taken at its word, it would close a run that goes on."""
+    final = final_state(state)
+    if final is None:
+        raise Malformed(
+            f"{state[:64]!r} is no state in which a job ends",
+            field="state",
+            remedy=f"one of {', '.join(FINAL_STATES)}; of a run that goes on, say nothing until it ends",
+        )
+    return final
 
 
 def fraction_of(number: Decimal, *, field: str = "billing") -> Fraction:

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
+from fairbank.values.final_state import PATTERN
 from fairbank.values.ids import COMMENT_MAX, ID_MAX, JOB_ID_MAX, JOB_NAME_MAX, UID_MAX
 from fairbank.values.sizes import CPU_SECONDS_MAX, NODES_MAX
 from fairbank.values.time import LAST_INSTANT, LIMIT_MAX_SECONDS
@@ -167,7 +168,7 @@ class AdjustReport(Report, frozen=True, kw_only=True, tag="adjust"):
 
 
 class CompleteReport(Report, frozen=True, kw_only=True, tag="complete"):
-    """A run ended after `elapsed` seconds, as the scheduler counts them, in Slurm's state `state`.
+    """A run ended after `elapsed` seconds, as the scheduler counts them, in Slurm's state `state`, a final one.
 
     It costs nothing in a state that is free, and after no time at all unless `amount` says what it costs. An end is not turned away for
     `cpu_seconds` that its processors cannot have had: they are kept as told, usage counts processors x `elapsed` of them, and the answer
@@ -177,9 +178,7 @@ class CompleteReport(Report, frozen=True, kw_only=True, tag="complete"):
     time_limit: Seconds = 0
     end: Epoch
     elapsed: Seconds
-    state: Annotated[
-        str, Meta(max_length=48, extra_json_schema={"pattern": r"^[A-Z][A-Z_]{0,31}(\+| by [0-9]{1,10})?$"}, examples=["COMPLETED"])
-    ]
+    state: Annotated[str, Meta(max_length=48, extra_json_schema={"pattern": PATTERN}, examples=["COMPLETED"])]
     exit_code: Annotated[int, Meta(ge=0, le=255)] | None = None
     exit_signal: Annotated[int, Meta(ge=0, le=127, description="the signal that ended it")] | None = None
     cpu_seconds: CpuSeconds | None = None

@@ -12,6 +12,7 @@ import msgspec
 
 from fairbank.slurm.records import EpilogTold, Say, Told
 from fairbank.slurm.wording import words_of
+from fairbank.values.final_state import REQUEUED, final_state
 
 
 class Kind(Enum):
@@ -111,7 +112,7 @@ def report(told: Told, kind: Kind, key: str) -> bytes:
         said["start"] = min(told.start, told.end) if not told.begun else told.start
         said["end"] = told.end
         said["elapsed"] = told.elapsed_seconds if told.begun else 0
-        said["state"] = told.state
+        said["state"] = final_state(told.state) or REQUEUED  # slurmctld may have put its job back already
         if told.begun and told.exit_status < 65_536:
             said["exit_code"], said["exit_signal"] = told.exit_status // 256, told.exit_status % 128
     return _encode(said)

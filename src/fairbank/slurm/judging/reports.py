@@ -7,10 +7,10 @@ from typing import Any
 from fairbank.cluster.partition import Cluster
 from fairbank.slurm.answers.values import Job, Spent
 from fairbank.slurm.judging.books import BookedRun
+from fairbank.values.final_state import LOST
 from fairbank.values.trouble import Malformed
 
-FROM_ACCOUNTING, LOST = "reconciled with accounting", "LOST"
-"""LOST is the final state of a run that Slurm does not know any more."""
+FROM_ACCOUNTING = "reconciled with accounting"
 
 
 def charge(job: Job, run: BookedRun | None, restart: int, cluster: Cluster) -> dict[str, Any]:
