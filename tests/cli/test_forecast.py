@@ -10,7 +10,8 @@ import pytest
 
 from fairbank.compose import Works
 from fairbank.compose.forecasts import backs_of
-from fairbank.report.share_tree import Rule, level_of
+from fairbank.report.rule import Rule
+from fairbank.report.share_tree import level_of
 from fairbank.report.shares import PARENT, ShareRow
 from tests.cli.conftest import Run, Said
 from tests.support.standing import printed, standings
@@ -21,9 +22,9 @@ WEEK = {"fair-tree": Rule(fair_tree=True, half_life=7 * DAY), "classic": Rule(fa
 
 @pytest.fixture
 def ask(fairbank: Run, tmp_path: Path) -> Run:
-    def call(*words: object, rule: str = "fair-tree") -> Said:
+    def call(*words: object, rule: str = "fair-tree", reset: str = "NONE") -> Said:
         (tmp_path / "sshare.txt").write_text(printed(rule, "sshare-everything"))
-        (tmp_path / "config.txt").write_text(printed(rule, "config"))
+        (tmp_path / "config.txt").write_text(printed(rule, "config").replace("ResetPeriod = NONE", f"ResetPeriod = {reset}"))
         return fairbank("share", "--forecast", "--from", tmp_path, *words, works=Works())
 
     return call
@@ -38,7 +39,13 @@ def test_who_used_too_much_comes_back_and_who_is_alone_does_not(ask: Run) -> Non
         "wg_bio   bob      0.33    never   never",
         "wg_bio   carol  unused      now     now",
     ]
-    assert said.err.startswith("Soonest: the others take what it leaves.")
+    assert said.err.startswith("When each is back at level 1, if it pauses.")
+
+
+def test_a_reset_brings_everybody_back_who_has_a_share(ask: Run) -> None:
+    said = ask("-A", "wg_bio", "-a", reset="MONTHLY")
+    assert said.out.splitlines()[2].split() == ["wg_bio", "bob", "0.33", "9.2", "days", "9.2", "days"]
+    assert "All usage is reset in 9.2 days" in " ".join(said.err.split())
 
 
 @pytest.mark.parametrize("rule", ["fair-tree", "classic"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairbank.cluster.share_figure import ShareFigure, ShareQuery
+from fairbank.cluster.share_figure import ShareFigure, ShareQuery, in_order
 from fairbank.service.backup import Backups
 from fairbank.store.contract import Store
 from fairbank.store.memory import MemoryStore
@@ -43,20 +43,47 @@ def test_what_is_kept_is_what_is_read_to_the_last_bit(store: Store) -> None:
 
 def test_once_a_day_and_cluster(store: Store) -> None:
     assert store.keep_shares(figures(20_000))
-    assert not store.keep_shares(figures(20_000, usage=9.0))
-    assert not store.keep_shares([msgspec.structs.replace(figures(20_000)[0], account="new")])
-    assert not store.keep_shares([])
-    assert store.keep_shares(figures(20_000, "frontera"))
-    assert store.keep_shares(figures(20_001))
+    assert store.keep_shares(figures(20_000, usage=9.0)) == 0
+    assert store.keep_shares([]) == 0
+    assert store.keep_shares(figures(20_000, "frontera")) == 4
+    assert store.keep_shares(figures(20_001)) == 4
     assert kept(store) == figures(20_000) + figures(20_001) + figures(20_000, "frontera")
+
+
+def test_what_came_in_the_course_of_a_day_is_added(store: Store) -> None:
+    store.keep_shares(figures(20_000))
+    new = msgspec.structs.replace(figures(20_000)[0], account="new")
+    assert store.keep_shares([*figures(20_000, usage=9.0), new]) == 1
+    assert kept(store) == [*figures(20_000)[:3], new, figures(20_000)[3]]
+
+
+def test_old_days_are_forgotten(store: Store) -> None:
+    for day in (20_000, 20_001, 20_002):
+        store.keep_shares(figures(day))
+        store.keep_shares(figures(day, "frontera"))
+    assert store.forget_shares(20_002) == 16
+    assert kept(store) == figures(20_002) + figures(20_002, "frontera")
+    assert (store.forget_shares(20_002), store.forget_shares(0)) == (0, 0)
+    assert store.keep_shares(figures(20_000)) == 4, "nothing remembers that it was there"
+
+
+def test_in_pages(store: Store) -> None:
+    for day in (20_000, 20_001):
+        store.keep_shares(figures(day))
+        store.keep_shares(figures(day, "frontera"))
+    found: list[ShareFigure] = []
+    while page := kept(store, EVER._replace(limit=3, after=in_order(found[-1]) if found else None)):
+        found += page
+    assert len(found) == 16
+    assert sorted(found, key=in_order) == kept(store)
 
 
 def test_servers_that_record_at_once_keep_one_set(place: Place) -> None:
     stores = [place.open() for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:
         said = list(threads.map(lambda each: each[1].keep_shares(figures(20_000, usage=float(each[0]))), enumerate(stores)))
-    assert sorted(said) == [False, False, False, True]
-    assert kept(stores[0]) == figures(20_000, usage=float(said.index(True)))
+    assert sorted(said) == [0, 0, 0, 4]
+    assert kept(stores[0]) == figures(20_000, usage=float(said.index(4)))
 
 
 @pytest.mark.parametrize(
@@ -67,6 +94,9 @@ def test_servers_that_record_at_once_keep_one_set(place: Place) -> None:
         (ShareQuery(20_001, 20_002, cluster="darwin"), 2),
         (ShareQuery(20_000, 20_001, accounts=frozenset({"bio"}), users=True), 6),
         (ShareQuery(20_000, 20_001, accounts=frozenset()), 0),
+        (ShareQuery(20_000, 20_001, users=True, users_of=frozenset({"bio"})), 8),
+        (ShareQuery(20_000, 20_001, users=True, users_of=frozenset({"root"})), 4),
+        (ShareQuery(20_000, 20_001, users_of=frozenset({"bio"})), 4),
         (ShareQuery(20_002, 30_000), 0),
     ],
 )

@@ -24,8 +24,8 @@ from fairbank.slurm.judging.health import SOCKET
 from fairbank.slurm.judging.loading import TABLE
 from fairbank.slurm.site import POLICY_FILE
 
-UNITS = ("fairbank.service", "fairbank-agent.service", "fairbank-reconcile.service", "fairbank-sync.service")
-TIMERS = ("fairbank-reconcile.timer", "fairbank-sync.timer")
+UNITS = ("fairbank.service", "fairbank-agent.service", "fairbank-reconcile.service", "fairbank-share.service", "fairbank-sync.service")
+TIMERS = ("fairbank-reconcile.timer", "fairbank-share.timer", "fairbank-sync.timer")
 INSTALLED = "/opt/fairbank/bin/fairbank"
 EXPOSURE_MAX = 1.6
 UV, FAIRBANK = (str(Path(sys.executable).with_name(name)) for name in ("uv", "fairbank"))

@@ -9,7 +9,7 @@ import pytest
 
 from fairbank.compose import reckoning
 from fairbank.report.priorities import Rank, in_order, lines, parse_format, usual_format
-from fairbank.report.share_tree import Rule
+from fairbank.report.rule import Rule
 from fairbank.report.shares import ShareRow
 from fairbank.slurm.answers.pending import Pending, read_pending
 from tests.support.reckoned import Told, reckoned

@@ -19,7 +19,7 @@ def told(setup: str) -> Shares:
 
 
 def test_there_are_trees_of_every_rule() -> None:
-    rules = {told(setup).rule[:1] + told(setup).rule[2:] for setup in SETUPS}
+    rules = {(rule.fair_tree, rule.dampening, rule.depth_oblivious) for rule in (told(setup).rule for setup in SETUPS)}
     assert rules == {(True, 1, False), (False, 1, False), (False, 3, False), (False, 1, True)}
     assert sum(len(told(setup).rows) for setup in SETUPS) * len(parse_fields(FIGURES)) > 1_000, "figures that are compared"
 

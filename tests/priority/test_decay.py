@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.priority.decay import Decay, fading, parse_half_life
-from fairbank.priority.resets import Reset, last_reset, parse_reset
+from fairbank.priority.resets import Reset, last_reset, next_reset, parse_reset
 from fairbank.values.time import DAY
 from fairbank.values.trouble import Malformed
 
@@ -138,6 +138,33 @@ def test_days_and_weeks_are_so_many_seconds_when_the_clock_changes_and_months_ar
     before = at("2026-03-28T12:00")  # the clock goes forward in the night to the 29th
     assert said(last_reset(Reset.DAILY, before, at("2026-03-30T12:00"), BERLIN)) == "2026-03-30T01:00"
     assert said(last_reset(Reset.MONTHLY, before, at("2026-04-02T12:00"), BERLIN)) == "2026-04-01T00:00"
+
+
+@pytest.mark.parametrize(
+    ("period", "now", "boundary"),
+    [
+        (Reset.DAILY, "2026-03-04T12:00", "2026-03-05T00:00"),
+        (Reset.DAILY, "2026-03-05T00:00", "2026-03-06T00:00"),
+        (Reset.DAILY, "2026-03-28T23:00", "2026-03-29T00:00"),  # then the clock is put forward
+        (Reset.DAILY, "2026-03-29T12:00", "2026-03-30T00:00"),
+        (Reset.WEEKLY, "2026-03-04T12:00", "2026-03-08T00:00"),
+        (Reset.WEEKLY, "2026-03-08T00:00", "2026-03-15T00:00"),
+        (Reset.MONTHLY, "2026-03-31T23:59", "2026-04-01T00:00"),
+        (Reset.MONTHLY, "2026-12-24T12:00", "2027-01-01T00:00"),
+        (Reset.QUARTERLY, "2026-05-31T12:00", "2026-07-01T00:00"),
+        (Reset.QUARTERLY, "2026-11-22T12:00", "2027-01-01T00:00"),
+        (Reset.YEARLY, "2026-01-01T00:00", "2027-01-01T00:00"),
+    ],
+)
+def test_the_next_boundary(period: Reset, now: str, boundary: str) -> None:
+    found = next_reset(period, at(now), BERLIN)
+    assert found is not None
+    assert said(found) == boundary
+
+
+def test_where_no_reset_will_come() -> None:
+    assert next_reset(Reset.NONE, 0, BERLIN) is None
+    assert next_reset(Reset.NOW, 0, BERLIN) is None, "it came when Slurm started"
 
 
 def test_a_week_that_begins_on_a_sunday_is_a_whole_one() -> None:

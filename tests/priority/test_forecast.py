@@ -51,6 +51,16 @@ def test_for_whom_a_pause_is_never_enough(who: Standpoint) -> None:
     assert back_after(who, WEEK) == (None, None)
 
 
+def test_a_reset_lets_everybody_back_who_has_a_share() -> None:
+    never = fading(0, Reset.MONTHLY)
+    assert back_after(HALF, never, reset_in=3 * DAY) == (3 * DAY, 3 * DAY)
+    unhindered = back_after(HALF, WEEK)
+    assert unhindered.soonest is not None
+    assert back_after(HALF, WEEK, reset_in=int(unhindered.soonest) + 1) == (unhindered.soonest, int(unhindered.soonest) + 1)
+    assert back_after(Standpoint(usage=10, others=90, share=0.0), WEEK, reset_in=DAY) == (None, None)
+    assert back_after(Standpoint(usage=1, others=99, share=0.5), WEEK, reset_in=DAY) == (0, 0)
+
+
 def test_usage_that_never_fades_never_lets_anybody_back() -> None:
     assert back_after(HALF, fading(0, Reset.NONE)) == (None, None)
 

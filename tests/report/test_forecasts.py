@@ -7,7 +7,8 @@ import math
 import pytest
 
 from fairbank.report.columns import Look
-from fairbank.report.forecasts import COLUMNS, Back, as_data, sentences, span, table_rows
+from fairbank.report.forecasts import COLUMNS, Back, as_data, assumed, sentences, span, table_rows
+from fairbank.report.rule import Rule
 from fairbank.report.tables import table
 
 DAY = 86_400
@@ -30,25 +31,36 @@ def test_the_table() -> None:
 
 
 def test_in_words() -> None:
-    assert list(sentences(BACKS[1:])) == [
-        "chem is back at 1 in 5.3 days to 9.8 days, if it pauses.",
-        "ayla in chem (gpu) is back at 1 in about 1 hour, if it pauses.",
-        "old does not come back to 1 by a pause of its own.",
+    assert list(sentences(BACKS[1:], "level 1")) == [
+        "chem is back at level 1 in 5.3 days to 9.8 days, if it pauses.",
+        "ayla in chem (gpu) is back at level 1 in about 1 hour, if it pauses.",
+        "old does not come back to level 1 by a pause of its own.",
     ]
 
 
 def test_for_programs() -> None:
-    found = as_data(BACKS)
+    found = as_data(BACKS, Rule(fair_tree=False))
     assert found[0]["level"] == "inf"
     assert found[2] == {
         "account": "chem",
         "user": "ayla",
         "partition": "gpu",
         "level": 0.5,
+        "goal": "factor 0.5",
         "soonest_seconds": 3600,
         "latest_seconds": 3600,
     }
     assert (found[3]["user"], found[3]["soonest_seconds"]) == (None, None)
+
+
+def test_what_is_taken_for_granted() -> None:
+    assert assumed(Rule(fair_tree=True))[0] == "When each is back at level 1, if it pauses."
+    assert assumed(Rule(fair_tree=False))[0] == "When each is back at factor 0.5, if it pauses."
+    assert "nothing is reset" in assumed(Rule(fair_tree=True))[2]
+    assert assumed(Rule(fair_tree=True, reset_in=9 * DAY))[2:] == [
+        "Shares stay, usage fades as Slurm has it, and all usage is reset when it is due. Jobs that run count until they end.",
+        "All usage is reset in 9 days: whoever has a share and pauses is back then at the latest.",
+    ]
 
 
 @pytest.mark.parametrize(

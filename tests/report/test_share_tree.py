@@ -8,7 +8,8 @@ import pytest
 
 from fairbank.report.columns import Look
 from fairbank.report.forecasts import Back
-from fairbank.report.share_tree import COLUMNS, Rule, as_data, level_of, tree_rows, what_moves_it
+from fairbank.report.rule import Rule
+from fairbank.report.share_tree import COLUMNS, as_data, level_of, tree_rows, what_moves_it
 from fairbank.report.shares import PARENT, ShareRow
 from fairbank.report.tables import table
 
@@ -56,8 +57,8 @@ def test_what_moves_it() -> None:
         "Level: above 1 it used less than its share, below 1 more.",
         "Accounts are ranked among their siblings, and users within their account; the factor is the rank.",
         "Usage halves every 14 days.",
-        "chem_qmc is back at 1 in 6.8 days to 17 days, if it pauses.",
-        "chem is back at 1 in 5.3 days to 9.8 days, if it pauses.",
+        "chem_qmc is back at level 1 in 6.8 days to 17 days, if it pauses.",
+        "chem is back at level 1 in 5.3 days to 9.8 days, if it pauses.",
         "Soonest: the others take what it leaves. Latest: they go on as they do now, and it stays free.",
         "If all pause, all usage fades alike and no level moves.",
     ]
@@ -65,6 +66,17 @@ def test_what_moves_it() -> None:
     assert "At level 1 the factor is 0.500, without usage 1." in what_moves_it(ROWS, CLASSIC)
     assert "At level 1 the factor is 0.871, without usage 1." in what_moves_it(ROWS, CLASSIC._replace(dampening=5))
     assert what_moves_it(ROWS, Rule(fair_tree=True, half_life=0))[-1].startswith("Usage does not fade here")
+
+
+def test_a_reset_moves_it_too() -> None:
+    said = what_moves_it(ROWS, Rule(fair_tree=True, half_life=0, reset_in=9 * DAY), BACKS)
+    assert "All usage is reset in 9 days: whoever has a share and pauses is back then at the latest." in said
+
+
+def test_under_the_classic_rule_who_is_above_half_the_factor_is_not_over() -> None:
+    mild = [back._replace(level=0.5) for back in BACKS]
+    assert any("is back at factor 0.5 in" in each for each in what_moves_it(ROWS, CLASSIC, mild))
+    assert not any("is back at" in each for each in what_moves_it(ROWS, CLASSIC._replace(dampening=5), mild))
 
 
 def test_the_classic_rule_has_levels_too() -> None:

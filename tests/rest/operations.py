@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 from fairbank.bank.project import Role
 from fairbank.bank.wish import SetMember
+from fairbank.cluster.share_figure import ShareFigure
 from fairbank.rest.app import document
-from tests.rest.world import NOW, OTHER_PI, PI, SUPERUSER, UNKNOWN, World, grant, report
+from fairbank.values.time import Instant
+from tests.rest.world import DAY, NOW, OTHER_PI, PI, SUPERUSER, UNKNOWN, World, grant, report
 
 OWN, FOREIGN, NOBODYS = "own", "foreign", "unknown"
 
@@ -41,6 +43,8 @@ def call(world: World, operation: str, whose: str, uid: int) -> Call:
         world.token_number(uid if whose == OWN else OTHER_PI)
     if operation == "remove_member" and things:
         world.wish(SetMember(project=things["project"], uid=7_777, role=Role.MEMBER))
+    if operation == "list_shares":
+        world.house.store.keep_shares([share_of("chem"), share_of("bio")])
     body = BODIES[operation](world, whose, things) if operation in BODIES else None
     if "{entry}" in filled:
         filled = filled.replace("{entry}", str(_refunded(world, things)))
@@ -60,7 +64,7 @@ _WHY = {"comment": "a test"}
 
 _OF_AN_ACCOUNT = """
     list_projects list_allocations list_balances list_activity list_entries list_credits list_predebits list_debits
-    list_jobs list_failures show_usage
+    list_jobs list_failures show_usage list_shares
 """
 QUERIES: dict[str, Callable[[str], str]] = {
     **dict.fromkeys(_OF_AN_ACCOUNT.split(), _by_account),
@@ -81,6 +85,7 @@ BODIES: dict[str, Callable[[World, str, dict[str, int]], Any]] = {
     "undo_entry": lambda *_: _WHY,
     "report_run": lambda w, whose, _: _report(w, whose),
     "report_runs": lambda w, whose, _: {"reports": [_report(w, whose)]},
+    "record_shares": lambda w, whose, _: {"cluster": _cluster(whose), "at": NOW, "rows": [{"account": "a", "norm_shares": 1, "usage": 0}]},
     "quote_job": lambda w, whose, _: {"account": account(whose), "cluster": "alpha", "partition": "std", "tres": "cpu=1", "time_limit": 60},
     "make_token": lambda w, whose, _: {"label": "a test", "scopes": ["read"], **({} if whose == OWN else {"uid": OTHER_PI})},
 }
@@ -95,5 +100,13 @@ def _refunded(world: World, things: dict[str, int]) -> int:
 
 
 def _report(world: World, whose: str) -> dict[str, Any]:
-    cluster = {OWN: "alpha", FOREIGN: "beta"}.get(whose, "gamma")
-    return report(next(world.numbers) + 10_000, cluster=cluster, resource="cpu", submitted=NOW - 1, owner_uid=PI)
+    return report(next(world.numbers) + 10_000, cluster=_cluster(whose), resource="cpu", submitted=NOW - 1, owner_uid=PI)
+
+
+def _cluster(whose: str) -> str:
+    return {OWN: "alpha", FOREIGN: "beta"}.get(whose, "gamma")
+
+
+def share_of(account: str) -> ShareFigure:
+    """How an account stood once."""
+    return ShareFigure("alpha", NOW // DAY, account, "", "", Instant(NOW), 1, 0.5, 0.0, 0.0, None, None)

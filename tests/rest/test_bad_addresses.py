@@ -99,7 +99,7 @@ def test_characters_that_nobody_can_see_in_a_filter(old_world: World, path: str,
     refused(old_world, SUPERUSER, "GET", f"{there}?{name}={text}", 400, name)
 
 
-LISTS_OF_A_TIME = ["/job", "/failure", "/activity", "/entry", "/credit", "/predebit", "/usage", "/alloc/1/statement"]
+LISTS_OF_A_TIME = ["/job", "/failure", "/activity", "/entry", "/credit", "/predebit", "/usage", "/share", "/alloc/1/statement"]
 
 
 @pytest.mark.parametrize("path", LISTS_OF_A_TIME)

@@ -44,6 +44,7 @@ def settings_page() -> str:
         ("[store]", settings.StoreSettings),
         ("[server]", settings.ServerSettings),
         ("[staff]", settings.StaffSettings),
+        ("[history]", settings.HistorySettings),
         ("[policy]", Policy),
         ("[clusters.NAME]", settings.ClusterSettings),
         ("[clusters.NAME.partitions.NAME]", settings.PartitionSettings),

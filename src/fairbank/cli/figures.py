@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fairbank.report.fairshare import Kept
+    from fairbank.rest.client import Client
 
 
 class Drawn(Protocol):
@@ -28,29 +29,27 @@ class Figures(Protocol):
 
 
 class Recorded(Protocol):
-    """What came of recording a day; `kept` is False where it was recorded before."""
+    """What came of recording a day: how many associations are kept now, or would be, and how many were kept before."""
 
     @property
     def cluster(self) -> str: ...
     @property
     def day(self) -> str: ...
     @property
-    def rows(self) -> int: ...
+    def kept(self) -> int: ...
     @property
-    def kept(self) -> bool: ...
+    def there(self) -> int: ...
     @property
     def unreadable(self) -> Sequence[str]: ...
 
 
 class History(Protocol):
-    """Daily figures of fair share in the store of a bank on this host. `config` is its settings file; None: the usual one."""
+    """Daily figures of fair share, which the bank keeps."""
 
-    def record(self, config: str | None, folder: str | None) -> Recorded: ...
+    def record(self, client: Client, folder: str | None, *, dry_run: bool) -> Recorded:
+        """Tell the bank how everybody stands, by the Slurm of this host or by the files of a folder."""
+        ...
 
-    def kept(
-        self, config: str | None, *, cluster: str | None, accounts: Sequence[str] | None, days: int, users: bool
-    ) -> Sequence[Kept]: ...
-
-    def draw(self, folder: str, kept: Sequence[Any], *, as_png: bool) -> Sequence[Drawn]:
-        """A figure for each cluster; `kept` is what `kept` answered."""
+    def draw(self, folder: str, kept: Sequence[Kept], *, as_png: bool) -> Sequence[Drawn]:
+        """A figure for each cluster."""
         ...

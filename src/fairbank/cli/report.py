@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairbank.cli.choosing import spread
 from fairbank.cli.command import Command, Noun
-from fairbank.cli.init import add_config
 from fairbank.cli.options import count, listed
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.report import fairshare
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
+from fairbank.values.time import DAY, iso
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -49,19 +50,30 @@ def _add_fair_share(parser: Parser) -> None:
     parser.add_argument("--cluster", metavar="NAME", help="only this cluster")
     parser.add_argument("--days", metavar="N", type=count, default=DAYS, help=f"so many days up to today (usual: {DAYS})")
     _add_png(parser)
-    add_config(parser)
 
 
 def _fair_share(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, fairshare.COLUMNS):
         return 0
-    accounts = options.accounts or None
-    kept = desk.works.history.kept(options.config, cluster=options.cluster, accounts=accounts, days=options.days, users=options.users)
+    kept = _kept(desk, options)
     drawn = desk.works.history.draw(options.folder, kept, as_png=options.png) if options.folder else ()
     notes = [f"{plain(each.file)}: {plain(each.about)}" for each in drawn]
     empty = "Nothing was recorded in that time. To begin, once a day: fairbank share record"
     show(desk, Listing("fairbank.fairshare/1", fairshare.COLUMNS, fairshare.rows_of(kept), notes=notes, empty=empty))
     return 0
+
+
+def _kept(desk: Desk, options: Namespace) -> list[fairshare.Kept]:
+    """The figures of so many days up to today, in UTC."""
+    tomorrow = (desk.now() // DAY + 1) * DAY
+    query = {
+        "since": iso(max(tomorrow - options.days * DAY, 0)),
+        "until": iso(tomorrow),
+        "cluster": options.cluster,
+        "account": options.accounts or None,
+        "users": "true" if options.users else None,
+    }
+    return sorted(fairshare.kept_of(row) for one in spread(query) for row in desk.rows("/share", one))
 
 
 COMMAND = Noun(
@@ -77,7 +89,6 @@ COMMAND = Noun(
             ),
             _add_fair_share,
             _fair_share,
-            asks=False,
         ),
         "sitefactor": Command(
             "draw what credit left and closeness of its end add to priorities",

@@ -6,7 +6,6 @@ from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command, Noun
-from fairbank.cli.init import add_config
 from fairbank.cli.options import listed
 from fairbank.report import forecasts
 from fairbank.report.cells import counted, folded, plain
@@ -37,7 +36,7 @@ def add(parser: Parser) -> None:
     parser.add_argument("--set", metavar="ACCOUNT=SHARES,...", type=_changes, help="what if: as it would be with these shares")
     add_folder(parser)
     group = parser.add_argument_group("How to show it")
-    group.add_argument("--forecast", action="store_true", help="when each is back at its share (level 1), if it pauses")
+    group.add_argument("--forecast", action="store_true", help="when each is back at level 1 (classic rule: factor 0.5), if it pauses")
     form = group.add_mutually_exclusive_group()
     form.add_argument("--tree", dest="form", action="store_const", const="tree", help="explained: who is over or under, and what moves it")
     form.add_argument("--json", dest="form", action="store_const", const="json", help="JSON, with a named schema")
@@ -98,16 +97,19 @@ def run(desk: Desk, options: Namespace) -> int:
 
 def _add_record(parser: Parser) -> None:
     add_folder(parser)
-    add_config(parser)
+    parser.add_argument("--dry-run", action="store_true", help="say what would be recorded, change nothing")
 
 
 def _record(desk: Desk, options: Namespace) -> int:
-    done = desk.works.history.record(options.config, options.folder)
+    done = desk.works.history.record(desk.client, options.folder, dry_run=options.dry_run)
     told(desk, done.unreadable)
-    if done.kept:
-        desk.say(f"{plain(done.cluster)}, {done.day}: {counted(done.rows, 'association')}")
+    of = f"{plain(done.cluster)}, {done.day}"
+    if options.dry_run:
+        desk.note(f"Nothing is recorded. {of}: {counted(done.kept, 'association')} would be.")
+    elif done.kept:
+        desk.say(f"{of}: {counted(done.kept, 'association')}")
     else:
-        desk.note(f"{plain(done.cluster)}, {done.day}: recorded before")
+        desk.note(f"{of}: recorded before")
     return 0
 
 
@@ -137,13 +139,14 @@ def _show_forecast(desk: Desk, found: Shares, rows: Sequence[ShareRow]) -> None:
     shown = {(row.account, row.user, row.partition) for row in rows}
     backs = [back for back in found.backs if back[:3] in shown]
     if desk.options.form in ("json", "yaml"):
-        document = envelope("fairbank.forecast/1", as_of(desk, found), found.cluster, forecasts.as_data(backs), found.unreadable, Look())
+        data = forecasts.as_data(backs, found.rule)
+        document = envelope("fairbank.forecast/1", as_of(desk, found), found.cluster, data, found.unreadable, Look())
         desk.say(as_json(document) if desk.options.form == "json" else as_yaml(document))
         return
     made = table(forecasts.COLUMNS, forecasts.table_rows(backs), desk.look, desk.room, heads=not desk.options.noheader)
     for line in made.lines:
         desk.paint(line)
-    _note(desk, forecasts.ASSUMED)
+    _note(desk, forecasts.assumed(found.rule))
 
 
 def _note(desk: Desk, sentences: Sequence[str]) -> None:
@@ -164,16 +167,16 @@ COMMAND = Noun(
             asks=False,
         ),
         "record": Command(
-            "keep today's figures in the bank's store, once a day and cluster",
+            "have the bank keep today's figures, once a day and cluster",
             (
                 "fairbank share record",
                 "fairbank share record --from /srv/slurm-said",
                 "fairbank share record -q",
+                "fairbank share record --dry-run",
             ),
             _add_record,
             _record,
             reads=False,
-            asks=False,
         ),
     },
     usual="show",

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from fairbank.report.forecasts import Back
     from fairbank.report.priorities import Rank, Weights
-    from fairbank.report.share_tree import Rule
+    from fairbank.report.rule import Rule
     from fairbank.report.shares import ShareRow
 
 

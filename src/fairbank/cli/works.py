@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fairbank.cli.figures import Figures, History
     from fairbank.cli.paper import Paper
     from fairbank.cli.standings import Standings
-    from fairbank.report.share_tree import Rule
+    from fairbank.report.rule import Rule
     from fairbank.report.shares import ShareRow
     from fairbank.rest.client import Client
     from fairbank.values.refusal_kind import RefusalKind

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fairbank.compose.history import History
     from fairbank.compose.paper import Paper
     from fairbank.compose.standing import Standings
-    from fairbank.report.share_tree import Rule
+    from fairbank.report.rule import Rule
     from fairbank.report.shares import ShareRow
     from fairbank.rest.client import Client
     from fairbank.slurm.beside import Beside

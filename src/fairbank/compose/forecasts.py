@@ -1,4 +1,4 @@
-"""When each association is back at its share, from the figures that Slurm prints (`priority.forecast`)."""
+"""When each association is back, from the figures that Slurm prints (`priority.forecast`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from fairbank.priority.decay import Decay
 from fairbank.priority.forecast import Standpoint, back_after
 from fairbank.report.forecasts import Back
-from fairbank.report.share_tree import Rule, level_of
+from fairbank.report.rule import Rule
+from fairbank.report.share_tree import level_of
 from fairbank.report.shares import PARENT, ShareRow
 
 
@@ -24,7 +25,7 @@ def backs_of(rows: Sequence[ShareRow], rule: Rule, *, oblivious: bool = False) -
         if row is root or on_parent or (oblivious and not rule.fair_tree and not below_root):
             continue
         who = _beside_siblings(row) if rule.fair_tree else _beside_all(row, root)
-        level, back = level_of(row, rule), back_after(who, decay)
+        level, back = level_of(row, rule), back_after(who, decay, level=rule.even, reset_in=rule.reset_in)
         backs.append(Back(row.account, row.user, row.partition, who.level if level is None else level, back.soonest, back.latest))
     return backs
 

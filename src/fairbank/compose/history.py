@@ -1,54 +1,51 @@
-"""Fair share from day to day: recorded from what Slurm says, read from the bank's store (cli.standings.History)."""
+"""Fair share from day to day: told to the bank as Slurm says it, and drawn (cli.figures.History)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf, isfinite
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from fairbank.cluster.share_figure import ShareFigure, ShareQuery, in_order
 from fairbank.compose.figures import Drawn, written
-from fairbank.compose.settings import books_of
 from fairbank.compose.standing import Shares, Standings
-from fairbank.report.fairshare import figures
-from fairbank.report.plots.days import day_name
+from fairbank.report.fairshare import Kept, figures
 from fairbank.report.share_tree import level_of
-from fairbank.report.shares import ShareRow
-from fairbank.service.clock import SystemClock
-from fairbank.values.time import DAY, Instant
+from fairbank.report.shares import PARENT, ShareRow
+from fairbank.rest.client import Client
+from fairbank.values.time import iso
 from fairbank.values.trouble import Malformed
+
+BATCH = 5_000
+"""Associations that are told at once."""
 
 
 class Recorded(NamedTuple):
-    """What came of recording: `kept` is False where that day was recorded before."""
+    """What came of recording: how many associations are kept now, or would be, and how many were kept that day before."""
 
     cluster: str
     day: str
-    rows: int
-    kept: bool
+    kept: int
+    there: int
     unreadable: Sequence[str]
 
 
 class History:
-    """The daily figures in the store of a bank on this host."""
+    """Daily figures: those of the Slurm of this host for the bank, and the bank's as pictures."""
 
-    def record(self, config: str | None, folder: str | None) -> Recorded:
-        """Keep how everybody stands now, or as a Slurm said before, once a day and cluster. Raises what asking Slurm raises, and Malformed
-        where a cluster has no name or figures are none."""
+    def record(self, client: Client, folder: str | None, *, dry_run: bool) -> Recorded:
+        """Tell the bank how everybody stands now, or stood as a Slurm said before. Raises what asking Slurm and the bank raises, and
+        Malformed where a cluster has no name or figures are none."""
         found = Standings().shares(folder)
-        rows = figures_of(found, Instant(SystemClock().now() if found.as_of is None else found.as_of))
-        with books_of(config) as store:
-            kept = store.keep_shares(rows)
-        return Recorded(rows[0].cluster, day_name(rows[0].day), len(rows), kept, found.unreadable)
+        at, rows = int(time.time()) if found.as_of is None else found.as_of, told(found)
+        path = "/share?dry-run=true" if dry_run else "/share"
+        kept = 0
+        for begin in range(0, len(rows), BATCH):
+            answer = client.post(path, {"cluster": found.cluster, "at": at, "rows": rows[begin : begin + BATCH]})
+            kept += answer["data"]["kept"]
+        return Recorded(str(found.cluster), iso(at)[:10], kept, len(rows) - kept, found.unreadable)
 
-    def kept(self, config: str | None, *, cluster: str | None, accounts: Sequence[str] | None, days: int, users: bool) -> list[ShareFigure]:
-        """The figures of so many days up to today."""
-        today = SystemClock().now() // DAY
-        named = None if accounts is None else frozenset(accounts)
-        with books_of(config) as store, store.reading() as reader:
-            return reader.share_figures(ShareQuery(max(today + 1 - days, 0), today + 1, cluster, named, users))
-
-    def draw(self, folder: str, kept: Sequence[ShareFigure], *, as_png: bool) -> list[Drawn]:
+    def draw(self, folder: str, kept: Sequence[Kept], *, as_png: bool) -> list[Drawn]:
         """A figure for each cluster into a folder, which is made if need be. Raises Forbidden."""
         drawn = []
         for number, (cluster, picture) in enumerate(figures(kept), start=1):
@@ -58,35 +55,32 @@ class History:
         return drawn
 
 
-def figures_of(found: Shares, at: Instant) -> list[ShareFigure]:
-    """As they are kept. Raises Malformed for what would be no history: no name, no rows, figures that are not finite."""
+def told(found: Shares) -> list[Mapping[str, Any]]:
+    """As the bank is told of it. Raises Malformed for what would be no history: no name, no rows, figures that are not finite."""
     if not found.cluster:
         raise Malformed("this Slurm has no name", field="ClusterName", remedy="set it in slurm.conf")
     if not found.rows:
         raise Malformed("there is nobody whose fair share could be kept", field="sshare", remedy="look at what it prints: sshare -a")
-    kept = []
-    for row in found.rows:
-        level = level_of(row, found.rule)
-        _check(row)
-        kept.append(
-            ShareFigure(
-                found.cluster,
-                at // DAY,
-                row.account,
-                row.user,
-                row.partition,
-                at,
-                row.shares,
-                float(row.norm_shares),
-                float(row.usage),
-                row.effective,
-                None if level is None or level == inf else level,
-                row.factor,
-            )
-        )
-    if len({in_order(each) for each in kept}) < len(kept):
+    if len({(row.account, row.user, row.partition) for row in found.rows}) < len(found.rows):
         raise Malformed("an association is there twice", field="sshare", remedy="ask one cluster, without -M")
-    return kept
+    return list(_rows(found))
+
+
+def _rows(found: Shares) -> Iterator[Mapping[str, Any]]:
+    for row in found.rows:
+        _check(row)
+        level = level_of(row, found.rule)
+        yield {
+            "account": row.account,
+            "user": row.user or None,
+            "partition": row.partition or None,
+            "shares": "parent" if row.shares == PARENT else row.shares,
+            "norm_shares": row.norm_shares,
+            "usage": row.usage,
+            "effective": row.effective,
+            "level": None if level is None or level == inf else level,
+            "factor": row.factor,
+        }
 
 
 def _check(row: ShareRow) -> None:

@@ -10,7 +10,7 @@ from fairbank.priority.classic import classic
 from fairbank.priority.fairtree import fair_tree
 from fairbank.priority.standing import Ranking, Standings
 from fairbank.priority.tree import Association, Tree, planted, summed
-from fairbank.report.share_tree import Rule
+from fairbank.report.rule import Rule
 from fairbank.report.shares import PARENT, Field, ShareRow, lines, parse_fields
 from fairbank.values.trouble import Unknown
 

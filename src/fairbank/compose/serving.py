@@ -41,6 +41,7 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
         waiting_max=settings.server.waiting_max,
         groups_of=groups_of if settings.server.unix_groups else None,
         actor=os.getuid(),
+        shares_days=settings.history.fair_share_days or None,
         counting=partial(apart, settings.store, settings.server.log) if _has_process(settings) else Windows,
     )
     house = furnish(bank, munge=munge, name=settings.server.name)

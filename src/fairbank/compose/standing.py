@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import pwd
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from fairbank.cli.zone import Local
 from fairbank.compose.forecasts import backs_of
 from fairbank.priority.multifactor.settings import Weights as Weighed
+from fairbank.priority.resets import next_reset
 from fairbank.priority.settings import Algorithm, FairShare, PrioritySettings
 from fairbank.report.forecasts import Back
 from fairbank.report.priorities import Rank, Weights
-from fairbank.report.share_tree import Rule
+from fairbank.report.rule import Rule
 from fairbank.report.shares import PARENT, ShareRow
 from fairbank.slurm.answers import shares
 from fairbank.slurm.answers.conf import read_conf
@@ -105,10 +108,11 @@ class Standings:
     def shares(self, folder: str | None) -> Shares:
         source = Said(folder) if folder else Slurm()
         answer, settings = source.shares(), source.priority()
-        rule = rule_of(settings.fair_share)
+        as_of = _as_of(source)
+        rule = rule_of(settings.fair_share, int(time.time()) if as_of is None else as_of)
         rows = [standing_of(row) for row in answer.rows]
         backs = backs_of(rows, rule, oblivious=rule.depth_oblivious)
-        return Shares(source.cluster or None, _as_of(source), rule, rows, backs, _told(answer))
+        return Shares(source.cluster or None, as_of, rule, rows, backs, _told(answer))
 
     def ranks(self, folder: str | None) -> Ranks:
         """Raises Malformed where jobs are not ranked by factors."""
@@ -161,12 +165,15 @@ def standing_of(row: Share) -> ShareRow:
     )
 
 
-def rule_of(settings: FairShare) -> Rule:
+def rule_of(settings: FairShare, now: int) -> Rule:
+    """Resets come by slurmctld's local time, which is taken to be that of this host."""
+    reset = next_reset(settings.reset, now, Local())
     return Rule(
         settings.algorithm is Algorithm.FAIR_TREE,
         settings.half_life_seconds,
         settings.dampening,
         settings.algorithm is Algorithm.DEPTH_OBLIVIOUS,
+        None if reset is None else reset - now,
     )
 
 

@@ -2,7 +2,8 @@
 
 Nobody knows what the others will run, so there are two answers. At the latest the others go on as before: their usage stays what it is,
 and what the pause leaves free stays free. At the soonest they take all of it, each in proportion, so that all usage together stays what it
-is. Usage fades as in Slurm; shares stay, nothing is reset, and ticks fall as they like (up to one PriorityCalcPeriod more).
+is. Usage fades as in Slurm; shares stay, and ticks fall as they like (up to one PriorityCalcPeriod more). When all usage is reset
+(PriorityUsageResetPeriod), whoever pauses has used nothing, and is back at once.
 
 With x for what is left of its own usage u, the others' usage o becomes o w(x), where w(x) = g + (1 - g) x: g is 1 when they go on, and
 (u + o) / o when they take over. Its part (u x + c w) / (u x + o w) is a known one at level L, share / L; that is solved for x.
@@ -62,15 +63,22 @@ class Return(NamedTuple):
     latest: float | None
 
 
-def back_after(who: Standpoint, decay: Decay, *, level: float = EVEN) -> Return:
-    """How long `who` must pause to stand at `level`; 0 for who stands there or above. Raises Malformed for a level that is none."""
+def back_after(who: Standpoint, decay: Decay, *, level: float = EVEN, reset_in: int | None = None) -> Return:
+    """How long `who` must pause to stand at `level`; 0 for who stands there or above. `reset_in`: seconds until all usage is reset, None
+    when it never is. Raises Malformed for a level that is none."""
     if not 0 < level < math.inf:
         raise Malformed(f"{level} is not a level", field="level", remedy="a number above 0; 1 is its share")
     if who.level >= level:
         return Return(0.0, 0.0)
     together = who.usage + who.others
     theirs = who.others / together if who.others else 1.0
-    return Return(*(decay.seconds_until(_left(who, level, kept)) for kept in (theirs, 1.0)))
+    fading = (decay.seconds_until(_left(who, level, kept)) for kept in (theirs, 1.0))
+    return Return(*(_at_the_latest(seconds, reset_in if who.share else None) for seconds in fading))
+
+
+def _at_the_latest(seconds: float | None, reset_in: int | None) -> float | None:
+    known = [each for each in (seconds, reset_in) if each is not None]
+    return float(min(known)) if known else None
 
 
 def _left(who: Standpoint, level: float, kept: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from enum import Enum
 
 from fairbank.values.time import DAY, Instant
@@ -50,6 +50,18 @@ def last_reset(period: Reset, last: int, now: int, zone: tzinfo) -> Instant:
     days, step = (7 - day.isoweekday() % 7, 7 * DAY) if period is Reset.WEEKLY else (1, DAY)
     first = int(day.timestamp()) + days * DAY
     return Instant(first + (now - first) // step * step) if first <= now else Instant(last)
+
+
+def next_reset(period: Reset, now: int, zone: tzinfo) -> Instant | None:
+    """The first boundary of `period` after `now`, by the calendar of `zone`; None where none will come. NOW has been by then."""
+    at = datetime.fromtimestamp(now, zone).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    if period in (Reset.NONE, Reset.NOW):
+        return None
+    if period in _MONTHS:
+        months = at.year * 12 + (at.month - 1) // _MONTHS[period] * _MONTHS[period] + _MONTHS[period]
+        return Instant(int(at.replace(year=months // 12, month=months % 12 + 1, day=1).timestamp()))
+    days = 7 - at.isoweekday() % 7 if period is Reset.WEEKLY else 1
+    return Instant(int((at + timedelta(days)).timestamp()))
 
 
 def _month_begun(at: datetime, months: int) -> Instant:

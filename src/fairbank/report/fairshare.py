@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from fairbank.report.columns import Column, Row, text
 from fairbank.report.forecasts import shown_level
-from fairbank.report.plots.days import FACTOR, LEVEL, PART, Curve, Scale, day_name, figure
+from fairbank.report.plots.days import FACTOR, LEVEL, PART, Curve, Scale, day_name, day_number, figure
 from fairbank.report.plots.picture import Picture
 from fairbank.report.plots.square import STYLES
 from fairbank.report.shares import PARENT
@@ -26,31 +26,40 @@ COLUMNS = (
 CURVES_MAX = len(STYLES)
 
 
-class Kept(Protocol):
-    """How an association stood on a day (counted from 1970, in UTC); `level` is None where it has none, and where nothing was used."""
+class Kept(NamedTuple):
+    """How an association stood on a day (counted from 1970, in UTC); `user` is empty for an account, `partition` where it is for all.
 
-    @property
-    def cluster(self) -> str: ...
-    @property
-    def day(self) -> int: ...
-    @property
-    def account(self) -> str: ...
-    @property
-    def user(self) -> str: ...
-    @property
-    def partition(self) -> str: ...
-    @property
-    def shares(self) -> int | None: ...
-    @property
-    def norm_shares(self) -> float: ...
-    @property
-    def usage(self) -> float: ...
-    @property
-    def effective(self) -> float | None: ...
-    @property
-    def level(self) -> float | None: ...
-    @property
-    def factor(self) -> float | None: ...
+    `shares` None: the root has none. `level` is None where it has none, and where nothing was used.
+    """
+
+    cluster: str
+    day: int
+    account: str
+    user: str
+    partition: str
+    shares: int | None
+    norm_shares: float
+    usage: float
+    effective: float | None
+    level: float | None
+    factor: float | None
+
+
+def kept_of(row: Row) -> Kept:
+    """What the bank tells of it."""
+    return Kept(
+        cluster=row["cluster"],
+        day=day_number(row["day"]),
+        account=row["account"],
+        user=row["user"] or "",
+        partition=row["partition"] or "",
+        shares=PARENT if row["shares"] == "parent" else row["shares"],
+        norm_shares=row["norm_shares"],
+        usage=row["usage"],
+        effective=row["effective"],
+        level=row["level"],
+        factor=row["factor"],
+    )
 
 
 class Figure(NamedTuple):

@@ -1,4 +1,4 @@
-"""When each is back at its share, if it pauses: as a table, as sentences, for programs. Who computes it is `priority.forecast`."""
+"""When each is back at its share, or at half its factor, if it pauses: as a table, as sentences, for programs (`priority.forecast`)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from fairbank.report.columns import Column, Row, text
+from fairbank.report.rule import Rule
 
 DAY, HOUR, MINUTE = 86_400, 3_600, 60
 NEVER = "never"
@@ -17,15 +18,11 @@ COLUMNS = (
     Column("SOONEST", text("soonest"), right=True),
     Column("LATEST", text("latest"), right=True),
 )
-ASSUMED = (
-    "Soonest: the others take what it leaves. Latest: they go on as they do now, and it stays free.",
-    "Shares stay, usage fades as Slurm has it, and nothing is reset. Jobs that run count until they end.",
-)
-"""What a forecast takes for granted."""
+TWO_ANSWERS = "Soonest: the others take what it leaves. Latest: they go on as they do now, and it stays free."
 
 
 class Back(NamedTuple):
-    """Seconds of pause until it is at level 1; 0 for who is there, None when a pause alone never brings it there."""
+    """Seconds of pause until it is back (`rule.goal`); 0 for who is there, None when a pause alone never brings it there."""
 
     account: str
     user: str
@@ -53,14 +50,30 @@ def table_rows(backs: Sequence[Back]) -> list[Row]:
     ]
 
 
-def as_data(backs: Sequence[Back]) -> list[Mapping[str, object]]:
-    """For programs: whole seconds, null for never, and an infinite level as `inf`."""
+def assumed(rule: Rule) -> list[str]:
+    """How to read a forecast, and what it takes for granted."""
+    reset = "nothing is reset" if rule.reset_in is None else "all usage is reset when it is due"
+    return [
+        f"When each is back at {rule.goal}, if it pauses.",
+        TWO_ANSWERS,
+        f"Shares stay, usage fades as Slurm has it, and {reset}. Jobs that run count until they end.",
+        *([] if rule.reset_in is None else [reset_said(rule.reset_in)]),
+    ]
+
+
+def reset_said(seconds: int) -> str:
+    return f"All usage is reset in {span(seconds)}: whoever has a share and pauses is back then at the latest."
+
+
+def as_data(backs: Sequence[Back], rule: Rule) -> list[Mapping[str, object]]:
+    """For programs: whole seconds, null for never, and an infinite level as `inf`; `goal` is where it is back."""
     return [
         {
             "account": back.account,
             "user": back.user or None,
             "partition": back.partition or None,
             "level": "inf" if back.level == float("inf") else back.level,
+            "goal": rule.goal,
             "soonest_seconds": None if back.soonest is None else round(back.soonest),
             "latest_seconds": None if back.latest is None else round(back.latest),
         }
@@ -68,15 +81,15 @@ def as_data(backs: Sequence[Back]) -> list[Mapping[str, object]]:
     ]
 
 
-def sentences(backs: Sequence[Back]) -> Iterator[str]:
+def sentences(backs: Sequence[Back], goal: str) -> Iterator[str]:
     """One for each."""
     for back in backs:
         if back.soonest is None or back.latest is None:
-            yield f"{back.name} does not come back to 1 by a pause of its own."
+            yield f"{back.name} does not come back to {goal} by a pause of its own."
         elif (first := span(back.soonest)) == (last := span(back.latest)):
-            yield f"{back.name} is back at 1 in about {first}, if it pauses."
+            yield f"{back.name} is back at {goal} in about {first}, if it pauses."
         else:
-            yield f"{back.name} is back at 1 in {first} to {last}, if it pauses."
+            yield f"{back.name} is back at {goal} in {first} to {last}, if it pauses."
 
 
 def shown_level(level: float) -> str:

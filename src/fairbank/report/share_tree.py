@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import inf
-from typing import NamedTuple
 
 from fairbank.report.columns import Column, Row, text
-from fairbank.report.forecasts import ASSUMED, Back, sentences, shown_level, span
+from fairbank.report.forecasts import TWO_ANSWERS, Back, reset_said, sentences, shown_level, span
+from fairbank.report.rule import Rule
 from fairbank.report.shares import PARENT, ShareRow
 
 EVEN = 0.05
@@ -23,16 +23,6 @@ COLUMNS = (
     Column("FACTOR", text("factor"), right=True, drop=1),
     Column("", text("words")),
 )
-
-
-class Rule(NamedTuple):
-    """By which rule users are ranked: Fair Tree or the classic one. `half_life` of usage in seconds, 0 when it never fades; `dampening` is
-    FairShareDampeningFactor."""
-
-    fair_tree: bool
-    half_life: int = 0
-    dampening: int = 1
-    depth_oblivious: bool = False
 
 
 def level_of(row: ShareRow, rule: Rule) -> float | None:
@@ -83,21 +73,28 @@ def _in_words(row: ShareRow, level: float | None) -> str:
 
 
 def what_moves_it(rows: Sequence[ShareRow], rule: Rule, backs: Sequence[Back] = (), named: Sequence[str] = ()) -> list[str]:
-    """Sentences: how to read the table, how usage fades, and when each account that used too much is back at its share, if it pauses. Of
+    """Sentences: how to read the table, how usage fades, and when each account that used too much is back, if it pauses. Of
     the accounts in `named`, else of all, those that are furthest over come first."""
     said = ["Level: above 1 it used less than its share, below 1 more."]
     if rule.fair_tree:
         said += ["Accounts are ranked among their siblings, and users within their account; the factor is the rank."]
     else:
         said += [f"At level 1 the factor is {2 ** (-1 / rule.dampening):.3f}, without usage 1."]
-    if not rule.half_life:
-        return [*said, "Usage does not fade here: a level rises only by what others use, or when usage is reset."]
-    said += [f"Usage halves every {span(rule.half_life)}."]
+    if rule.half_life:
+        said += [f"Usage halves every {span(rule.half_life)}."]
+    else:
+        said += ["Usage does not fade here: a level rises only by what others use, or when usage is reset."]
+    if rule.reset_in is not None:
+        said += [reset_said(rule.reset_in)]
+    elif not rule.half_life:
+        return said
     shown = {row.account for row in rows if not row.user and (not named or row.account in named)}
-    over = sorted((back for back in backs if not back.user and back.account in shown and 0 < back.level < 1 - EVEN), key=_furthest)
+    low = rule.even * (1 - EVEN)
+    over = sorted((back for back in backs if not back.user and back.account in shown and 0 < back.level < low), key=_furthest)
     if not over:
         return said
-    return [*said, *sentences(over[:FORETOLD_MAX]), ASSUMED[0], "If all pause, all usage fades alike and no level moves."]
+    said += sentences(over[:FORETOLD_MAX], rule.goal)
+    return [*said, TWO_ANSWERS, "If all pause, all usage fades alike and no level moves."]
 
 
 def _furthest(back: Back) -> tuple[float, str]:

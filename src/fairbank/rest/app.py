@@ -32,6 +32,7 @@ from fairbank.rest.routes import (
     job,
     project,
     quote,
+    share,
     statement,
     token,
     undoing,
@@ -43,11 +44,11 @@ from fairbank.rest.teller import Teller
 from fairbank.rest.workers import THREADS, Workers
 from fairbank.service.foretelling import Foretold
 
-ROUTES: tuple[HTTPRouteHandler, ...] = tuple(
-    route
-    for noun in (health, cluster, project, alloc, granting, statement, undoing, activity, job, failure, usage, quote, token, audit, docs)
-    for route in noun.ROUTES
+_NOUNS = (
+    *(health, cluster, project, alloc, granting, statement, undoing, activity, job, failure),
+    *(usage, share, quote, token, audit, docs),
 )
+ROUTES: tuple[HTTPRouteHandler, ...] = tuple(route for noun in _NOUNS for route in noun.ROUTES)
 
 
 @cache

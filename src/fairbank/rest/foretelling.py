@@ -18,10 +18,14 @@ from fairbank.service.foretelling import Foretold, Planned
 FORETOLD = {"foretold": True}
 """The `opt` of routes whose requests can be foretold."""
 
+FORETOLD_IN_ITS_WORDS = {"foretold": "in its words"}
+"""The same of a route that writes nothing into the journal: its answer to a dry run is the one that the same request would get."""
+
 PLANNED = "Listing_PlannedEntry_"
 """What the document calls the answer to a dry run."""
 
 _ABOUT = "true: nothing is changed; the answer tells the entries that would be written now, or is the refusal"
+_IN_ITS_WORDS = "true: nothing is changed; the answer is the one that the same request would get now"
 
 
 def heed(request: Asking) -> None:
@@ -30,12 +34,16 @@ def heed(request: Asking) -> None:
         request.scope["user"] = msgspec.structs.replace(request.asker, foretelling=True)
 
 
-def described(operation: dict[str, Any]) -> None:
-    """Put into the document that the operation takes a dry run, and what is answered then."""
+def described(operation: dict[str, Any], foretold: object) -> None:
+    """Put into the document that the operation takes a dry run, as its `opt` has it, and what is answered then."""
+    in_its_words = foretold == FORETOLD_IN_ITS_WORDS["foretold"]
     words = {"type": "string", "enum": ["true", "false"], "default": "false"}
+    about = _IN_ITS_WORDS if in_its_words else _ABOUT
     operation.setdefault("parameters", []).append(
-        {"name": DRY_RUN, "in": "query", "schema": words, "required": False, "description": _ABOUT}
+        {"name": DRY_RUN, "in": "query", "schema": words, "required": False, "description": about}
     )
+    if in_its_words:
+        return
     planned = {"$ref": f"#/components/schemas/{PLANNED}"}
     answer = operation["responses"].setdefault("200", {"description": "What would be done", "content": {"application/json": {}}})
     content = answer["content"]["application/json"]

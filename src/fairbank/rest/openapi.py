@@ -56,6 +56,7 @@ _TAGS = {
     "failure": ("Jobs that the bank refused", ("failure",)),
     "activity": ("What moved units, in HADM's words", ("activity", "credit", "predebit", "debit")),
     "usage": ("Who used what, when and where", ("usage",)),
+    "share": ("Fair share from day to day", ("share",)),
     "quote": ("Prices before a job is submitted, and where it could run", ("quote", "partition")),
     "token": ("Secrets for programs", ("token",)),
     "audit": ("How far the books are", ("audit",)),
@@ -88,13 +89,13 @@ def describe(routes: Sequence[HTTPRouteHandler]) -> dict[str, Any]:
     drawn = msgspec.json.encode(unserved.openapi_schema.to_schema())
     document: dict[str, Any] = msgspec.json.decode(_MODULE.sub(b"", drawn))
     open_to_all = {str(route.operation_id) for route in routes if route.opt.get("open")}
-    dry_runs = {str(route.operation_id) for route in routes if route.opt.get("foretold")}
+    dry_runs = {str(route.operation_id): how for route in routes if (how := route.opt.get("foretold"))}
     for path, item in document["paths"].items():
         for operation in item.values():
             _tidy(operation, open_to_all)
             operation["tags"] = [_TAG_OF[path.split("/")[1]]]
             if operation["operationId"] in dry_runs:
-                foretelling.described(operation)
+                foretelling.described(operation, dry_runs[operation["operationId"]])
     document["tags"] = [{"name": tag, "description": about} for tag, (about, _) in _TAGS.items()]
     document["components"]["schemas"] = _shapes({*document["components"]["schemas"], foretelling.PLANNED})
     return document

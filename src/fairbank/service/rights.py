@@ -61,12 +61,12 @@ def _lacks_scope(asker: Asker, what: Do) -> bool:
     return what is not Do.AUDIT and "write" not in asker.scopes
 
 
-def demand_cluster(asker: Asker, cluster: str) -> None:
-    """Raises Forbidden unless `asker` may report the runs of `cluster`."""
+def demand_cluster(asker: Asker, cluster: str, what: str = "report runs") -> None:
+    """Raises Forbidden unless `asker` speaks for `cluster`; `what` is what only they may do of it."""
     if cluster in asker.clusters or (asker.superuser and "write" in asker.scopes):
         return
     raise Forbidden(
-        f"you may not report runs of cluster {cluster}",
+        f"you may not {what} of cluster {cluster}",
         field="cluster",
         remedy=f"use the cluster's agent, or a token with the scope agent:{cluster}",
     )

@@ -22,6 +22,7 @@ from fairbank.service.projects import Projects
 from fairbank.service.quotes import Quotes
 from fairbank.service.reports import Reports
 from fairbank.service.runs import Runs
+from fairbank.service.share_history import ShareHistory
 from fairbank.service.tokens import Tokens
 from fairbank.service.undoing import Undoing
 from fairbank.service.upkeep import Upkeep
@@ -54,6 +55,7 @@ class Services:
     undoing: Undoing
     quotes: Quotes
     usage: UsageReports
+    shares: ShareHistory
     tokens: Tokens
     nonces: Nonces
     audit: Audit
@@ -79,9 +81,11 @@ def services(
     actor: int = 0,
     ticks: Callable[[], float] = time.monotonic,
     counting: Counting = Windows,
+    shares_days: int | None = None,
 ) -> Services:
     """The services around `store`. `key` is for the digests of tokens; `groups_of` tells Unix groups, where these make members;
-    `actor` is the user in whose name the sweep writes; `ticks` say how old is what was read; `counting` makes the counter.
+    `actor` is the user in whose name the sweep writes; `ticks` say how old is what was read; `counting` makes the counter;
+    `shares_days` is how many days fair share is kept, None for ever.
     """
     counter = counting(Bank(store, policy), room=waiting_max)
     directory = Directory(store, ticks)
@@ -101,8 +105,9 @@ def services(
         undoing=Undoing(store, counter, clock),
         quotes=Quotes(store, directory, clusters, policy, clock),
         usage=UsageReports(store),
+        shares=ShareHistory(store, directory),
         tokens=Tokens(store, counter, clock, key),
         nonces=Nonces(store, clock),
         audit=Audit(store),
-        upkeep=Upkeep(store, counter, clock, actor),
+        upkeep=Upkeep(store, counter, clock, actor, shares_days),
     )

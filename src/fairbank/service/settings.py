@@ -90,6 +90,12 @@ class ClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     agents: frozenset[Uid] = frozenset()
 
 
+class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is kept beside the books. `fair_share_days`: for how many days the figures of `fairbank share record` are kept; 0: for ever."""
+
+    fair_share_days: Annotated[int, msgspec.Meta(ge=0, le=36_600)] = 731
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of it. `secret_file` holds the key under which tokens are digested."""
 
@@ -99,6 +105,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     staff: StaffSettings = StaffSettings()
     policy: Policy = Policy()
     clusters: dict[str, ClusterSettings] = {}
+    history: HistorySettings = HistorySettings()
 
     def the_staff(self) -> Staff:
         """The people and agents, with whoever runs the server among the superusers."""

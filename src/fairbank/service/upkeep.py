@@ -1,4 +1,4 @@
-"""What the bank does unasked: holds lapse after their deadline, allocations end after their period."""
+"""What the bank does unasked: holds lapse after their deadline, allocations end after their period, old fair share is forgotten."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairbank.bank.wish import Asked, Expire, Lapse
 from fairbank.service.bank import BATCH_MAX
 from fairbank.service.counter import Counter
 from fairbank.store.contract import Store
-from fairbank.values.time import Clock, Instant
+from fairbank.values.time import DAY, Clock, Instant
 from fairbank.values.trouble import Corrupt, Trouble
 
 _log = logging.getLogger(__name__)
@@ -29,8 +29,10 @@ class Swept(msgspec.Struct, frozen=True):
 class Upkeep:
     """The sweep, at once or every so often."""
 
-    def __init__(self, store: Store, counter: Counter, clock: Clock, actor: int) -> None:
+    def __init__(self, store: Store, counter: Counter, clock: Clock, actor: int, shares_days: int | None = None) -> None:
+        """`shares_days`: for how many days fair share is kept; None: for ever."""
         self._store, self._counter, self._clock, self._actor = store, counter, clock, actor
+        self._shares_days, self._forgotten_on = shares_days, -1
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -52,6 +54,15 @@ class Upkeep:
             lapsed, ended = lapsed + lapses, ended + ends
             if not lapses + ends and len(unread) == known:  # nothing was left to do, or another server swept the same
                 return Swept(lapsed, ended)
+
+    def forget(self) -> int:
+        """Forget the days of fair share that are older than is kept, once a day; returns how many figures that were."""
+        today = self._clock.now() // DAY
+        if self._shares_days is None or today == self._forgotten_on:
+            return 0
+        gone = self._store.forget_shares(today + 1 - self._shares_days)
+        self._forgotten_on = today
+        return gone
 
     def _done(self, wishes: Sequence[Lapse | Expire], now: Instant, unread: set[Lapse | Expire]) -> int:
         """How many of the wishes were granted, of those that are not known to be `unread`."""
@@ -87,6 +98,8 @@ class Upkeep:
                 swept = self.sweep()
                 if swept.lapsed or swept.ended:
                     _log.info("upkeep: %d holds lapsed, %d allocations ended", swept.lapsed, swept.ended)
+                if gone := self.forget():
+                    _log.info("upkeep: %d old figures of fair share forgotten", gone)
             except Trouble as trouble:
                 _log.warning("upkeep: %s; next try in %g s", trouble.message, every_seconds)
             except Exception:  # noqa: BLE001  a fault of ours, told in full: the sweep must go on, or holds would never lapse

@@ -150,7 +150,7 @@ class Reader(Protocol):
         ...
 
     def share_figures(self, query: ShareQuery) -> list[ShareFigure]:
-        """Daily figures of fair share, by cluster, day and association."""
+        """Daily figures of fair share, by cluster, day and association; a page of them in the order of the store."""
         ...
 
     def scan_share_figures(self) -> Iterator[ShareFigure]:
@@ -218,11 +218,12 @@ class Store(Protocol):
         """Remember a nonce until it expires; False when it was spent before, on any server. Durable before it returns."""
         ...
 
-    def keep_shares(self, figures: Sequence[ShareFigure]) -> bool:
-        """Keep the figures of one cluster and one day, all or none; False when there are some of that day already, or none are given.
+    def keep_shares(self, figures: Sequence[ShareFigure]) -> int:
+        """Keep the figures of associations that have none of that day yet; returns how many that were. Raises Busy, Unreachable."""
+        ...
 
-        Raises Busy, Unreachable.
-        """
+    def forget_shares(self, before: int) -> int:
+        """Forget the figures of all days before this one; returns how many there were. Raises Busy, Unreachable."""
         ...
 
     def close(self) -> None: ...

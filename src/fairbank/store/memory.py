@@ -14,7 +14,7 @@ from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office, WorkingSet
-from fairbank.cluster.share_figure import ShareFigure
+from fairbank.cluster.share_figure import ShareFigure, in_order
 from fairbank.store.contract import Filling, Reader, Transaction
 from fairbank.store.memory_reading import MemoryReader
 from fairbank.store.memory_tables import Tables
@@ -76,13 +76,21 @@ class MemoryStore:
             self._nonces[nonce] = expires
             return True
 
-    def keep_shares(self, figures: Sequence[ShareFigure]) -> bool:
-        """Keep the figures of one cluster and day; False when there are some of that day already."""
+    def keep_shares(self, figures: Sequence[ShareFigure]) -> int:
+        """Keep the figures of associations that have none of that day yet; returns how many that were."""
         with self._turn, self._changing() as tables:
-            if not figures or (figures[0].cluster, figures[0].day) in tables.shares:
-                return False
-            tables.add_shares(figures)
-            return True
+            there = {in_order(each) for each in figures} & tables.shares.keys()
+            new = [each for each in figures if in_order(each) not in there]
+            tables.add_shares(new)
+            return len(new)
+
+    def forget_shares(self, before: int) -> int:
+        """Forget the figures of all days before this one; returns how many there were."""
+        with self._turn, self._changing() as tables:
+            old = [place for place, each in tables.shares.items() if each.day < before]
+            for place in old:
+                del tables.shares[place]
+            return len(old)
 
     def close(self) -> None:
         """Forget everything."""

@@ -211,10 +211,10 @@ class MemoryReader:
         return iter(sorted(self._tables.members.values(), key=attrgetter("project", "uid")))
 
     def share_figures(self, query: ShareQuery) -> list[ShareFigure]:
-        return [each for each in self.scan_share_figures() if query.has(each)]
+        return [each for each in self.scan_share_figures() if query.has(each)][: query.limit]
 
     def scan_share_figures(self) -> Iterator[ShareFigure]:
-        return iter(sorted((each for day in self._tables.shares.values() for each in day), key=in_order))
+        return iter(sorted(self._tables.shares.values(), key=in_order))
 
     def count_entries(self) -> int:
         return len(self._tables.entries)

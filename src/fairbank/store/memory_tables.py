@@ -13,7 +13,7 @@ from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.cluster.job import Run
-from fairbank.cluster.share_figure import ShareFigure
+from fairbank.cluster.share_figure import Place, ShareFigure, in_order
 
 
 class Tables:
@@ -31,7 +31,7 @@ class Tables:
         self.books: dict[int, list[Entry]] = {}
         self.keys: dict[tuple[int, str], Entry] = {}
         self.tokens: dict[int, Token] = {}
-        self.shares: dict[tuple[str, int], list[ShareFigure]] = {}
+        self.shares: dict[Place, ShareFigure] = {}
         self.office = Office()
         self.last_entry = 0
 
@@ -41,7 +41,7 @@ class Tables:
         twin.projects, twin.members, twin.allocations = self.projects.copy(), self.members.copy(), self.allocations.copy()
         twin.users, twin.runs, twin.entries = self.users.copy(), self.runs.copy(), self.entries.copy()
         twin.keys, twin.tokens = self.keys.copy(), self.tokens.copy()
-        twin.shares = {day: figures.copy() for day, figures in self.shares.items()}
+        twin.shares = self.shares.copy()
         twin.funds = {fund: numbers.copy() for fund, numbers in self.funds.items()}
         twin.books = {book: entries.copy() for book, entries in self.books.items()}
         twin.office, twin.last_entry = self.office, self.last_entry
@@ -116,7 +116,7 @@ class Tables:
 
     def add_shares(self, rows: Iterable[ShareFigure]) -> None:
         for each in rows:
-            self.shares.setdefault((each.cluster, each.day), []).append(each)
+            self.shares[in_order(each)] = each
 
     def _undoing(self, needs: Needs) -> Iterable[Entry]:
         books = {self.entries[number].book for number in needs.undone if number in self.entries}

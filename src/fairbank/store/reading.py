@@ -33,7 +33,7 @@ from fairbank.cluster.job import Run
 from fairbank.cluster.share_figure import ShareFigure, ShareQuery, in_order
 from fairbank.store import schema, selecting
 from fairbank.store.rows import Row, allocation_of, entry_of, member_of, project_of, run_of, token_of, user_of
-from fairbank.store.share_figures import figure_of, wanted
+from fairbank.store.share_figures import PLACE, figure_of, wanted
 from fairbank.store.usage import named, of_figures
 from fairbank.values.time import Instant
 
@@ -136,11 +136,11 @@ class SqlReader:
         return self._stream(select(schema.member).order_by(schema.member.c.project, schema.member.c.uid), member_of)
 
     def share_figures(self, query: ShareQuery) -> list[ShareFigure]:
-        return sorted(self._all(wanted(query), figure_of), key=in_order)  # databases sort texts each in its own way
+        found = self._all(wanted(query), figure_of)
+        return found if query.limit else sorted(found, key=in_order)  # databases sort texts each in its own way
 
     def scan_share_figures(self) -> Iterator[ShareFigure]:
-        f = schema.share_figure.c
-        return self._stream(select(schema.share_figure).order_by(f.cluster, f.day, f.account, f.login, f.partition), figure_of)
+        return self._stream(select(schema.share_figure).order_by(*PLACE), figure_of)
 
     def count_entries(self) -> int:
         self._take_time()

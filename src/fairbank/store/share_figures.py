@@ -6,43 +6,51 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, Select, delete, func, select, tuple_
 
-from fairbank.cluster.share_figure import ShareFigure, ShareQuery
+from fairbank.cluster.share_figure import ShareFigure, ShareQuery, in_order
 from fairbank.store.rows import Row
 from fairbank.store.schema import share_figure
 from fairbank.values.trouble import Corrupt
 
-_ALONE = "LOCK TABLE share_figure IN SHARE ROW EXCLUSIVE MODE"
-"""Whoever records waits for who does; on SQLite there is one writer anyway."""
+_f = share_figure.c
+PLACE = (_f.cluster, _f.day, _f.account, _f.login, _f.partition)
 
 
-def keep(connection: Connection, figures: Sequence[ShareFigure]) -> bool:
-    """Insert the figures of one cluster and day, unless there are some of that day. Inside a transaction that writes."""
+def keep(connection: Connection, figures: Sequence[ShareFigure]) -> int:
+    """Insert the figures of associations that have none of that day; returns how many. Inside a transaction that writes."""
     if not figures:
-        return False
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(_ALONE)
-    f = share_figure.c
-    there = select(f.day).where(f.cluster == figures[0].cluster, f.day == figures[0].day).limit(1)
-    if connection.execute(there).first() is not None:
-        return False
+        return 0
     names = [column.name for column in share_figure.columns]
     place = "%s" if connection.dialect.name == "postgresql" else "?"
     # Past SQLAlchemy, which takes six times as long for a hundred thousand rows, while the bank on SQLite waits.
-    insert = f"INSERT INTO share_figure ({', '.join(names)}) VALUES ({', '.join([place] * len(names))})"  # noqa: S608 (our own names)
-    connection.exec_driver_sql(insert, [figure_row(each) for each in figures])
-    return True
+    values = f"({', '.join(names)}) VALUES ({', '.join([place] * len(names))})"
+    insert = f"INSERT INTO share_figure {values} ON CONFLICT DO NOTHING"
+    return connection.exec_driver_sql(insert, [figure_row(each) for each in sorted(figures, key=in_order)]).rowcount
+
+
+def forget(connection: Connection, before: int) -> int:
+    """Delete what is of earlier days. Cluster by cluster, for in that order they are found."""
+    gone, cluster = 0, ""
+    while (found := connection.execute(select(func.min(_f.cluster)).where(_f.cluster > cluster)).scalar()) is not None:
+        cluster = found
+        gone += connection.execute(delete(share_figure).where(_f.cluster == cluster, _f.day < before)).rowcount
+    return gone
 
 
 def wanted(query: ShareQuery) -> Select[Any]:
-    f = share_figure.c
-    found = select(share_figure).where(f.day >= query.since, f.day < query.until)
+    found = select(share_figure).where(_f.day >= query.since, _f.day < query.until)
     if query.cluster is not None:
-        found = found.where(f.cluster == query.cluster)
+        found = found.where(_f.cluster == query.cluster)
     if query.accounts is not None:
-        found = found.where(f.account.in_(query.accounts))
-    return found if query.users else found.where(f.login == "")
+        found = found.where(_f.account.in_(query.accounts))
+    if not query.users:
+        found = found.where(_f.login == "")
+    elif query.users_of is not None:
+        found = found.where((_f.login == "") | _f.account.in_(query.users_of))
+    if query.after is not None:
+        found = found.where(tuple_(*PLACE) > tuple_(*query.after))
+    return found if query.limit is None else found.order_by(*PLACE).limit(query.limit)
 
 
 def figure_of(row: Row) -> ShareFigure:

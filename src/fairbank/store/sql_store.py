@@ -15,7 +15,7 @@ from fairbank.store.batch import SqlTransaction
 from fairbank.store.contract import Contention, Filling, Reader, Transaction
 from fairbank.store.filling import SqlFilling
 from fairbank.store.reading import SqlReader
-from fairbank.store.share_figures import keep
+from fairbank.store.share_figures import forget, keep
 from fairbank.store.troubles import as_troubles
 from fairbank.values.time import Instant
 from fairbank.values.trouble import Busy, Unreachable
@@ -65,10 +65,15 @@ class SqlStore(ABC):
             yield filling
             filling.end()
 
-    def keep_shares(self, figures: Sequence[ShareFigure]) -> bool:
-        """Keep the figures of one cluster and day; False when there are some of that day already. Raises Busy, Unreachable."""
+    def keep_shares(self, figures: Sequence[ShareFigure]) -> int:
+        """Keep the figures of associations that have none of that day yet; returns how many that were. Raises Busy, Unreachable."""
         with self._writing_once() as connection:
             return keep(connection, figures)
+
+    def forget_shares(self, before: int) -> int:
+        """Forget the figures of all days before this one; returns how many there were. Raises Busy, Unreachable."""
+        with self._writing_once() as connection:
+            return forget(connection, before)
 
     def examine(self, demand: Callable[[Connection], None]) -> None:
         """Let `demand` look at the database before anything else does, and raise what it finds wrong. Waits for no writer."""

@@ -65,6 +65,11 @@ def day_name(day: int) -> str:
     return date.fromordinal(_EPOCH + day).isoformat()
 
 
+def day_number(name: str) -> int:
+    """The day that is named so."""
+    return date.fromisoformat(name).toordinal() - _EPOCH
+
+
 def _panel(scale: Scale, curves: Sequence[Curve], first: int, last: int) -> list[Mark]:
     drawn = _frame(scale, first, last)
     for curve, (colour, dash) in zip(curves, STYLES[: len(curves)], strict=True):

@@ -18,6 +18,8 @@ from fairbank.values.time import LAST_INSTANT, LIMIT_MAX_SECONDS
 from fairbank.values.units import AMOUNT_MAX
 
 REPORTS_MAX = 1_000
+STANDINGS_MAX = 10_000
+SHARES_MOST = 2**31 - 2
 
 Id = Annotated[int, Meta(ge=1, le=ID_MAX)]
 Uid = Annotated[int, Meta(ge=0, le=UID_MAX, description="a Unix id")]
@@ -28,6 +30,8 @@ Seconds = Annotated[int, Meta(ge=0, le=LIMIT_MAX_SECONDS)]
 Name = Annotated[str, Meta(max_length=64, extra_json_schema={"pattern": "^[A-Za-z_][A-Za-z0-9_.-]*$"})]
 NameOrNone = Annotated[str, Meta(max_length=64, extra_json_schema={"pattern": "^([A-Za-z_][A-Za-z0-9_.-]*)?$"})]
 Word = Annotated[str, Meta(max_length=32, extra_json_schema={"pattern": "^[a-z][a-z0-9_-]*$"})]
+Part = Annotated[float, Meta(ge=0, le=1)]
+NotNegative = Annotated[float, Meta(ge=0)]
 Key = Annotated[str, Meta(max_length=128, extra_json_schema={"pattern": "^[!-~]+$"})]
 Comment = Annotated[str, Meta(max_length=COMMENT_MAX, description="one line of printable text")]
 Reason = Annotated[
@@ -203,6 +207,28 @@ class DescribedJob(Body, frozen=True, kw_only=True):
     tres: Tres
     time_limit: Seconds | Annotated[str, Meta(max_length=32)]
     qos: Name | None = None
+
+
+class NewShare(Body, frozen=True, kw_only=True):
+    """How an association stands: an account, or a user in it. `usage` is decayed, in billing-seconds; see the list of them."""
+
+    account: Name
+    user: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
+    partition: NameOrNone | None = None
+    shares: Annotated[int, Meta(ge=0, le=SHARES_MOST)] | Literal["parent"] | None = None
+    norm_shares: Part
+    usage: NotNegative
+    effective: NotNegative | None = None
+    level: NotNegative | None = None
+    factor: NotNegative | None = None
+
+
+class NewShares(Body, frozen=True, kw_only=True):
+    """How associations of a cluster stand at an instant, by slurmctld's clock."""
+
+    cluster: Name
+    at: When
+    rows: Annotated[list[NewShare], Meta(min_length=1, max_length=STANDINGS_MAX)]
 
 
 class NewToken(Body, frozen=True, kw_only=True):

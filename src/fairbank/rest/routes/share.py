@@ -1,0 +1,70 @@
+"""Fair share from day to day: recorded by a cluster, read by its people."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from litestar import post
+from litestar.params import JSONBody, QueryParameter
+
+from fairbank.cluster.share_figure import ShareQuery, in_order
+from fairbank.rest.asking import Asking
+from fairbank.rest.asking.params import PERIOD, Limit, OneName, OnePeriod
+from fairbank.rest.bodies.answers import Listing, ShareRow, SharesKept, Single
+from fairbank.rest.bodies.requests import NewShares
+from fairbank.rest.foretelling import FORETOLD_IN_ITS_WORDS
+from fairbank.rest.verbs import reads, writes
+from fairbank.rest.views import figures_told, listing, moment_of, parse_place, place_text, share_row, single
+from fairbank.service.rights import demand_cluster
+from fairbank.values.time import DAY, LAST_INSTANT, iso
+from fairbank.values.trouble import Malformed
+
+AfterPlace = Annotated[str | None, QueryParameter(max_length=300, description="`next` of the page before")]
+Users = Annotated[bool, QueryParameter(description="also the users in the accounts")]
+
+
+@reads("/share", dependencies={"period": PERIOD})
+def list_shares(
+    request: Asking,
+    period: OnePeriod,
+    cluster: OneName = None,
+    account: OneName = None,
+    users: Users = False,
+    limit: Limit = 100,
+    after: AfterPlace = None,
+) -> Listing[ShareRow]:
+    """How accounts stood on the days from since up to until, by cluster and day.
+
+    Staff see all, a cluster's agents all of theirs, others the accounts of their projects, and the users in those that they lead.
+    """
+    query = ShareQuery(
+        since=0 if period.since is None else -(-period.since // DAY),
+        until=LAST_INSTANT // DAY + 1 if period.until is None else -(-period.until // DAY),
+        cluster=cluster,
+        accounts=None if account is None else frozenset({account}),
+        users=users,
+        after=None if after is None else parse_place(after),
+        limit=limit,
+    )
+    found = request.house.shares.kept(request.asker, query)
+    following = place_text(in_order(found[-1])) if len(found) >= limit else None
+    return listing("share-figure", request.house.clock, [share_row(each) for each in found], following)
+
+
+@writes(post, "/share", status_code=200, opt=FORETOLD_IN_ITS_WORDS)
+def record_shares(request: Asking, data: JSONBody[NewShares]) -> Single[SharesKept]:
+    """Keep how the associations of a cluster stand, once a day (UTC): of one that has figures of that day already those stay.
+
+    By the cluster's agents, and superusers. Larger clusters are told in several requests.
+    """
+    demand_cluster(request.asker, data.cluster, "record the fair share")
+    at = moment_of(data.at)
+    if at > request.house.clock.now() + DAY:
+        raise Malformed(f"{iso(at)} has not come yet", field="at", remedy="see that the clocks agree")
+    figures = figures_told(data, at)
+    kept = request.house.shares.record(request.asker, data.cluster, figures)
+    row = SharesKept(cluster=data.cluster, day=iso(at)[:10], kept=kept, there=len(figures) - kept)
+    return single("shares-kept", request.house.clock, row)
+
+
+ROUTES = (list_shares, record_shares)

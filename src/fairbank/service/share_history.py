@@ -1,0 +1,45 @@
+"""Fair share from day to day: told by whoever speaks for a cluster, read by its people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairbank.bank.project import Role
+from fairbank.cluster.share_figure import Place, ShareFigure, ShareQuery, in_order
+from fairbank.service.askers import Asker
+from fairbank.service.directory import Directory
+from fairbank.service.rights import demand_cluster
+from fairbank.store.contract import Store
+
+
+class ShareHistory:
+    """The daily figures. They are no part of the journal: no entry tells of them, and no audit."""
+
+    def __init__(self, store: Store, directory: Directory) -> None:
+        self._store, self._directory = store, directory
+
+    def record(self, asker: Asker, cluster: str, figures: Sequence[ShareFigure]) -> int:
+        """Keep the figures, all of `cluster`, of associations that have none of that day yet; returns how many that were, or for who only
+        wants to know would be. Raises Forbidden for who does not speak for the cluster, Busy, Unreachable."""
+        demand_cluster(asker, cluster, "record the fair share")
+        return len(self._new(figures)) if asker.foretelling else self._store.keep_shares(figures)
+
+    def _new(self, figures: Sequence[ShareFigure]) -> set[Place]:
+        days = {each.day for each in figures}
+        asked = ShareQuery(min(days, default=0), max(days, default=-1) + 1, figures[0].cluster if figures else None, users=True)
+        with self._store.reading() as reader:
+            return {in_order(each) for each in figures} - {in_order(each) for each in reader.share_figures(asked)}
+
+    def kept(self, asker: Asker, query: ShareQuery) -> list[ShareFigure]:
+        """What was recorded, as far as the asker may see it: staff everything; others the accounts of their projects, and the users in
+        them whose they lead. The agents of a cluster see all of theirs."""
+        if not (asker.superuser or asker.admin or (query.cluster is not None and query.cluster in asker.clusters)):
+            query = self._seen(asker, query)
+        with self._store.reading() as reader:
+            return reader.share_figures(query)
+
+    def _seen(self, asker: Asker, query: ShareQuery) -> ShareQuery:
+        roles = {self._directory.by_id(project).account: role for project, role in asker.roles.items()}
+        mine = frozenset(roles)
+        led = frozenset(account for account, role in roles.items() if role in (Role.PI, Role.COORDINATOR))
+        return query._replace(accounts=mine if query.accounts is None else mine & query.accounts, users_of=led)
