@@ -12,7 +12,8 @@ from benchmarks.books import MEMORY, postgres_server, sqlite_folder
 from benchmarks.measure import Figure, Say, Table
 from fairbank.bank.policy import Policy
 from fairbank.service.bank import Bank
-from fairbank.service.replay import Plan, Replayed, open_trace, replay
+from fairbank.service.replay import Plan, Replayed, replay
+from fairbank.service.traces import open_trace
 from fairbank.simulator.centre import Centre
 from fairbank.simulator.swf import write
 from fairbank.simulator.workload import month

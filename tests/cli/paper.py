@@ -90,6 +90,10 @@ class PaperWorks:
         raise NotImplementedError
 
     @property
+    def planning(self) -> NoReturn:
+        raise NotImplementedError
+
+    @property
     def figures(self) -> PaperWorks:
         return self
 

@@ -11,7 +11,8 @@ from fairbank.bank.policy import Overrun, Policy
 from fairbank.bank.query import GroupPage, Page, RunQuery, UsageBy, UsageQuery
 from fairbank.cluster.particulars import Particulars
 from fairbank.service.bank import Bank
-from fairbank.service.replay import Plan, Replayed, open_trace, replay
+from fairbank.service.replay import Plan, Replayed, replay
+from fairbank.service.traces import open_trace
 from fairbank.store.memory import MemoryStore
 from fairbank.values.trouble import Malformed
 

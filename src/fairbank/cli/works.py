@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from fairbank.cli.books import Books
     from fairbank.cli.figures import Figures, History
     from fairbank.cli.paper import Paper
+    from fairbank.cli.simulated import Planning
     from fairbank.cli.standings import Standings
     from fairbank.report.rule import Rule
     from fairbank.report.shares import ShareRow
@@ -92,6 +93,8 @@ class Works(Protocol):
     def doctors(self) -> Doctors: ...
     @property
     def paper(self) -> Paper: ...
+    @property
+    def planning(self) -> Planning: ...
     @property
     def figures(self) -> Figures: ...
     @property

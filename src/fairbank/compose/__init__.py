@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fairbank.compose.figures import Figures
     from fairbank.compose.history import History
     from fairbank.compose.paper import Paper
+    from fairbank.compose.planning import Planning
     from fairbank.compose.standing import Standings
     from fairbank.report.rule import Rule
     from fairbank.report.shares import ShareRow
@@ -94,8 +95,15 @@ class Works:
     @property
     def paper(self) -> Paper:
         from fairbank.compose.paper import Paper
+    from fairbank.compose.planning import Planning
 
         return Paper()
+
+    @property
+    def planning(self) -> Planning:
+        from fairbank.compose.planning import Planning
+
+        return Planning()
 
     @property
     def figures(self) -> Figures:

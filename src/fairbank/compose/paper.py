@@ -8,7 +8,8 @@ from pathlib import Path
 
 from fairbank.bank.policy import Overrun, Policy
 from fairbank.service.bank import Bank
-from fairbank.service.replay import Plan, Progress, Replayed, open_trace, replay
+from fairbank.service.replay import Plan, Progress, Replayed, replay
+from fairbank.service.traces import open_trace
 from fairbank.simulator.centre import Centre
 from fairbank.simulator.replay import Payer
 from fairbank.simulator.swf import write

@@ -7,32 +7,41 @@ spare. Somebody behind starts now if it fits and delays the head by no second: i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from heapq import merge
+from collections.abc import Iterable, Sequence
 
 from fairbank.scheduling.fcfs import from_the_head
 from fairbank.scheduling.plan import RESOURCES, Plan, Planned, Start
+from fairbank.scheduling.profile import FOR_EVER, Gap
 from fairbank.scheduling.queue import ByWidth
 from fairbank.scheduling.snapshot import J, Running, Snapshot
 
 
-def easy(snapshot: Snapshot[J, ByWidth[J]], now: int) -> Plan[J, int]:
-    """Start from the head on; keep room for the first who does not fit; fill the gap before it in the order of the queue."""
-    starts, head = from_the_head(snapshot.queue, snapshot.free)
+def easy(snapshot: Snapshot[J, ByWidth[J]], now: int, *, fully: bool = False) -> Plan[J, int]:
+    """Start from the head on; keep room for the first who does not fit; fill the gap before it in the order of the queue.
+
+    Where nobody could fill the gap, the place of the head is told only if the plan is to be told `fully`.
+    """
+    starts, free, head = from_the_head(snapshot.queue, snapshot.free)
     if head is None:
         return Plan(starts)
-    free = snapshot.free - sum(start.placement for start in starts)
-    begun = sorted((now + start.job.limit, start.placement, start.job.number) for start in starts)
-    running = merge(snapshot.running, begun) if begun else snapshot.running
+    queue, after = snapshot.queue, max(head.number, snapshot.settled)
+    if not (fully or queue.anybody(after, free)):
+        return Plan(starts, (), {head.number: RESOURCES})
+    running = snapshot.running
+    if starts:
+        running = sorted([*running, *((now + job.limit, processors, job.number) for job, processors in starts)])
     shadow, spare = shadow_of(head.processors, free, running)
-    after = head.number
-    while free and (job := snapshot.queue.fitting(after, free, shadow - now, spare)) is not None:
+    while free and (job := queue.fitting(after, _gaps(free, shadow - now, spare))) is not None:
         after = job.number
         free -= job.processors
         if now + job.limit > shadow:
             spare -= job.processors
         starts.append(Start(job, job.processors))
-    return Plan(starts, [Planned(head, shadow, head.processors)], {head.number: RESOURCES})
+    return Plan(starts, (Planned(head, shadow, head.processors),), {head.number: RESOURCES})
+
+
+def _gaps(free: int, seconds: int, spare: int) -> Sequence[Gap]:
+    return ((spare, FOR_EVER), (free, seconds)) if spare < free else ((free, FOR_EVER),)
 
 
 def shadow_of(wanted: int, free: int, running: Iterable[Running]) -> tuple[int, int]:

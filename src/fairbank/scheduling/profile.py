@@ -14,6 +14,9 @@ P = TypeVar("P")
 FOR_EVER = 1 << 62
 """Later than any instant."""
 
+Gap = tuple[int, int]
+"""So many processors are free for so many seconds from now on."""
+
 
 class Profile(Protocol[W, P]):
     """Any machine, from one instant on. Times are seconds since whatever the snapshot counts from."""
@@ -33,11 +36,12 @@ class Profile(Protocol[W, P]):
 class Processors:
     """Identical processors as steps: `free[i]` of them from `times[i]` until the next step begins; the last one lasts for ever."""
 
-    __slots__ = ("free", "size", "times")
+    __slots__ = ("_known", "free", "size", "times")
 
     def __init__(self, size: int, now: int, taken: Iterable[tuple[int, int]] = ()) -> None:
         """`taken`: until when, and how many processors, of each job that runs; in the order of those ends."""
         self.size = size
+        self._known: dict[tuple[int, int], tuple[int, int]] = {}
         self.times: list[int] = [now]
         self.free: list[int] = [size]
         busy: list[tuple[int, int]] = [(end, processors) for end, processors in taken if end > now]
@@ -56,17 +60,36 @@ class Processors:
         if wanted > self.size:
             return None
         times, free = self.times, self.free
-        step, last = max(bisect_right(times, after) - 1, 0), len(times)
+        # What is taken is never given back, so for alike jobs the search goes on where it ended, unless somebody asks for earlier.
+        since, found = self._known.get((wanted, seconds), (after, after))
+        low = max(after, found) if after >= since else after
+        step, last = max(bisect_right(times, low) - 1, 0), len(times)
         while True:
             while free[step] < wanted:
                 step += 1
-            begin = max(times[step], after)
+            begin = max(times[step], low)
             until, ahead = begin + seconds, step + 1
             while ahead < last and times[ahead] < until and free[ahead] >= wanted:
                 ahead += 1
             if ahead == last or times[ahead] >= until:
+                self._known[wanted, seconds] = after, begin
                 return begin, wanted
             step = ahead
+
+    def gaps(self) -> list[Gap]:
+        """What is free from the first instant on, the narrowest and longest gap first, which may last for ever."""
+        found: list[Gap] = []
+        room, begin = self.free[0], self.times[0]
+        for at, free in zip(self.times, self.free, strict=True):
+            if free < room:
+                found.append((room, at - begin))
+                room = free
+            if not room:
+                break
+        else:
+            found.append((room, FOR_EVER))
+        found.reverse()
+        return found
 
     def take(self, placement: int, begin: int, end: int) -> None:
         """Keep so many processors from `begin` until just before `end`."""

@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections import deque
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from heapq import merge
 from typing import Generic
 
-from fairbank.scheduling.profile import FOR_EVER
-from fairbank.scheduling.snapshot import J
+from fairbank.scheduling.profile import FOR_EVER, Gap
+from fairbank.scheduling.snapshot import J, Waiting
 
+FEW = 64
+"""So many are looked at one by one sooner than they are lined up."""
 _NOBODY = 2 * FOR_EVER
 """In place of a limit where nobody waits: longer than any gap."""
 
 
 class InOrder(Generic[J]):
-    """One line. Whoever left from its middle is passed over, and forgotten when the front comes to it."""
+    """One line, from whose middle somebody may leave."""
+
+    __slots__ = ("_line",)
 
     def __init__(self) -> None:
-        self._line: deque[J] = deque()
-        self._waiting: set[int] = set()
+        self._line: OrderedDict[int, J] = OrderedDict()  # a dict would look for its first entry among all that are gone
 
     def add(self, job: J) -> None:
-        self._line.append(job)
-        self._waiting.add(job.number)
+        self._line[job.number] = job
 
     def remove(self, job: J) -> None:
-        line, waiting = self._line, self._waiting
-        waiting.remove(job.number)
-        while line and line[0].number not in waiting:
-            line.popleft()
+        del self._line[job.number]
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._line)
 
     def __iter__(self) -> Iterator[J]:
-        waiting = self._waiting
-        return (job for job in self._line if job.number in waiting)
+        return iter(self._line.values())
 
 
 class ByPartition(Generic[J]):
@@ -60,45 +59,86 @@ class ByPartition(Generic[J]):
     def __len__(self) -> int:
         return sum(map(len, self.lines.values()))
 
+    def __iter__(self) -> Iterator[J]:
+        return merge(*self.lines.values(), key=lambda job: job.number)
+
 
 class ByWidth(InOrder[J]):
     """One line, and beside it a line for each number of processors, in which the first job that is short enough is found at once.
 
-    Of thousands who wait, a pass that fills gaps so looks at one or two of each width (docs/decisions/0022).
+    Of thousands who wait, a pass that fills gaps so looks at one or two of each width (docs/decisions/0022). Newcomers join these lines
+    when somebody looks at those who were there before them: many start as they come.
     """
+
+    __slots__ = ("_lined_up", "_lines", "_newcomers", "_widths")
 
     def __init__(self) -> None:
         super().__init__()
+        self._newcomers: OrderedDict[int, J] = OrderedDict()
+        self._lined_up = -1
+        """The last who joined a line: newcomers are behind."""
         self._widths: list[int] = []
+        """Those that somebody waits for, in order. The lines of the others stay, empty: their width comes again."""
         self._lines: dict[int, Alike[J]] = {}
 
     def add(self, job: J) -> None:
-        super().add(job)
-        line = self._lines.get(job.processors)
-        if line is None:
-            line = self._lines[job.processors] = Alike()
-            insort(self._widths, job.processors)
-        line.add(job)
+        self._line[job.number] = self._newcomers[job.number] = job
 
     def remove(self, job: J) -> None:
-        super().remove(job)
-        line = self._lines[job.processors]
-        line.remove(job)
-        if not line:
-            del self._lines[job.processors]
-            self._widths.remove(job.processors)
+        del self._line[job.number]
+        if self._newcomers.pop(job.number, None) is None:
+            line = self._lines[job.processors]
+            line.remove(job)
+            if not line:
+                del self._widths[bisect_left(self._widths, job.processors)]
 
-    def fitting(self, after: int, free: int, seconds: int, spare: int) -> J | None:
-        """The first job behind number `after` that takes at most `free` processors, and at most `spare` or for at most so many seconds."""
+    def anybody(self, after: int, free: int) -> bool:
+        """Whether somebody behind number `after` takes at most `free` processors. Sometimes it takes somebody before for such a one."""
+        for job in self._newcomers.values():
+            if job.processors <= free:
+                return True
+        return bool(self._widths) and self._widths[0] <= free and after < self._lined_up
+
+    def fitting(self, after: int, gaps: Sequence[Gap]) -> J | None:
+        """The first job behind number `after` that fits one of the gaps, which come in the order of their width: the wider, the shorter."""
+        newcomers = self._newcomers
+        if newcomers:
+            if len(newcomers) <= FEW and after >= self._lined_up:
+                for newcomer in newcomers.values():
+                    if newcomer.number > after and _fits(newcomer, gaps):
+                        return newcomer
+                return None
+            self._line_up()
         found: J | None = None
+        gap, (room, seconds) = 0, gaps[0]
         for width in self._widths:
-            if width > free:
-                break
-            line = self._lines[width]
-            job = line.first(after, FOR_EVER if width <= spare else seconds)
+            while width > room:
+                gap += 1
+                if gap == len(gaps):
+                    return found
+                room, seconds = gaps[gap]
+            job = self._lines[width].first(after, seconds)
             if job is not None and (found is None or job.number < found.number):
                 found = job
         return found
+
+    def _line_up(self) -> None:
+        for job in self._newcomers.values():
+            line = self._lines.get(job.processors)
+            if line is None:
+                line = self._lines[job.processors] = Alike()
+            if not line:
+                insort(self._widths, job.processors)
+            line.add(job)
+            self._lined_up = job.number
+        self._newcomers.clear()
+
+
+def _fits(job: Waiting, gaps: Sequence[Gap]) -> bool:
+    for room, seconds in gaps:
+        if job.processors <= room:
+            return job.limit <= seconds
+    return False
 
 
 class Alike(Generic[J]):

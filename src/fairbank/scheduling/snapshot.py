@@ -7,6 +7,7 @@ the plan out tells the snapshot, from event to event, so that nothing is gathere
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
 
@@ -31,21 +32,24 @@ class Waiting(Protocol):
 
 
 J = TypeVar("J", bound=Waiting)
-A = TypeVar("A", bound=Waiting, contravariant=True)
 
 
-class Queue(Protocol[A]):
+class Queue(Protocol[J]):
     """The waiting jobs, kept in a manner that suits the policy."""
 
-    def add(self, job: A) -> None:
+    def add(self, job: J) -> None:
         """Somebody comes; in the order of the queue behind all that were here before."""
         ...
 
-    def remove(self, job: A) -> None:
+    def remove(self, job: J) -> None:
         """It starts, or was taken back."""
         ...
 
     def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[J]:
+        """In the order of the queue."""
+        ...
 
 
 Q = TypeVar("Q", bound=Queue[Any])
@@ -55,17 +59,18 @@ Running = tuple[int, int, int]
 
 
 class Snapshot(Generic[J, Q]):
-    """`size` identical processors, how many of them are `free`, the `queue`, and the `running` jobs in the order of their expected ends."""
+    """`size` identical processors, how many of them are `free`, the `queue`, and the `running` jobs in the order of their expected ends.
 
-    __slots__ = ("free", "queue", "running", "size")
+    `settled`: nobody up to this number can start, since a pass left them waiting and nobody ended since.
+    """
+
+    __slots__ = ("free", "queue", "running", "settled", "size")
 
     def __init__(self, size: int, queue: Q) -> None:
         self.size = self.free = size
         self.queue = queue
         self.running: list[Running] = []
-
-    def submit(self, job: J) -> None:
-        self.queue.add(job)
+        self.settled = -1
 
     def start(self, job: J, now: int) -> Running:
         """Somebody who waited runs. Returns what `end` is to be told."""
@@ -79,3 +84,4 @@ class Snapshot(Generic[J, Q]):
         """It ended, whenever it was expected to."""
         del self.running[bisect_left(self.running, running)]
         self.free += running[1]
+        self.settled = -1

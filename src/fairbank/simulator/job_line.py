@@ -84,14 +84,14 @@ COLUMNS = (
     *("group", "executable", "queue", "partition", "preceding job", "think time"),
 )
 _MEASURED = {name for name in COLUMNS if name.endswith(("time", "memory"))}
-_PLAIN = b"0123456789- \t\r\n"
+PLAIN = b"0123456789- \t\r\n"
 _CORRECT = "correct the line, or remove it; an unknown value is written -1"
 
 
 def parse_job(line: bytes, number: int) -> SwfJob:
     """Read line `number`. Raises Malformed unless it has exactly 18 columns of numbers."""
     words = line.split()
-    if not line.translate(None, _PLAIN) and len(words) == len(COLUMNS):
+    if not line.translate(None, PLAIN) and len(words) == len(COLUMNS):
         try:
             return _forget(SwfJob(*map(int, words)))
         except ValueError:

@@ -58,18 +58,23 @@ def read(stream: ByteStream) -> Trace:
     Raises Malformed with the line, what was expected and the remedy, here or while the jobs are read. Of the stream's own
     errors, damaged compression is Malformed too; a disk that fails is not, and passes.
     """
-    numbered = _bounded(lines(stream))
+    numbered = bounded(lines(stream))
+    header, first = head_of(numbered)
+    return Trace(header, Jobs(_jobs(chain(first, numbered), header.unix_start_time or 0)))
+
+
+def head_of(numbered: Iterator[tuple[int, bytes]]) -> tuple[Header, list[tuple[int, bytes]]]:
+    """The header, and the line behind it: the first that is no comment, where there is one."""
     first: list[tuple[int, bytes]] = []
 
     def comments() -> Iterator[tuple[int, bytes]]:
         for number, line in numbered:
-            if not _is_remark(line):
+            if not is_remark(line):
                 first.append((number, line))
                 return
             yield number, line
 
-    header = parse_header(comments())
-    return Trace(header, Jobs(_jobs(chain(first, numbered), header.unix_start_time or 0)))
+    return parse_header(comments()), first
 
 
 def lines(stream: ByteStream, limit: int = LINE_LIMIT) -> Iterator[tuple[int, bytes]]:
@@ -109,21 +114,23 @@ def write(header: Header, jobs: Iterable[SwfJob]) -> Iterator[str]:
 def _jobs(numbered: Iterator[tuple[int, bytes]], unix_start_time: int) -> Iterator[tuple[int, SwfJob]]:
     before = 0
     for number, line in numbered:
-        if not _is_remark(line):
+        if not is_remark(line):
             job = parse_job(line, number)
             judge(job, number, before, unix_start_time)
             before = job.submit_time
             yield number, job
 
 
-def _is_remark(line: bytes) -> bool:
+def is_remark(line: bytes) -> bool:
+    """A comment or a blank line."""
     return line.lstrip()[:1] in (b";", b"")
 
 
-def _bounded(numbered: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+def bounded(numbered: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """The same lines. Raises Malformed where remarks are more than anybody needs."""
     remarks = 0
     for number, line in numbered:
-        if _is_remark(line):
+        if is_remark(line):
             remarks += len(line)
         if remarks > REMARK_LIMIT:
             what = f"line {number}: more than {REMARK_LIMIT} bytes of comments and blank lines, expected jobs"

@@ -4,8 +4,8 @@
 `result` reads the balances and checks that the books add up.
 """
 
-from fairbank.service.replay.plan import Plan, Progress, open_trace
+from fairbank.service.replay.plan import Plan, Progress
 from fairbank.service.replay.playing import replay
 from fairbank.service.replay.result import Balance, Check, Replayed
 
-__all__ = ["Balance", "Check", "Plan", "Progress", "Replayed", "open_trace", "replay"]
+__all__ = ["Balance", "Check", "Plan", "Progress", "Replayed", "replay"]

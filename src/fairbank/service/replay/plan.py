@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import msgspec
 
 from fairbank.simulator.replay import Payer
-from fairbank.simulator.swf import Trace, read
-from fairbank.values.trouble import Unknown
+from fairbank.simulator.swf import Trace
 
 OpenTrace = Callable[[], AbstractContextManager[Trace]]
 Progress = Callable[[str, int, int], None]
@@ -29,17 +26,3 @@ class Plan(msgspec.Struct, frozen=True):
     days: int | None = None
     payer: Payer | None = None
     actor: int = 0
-
-
-@contextmanager
-def open_trace(path: Path) -> Iterator[Trace]:
-    """A trace from a file, compressed or not. Raises Unknown when it cannot be opened."""
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        remedy = "name a trace in the Standard Workload Format"
-        raise Unknown(f"cannot read {path}: {error.strerror}", field="FILE", remedy=remedy) from error
-    with file:
-        packed = file.peek(2)[:2] == b"\x1f\x8b"
-        with gzip.open(file) if packed else file as stream:
-            yield read(stream)

@@ -1,0 +1,90 @@
+"""What the simulator is measured against: EASY as one plain loop in Python over a list of waiting jobs, for whoever needs no more.
+
+Nothing is checked, counted or shown. The rules are those of the howto page on simulation, so the mean wait is the same to the last
+digit.
+"""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from bisect import insort
+from heapq import heappop, heappush
+from pathlib import Path
+
+
+def read(path: Path, processors: int | None) -> tuple[list[tuple[int, int, int, int]], int]:
+    """Submit, run, size and estimate of each job, and how many processors the machine has."""
+    jobs = []
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+        for line in lines:
+            if line.startswith(";"):
+                if "MaxProcs:" in line and processors is None:
+                    processors = int(line.split(":")[1])
+                continue
+            word = line.split()
+            run, size = int(word[3]), int(word[7])
+            if size <= 0:
+                size = int(word[4])
+            if run >= 0 and 0 < size <= (processors or 0):
+                run = max(run, 1)
+                jobs.append((int(word[1]), run, size, max(int(word[8]), run)))
+    return jobs, processors or 0
+
+
+def easy(jobs: list[tuple[int, int, int, int]], free: int) -> list[int]:
+    """When each job starts."""
+    starts = [0] * len(jobs)
+    ends: list[tuple[int, int]] = []
+    expected: list[tuple[int, int, int]] = []
+    queue: list[int] = []
+    coming = 0
+
+    def start(number: int) -> None:
+        starts[number] = now
+        _, run, size, estimate = jobs[number]
+        heappush(ends, (now + run, number))
+        insort(expected, (now + estimate, size, number))
+
+    while coming < len(jobs) or ends:
+        now = min(ends[0][0] if ends else sys.maxsize, jobs[coming][0] if coming < len(jobs) else sys.maxsize)
+        while ends and ends[0][0] == now:
+            number = heappop(ends)[1]
+            free += jobs[number][2]
+            expected.remove((starts[number] + jobs[number][3], jobs[number][2], number))
+        while coming < len(jobs) and jobs[coming][0] == now:
+            queue.append(coming)
+            coming += 1
+        while queue and jobs[queue[0]][2] <= free:
+            free -= jobs[queue[0]][2]
+            start(queue.pop(0))
+        if len(queue) > 1 and free:
+            spare, shadow = free - jobs[queue[0]][2], now
+            for end, size, _ in expected:
+                if spare >= 0 and end > shadow:
+                    break
+                spare += size
+                shadow = end
+            waiting = [queue[0]]
+            for number in queue[1:]:
+                _, _, size, estimate = jobs[number]
+                if size <= free and (now + estimate <= shadow or size <= spare):
+                    if now + estimate > shadow:
+                        spare -= size
+                    free -= size
+                    start(number)
+                else:
+                    waiting.append(number)
+            queue = waiting
+    return starts
+
+
+def main() -> None:
+    """`python -m benchmarks.plain_easy TRACE [PROCS]`: the mean wait in seconds."""
+    jobs, processors = read(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else None)
+    starts = easy(jobs, processors)
+    print(sum(start - job[0] for start, job in zip(starts, jobs, strict=True)) / len(jobs))
+
+
+if __name__ == "__main__":
+    main()

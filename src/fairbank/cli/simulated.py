@@ -1,0 +1,113 @@
+"""What a simulation is made of, as the command sees it. The composition provides it; nothing heavy is imported here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from enum import Enum
+
+
+class Figures(Protocol):
+    """The measures of a schedule. Times are seconds; shares of the machine are from 0 to 1."""
+
+    @property
+    def jobs(self) -> int: ...
+    @property
+    def users(self) -> int: ...
+    @property
+    def mean_wait(self) -> float: ...
+    @property
+    def median_wait(self) -> int: ...
+    @property
+    def wait_95(self) -> int: ...
+    @property
+    def longest_wait(self) -> int: ...
+    @property
+    def mean_slowdown(self) -> float: ...
+    @property
+    def utilisation(self) -> float: ...
+    @property
+    def loss_of_capacity(self) -> float: ...
+    @property
+    def makespan(self) -> int: ...
+    @property
+    def jain(self) -> float | None: ...
+
+
+class Misses(Protocol):
+    """Of the jobs whose fair start was looked at, the part that started later, and by how many seconds on average."""
+
+    @property
+    def jobs(self) -> int: ...
+    @property
+    def part(self) -> float: ...
+    @property
+    def mean_miss(self) -> float: ...
+
+
+class Delivered(Protocol):
+    """An account's part of what was delivered, and the part that its shares entitle it to."""
+
+    @property
+    def account(self) -> int: ...
+    @property
+    def delivered(self) -> float: ...
+    @property
+    def entitled(self) -> float: ...
+
+
+class Starts(Protocol):
+    """When each job started."""
+
+    def fingerprint(self) -> str: ...
+
+
+class Outcome(Protocol):
+    """What came of a policy. `left` are the numbers of the jobs that were not simulated, `read` how many were read otherwise, each by the
+    reason, whose value is a sentence."""
+
+    @property
+    def policy(self) -> str: ...
+    @property
+    def processors(self) -> int: ...
+    @property
+    def lines(self) -> int: ...
+    @property
+    def left(self) -> Mapping[Enum, Sequence[int]]: ...
+    @property
+    def read(self) -> Mapping[Enum, int]: ...
+    @property
+    def figures(self) -> Figures | None: ...
+    @property
+    def misses(self) -> Misses | None: ...
+    @property
+    def astray(self) -> float | None: ...
+    @property
+    def delivered(self) -> Sequence[Delivered]: ...
+    @property
+    def starts(self) -> Starts: ...
+
+
+class Planning(Protocol):
+    """The scheduler on paper."""
+
+    def policies(self) -> Mapping[str, str]:
+        """The names of the policies, and what each does."""
+        ...
+
+    def simulate(
+        self,
+        trace: str,
+        policies: Sequence[str],
+        *,
+        processors: int | None,
+        starts: str | None,
+        shares: str | None,
+        by_group: bool,
+        fair_starts: int,
+        progress: Callable[[str, int, int], None] | None,
+    ) -> Sequence[Outcome]:
+        """Run a trace under each policy; `progress` is told the policy, how many jobs are read, and of about how many."""
+        ...

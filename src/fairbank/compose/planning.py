@@ -1,0 +1,37 @@
+"""The scheduler on paper (cli.simulated.Planning). It has no bank, so that nothing heavy is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fairbank.service.simulating import Progress, read_shares, simulate_file, write_starts
+from fairbank.simulator.policies import POLICIES
+from fairbank.simulator.simulation import Outcome, Plan
+
+
+class Planning:
+    """Recorded workloads under any policy."""
+
+    def policies(self) -> dict[str, str]:
+        """The names of the policies, and what each does."""
+        return {policy.name: policy.about for policy in POLICIES.values()}
+
+    def simulate(
+        self,
+        trace: str,
+        policies: Sequence[str],
+        *,
+        processors: int | None,
+        starts: str | None,
+        shares: str | None,
+        by_group: bool,
+        fair_starts: int,
+        progress: Progress | None,
+    ) -> list[Outcome]:
+        """Run a trace under each policy; `starts` is a file for the starts of the last one."""
+        held = read_shares(Path(shares)) if shares is not None else None
+        outcomes = simulate_file(Path(trace), policies, Plan(processors, fair_starts, held, by_group), progress)
+        if starts is not None:
+            write_starts(outcomes[-1].starts, Path(starts))
+        return outcomes

@@ -1,0 +1,51 @@
+"""A recorded workload under several policies, one after the other: each reads the file again, so that memory does not grow with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from fairbank.service.traces import Opened, open_skimmed
+from fairbank.simulator.policies import policy_named
+from fairbank.simulator.shares import read_holdings
+from fairbank.simulator.simulation import Outcome, Plan, Tick, simulate
+from fairbank.simulator.starts import Starts
+from fairbank.values.trouble import Forbidden, Unknown
+
+Progress = Callable[[str, int, int], None]
+"""Called with the policy, how many jobs are read, and of how many: as many as there are if the rest of the file is like the first part."""
+
+
+def simulate_file(path: Path, names: Sequence[str], plan: Plan, progress: Progress | None = None) -> list[Outcome]:
+    """What comes of each policy. Raises Unknown for a file or a policy that is not there, and Malformed as `simulate` does."""
+    policies = [policy_named(name) for name in names]
+    outcomes = []
+    for policy in policies:
+        with open_skimmed(path) as (trace, file):
+            outcomes.append(simulate(trace, policy, plan, progress and _ticking(policy.name, file, progress)))
+    return outcomes
+
+
+def _ticking(name: str, file: Opened, progress: Progress) -> Tick:
+    def tick(jobs: int) -> None:
+        progress(name, jobs, jobs * file.size // max(file.position(), 1))
+
+    return tick
+
+
+def write_starts(starts: Starts, path: Path) -> None:
+    """Raises Forbidden where the file cannot be written."""
+    try:
+        with path.open("w") as file:
+            file.writelines(starts.text())
+    except OSError as error:
+        raise Forbidden(f"cannot write {path}: {error.strerror}", field="starts", remedy="name a file that you may write") from error
+
+
+def read_shares(path: Path) -> Mapping[int, int]:
+    """Raises Unknown where the file cannot be read, Malformed with the line for what cannot be."""
+    try:
+        text = path.read_text("utf-8", "replace")
+    except OSError as error:
+        raise Unknown(f"cannot read {path}: {error.strerror}", field="shares", remedy="name a file of lines: account,shares") from error
+    return read_holdings(text.splitlines())

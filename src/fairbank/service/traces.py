@@ -1,0 +1,49 @@
+"""Traces in files, compressed or not."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from fairbank.simulator.skim import Skim, skim
+from fairbank.simulator.swf import ByteStream, Trace, read
+from fairbank.values.trouble import Unknown
+
+
+class Opened(NamedTuple):
+    """A file that is being read: what is in it, how many bytes the file has, and how many of those were read so far."""
+
+    stream: ByteStream
+    size: int
+    position: Callable[[], int]
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Opened]:
+    """A file, compressed or not. Raises Unknown when it cannot be opened."""
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        remedy = "name a trace in the Standard Workload Format"
+        raise Unknown(f"cannot read {path}: {error.strerror}", field="FILE", remedy=remedy) from error
+    with file:
+        packed = file.peek(2)[:2] == b"\x1f\x8b"
+        with gzip.open(file) if packed else file as stream:
+            yield Opened(stream, path.stat().st_size, file.tell)
+
+
+@contextmanager
+def open_trace(path: Path) -> Iterator[Trace]:
+    """A trace, every column of it. Raises Unknown when it cannot be opened."""
+    with opened(path) as file:
+        yield read(file.stream)
+
+
+@contextmanager
+def open_skimmed(path: Path) -> Iterator[tuple[Skim, Opened]]:
+    """A trace as a simulation reads it. Raises Unknown when it cannot be opened."""
+    with opened(path) as file:
+        yield skim(file.stream), file

@@ -1,0 +1,72 @@
+"""The clock of a simulation: time goes from event to event, and the same pass decides that decides live.
+
+At one instant first all completions, then all arrivals, then one pass. Nothing is drawn: the same jobs give the same schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from heapq import heappop, heappush
+from typing import Any
+
+from fairbank.scheduling.profile import FOR_EVER
+from fairbank.scheduling.snapshot import Running, Snapshot
+from fairbank.simulator.jobs import Job
+from fairbank.simulator.policies import Policy
+
+Moment = tuple[int, list[Job], int, int]
+"""One instant: when it is, who starts, how many processors are then free, and how many those want who go on waiting."""
+
+
+class Clock:
+    """A machine of `size` identical processors under a policy, from its first job on."""
+
+    def __init__(self, size: int, policy: Policy) -> None:
+        self._policy = policy
+        self._snapshot: Snapshot[Job, Any] = Snapshot(size, policy.queue())
+        self._ends: list[tuple[int, Running]] = []
+
+    def run(self, jobs: Iterable[Job], arrived: Callable[[Job], None] | None = None) -> Iterator[Moment]:
+        """Every instant at which something happens, in order. The jobs come in the order of the queue, and are taken as they come: no more
+        of them are held than wait or run at one time.
+
+        `arrived` is told of each job when all who came before it are in the queue, and nobody else.
+        """
+        snapshot, ends, pass_ = self._snapshot, self._ends, self._policy.pass_
+        submit, start, end = snapshot.queue.add, snapshot.start, snapshot.end
+        coming = iter(jobs)
+        job = next(coming, None)
+        arrival = FOR_EVER if job is None else job.submitted
+        wanted, last = sum(each.processors for each in snapshot.queue), -1
+        while job is not None or ends:
+            now = arrival
+            if ends and ends[0][0] <= now:
+                now = ends[0][0]
+                while ends and ends[0][0] == now:
+                    end(heappop(ends)[1])
+            while job is not None and arrival == now:
+                if arrived is not None:
+                    arrived(job)
+                submit(job)
+                wanted += job.processors
+                last = job.number
+                job = next(coming, None)
+                arrival = FOR_EVER if job is None else job.submitted
+            started = []
+            if wanted and snapshot.free:
+                for each, processors in pass_(snapshot, now).starts:
+                    heappush(ends, (now + each.run, start(each, now)))
+                    wanted -= processors
+                    started.append(each)
+                snapshot.settled = last
+            yield now, started, snapshot.free, wanted
+
+    def start_without_later(self, job: Job) -> int:
+        """When a job that arrives now would start if nobody came after it. Nothing changes here."""
+        other, here = Clock(self._snapshot.size, self._policy), self._snapshot
+        other._ends = self._ends.copy()
+        other._snapshot.running = here.running.copy()
+        other._snapshot.free = here.free
+        for each in here.queue:
+            other._snapshot.queue.add(each)
+        return next(at for at, starts, _, _ in other.run((job,)) if job in starts)

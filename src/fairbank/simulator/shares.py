@@ -1,0 +1,94 @@
+"""What accounts were delivered beside what they are entitled to, week by week."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from fairbank.simulator.clock import Moment
+from fairbank.simulator.jobs import Job
+from fairbank.values.time import DAY
+from fairbank.values.trouble import Malformed
+
+WINDOW = 7 * DAY
+"""Seconds. In the long run every job of a trace is run, so that only what is delivered in good time can differ."""
+
+
+class Holding(NamedTuple):
+    """An account's shares of the machine; it is a user or a group of the trace."""
+
+    account: int
+    shares: int
+
+
+class Delivered(NamedTuple):
+    """Of what was delivered in the whole simulation, an account's part; and the part that its shares entitle it to."""
+
+    account: int
+    delivered: float
+    entitled: float
+
+
+class Sharing:
+    """Adds up, while the clock goes, what each account gets in each window. Whoever has no shares is entitled to nothing."""
+
+    def __init__(self, holdings: Mapping[int, int], account: Callable[[Job], int]) -> None:
+        self._entitled = {each: shares / sum(holdings.values()) for each, shares in holdings.items()}
+        self._account = account
+        self._windows: dict[int, dict[int, int]] = {}
+
+    def take(self, moment: Moment) -> None:
+        now, starts, _, _ = moment
+        for job in starts:
+            begin, end, account = now, now + job.run, self._account(job)
+            while begin < end:
+                window = begin // WINDOW
+                until = min(end, (window + 1) * WINDOW)
+                got = self._windows.setdefault(window, {})
+                got[account] = got.get(account, 0) + (until - begin) * job.processors
+                begin = until
+
+    def astray(self) -> float | None:
+        """The part of what was delivered that went to somebody beyond his share: the mean over windows, each as heavy as what it delivered.
+
+        From 0, everybody gets what he is entitled to, to 1. None where nothing was delivered.
+        """
+        total = sum(sum(got.values()) for got in self._windows.values())
+        if not total:
+            return None
+        beyond = 0.0
+        for got in self._windows.values():
+            whole = sum(got.values())
+            beyond += sum(max(0.0, used - self._entitled.get(account, 0.0) * whole) for account, used in sorted(got.items()))
+        return beyond / total
+
+    def delivered(self) -> list[Delivered]:
+        """Every account's part, in the order of the accounts."""
+        total = sum(sum(got.values()) for got in self._windows.values())
+        parts: dict[int, int] = dict.fromkeys(self._entitled, 0)
+        for got in self._windows.values():
+            for account, used in got.items():
+                parts[account] = parts.get(account, 0) + used
+        return [Delivered(each, parts[each] / total if total else 0.0, self._entitled.get(each, 0.0)) for each in sorted(parts)]
+
+
+def read_holdings(lines: Iterable[str]) -> dict[int, int]:
+    """Shares from lines `account,shares`, numbers of the trace and whole shares; a first line of words is a head. Raises Malformed."""
+    holdings: dict[int, int] = {}
+    for number, line in enumerate(lines, start=1):
+        words = [word.strip() for word in line.split(",")]
+        if not line.strip() or (number == 1 and not any(word.lstrip("-").isdecimal() for word in words)):
+            continue
+        if len(words) != 2 or not all(word.isascii() and word.isdecimal() and len(word) <= 10 for word in words):
+            raise _malformed(number, f"{line.strip()[:40]!r}", "a line such as 61002,100: the number of a user or group, and its shares")
+        account, shares = map(int, words)
+        if account in holdings:
+            raise _malformed(number, f"account {account} is there twice", "one line for each account")
+        holdings[account] = shares
+    if not sum(holdings.values()):
+        raise Malformed("nobody has shares", field="shares", remedy="write a line for each account: its number, a comma, its shares")
+    return holdings
+
+
+def _malformed(number: int, what: str, expected: str) -> Malformed:
+    return Malformed(f"line {number}: {what}, expected {expected}", field="shares", remedy="correct the line")

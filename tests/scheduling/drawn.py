@@ -1,0 +1,57 @@
+"""Workloads drawn by Hypothesis, small enough that ties, full machines and long queues are common; and their schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from fairbank.scheduling.queue import FEW, ByWidth
+from fairbank.scheduling.snapshot import Snapshot
+from fairbank.simulator.clock import Clock
+from fairbank.simulator.jobs import Job
+from fairbank.simulator.policies import Policy
+
+SIZE = 6
+NOW = 100
+
+
+def job(number: int, submitted: int, processors: int, limit: int, run: int, partition: int = 1) -> Job:
+    return Job(number, submitted, processors, limit, run, partition, name=number + 1, user=1, group=1)
+
+
+def _numbered(rows: Sequence[tuple[int, int, int, int, int]]) -> list[Job]:
+    in_order = sorted(rows, key=lambda row: row[0])
+    return [job(number, at, wide, max(limit, run), run, where) for number, (at, wide, limit, run, where) in enumerate(in_order)]
+
+
+def _rows(latest: int) -> st.SearchStrategy[tuple[int, int, int, int, int]]:
+    return st.tuples(st.integers(0, latest), st.integers(1, SIZE), st.integers(1, 20), st.integers(1, 20), st.integers(1, 2))
+
+
+workloads = st.lists(_rows(30), max_size=25).map(_numbered)
+crowds = st.lists(_rows(3), min_size=FEW + 10, max_size=FEW + 40).map(_numbered)
+"""So many come at once that they are lined up by width."""
+
+
+def simulated(jobs: Sequence[Job], policy: Policy, size: int = SIZE) -> list[int]:
+    """When each job starts."""
+    found = {each.number: at for at, starts, _, _ in Clock(size, policy).run(jobs) for each in starts}
+    return [found[each.number] for each in jobs]
+
+
+def snapshot(running: Sequence[tuple[int, int]], waiting: Sequence[Job], size: int = SIZE) -> Snapshot[Job, ByWidth[Job]]:
+    """A machine at NOW: in how many seconds each running job is expected to end, and how many processors it has."""
+    made: Snapshot[Job, ByWidth[Job]] = Snapshot(size, ByWidth())
+    for number, (seconds, processors) in enumerate(running, start=-len(running)):
+        begun = job(number, 0, processors, seconds, seconds)
+        made.queue.add(begun)
+        made.start(begun, NOW)
+    for each in waiting:
+        made.queue.add(each)
+    return made
+
+
+_busy = st.lists(st.tuples(st.integers(1, 20), st.integers(1, 3)), max_size=4).filter(lambda rows: sum(wide for _, wide in rows) <= SIZE)
+snapshots: st.SearchStrategy[Snapshot[Job, Any]] = st.builds(snapshot, _busy, workloads)

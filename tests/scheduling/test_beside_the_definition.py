@@ -1,0 +1,30 @@
+"""Every schedule is the one that the definition gives, job by job."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from fairbank.simulator.jobs import Job
+from fairbank.simulator.policies import POLICIES
+from tests.scheduling import plain
+from tests.scheduling.drawn import SIZE, crowds, simulated, workloads
+
+DEFINITIONS = {"fifo": plain.fifo, "fcfs": plain.fcfs, "easy": plain.easy, "conservative": plain.conservative}
+
+
+def test_every_policy_has_a_definition() -> None:
+    assert list(DEFINITIONS) == list(POLICIES)
+
+
+@pytest.mark.parametrize("policy", DEFINITIONS)
+@given(jobs=workloads)
+def test_a_schedule_is_as_defined(policy: str, jobs: list[Job]) -> None:
+    assert simulated(jobs, POLICIES[policy]) == plain.schedule(jobs, SIZE, DEFINITIONS[policy])
+
+
+@pytest.mark.parametrize("policy", DEFINITIONS)
+@given(jobs=crowds)
+@settings(max_examples=5, deadline=None)
+def test_a_long_queue_is_served_as_defined(policy: str, jobs: list[Job]) -> None:
+    assert simulated(jobs, POLICIES[policy]) == plain.schedule(jobs, SIZE, DEFINITIONS[policy])

@@ -1,0 +1,113 @@
+"""Laws of schedules, whatever the workload is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from fairbank.scheduling.conservative import conservative
+from fairbank.scheduling.easy import easy
+from fairbank.scheduling.plan import PRIORITY, RESOURCES, Plan
+from fairbank.scheduling.snapshot import Snapshot
+from fairbank.simulator.jobs import Job
+from fairbank.simulator.policies import POLICIES, Policy
+from tests.scheduling.drawn import NOW, SIZE, job, simulated, snapshot, snapshots, workloads
+
+every_policy = pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POLICIES))
+
+
+def places(plan: Plan[Job, int]) -> dict[int, int]:
+    """When each job starts that has a place."""
+    return {each.job.number: NOW for each in plan.starts} | {each.job.number: each.at for each in plan.planned}
+
+
+@every_policy
+@given(jobs=workloads)
+def test_no_processor_is_given_twice_and_everybody_starts_once(policy: Policy, jobs: list[Job]) -> None:
+    starts = simulated(jobs, policy)
+    assert all(at >= each.submitted for at, each in zip(starts, jobs, strict=True))
+    for at in starts:
+        assert sum(each.processors for begun, each in zip(starts, jobs, strict=True) if begun <= at < begun + each.run) <= SIZE
+
+
+@every_policy
+@given(jobs=workloads)
+def test_the_same_jobs_give_the_same_schedule(policy: Policy, jobs: list[Job]) -> None:
+    assert simulated(jobs, policy) == simulated(jobs, policy)
+
+
+@given(workloads)
+def test_first_come_first_served_starts_in_the_order_of_the_queue(jobs: list[Job]) -> None:
+    starts = simulated(jobs, POLICIES["fcfs"])
+    assert starts == sorted(starts)
+
+
+@given(workloads)
+def test_easy_never_delays_the_head(jobs: list[Job]) -> None:
+    """The place of a head is never later in a pass than in the pass before, and it starts no later than told."""
+    told: dict[int, int] = {}
+
+    def watched(here: Snapshot[Job, Any], now: int) -> Plan[Job, int]:
+        for head, at, _ in easy(here, now, fully=True).planned:
+            assert at <= told.get(head.number, at)
+            told[head.number] = at
+        return easy(here, now)
+
+    starts = simulated(jobs, POLICIES["easy"]._replace(pass_=watched))
+    assert all(starts[number] <= at for number, at in told.items())
+
+
+@given(snapshots)
+def test_nobody_is_delayed_by_one_behind(here: Snapshot[Job, Any]) -> None:
+    """Conservative: whoever is last may go, and everybody else keeps his place."""
+    before = places(conservative(here, NOW, fully=True))
+    for last in reversed(list(here.queue)):
+        here.queue.remove(last)
+        del before[last.number]
+        assert places(conservative(here, NOW, fully=True)) == before
+
+
+@given(snapshots)
+def test_a_conservative_plan_is_feasible(here: Snapshot[Job, Any]) -> None:
+    """At no second more is planned than the machine has, if everybody uses the whole limit."""
+    at = places(conservative(here, NOW, fully=True))
+    waiting = list(here.queue)
+    taken = [(NOW, end, wide) for end, wide, _ in here.running]
+    taken += [(at[each.number], at[each.number] + each.limit, each.processors) for each in waiting]
+    for now in {begin for begin, _, _ in taken}:
+        assert sum(wide for begin, end, wide in taken if begin <= now < end) <= SIZE
+
+
+@pytest.mark.parametrize("pass_", [easy, conservative])
+@given(here=snapshots)
+def test_a_plan_told_fully_starts_nobody_else(pass_: Any, here: Snapshot[Job, Any]) -> None:
+    assert pass_(here, NOW, fully=True).starts == pass_(here, NOW).starts
+
+
+@pytest.mark.parametrize("pass_", [easy, conservative])
+@given(here=snapshots)
+def test_a_pass_changes_nothing(pass_: Any, here: Snapshot[Job, Any]) -> None:
+    before = (here.free, list(here.running), list(here.queue))
+    assert pass_(here, NOW) == pass_(here, NOW)
+    assert (here.free, list(here.running), list(here.queue)) == before
+
+
+HOUR = 3_600
+
+
+@pytest.mark.parametrize("pass_", [easy, conservative])
+def test_six_nodes_are_idle_and_two_come_free_in_three_hours(pass_: Any) -> None:
+    """The example of the seed: while eight nodes are waited for, only jobs of up to three hours start on the six."""
+    eight, short, long = job(0, 0, 8, HOUR, HOUR), job(1, 0, 3, 3 * HOUR, HOUR), job(2, 0, 3, 3 * HOUR + 1, HOUR)
+    plan = pass_(snapshot([(3 * HOUR, 2)], [eight, long._replace(number=1), short._replace(number=2)], size=8), NOW)
+    assert [each.job.limit for each in plan.starts] == [3 * HOUR]
+    assert (plan.planned[0].job, plan.planned[0].at) == (eight, NOW + 3 * HOUR)
+    assert (plan.why(0), plan.why(1)) == (RESOURCES, PRIORITY)
+
+
+def test_a_full_partition_blocks_its_own_jobs_and_nobody_elses() -> None:
+    """FIFO of the seed: who is behind in a blocked partition is not looked at, although it would fit."""
+    jobs = [job(0, 0, 4, 10, 10), job(1, 0, 4, 10, 10), job(2, 0, 1, 10, 10), job(3, 0, 1, 10, 10, partition=2)]
+    assert simulated(jobs, POLICIES["fifo"]) == [0, 10, 10, 0]
