@@ -156,8 +156,9 @@ def afternoons(draw: st.DrawFn) -> tuple[list[Node], PartitionRules, list[tuple[
     return machine, draw(rules), draw(st.lists(st.tuples(wishes(len(machine)), st.booleans()), min_size=1, max_size=8))
 
 
+@pytest.mark.slow
 @given(afternoons())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_nothing_is_oversubscribed_what_is_chosen_is_what_was_asked_and_nothing_only_where_nothing_fits(
     afternoon: tuple[list[Node], PartitionRules, list[tuple[Wanted, bool]]],
 ) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from fairbank.scheduling.ahead import Ahead
-from fairbank.scheduling.order import Entry, queue, requested
+from fairbank.scheduling.order import Entry, Queue, queue, requested
 from fairbank.scheduling.parameters import Parameters
 from fairbank.scheduling.pending import Pending, begun
 from fairbank.scheduling.placement.nodeset import NodeSet
@@ -29,9 +29,10 @@ UNSAID = "None"
 """Slurm's word for a job of which the pass says nothing: what the main pass said of it stands."""
 
 
-def backfill(situation: Situation, parameters: Parameters, now: int) -> Plan[Pending, Placement]:
-    """One cycle. A start whose limit was cut down towards its least time has the new limit in its job."""
-    found = _Cycle(situation, parameters, now)
+def backfill(situation: Situation, parameters: Parameters, now: int, *, queued: Queue | None = None) -> Plan[Pending, Placement]:
+    """One cycle. A start whose limit was cut down towards its least time has the new limit in its job. `queued`: the queue, where it is
+    known already."""
+    found = _Cycle(situation, parameters, now, queued or queue(situation, now, shortest=True))
     for entry in found.entries:
         if found.over():
             break
@@ -50,13 +51,13 @@ class _Found(NamedTuple):
 class _Cycle:
     """The state of one cycle: its own copies, which nobody else sees."""
 
-    def __init__(self, situation: Situation, parameters: Parameters, now: int) -> None:
+    def __init__(self, situation: Situation, parameters: Parameters, now: int, queued: Queue) -> None:
         self.situation, self.parameters, self.now = situation, parameters, now
         self.limits = situation.limits.copy()
         self.room = situation.room.copy()
-        self.ahead = Ahead(situation.machine, self.room, situation.running, now, linear=parameters.bf_window_linear)
+        self.ahead = Ahead(situation.places, self.room, situation.running, now, linear=parameters.bf_window_linear)
         self.space = Space(situation.machine.usable, now, parameters.window_seconds, parameters.bf_resolution)
-        self.entries, self.reasons = queue(situation, now, shortest=True)
+        self.entries, self.reasons = queued[0], dict(queued[1])
         self.starts: list[Start[Pending, Placement]] = []
         self.expected: dict[int, Planned[Pending, Placement]] = {}
         self.done: set[int] = set()
@@ -123,50 +124,58 @@ class _Cycle:
 
     def _earliest(self, entry: Entry, request: Request, *, later: bool) -> _Found | None:
         """The first start on nodes that neither plans nor reservations need until its end. `later`: also after now."""
-        job, begin = entry.job, self.now
-        seconds = job.least_seconds(entry.rules)
-        possible = entry.nodes & request.possible()
+        possible = entry.nodes & self.situation.machine.usable & request.possible()
         if possible.bit_count() < request.least or request.required & possible != request.required:
             return None
-        last = self.now + self.parameters.window_seconds
-        while begin <= last:
-            usable, more = self._usable(job, possible, begin, seconds, request.least)
-            enough = usable.bit_count() >= request.least and request.required & usable == request.required
-            at = self._first(entry, request, usable, begin) if enough else None
-            if at is not None and (more is None or at.at <= more):
-                if at.at <= self.now or not self._taken(job, at, seconds):
-                    return at
-                more = at.at if more is None or at.at > begin else more
-            if more is None or not later or more <= begin:
+        seconds = entry.job.least_seconds(entry.rules)
+        usable, hopeless = self._usable(entry.job, request, possible, self.now, self.now + seconds)
+        if hopeless <= self.now:
+            found = self.ahead.place(request, usable, self.now) or self._instead(entry, request, usable)
+            if found is not None:
+                return _Found(self.now, found)
+        return self._later(entry.job, request, possible, seconds, hopeless) if later else None
+
+    def _later(self, job: Pending, request: Request, possible: NodeSet, seconds: int, hopeless: int) -> _Found | None:
+        """The same after now: at the end of a stretch of those who run, or when plans or reservations give nodes back."""
+        enough = self.ahead.enough_from(request, possible)
+        if enough is None:
+            return None
+        ends, since = iter(tuple(self.ahead.stretches)), self.now
+        end = next(ends, None)
+        while since <= self.now + self.parameters.window_seconds:
+            hopeless = max(hopeless, enough)
+            while end is not None and (end <= since or end < hopeless):
+                since, end = max(since, end), next(ends, None)
+            given = hopeless if hopeless > max(since, enough) else self._given(possible, max(since, enough - 1))
+            if end is None and given is None:
                 return None
-            begin = more
+            if given is not None and (end is None or given <= end):
+                begin = at = given
+            else:
+                begin, at = since, end or since
+            usable, hopeless = self._usable(job, request, possible, begin, at + seconds)
+            if hopeless <= begin and (found := self.ahead.place(request, usable, at)) is not None:
+                return _Found(self.ahead.needed(found, begin, at), found)
+            since = at
         return None
 
-    def _usable(self, job: Pending, possible: NodeSet, begin: int, seconds: int, least: int) -> tuple[NodeSet, int | None]:
-        """The nodes that are left to it from `begin` on, and when that changes for the better."""
-        end = begin + seconds
-        reserved = left(self.situation, job, begin, end, resolution=self.parameters.bf_resolution)
-        usable, more = self.space.window(possible, begin, end, least)
-        if reserved != self.situation.machine.everybody and (change := next_change(self.situation, begin)) is not None:
-            more = change if more is None else min(more, change)
-        return usable & reserved, more
+    def _given(self, possible: NodeSet, after: int) -> int | None:
+        """When plans or reservations next give some of the nodes back."""
+        given, change = self.space.more(possible, after), next_change(self.situation, after)
+        return given if change is None else change if given is None else min(given, change)
 
-    def _first(self, entry: Entry, request: Request, usable: NodeSet, begin: int) -> _Found | None:
-        found = self.ahead.first(request, usable, begin)
-        if found is not None and found[0] <= self.now:
-            return _Found(*found)
-        if begin <= self.now:
-            running = [job for _, _, job in self.ahead.running]
-            those = victims(self.situation, running, (entry.rules.name, entry.job.qos), usable, self.now)
-            if (instead := place_instead(self.situation, self.room, request, usable, those)) is not None:
-                return _Found(begin, instead)
-        return None if found is None else _Found(*found)
+    def _usable(self, job: Pending, request: Request, possible: NodeSet, begin: int, end: int) -> tuple[NodeSet, int]:
+        """The nodes that are left to it in that time, and before when there are too few whatever else happens."""
+        usable, hopeless = self.space.window(possible, begin, end, request.least, self.ahead.room_for(request.demand))
+        if self.situation.reservations:
+            usable &= left(self.situation, job, begin, end, resolution=self.parameters.bf_resolution)
+        return usable, hopeless
 
-    def _taken(self, job: Pending, found: _Found, seconds: int) -> bool:
-        """Whether plans or reservations need some of the nodes after all, now that it is known when it would start."""
-        nodes, end = found.placement.nodes, found.at + seconds
-        free = left(self.situation, job, found.at, end, resolution=self.parameters.bf_resolution)
-        return nodes & free != nodes or self.space.overlaps(nodes, found.at, end)
+    def _instead(self, entry: Entry, request: Request, usable: NodeSet) -> Placement | None:
+        """Where it goes now if some go first."""
+        kind, running = (entry.rules.name, entry.job.qos), [job for _, _, job in self.ahead.running]
+        those = victims(self.situation, running, kind, usable, self.now)
+        return place_instead(self.situation, self.room, request, usable, those)
 
     def _starts(self, entry: Entry, where: Placement) -> None:
         job = entry.job
@@ -194,7 +203,7 @@ class _Cycle:
         told = self.expected.setdefault(job.number, Planned(job, found.at, found.placement))
         if found.at < told.at:
             self.expected[job.number] = Planned(job, found.at, found.placement)
-        if found.at > self.now + self.parameters.window_seconds:
+        if found.at >= self.space.end:
             return
         self.plans[job.number] += 1
         self.plans[f"partition {entry.rules.name}"] += 1

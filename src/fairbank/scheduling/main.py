@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fairbank.scheduling.order import Entry, queue, requested
+from fairbank.scheduling.order import Entry, Queue, queue, requested
 from fairbank.scheduling.parameters import Parameters
 from fairbank.scheduling.pending import Pending, begun
 from fairbank.scheduling.placement import nodeset
@@ -24,9 +24,12 @@ NEVER_TESTED = "None"
 BAD_CONSTRAINTS, NOT_AVAILABLE, RESERVED = "BadConstraints", "ReqNodeNotAvail", "Reservation"
 
 
-def main(situation: Situation, parameters: Parameters, now: int, *, full: bool = False) -> Plan[Pending, Placement]:
-    """One pass. `full`: that of every sched_interval, which goes through the whole queue; others stop where default_queue_depth says."""
-    found = _Pass(situation, parameters, now)
+def main(
+    situation: Situation, parameters: Parameters, now: int, *, full: bool = False, queued: Queue | None = None
+) -> Plan[Pending, Placement]:
+    """One pass. `full`: that of every sched_interval, which goes through the whole queue; others stop where default_queue_depth says.
+    `queued`: the queue, where it is known already."""
+    found = _Pass(situation, parameters, now, queued or queue(situation, now))
     tested = 0
     for entry in found.entries:
         if 0 < parameters.sched_max_job_start <= len(found.starts):
@@ -43,12 +46,12 @@ def main(situation: Situation, parameters: Parameters, now: int, *, full: bool =
 class _Pass:
     """The state of one pass: its own copies, which nobody else sees."""
 
-    def __init__(self, situation: Situation, parameters: Parameters, now: int) -> None:
+    def __init__(self, situation: Situation, parameters: Parameters, now: int, queued: Queue) -> None:
         self.situation, self.parameters, self.now = situation, parameters, now
         self.room, self.limits = situation.room.copy(), situation.limits.copy()
         self.running = list(situation.running)
         self.open = situation.machine.usable
-        self.entries, self.reasons = queue(situation, now)
+        self.entries, self.reasons = queued[0], dict(queued[1])
         self.starts: list[Start[Pending, Placement]] = []
         self.done: set[int] = set()
         self.full: set[str] = set()

@@ -43,7 +43,11 @@ class Entry(NamedTuple):
         return -self.rank[3]
 
 
-def queue(situation: Situation, now: int, *, shortest: bool = False) -> tuple[list[Entry], dict[int, str]]:
+Queue = tuple[list[Entry], dict[int, str]]
+"""The entries in order, and why each job that has none waits, in Slurm's word."""
+
+
+def queue(situation: Situation, now: int, *, shortest: bool = False) -> Queue:
     """The entries in order, and why each job that has none waits, in Slurm's word.
 
     `shortest`: a job whose least time is within the partition's limit is admitted, as backfill has it.
@@ -95,16 +99,12 @@ def outside(job: Pending, rules: PartitionRules, nodes: NodeSet, *, shortest: bo
 
 def _entries(job: Pending, rules: PartitionRules, nodes: NodeSet, at: int, situation: Situation) -> Iterable[Entry]:
     priority = job.priorities[at] if job.priorities else job.priority
-    reserved = situation.reservations[job.reservation][0] if job.reservation is not None else None
-    begins = reserved.begin if reserved is not None else 0
-
-    def rank(soft: bool) -> Rank:
-        number = job.number if job.array is None else job.array
-        return not job.expedited, reserved is None, -rules.tier, -priority, job.submitted, number, job.task, begins, not soft
-
-    if job.wanted.prefer:
-        yield Entry(rank(True), job, rules, nodes, True, reserved)
-    yield Entry(rank(False), job, rules, nodes, False, reserved)
+    reserved = None if job.reservation is None else situation.reservations[job.reservation][0]
+    begins = 0 if reserved is None else reserved.begin
+    number = job.number if job.array is None else job.array
+    rank = (not job.expedited, reserved is None, -rules.tier, -priority, job.submitted, number, job.task, begins, True)
+    hard = Entry(rank, job, rules, nodes, False, reserved)
+    return (Entry((*rank[:-1], False), job, rules, nodes, True, reserved), hard) if job.wanted.prefer else (hard,)
 
 
 def _sorted(entries: list[Entry], situation: Situation) -> list[Entry]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairbank.scheduling.backfill import backfill
 from fairbank.scheduling.main import main
+from fairbank.scheduling.order import queue
 from fairbank.scheduling.parameters import Parameters
 from fairbank.scheduling.pending import Active, Pending, begun
 from fairbank.scheduling.placement.room import Placement
@@ -13,12 +14,20 @@ from fairbank.scheduling.situation import Situation
 
 def both(situation: Situation, parameters: Parameters, now: int, *, full: bool = True) -> Plan[Pending, Placement]:
     """What the main pass starts, then what backfill starts and plans. Reasons are those of the main pass, unless backfill knows better."""
-    first = main(situation, parameters, now, full=full)
-    then = backfill(situation.later(started(situation, first, now)), parameters, now)
-    reasons = {**first.reasons, **then.reasons}
+    entries, reasons = queued = queue(situation, now)
+    first = main(situation, parameters, now, full=full, queued=queued)
+    begun_now = {start.job.number for start in first.starts}
+    left = None if _some_shrink(situation) else ([entry for entry in entries if entry.job.number not in begun_now], reasons)
+    then = backfill(situation.later(started(situation, first, now)), parameters, now, queued=left)
+    said = {**first.reasons, **then.reasons}
     for start in then.starts:
-        reasons.pop(start.job.number, None)
-    return Plan([*first.starts, *then.starts], then.planned, reasons, first.otherwise)
+        said.pop(start.job.number, None)
+    return Plan([*first.starts, *then.starts], then.planned, said, first.otherwise)
+
+
+def _some_shrink(situation: Situation) -> bool:
+    """Whether a job says that less time will do: then backfill may admit more than the main pass."""
+    return any(job.time_min is not None for job in situation.pending)
 
 
 def started(situation: Situation, plan: Plan[Pending, Placement], now: int) -> list[Active]:

@@ -6,13 +6,18 @@ Jobs that run are not in it: what they hold comes back as they end (`scheduling.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 
 from fairbank.scheduling.placement import nodeset
 from fairbank.scheduling.placement.nodeset import NodeSet
+from fairbank.scheduling.profile import FOR_EVER
+
+_STRIDE = 8
+"""So many steps are taken together before it is counted what they leave."""
 
 
 class Space:
-    """Steps in order: `free[i]` from `begins[i]` until the next one begins; the last one until `end`."""
+    """Steps in order: `free[i]` from `begins[i]` until the next one begins; the last one for ever, but nothing is kept behind `end`."""
 
     def __init__(self, nodes: NodeSet, now: int, window: int, resolution: int) -> None:
         self.resolution = resolution
@@ -21,25 +26,32 @@ class Space:
         self.free = [nodes]
 
     def _ends(self, step: int) -> int:
-        return self.begins[step + 1] if step + 1 < len(self.begins) else self.end
+        return self.begins[step + 1] if step + 1 < len(self.begins) else FOR_EVER
 
-    def window(self, among: NodeSet, begin: int, end: int, least: int) -> tuple[NodeSet, int | None]:
-        """Those of the nodes that are planned for nobody from `begin` until `end`, both included; and the first instant after `begin` at
-        which others of them come free, None where that never happens.
+    def window(self, among: NodeSet, begin: int, end: int, least: int, room: Callable[[int], NodeSet]) -> tuple[NodeSet, int]:
+        """Those of the nodes that are planned for nobody from `begin` until `end`, both included, and `begin`. Where fewer than `least` are
+        left that have room: some of them, and the instant before which every window of that length has too few.
 
-        Looks no further than is needed to say that fewer than `least` are left.
+        `room` says which nodes have room for the job at an instant: later never fewer. The end is looked at first, so that the first steps
+        that leave too few together say how far the window must move.
         """
-        step = max(bisect_right(self.begins, begin) - 1, 0)
+        first = max(bisect_right(self.begins, begin) - 1, 0)
+        step = max(bisect_right(self.begins, end) - 1, first)
         usable = among
-        for at in range(step, max(bisect_right(self.begins, end), step + 1)):
-            usable &= self.free[at]
-            if usable.bit_count() < least:
-                if (among & self.free[at]).bit_count() < least:
-                    return usable, self._next_with(among, at + 1, least)
-                break
-        return usable, self._more(among, step)
+        while step >= first:
+            known, stop = usable, max(step - _STRIDE, first - 1)
+            for at in range(step, stop, -1):
+                usable &= self.free[at]
+            if (usable & room(self._ends(stop + 1))).bit_count() < least:
+                while ((known := known & self.free[step]) & room(self._ends(step))).bit_count() >= least:
+                    step -= 1
+                return known, self._ends(step)
+            step = stop
+        return usable, begin
 
-    def _more(self, among: NodeSet, step: int) -> int | None:
+    def more(self, among: NodeSet, after: int) -> int | None:
+        """When some of the nodes are next given back by a plan; None where that never happens."""
+        step = max(bisect_right(self.begins, after) - 1, 0)
         here = among & self.free[step]
         for at in range(step + 1, len(self.begins)):
             there = among & self.free[at]
@@ -48,21 +60,10 @@ class Space:
             here = there
         return None
 
-    def _next_with(self, among: NodeSet, step: int, least: int) -> int | None:
-        """When so many of the nodes are planned for nobody: no stretch that holds an earlier instant will do."""
-        steps = range(step, len(self.begins))
-        return next((self.begins[at] for at in steps if (among & self.free[at]).bit_count() >= least), None)
-
     def slot(self, begin: int, end: int) -> tuple[int, int]:
         """The steps of the clock that a plan takes: from the one it begins in until the one it ends in, one at least."""
         first, resolution = begin // self.resolution * self.resolution, self.resolution
         return first, max(-(-end // resolution) * resolution, first + resolution)
-
-    def overlaps(self, nodes: NodeSet, begin: int, end: int) -> bool:
-        """Whether some of the nodes are planned for somebody in that time."""
-        first, behind = self.slot(begin, end)
-        steps = range(max(bisect_right(self.begins, first) - 1, 0), bisect_left(self.begins, behind))
-        return any(nodes & self.free[at] != nodes for at in steps)
 
     def first_conflict(self, nodes: NodeSet, begin: int) -> int | None:
         """When the first plan begins on any of the nodes."""

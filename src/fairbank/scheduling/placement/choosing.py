@@ -76,6 +76,14 @@ class _Hand:
             self.nodes, self.most = self.nodes - 1, self.most - 1
             self.tasks -= int(self.room[place])
 
+    def take_run(self, begin: int, end: int, tasks: int) -> None:
+        """All of a run that has room for so many tasks, as far as it is needed."""
+        if self.most >= end - begin and (self.nodes >= end - begin or self.tasks >= tasks):
+            self.taken.extend(range(begin, end))
+            self.nodes, self.most, self.tasks = self.nodes - (end - begin), self.most - (end - begin), self.tasks - tasks
+        else:
+            self.take(range(begin, end))
+
 
 def _by_runs(among: NodeSet, weights: Sequence[NodeSet], room: Counts, asked: Asked) -> list[int] | None:
     """Run after run, those of required nodes and then the lightest first, until there are enough nodes with room for all tasks."""
@@ -107,10 +115,13 @@ def _take_runs(hand: _Hand, among: NodeSet) -> None:
         return
     tasks = np.add.reduceat(np.append(hand.room, 0), edges.ravel())[::2]
     length = edges[:, 1] - edges[:, 0]
+    longest = int(length.max())
     for largest in np.argsort(-tasks, kind="stable").tolist():
-        enough = np.flatnonzero((length >= hand.nodes) & (tasks >= hand.tasks))
-        best = int(enough[np.argmin(tasks[enough])]) if len(enough) else largest
-        hand.take(range(*edges[best].tolist()))
+        best = largest
+        if tasks[largest] >= hand.tasks and longest >= hand.nodes:  # else none is enough
+            enough = np.flatnonzero((length >= hand.nodes) & (tasks >= hand.tasks))
+            best = int(enough[np.argmin(tasks[enough])]) if len(enough) else largest
+        hand.take_run(int(edges[best, 0]), int(edges[best, 1]), int(tasks[best]))
         if hand.full or hand.most <= 0:
             return
         length[largest] = tasks[largest] = -1  # used up

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
+from fairbank.cluster.node import Gpus
 from fairbank.cluster.wanted import Wanted
 from fairbank.scheduling.placement import constraint, nodeset
 from fairbank.scheduling.placement.choosing import choose
 from fairbank.scheduling.placement.demand import Demand, demand
-from fairbank.scheduling.placement.machine import Machine
+from fairbank.scheduling.placement.machine import Counts, Machine
 from fairbank.scheduling.placement.nodeset import NodeSet
 from fairbank.scheduling.placement.room import Placement, Room, Share
 from fairbank.scheduling.placement.thorough import Asked
@@ -39,6 +39,22 @@ class Request(NamedTuple):
         for each in self.alternatives:
             found |= each
         return found & self.able
+
+
+class Free(Protocol):
+    """What is free at some instant."""
+
+    def nodes(self, demand: Demand) -> NodeSet:
+        """The nodes with room for one task at least."""
+        ...
+
+    def tasks(self, demand: Demand) -> Counts:
+        """How many tasks each node has room for. To be read only."""
+        ...
+
+    def gpus_at(self, place: int, wanted: tuple[Gpus, ...], *, alone: bool) -> tuple[Gpus, ...]:
+        """Which of a node's GPUs a job gets."""
+        ...
 
 
 class Places:
@@ -89,7 +105,7 @@ def _request(machine: Machine, empty: Room, wanted: Wanted, partition: str) -> R
     )
 
 
-def place(machine: Machine, room: Room, request: Request, within: NodeSet) -> Placement | None:
+def place(machine: Machine, room: Free, request: Request, within: NodeSet) -> Placement | None:
     """Where the job goes if it takes nodes of `within` only; None where it does not fit there now.
 
     Nodes are the machine's lightest that do; of a constraint in brackets the first alternative that fits. Jobs that share CPUs go to
@@ -105,33 +121,17 @@ def place(machine: Machine, room: Room, request: Request, within: NodeSet) -> Pl
     return None
 
 
-def _dealt(machine: Machine, room: Room, request: Request, plain: Demand, places: list[int]) -> Placement:
+def _dealt(machine: Machine, room: Free, request: Request, plain: Demand, places: list[int]) -> Placement:
     """Each node gets as many tasks as it has room for, but for one that is left for each node behind it."""
     tasks, behind, shares = request.tasks, len(places), []
-    have = room.tasks(plain)[places].tolist()
-    for at, fits in zip(places, have, strict=True):
+    columns = (room.tasks(plain), machine.cpus, machine.threads, machine.memory)
+    for at, fits, whole, threads, has in zip(places, *(column[places].tolist() for column in columns), strict=True):
         behind -= 1
         here = min(fits, max(tasks - behind, 1))
         tasks -= here
-        shares.append(_share(machine, room, plain, at, here))
+        cpus = max(here * plain.cpus, plain.least_cpus)
+        got = whole if plain.alone else -(-cpus // threads) * threads
+        memory = has if plain.memory is None else plain.memory or plain.memory_per_cpu * (got if plain.alone else cpus)
+        gpus = room.gpus_at(at, plain.gpus, alone=plain.alone) if machine.gpus and (plain.gpus or plain.alone) else ()
+        shares.append(Share(at, got, memory, gpus))
     return Placement(nodeset.of(places), tuple(shares), request.partition, sharing=request.demand.rows > 1)
-
-
-def _share(machine: Machine, room: Room, what: Demand, at: int, tasks: int) -> Share:
-    whole, threads = int(machine.cpus[at]), int(machine.threads[at])
-    cpus = whole if what.alone else -(-max(tasks * what.cpus, what.least_cpus) // threads) * threads
-    asked = max(tasks * what.cpus, what.least_cpus)
-    if what.memory is None:
-        memory = int(machine.memory[at])
-    else:
-        memory = what.memory or what.memory_per_cpu * (whole if what.alone else asked)
-    gpus = room.gpus_at(at, what.gpus, alone=what.alone) if machine.gpus and (what.gpus or what.alone) else ()
-    return Share(at, cpus, memory, gpus)
-
-
-def total(placements: Iterable[Placement]) -> NodeSet:
-    """The nodes of all of them."""
-    found = nodeset.NOBODY
-    for each in placements:
-        found |= each.nodes
-    return found

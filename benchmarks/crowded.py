@@ -1,0 +1,73 @@
+"""A machine of ten thousand nodes that is full, and a queue before it: jobs of all sizes, the same each time."""
+
+from __future__ import annotations
+
+from random import Random
+
+from fairbank.cluster.node import Node
+from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.cluster.wanted import Wanted
+from fairbank.scheduling.pending import Active, Pending, begun
+from fairbank.scheduling.placement.machine import Machine
+from fairbank.scheduling.placement.placing import Places, place
+from fairbank.scheduling.placement.room import Room
+from fairbank.scheduling.situation import Situation
+
+NOW = 1_000_020
+DAY = 86_400
+
+
+def crowded(nodes: int, jobs: int, *, seed: int = 5, free: int = 0) -> Situation:
+    """So many nodes, `free` of them idle, and so many jobs that wait: half of them for parts of a node, some for a tenth of the machine."""
+    chance = Random(seed)
+    machine = _machine(nodes)
+    room, places, running, number = Room(machine), Places(machine), list[Active](), 0
+    while room.idle.bit_count() > free:
+        number += 1
+        job = _job(chance, number, nodes)
+        if job.wanted.nodes <= max(room.idle.bit_count() - free, 1):
+            where = place(machine, room, places.request(job.wanted, job.partitions[0]), machine.usable)
+            if where is not None:
+                room.take(where)
+                running.append(begun(job, where, NOW - 600, 600 + chance.randrange(1, job.limit or DAY)))
+    pending = [_job(chance, 1_000_000 + number, nodes) for number in range(jobs)]
+    return Situation(machine, pending=pending, running=running, places=places)
+
+
+def _machine(nodes: int) -> Machine:
+    there = [
+        Node(
+            name=f"n{number:05}",
+            cpus=64,
+            memory=256_000,
+            weight=2 if number % 4 == 0 else 1,
+            features=frozenset({f"rack{number // 100}", "intel" if number % 3 else "amd"}),
+        )
+        for number in range(nodes)
+    ]
+    fat = PartitionRules(name="fat", nodes=tuple(node.name for node in there[::4]))
+    return Machine(there, [PartitionRules(name="batch"), PartitionRules(name="short", max_seconds=DAY // 6, tier=2), fat])
+
+
+def _job(chance: Random, number: int, nodes: int) -> Pending:
+    partition = chance.choice(["batch", "batch", "fat", "short"])
+    return Pending(
+        number=number,
+        wanted=_wanted(chance, nodes),
+        partitions=(partition,),
+        priority=chance.randrange(1, 10**6),
+        limit=chance.randrange(600, DAY // 6 if partition == "short" else DAY),
+        user=f"u{number % 200}",
+        submitted=NOW - chance.randrange(1, 10**6),
+    )
+
+
+def _wanted(chance: Random, nodes: int) -> Wanted:
+    kind = chance.random()
+    if kind < 0.5:
+        return Wanted(cpus_per_task=chance.choice([1, 4, 8, 16, 32]), memory_per_cpu=2_000)
+    most = 64 if kind < 0.9 else nodes // 10
+    size = 2 ** chance.randrange(0, max(most, 2).bit_length())
+    return Wanted(
+        nodes=min(size, max(nodes // 8, 1)), exclusive=True, memory_per_node=0, constraint=chance.choice(["", "", "intel", "amd"])
+    )
