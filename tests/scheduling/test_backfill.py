@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.scheduling.situation import PreemptBy, Preemption, QosRules
 from tests.scheduling.machines import rack
 from tests.scheduling.scenes import Scene
 
@@ -115,3 +116,27 @@ def test_partitions_have_their_own_nodes_in_one_plan() -> None:
     told = scene.waits(2, partitions=("left",)).waits(3, partitions=("right",)).waits(4, partitions=("left", "right")).backfill()
     assert told.starts == {3: "n2"}
     assert told.planned == {2: (60, "n1"), 4: (60, "n2")}  # the earlier of its two plans is told
+
+
+def test_a_preemptor_takes_its_place_now_and_those_behind_see_the_difference() -> None:
+    scene = Scene(rack(2)).runs(7, "n1", 60, qos="scavenge").runs(8, "n2", 30, qos="scavenge", priority=2)
+    scene.preemption = Preemption(by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"})), "scavenge": QosRules()})
+    told = scene.waits(1, minutes=90, qos="urgent").waits(2).waits(3, minutes=30).backfill()
+    assert told.instead == {1: (7,)}
+    assert told.starts == {1: "n1"}
+    assert told.planned == {2: (30, "n2"), 3: (90, "n1")}
+
+
+def test_jobs_that_share_a_node_are_planned_when_enough_of_it_is_free() -> None:
+    small = {"exclusive": False, "memory_per_node": 1}
+    scene = Scene(rack(1, cpus=8)).runs(1, "n1", 20, cpus_per_task=4, **small).runs(2, "n1", 70, cpus_per_task=4, **small)
+    assert scene.waits(3, cpus_per_task=3, **small).backfill().planned == {3: (20, "n1")}
+    assert scene.waits(4, cpus_per_task=8, age=90, **small).backfill().planned[4] == (70, "n1")
+
+
+def test_a_longer_stretch_is_looked_at_the_farther_away_it_is() -> None:
+    scene = Scene(rack(5))
+    for number, minutes in enumerate((10, 11, 12, 14, 30), 1):
+        scene.runs(number, f"n{number}", minutes)
+    assert scene.waits(9, 1, 5).backfill().planned == {9: (10, "n1")}
+    assert scene.waits(10, 3, 5, age=90).backfill().planned[10] == (12, "n[1-3]")

@@ -1,0 +1,119 @@
+"""Which nodes fit a job, and why each other one does not: the first cause that is found for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from fairbank.cluster.node import State
+from fairbank.scheduling.order import Entry, requested
+from fairbank.scheduling.pending import Pending
+from fairbank.scheduling.placement import nodeset
+from fairbank.scheduling.placement.nodeset import NodeSet
+from fairbank.scheduling.placement.placing import Request
+from fairbank.scheduling.placement.room import Placement
+from fairbank.scheduling.plan import Planned
+from fairbank.scheduling.situation import Situation
+
+
+class Excluded(NamedTuple):
+    """Some nodes, and why the job cannot have them. `lasting`: whoever else is there."""
+
+    cause: str
+    nodes: NodeSet
+    lasting: bool
+
+
+class Sifted(NamedTuple):
+    """The nodes of a partition: those that the job could have now, and the others with the cause."""
+
+    fitting: NodeSet
+    excluded: tuple[Excluded, ...]
+
+    @property
+    def able(self) -> NodeSet:
+        """The nodes that it could have at some time."""
+        found = self.fitting
+        for each in self.excluded:
+            if not each.lasting:
+                found |= each.nodes
+        return found
+
+
+def sift(situation: Situation, entry: Entry, ahead: Iterable[Planned[Pending, Placement]], now: int) -> Sifted:
+    """`ahead`: what is planned for jobs ahead of it."""
+    left, excluded = entry.nodes, list[Excluded]()
+    request = requested(situation, entry)
+    causes = (_unable(situation, entry, request), _unusable(situation), _reserved(situation, entry, now), _taken(situation, request))
+    for lasting, found in zip((True, False, False, False), causes, strict=True):
+        for cause, nodes in found:
+            if nodes & left:
+                excluded.append(Excluded(cause, nodes & left, lasting))
+                left = nodeset.without(left, nodes)
+    end = now + entry.job.least_seconds(entry.rules)
+    for each in ahead:
+        if each.at <= end and each.placement.nodes & left:
+            excluded.append(Excluded(f"kept for job {each.job.number}, which comes before", each.placement.nodes & left, False))
+            left = nodeset.without(left, each.placement.nodes)
+    return Sifted(left, tuple(excluded))
+
+
+Cause = tuple[str, NodeSet]
+
+
+def _unable(situation: Situation, entry: Entry, request: Request) -> Iterator[Cause]:
+    """By what they are, whoever is there."""
+    machine, what, wanted = situation.machine, request.demand, entry.job.wanted
+    yield "excluded by name", machine.named(wanted.excluded, field="excluded")
+    yield f"fewer than {what.least_cpus} CPUs", nodeset.packed(machine.cpus < what.least_cpus)
+    memory = max(what.memory or 0, what.memory_per_cpu * what.least_cpus)
+    yield f"less than {memory} MiB of memory", nodeset.packed(machine.memory < memory)
+    yield f"less than {what.tmp} MiB of temporary disk", nodeset.packed(machine.tmp < what.tmp)
+    everybody = machine.everybody
+    if what.gpus:
+        names = ", ".join(f"{number} {kind}".strip() for kind, number in what.gpus)
+        yield (
+            f"not these GPUs: {names}",
+            nodeset.without(everybody, situation.places.empty.nodes(what._replace(memory=0, memory_per_cpu=0))),
+        )
+    yield "too little of what a task needs", nodeset.without(everybody, situation.places.empty.nodes(what))
+    if wanted.constraint:
+        of_any = nodeset.NOBODY
+        for some in (*request.alternatives, *(kind for kind, _ in request.kinds)):
+            of_any |= some
+        plain = not request.kinds
+        yield f"not as {wanted.constraint} says", nodeset.without(everybody, of_any) if plain else nodeset.NOBODY
+
+
+def _unusable(situation: Situation) -> Iterator[Cause]:
+    """By their state."""
+    for state in State:
+        if not state.usable:
+            yield state.value, nodeset.of(place for place, node in enumerate(situation.machine.nodes) if node.state is state)
+
+
+def _reserved(situation: Situation, entry: Entry, now: int) -> Iterator[Cause]:
+    """By reservations that the job would run into, and by its own, whose nodes alone it may have."""
+    end = now + entry.job.least_seconds(entry.rules)
+    for each, nodes in situation.reservations.values():
+        if each.name == entry.job.reservation:
+            if entry.kept_to is not None:
+                yield f"not in reservation {each.name}", nodeset.without(situation.machine.everybody, nodes)
+        elif each.begin <= end and now < each.end:
+            what = "reserved for maintenance" if each.maintenance else "reserved for others"
+            yield f"{what}: {each.name}", nodes
+
+
+def _taken(situation: Situation, request: Request) -> Iterator[Cause]:
+    """By those who run."""
+    machine, room, what = situation.machine, situation.room, request.demand
+    everybody, busy = machine.everybody, nodeset.without(machine.everybody, room.idle)
+    if what.alone:
+        yield "other jobs are there", busy
+    yield "too few CPUs are free", nodeset.packed(what.rows * room.cpus - room.shared < what.least_cpus)
+    if what.memory is None:
+        yield "a job there holds memory, and this one wants all", nodeset.packed(room.memory < machine.memory)
+    else:
+        memory = max(what.memory, what.memory_per_cpu * what.least_cpus)
+        yield "too little memory is free", nodeset.packed(room.memory < memory)
+    yield "too few GPUs are free" if what.gpus else "too little is free for a task", nodeset.without(everybody, room.nodes(what))

@@ -1,0 +1,168 @@
+"""Why one job waits, put together from what a pass decided and from what the pass looked at."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.scheduling.explain.sieve import Sifted, sift
+from fairbank.scheduling.order import Entry, outside, queue, requested
+from fairbank.scheduling.pending import Pending
+from fairbank.scheduling.placement.room import Placement
+from fairbank.scheduling.plan import PRIORITY, RESOURCES, Plan, Planned
+from fairbank.scheduling.reason import sentence
+from fairbank.scheduling.situation import Situation
+from fairbank.scheduling.slurm import started
+from fairbank.values.time import iso
+from fairbank.values.trouble import Unknown
+
+
+class Check(msgspec.Struct, frozen=True):
+    """Something that must be so before the job starts. `evidence`: what was found, in words."""
+
+    what: str
+    ok: bool
+    evidence: str
+
+
+class Why(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a job waits.
+
+    code        in Slurm's word
+    position    among those that wait, one for the next; None where it has no place among them
+    ahead       the numbers of those ahead of it that want some of the nodes of its partitions, in order
+    expected    when room is kept for it, if nobody comes before it; None where none is
+    """
+
+    number: int
+    code: str
+    headline: str
+    checks: tuple[Check, ...]
+    position: int | None
+    ahead: tuple[int, ...]
+    expected: int | None
+
+
+def why(situation: Situation, plan: Plan[Pending, Placement], number: int, now: int) -> Why:
+    """`plan` is what a pass made of the situation. Raises Unknown for a job that does not wait there."""
+    job = next((each for each in situation.pending if each.number == number), None)
+    if job is None or any(start.job.number == number for start in plan.starts):
+        raise Unknown(f"job {number} does not wait", field="job", remedy="look among the jobs that run or have ended")
+    starts = {start.job.number for start in plan.starts}
+    order = [entry for entry in queue(situation, now, shortest=True)[0] if entry.job.number not in starts]
+    mine = [entry for entry in order if entry.job.number == number and not entry.soft]
+    numbers = list(dict.fromkeys(entry.job.number for entry in order))
+    ahead = _ahead(order, mine)
+    planned = {each.job.number: each for each in plan.planned}
+    code, checks = plan.why(number), [_may_start(job, situation, now)]
+    checks += [_partition(job, situation, name) for name in job.partitions]
+    after = situation.later(started(situation, plan, now))
+    before = [planned[each] for each in ahead if each in planned]
+    sifted = [(entry, sift(after, entry, before, now)) for entry in mine]
+    for entry, found in sifted:
+        checks += [_able(after, entry, found), _free(after, entry, found)]
+    checks += [_limits(situation, job, name, plan) for name in job.partitions]
+    checks.append(_turn(ahead, planned))
+    return Why(
+        number=number,
+        code=code,
+        headline=_headline(job, code, after, sifted, ahead, planned.get(number)),
+        checks=tuple(checks),
+        position=numbers.index(number) + 1 if number in numbers else None,
+        ahead=ahead,
+        expected=planned[number].at if number in planned else None,
+    )
+
+
+def _ahead(order: list[Entry], mine: list[Entry]) -> tuple[int, ...]:
+    """Whoever stands before its last entry and wants nodes that it could have."""
+    if not mine:
+        return ()
+    nodes = mine[0].nodes
+    for entry in mine[1:]:
+        nodes |= entry.nodes
+    upto, own = order.index(mine[-1]), mine[0].job.number
+    return tuple(dict.fromkeys(each.job.number for each in order[:upto] if each.nodes & nodes and each.job.number != own))
+
+
+def _may_start(job: Pending, situation: Situation, now: int) -> Check:
+    if job.held is not None:
+        return Check("nothing holds it back", False, sentence(job.held))
+    if job.eligible > now:
+        return Check("nothing holds it back", False, f"it may start from {iso(job.eligible)} on")
+    if job.reservation is None:
+        return Check("nothing holds it back", True, f"it may start since {iso(job.eligible)}")
+    if job.reservation not in situation.reservations:
+        return Check("nothing holds it back", False, f"there is no reservation {job.reservation}")
+    reserved, _ = situation.reservations[job.reservation]
+    when = f"reservation {reserved.name} is from {iso(reserved.begin)} to {iso(reserved.end)}"
+    if not reserved.is_for(job.user, job.account):
+        return Check("nothing holds it back", False, f"{when}, for others")
+    return Check("nothing holds it back", reserved.running(now) or (reserved.flexible and not reserved.over(now)), when)
+
+
+def _partition(job: Pending, situation: Situation, name: str) -> Check:
+    rules, nodes = situation.machine.partition(name)
+    wrong = outside(job, rules, nodes, shortest=True)
+    return Check(f"partition {name} takes it", wrong is None, "within its limits" if wrong is None else sentence(wrong))
+
+
+def _able(situation: Situation, entry: Entry, found: Sifted) -> Check:
+    """Whether there are nodes at all that would do."""
+    request, lasting = requested(situation, entry), [each for each in found.excluded if each.lasting]
+    said = [f"{found.able.bit_count()} of {entry.nodes.bit_count()} would do, and it wants {request.least}"]
+    said += [f"{each.cause}: {situation.machine.names(each.nodes)}" for each in lasting]
+    fits = situation.places.ever(request)
+    if not fits and found.able.bit_count() >= request.least:
+        said.append("but not together, with all that it asks for")
+    return Check(f"nodes of {entry.rules.name} that would do", fits, "; ".join(said))
+
+
+def _free(situation: Situation, entry: Entry, found: Sifted) -> Check:
+    """Whether enough of those are free."""
+    request, names = requested(situation, entry), situation.machine.names
+    said = [f"{found.fitting.bit_count()} are free now, and it wants {request.least}"]
+    said += [f"{each.cause}: {names(each.nodes)}" for each in found.excluded if not each.lasting]
+    if ends := [job.ends for job in situation.running if job.nodes & found.able]:
+        said.append(f"the first job there ends by {iso(min(ends))}, the last by {iso(max(ends))}")
+    return Check(f"nodes of {entry.rules.name} that are free", found.fitting.bit_count() >= request.least, "; ".join(said))
+
+
+def _limits(situation: Situation, job: Pending, name: str, plan: Plan[Pending, Placement]) -> Check:
+    limits = situation.limits.copy()
+    for start in plan.starts:
+        limits.started(start.job, start.placement.partition)
+    held = limits.holds(job, name)
+    return Check(f"limits in {name}", held is None, "none is reached" if held is None else f"{held}: {sentence(held)}")
+
+
+def _turn(ahead: tuple[int, ...], planned: dict[int, Planned[Pending, Placement]]) -> Check:
+    """Whether somebody is before it."""
+    if not ahead:
+        return Check("its turn", True, "nobody who wants its nodes is ahead")
+    first = planned.get(ahead[0])
+    when = f", for which room is kept at {iso(first.at)}" if first is not None else ""
+    others = f" and {len(ahead) - 1} more" if len(ahead) > 1 else ""
+    return Check("its turn", False, f"ahead {'are' if others else 'is'} job {ahead[0]}{when}{others}")
+
+
+def _headline(
+    job: Pending,
+    code: str,
+    situation: Situation,
+    sifted: list[tuple[Entry, Sifted]],
+    ahead: tuple[int, ...],
+    planned: Planned[Pending, Placement] | None,
+) -> str:
+    """The reason, with the figures of this job where it is about nodes or about others."""
+    expected = f" Room is kept for it at {iso(planned.at)}." if planned is not None else ""
+    if code == RESOURCES and sifted:
+        entry, found = max(sifted, key=lambda each: each[1].fitting.bit_count())
+        able, least = found.able.bit_count(), requested(situation, entry).least
+        nodes = "1 node" if least == 1 else f"{least} nodes"
+        return (
+            f"Job {job.number} waits for {nodes}: {found.fitting.bit_count()} of the {able} that would do are free now ({code}).{expected}"
+        )
+    if code == PRIORITY and ahead:
+        some = f"job {ahead[0]}" if len(ahead) == 1 else f"{len(ahead)} jobs, first of them job {ahead[0]}"
+        return f"Job {job.number} waits behind {some} ({code}).{expected}"
+    return f"Job {job.number} waits: {sentence(code).removesuffix('.')} ({code}).{expected}"

@@ -1,0 +1,158 @@
+"""Why a job waits, told with evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairbank.cluster.node import Gpus, Node, State
+from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.scheduling.explain.why import Why, why
+from fairbank.scheduling.pending import Pending
+from fairbank.scheduling.situation import Unlimited
+from fairbank.values.time import iso
+from fairbank.values.trouble import Unknown
+from tests.scheduling.machines import rack
+from tests.scheduling.scenes import NOW, Scene
+
+
+def told(scene: Scene, number: int) -> Why:
+    return why(scene.situation, scene.both().plan, number, NOW)
+
+
+def said(found: Why) -> list[str]:
+    return [f"{'+' if check.ok else '-'} {check.what}: {check.evidence}" for check in found.checks]
+
+
+def in_minutes(minutes: int) -> str:
+    return iso(NOW + minutes * 60)
+
+
+def seed() -> Scene:
+    scene = Scene(rack(8)).runs(1, "n[7-8]", 180)
+    return scene.waits(2, 8, minutes=600, priority=9).waits(3, 4, minutes=240).waits(4, 4, minutes=179)
+
+
+def test_the_head_of_the_queue_waits_for_nodes() -> None:
+    found = told(seed(), 2)
+    assert (
+        found.headline
+        == f"Job 2 waits for 8 nodes: 2 of the 8 that would do are free now (Resources). Room is kept for it at {in_minutes(180)}."
+    )
+    assert (found.code, found.position, found.ahead, found.expected) == ("Resources", 1, (), NOW + 180 * 60)
+    assert said(found) == [
+        f"+ nothing holds it back: it may start since {in_minutes(-60)}",
+        "+ partition batch takes it: within its limits",
+        "+ nodes of batch that would do: 8 of 8 would do, and it wants 8",
+        "- nodes of batch that are free: 2 are free now, and it wants 8; other jobs are there: n[1-4,7-8]; "
+        f"the first job there ends by {in_minutes(179)}, the last by {in_minutes(180)}",
+        "+ limits in batch: none is reached",
+        "+ its turn: nobody who wants its nodes is ahead",
+    ]
+
+
+def test_somebody_behind_is_told_who_is_ahead_and_for_whom_the_idle_nodes_are_kept() -> None:
+    found = told(seed(), 3)
+    assert found.headline == f"Job 3 waits behind job 2 (Priority). Room is kept for it at {in_minutes(780)}."
+    assert (found.code, found.position, found.ahead) == ("Priority", 2, (2,))
+    assert said(found)[3:] == [
+        "- nodes of batch that are free: 0 are free now, and it wants 4; other jobs are there: n[1-4,7-8]; "
+        f"kept for job 2, which comes before: n[5-6]; the first job there ends by {in_minutes(179)}, the last by {in_minutes(180)}",
+        "+ limits in batch: none is reached",
+        f"- its turn: ahead is job 2, for which room is kept at {in_minutes(180)}",
+    ]
+
+
+def test_each_node_is_told_with_the_first_cause_against_it() -> None:
+    fits: dict[str, Any] = {"cpus": 8, "memory": 8_000, "gpus": (Gpus("a100", 2),), "features": frozenset({"fast"})}
+    nodes = [
+        Node(name="small", **{**fits, "cpus": 4}),
+        Node(name="forgetful", **{**fits, "memory": 4_000}),
+        Node(name="plain", **{**fits, "gpus": ()}),
+        Node(name="slow", **{**fits, "features": frozenset()}),
+        Node(name="sick", **{**fits, "state": State.DRAINED}),
+        Node(name="kept", **fits),
+        Node(name="disliked", **fits),
+        Node(name="busy", **fits),
+    ]
+    scene = Scene(nodes).runs(1, "busy", 60).reserves("class", "kept", 30, 90)
+    scene.waits(
+        2, cpus_per_task=8, exclusive=False, memory_per_node=8_000, gpus=(Gpus("a100", 1),), constraint="fast", excluded=("disliked",)
+    )
+    found = told(scene, 2)
+    assert said(found)[2:4] == [
+        "+ nodes of batch that would do: 3 of 8 would do, and it wants 1; excluded by name: disliked; fewer than 8 CPUs: small; "
+        "less than 8000 MiB of memory: forgetful; not these GPUs: 1 a100: plain; not as fast says: slow",
+        "- nodes of batch that are free: 0 are free now, and it wants 1; drained: sick; reserved for others: class: kept; "
+        f"too few CPUs are free: busy; the first job there ends by {in_minutes(60)}, the last by {in_minutes(60)}",
+    ]
+    assert found.code == "Resources"
+
+
+def test_what_can_never_start_is_told_so() -> None:
+    found = told(Scene(rack(2)).waits(1, cpus_per_task=64), 1)
+    assert found.headline == (
+        "Job 1 waits: No nodes of the cluster are as it asks, whoever else is there: it will never start as it is (BadConstraints)."
+    )
+    assert said(found)[2] == "- nodes of batch that would do: 0 of 2 would do, and it wants 1; fewer than 64 CPUs: n[1-2]"
+    apart = [
+        Node(name="a", cpus=4, memory=4_000),
+        Node(name="b", cpus=4, memory=4_000, state=State.DOWN),
+        Node(name="c", cpus=4, memory=4_000),
+    ]
+    assert said(told(Scene(apart).waits(1, 2, contiguous=True, excluded=("b",)), 1))[2] == (
+        "- nodes of batch that would do: 2 of 3 would do, and it wants 2; excluded by name: b; but not together, with all that it asks for"
+    )
+
+
+def test_maintenance_is_named() -> None:
+    found = told(Scene(rack(2)).reserves("works", "n[1-2]", 120, 240, maintenance=True).waits(1, minutes=180), 1)
+    assert found.code == "ReqNodeNotAvail"
+    assert "reserved for maintenance: works: n[1-2]" in said(found)[3]
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "evidence"),
+    [
+        ({"held": "JobHeldUser"}, "JobHeldUser", "- nothing holds it back: Its owner holds it back; scontrol release lets it go."),
+        ({"eligible": NOW + 60}, "BeginTime", f"- nothing holds it back: it may start from {in_minutes(1)} on"),
+        (
+            {"reservation": "class"},
+            "Reservation",
+            f"- nothing holds it back: reservation class is from {in_minutes(10)} to {in_minutes(20)}",
+        ),
+        ({"reservation": "gone"}, "ReservationDeleted", "- nothing holds it back: there is no reservation gone"),
+        ({"minutes": 200}, "PartitionTimeLimit", "- partition batch takes it: Its time limit is longer than its partition allows."),
+    ],
+)
+def test_who_has_no_place_in_the_queue_is_told_why(asked: dict[str, Any], code: str, evidence: str) -> None:
+    scene = Scene(rack(2), PartitionRules(name="batch", max_seconds=10_800)).reserves("class", "n1", 10, 20)
+    found = told(scene.waits(1, **asked), 1)
+    assert (found.code, found.position, found.ahead) == (code, None, ())
+    assert evidence in said(found)
+    assert found.headline.startswith("Job 1 waits: ")
+
+
+class Everybody(Unlimited):
+    def holds(self, job: Pending, partition: str) -> str | None:
+        return "AssocGrpCPUMinutesLimit"
+
+    def copy(self) -> Everybody:
+        return self
+
+
+def test_a_limit_is_told_with_its_sentence() -> None:
+    scene = Scene(rack(1)).waits(1)
+    scene.limits = Everybody()
+    found = told(scene, 1)
+    assert found.code == "AssocGrpCPUMinutesLimit"
+    assert "CPU-minutes" in found.headline
+    assert said(found)[4].startswith("- limits in batch: AssocGrpCPUMinutesLimit: All jobs of the association")
+
+
+def test_a_job_that_does_not_wait_is_not_explained() -> None:
+    with pytest.raises(Unknown, match="job 9 does not wait"):
+        told(seed(), 9)
+    with pytest.raises(Unknown, match="job 4 does not wait"):
+        told(seed(), 4)

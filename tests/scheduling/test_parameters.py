@@ -1,0 +1,57 @@
+"""What an administrator says about the passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairbank.scheduling.parameters import Parameters, read
+from fairbank.values.trouble import Malformed
+
+
+def test_slurms_own_string_is_read() -> None:
+    found = read("bf_interval=10,bf_continue, default_queue_depth=1000,sched_min_interval=2000,defer,max_rpc_cnt=150,")
+    assert found == Parameters(bf_interval=10, bf_continue=True, default_queue_depth=1_000, sched_min_interval=2_000)
+    assert read("") == Parameters()
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "field", "remedy"),
+    [
+        ("bf_windw=10", "'bf_windw' is not a parameter of the scheduler", "SchedulerParameters", "there are: "),
+        ("bf_window=0", "0 is not a bf_window", "bf_window", "a whole number from 1 to 43200 (minutes)"),
+        ("bf_resolution=", "nothing is not a bf_resolution", "bf_resolution", "a whole number from 1 to 3600 (seconds)"),
+        ("bf_interval=0", "0 is not a bf_interval", "bf_interval", "a whole number -1, or from 1 to 10800"),
+        ("bf_max_job_test=1e3", "1e3 is not a bf_max_job_test", "bf_max_job_test", "a whole number from 1 to 1000000 (jobs)"),
+        ("bf_continue=yes", "bf_continue takes no value", "SchedulerParameters", "write bf_continue alone"),
+        ("bf_window=10,bf_window=20", "bf_window is given twice", "SchedulerParameters", "give it once"),
+    ],
+)
+def test_what_is_wrong_is_told_with_the_parameter_and_the_remedy(text: str, told: str, field: str, remedy: str) -> None:
+    with pytest.raises(Malformed) as no:
+        read(text)
+    assert no.value.message == told
+    assert no.value.field == field
+    assert str(no.value.remedy).startswith(remedy)
+
+
+@pytest.mark.parametrize("said", [{"bf_window": 43_201}, {"sched_interval": -2}, {"sched_interval": 0}, {"bf_min_prio_reserve": -1}])
+def test_no_setting_is_out_of_range(said: dict[str, Any]) -> None:
+    with pytest.raises(Malformed) as no:
+        Parameters(**said)
+    assert no.value.field in said
+
+
+def test_the_main_pass_is_due_when_asked_for_but_not_too_often_and_in_full_every_interval() -> None:
+    asked = Parameters(sched_interval=60, sched_min_interval=2_000)
+    assert [asked.main_is_due(0, True, now) for now in (2_000, 2_001)] == [False, True]
+    assert [asked.main_is_due(0, False, now) for now in (59_999_999, 60_000_000)] == [False, True]
+    assert not Parameters(sched_interval=-1).main_is_due(0, False, 10**12)
+
+
+def test_backfill_is_due_after_its_interval_if_anything_changed() -> None:
+    asked = Parameters(bf_interval=30)
+    assert [asked.backfill_is_due(100, True, now) for now in (129, 130)] == [False, True]
+    assert not asked.backfill_is_due(100, False, 1_000)
+    assert not Parameters(bf_interval=-1).backfill_is_due(0, True, 10**6)

@@ -1,0 +1,47 @@
+"""Slurm's reasons, each with its sentence; all of them stand in tests/golden/scheduling/reasons.txt. After a wanted change:
+WRITE_GOLDEN=1 pytest tests/scheduling/test_reason.py, and read the difference."""
+
+from __future__ import annotations
+
+import os
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from fairbank.priority.limits.reasons import ASSOC, QOS, Kind, reason
+from fairbank.scheduling.reason import reasons, sentence
+from fairbank.values.trouble import Unknown
+
+KEPT = Path(__file__).parents[1] / "golden" / "scheduling" / "reasons.txt"
+TRES = ("cpu", "mem", "energy", "node", "billing", "gres/gpu", "license/matlab", "bb/cray", "vmem")
+
+
+def test_every_reason_has_a_sentence_of_its_own() -> None:
+    told = "".join(f"{each.number:3} {each.name}\n    {each.sentence}\n" for each in reasons())
+    if os.environ.get("WRITE_GOLDEN"):
+        KEPT.write_text(told)
+    assert told == KEPT.read_text()
+
+
+def test_the_table_has_the_218_strings_of_slurm() -> None:
+    numbers = {each.number for each in reasons()}
+    assert set(range(221)) - numbers == {34, 76, 77}
+    assert [each.number for each in reasons() if each.name == "PartitionDown"] == [6, 19]
+    assert all(each.sentence.endswith(".") and "  " not in each.sentence for each in reasons())
+
+
+def test_every_name_that_limits_give_is_in_the_table() -> None:
+    for owner, kind in product((ASSOC, QOS), Kind):
+        for tres in (None, *TRES):
+            try:
+                name = reason(owner, kind, tres)
+            except KeyError:
+                continue  # no such limit
+            if owner == QOS or "Min" not in kind.value.removesuffix("Mins"):
+                assert sentence(name)
+
+
+def test_what_is_no_reason_is_told() -> None:
+    with pytest.raises(Unknown, match="'AssocMinMood' is not a reason of Slurm"):
+        sentence("AssocMinMood")
