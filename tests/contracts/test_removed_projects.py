@@ -104,6 +104,19 @@ def test_a_project_with_others_under_it_is_not_removed(store: Store) -> None:
     assert not Audit(store).verify().findings
 
 
+def test_a_removal_asks_for_what_is_under_the_project_and_leaves_its_question_as_it_was(store: Store) -> None:
+    granted(
+        store, project("college", 5001), project("physics", 5002, parent=1), project("optics", 5003, parent=1), RemoveProject(project=2)
+    )
+    granted(store, allocation(1))
+    asked = Asked(RemoveProject(project=1), START, 0)
+    needs = needs_of([asked])
+    with store.transaction() as transaction:
+        work = transaction.load(needs)
+    assert (sorted(work.projects), sorted(work.allocations)) == ([1, 3], [1])
+    assert needs == needs_of([asked])
+
+
 def test_no_project_comes_back_under_one_that_was_removed(store: Store) -> None:
     granted(store, project("college", 5001), project("physics", 5002, parent=1), RemoveProject(project=2), RemoveProject(project=1))
     no = ask(store, AmendProject(project=2, restore=True))[0]

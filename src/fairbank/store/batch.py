@@ -8,6 +8,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any
 
+import msgspec
 from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
 
 from fairbank.bank.allocation import Allocation
@@ -78,9 +79,10 @@ class SqlTransaction(ABC):
         """
         if self._read_runs is None:
             self._read_runs = []
-            needs.allocations |= allocations_of(self._connection, needs.closing)
-            if needs.allocations or needs.funds or needs.runs:
-                allocations, self._read_runs = self._load(needs)
+            closing = allocations_of(self._connection, needs.closing)
+            wanted = msgspec.structs.replace(needs, allocations=needs.allocations | closing) if closing else needs
+            if wanted.allocations or wanted.funds or wanted.runs:
+                allocations, self._read_runs = self._load(wanted)
                 self._loaded = {each.id: each for each in allocations}
         runs = self._read_runs
         if needs.office:

@@ -132,7 +132,7 @@ class Tables:
         accounts = {each.account for each in needs.creating}
         wanted = needs.projects | {self.allocations[each].project for each in needs.enriched if each in self.allocations}
         if needs.closing:
-            wanted |= {number for number, each in self.projects.items() if each.parent in needs.closing}
+            wanted |= {number for number, each in self.projects.items() if each.parent in needs.closing and not each.removed}
         if not needs.creating:
             return [self.projects[number] for number in sorted(wanted) if number in self.projects]
         found = [
