@@ -10,7 +10,7 @@ from fairbank.rest.client import MungeSigner, TokenSigner
 from fairbank.slurm.agent.settings import AgentSettings, agent_settings, read_agent_settings, settings_file
 from fairbank.slurm.agent.silence import Silence
 from fairbank.values.trouble import Forbidden, Malformed, Unknown
-from tools.reference.pages import AGENT_EXAMPLE
+from tools.reference.pages.agent import AGENT_EXAMPLE
 
 
 def test_an_empty_file_is_the_usual_agent() -> None:

@@ -1,0 +1,24 @@
+"""The code as text: one function a page, one file for what it tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tools.reference.pages.agent import agent_page
+from tools.reference.pages.client import client_page
+from tools.reference.pages.commands import commands_page
+from tools.reference.pages.refusals import refusals_page
+from tools.reference.pages.routes import routes_page
+from tools.reference.pages.settings import settings_page, site_page
+from tools.reference.pages.states import states_page
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "settings": settings_page,
+    "slurm": site_page,
+    "client": client_page,
+    "agent": agent_page,
+    "routes": routes_page,
+    "commands": commands_page,
+    "states": states_page,
+    "refusals": refusals_page,
+}

@@ -1,0 +1,75 @@
+"""Every key of agent.toml, and every metric of the agent."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.slurm.agent import settings as agent
+from fairbank.slurm.agent.bending import Bend
+from fairbank.slurm.agent.core import Core
+from fairbank.slurm.agent.metrics import Metrics
+from fairbank.slurm.agent.pool import Senders
+from fairbank.slurm.agent.silence import PartitionTerms
+from tools.reference.pages.keys import key_tables
+
+
+def agent_page() -> str:
+    """Every key of agent.toml, and every metric of the agent."""
+    lines = [
+        "# The agent",
+        "",
+        "`fairbank agent` runs on the host of slurmctld, beside the PrEp plug-in. It answers whether a job may start, and keeps all that",
+        "the bank has not heard yet in its outbox. Why it is so is in [decision 0013](../decisions/0013-the-agents-outbox.md).",
+        "It may also keep the [table of site factors](../decisions/0016-site-factor-table.md) up to date, which ranks jobs by credit;",
+        "[its rules](site-factor.md) are a page of their own.",
+        "",
+        "## Settings",
+        "",
+        f"One TOML file, `{agent.SITE_FILE}`, or the one named by `--config` or `FAIRBANK_AGENT_CONFIG`. An empty file is enough where",
+        "all is in its usual place. Unknown keys are refused with their place.",
+        "",
+        "```toml",
+        *AGENT_EXAMPLE.splitlines(),
+        "```",
+        "",
+    ]
+    tables: tuple[tuple[str, type[msgspec.Struct]], ...] = (
+        ("(at the top)", agent.AgentSettings),
+        ("[plugin]", agent.PluginSettings),
+        ("[bank]", agent.BankSettings),
+        ("[outbox]", agent.OutboxSettings),
+        ("[senders]", Senders),
+        ("[control]", agent.ControlSettings),
+        ("[site_factor]", agent.SiteFactorSettings),
+        ("[site_factor.credit] and [site_factor.expiry]", Bend),
+        ("[release]", agent.ReleaseSettings),
+        ("[terms] and [partitions.NAME]", PartitionTerms),
+    )
+    lines += key_tables(tables, level=3)
+    core = Core(lambda partition: PartitionTerms(), Senders(), life="", now=0.0)
+    lines += ["## Metrics", "", "`GET /metrics` on the control socket, or on its port:", "", "| Metric | Meaning |", "| --- | --- |"]
+    lines += [f"| `{each.name}{'_total' if each.type == 'counter' else ''}` | {each.documentation} |" for each in Metrics(core).families()]
+    return "\n".join(lines) + "\n"
+
+
+AGENT_EXAMPLE = """\
+[plugin]
+slurm_user = "slurm"          # slurm.conf's SlurmUser
+
+[bank]
+server = "https://bank.example.org"
+token_file = "/etc/fairbank/agent.token"   # fairbank token create darwin --scopes agent:darwin -u slurm
+
+[control]
+port = 9341                   # for Prometheus, on 127.0.0.1
+
+[site_factor]
+path = "/run/fairbank-agent/site_factor"         # what Slurm's site_factor/fairbank reads
+token_file = "/etc/fairbank/reader.token"  # fairbank token create reader --scopes read, of an administrator
+
+[terms]
+silence = "closed"            # while the bank is away, jobs wait
+
+[partitions.debug]
+silence = "open"              # but for these: they run, and are charged later
+"""

@@ -1,0 +1,37 @@
+"""What the commands read to find the bank, and what else in the environment."""
+
+from __future__ import annotations
+
+from fairbank.cli import settings as client
+
+
+def client_page() -> str:
+    """What the commands read to find the bank, and what else in the environment."""
+    lines = [
+        "# Client settings",
+        "",
+        "Where the commands find the bank, and as whom they sign in. Each key is taken from the first place that says it:",
+        "",
+        "1. options: `--server`, `-M`;",
+        "2. the environment: the key in capitals after `FAIRBANK_`, such as `FAIRBANK_SERVER`;",
+        "3. your file `~/.config/fairbank/client.toml` (under `XDG_CONFIG_HOME` where that is set);",
+        f"4. the site's file `{client.SITE_FILE}`;",
+        "5. for `server`: the socket of your own bank in `~/.local/state/fairbank` (`XDG_STATE_HOME`) where there is one, else",
+        f"   `{client.SITE_SOCKET}`.",
+        "",
+        'A line of a file is `KEY = "TEXT"`; other keys are refused.',
+        "",
+        "| Key | Environment | Meaning |",
+        "| --- | --- | --- |",
+        *(f"| `{key}` | `FAIRBANK_{key.upper()}` | {about} |" for key, about in client.KEYS.items()),
+        "",
+        "On a Unix socket nobody signs in: the kernel says who asks. Over the network a token is used where `token_file` names one,",
+        "else MUNGE. See [Signing in](signing-in.md).",
+        "",
+        "## The environment besides",
+        "",
+        "| Variable | Meaning |",
+        "| --- | --- |",
+        *(f"| `{name}` | {about} |" for name, about in client.ENVIRONMENT.items()),
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,43 @@
+"""Every key of fairbank.toml and of slurm.toml."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.bank.policy import Policy
+from fairbank.service import settings
+from fairbank.slurm.site import SITE_FILE, Forced, Site
+from tools.reference.pages.keys import key_tables
+
+
+def settings_page() -> str:
+    """Every key of fairbank.toml with its type and default."""
+    lines = [
+        "# Settings",
+        "",
+        "One TOML file, `fairbank.toml`; `fairbank init` writes a first one. Unknown keys are refused with their place.",
+        "",
+    ]
+    tables: tuple[tuple[str, type[msgspec.Struct]], ...] = (
+        ("(at the top)", settings.Settings),
+        ("[store]", settings.StoreSettings),
+        ("[server]", settings.ServerSettings),
+        ("[staff]", settings.StaffSettings),
+        ("[history]", settings.HistorySettings),
+        ("[policy]", Policy),
+        ("[clusters.NAME]", settings.ClusterSettings),
+        ("[clusters.NAME.partitions.NAME]", settings.PartitionSettings),
+    )
+    return "\n".join([*lines, *key_tables(tables)]).rstrip() + "\n"
+
+
+def site_page() -> str:
+    """Every key of slurm.toml with its type and default."""
+    lines = [
+        "# The site's rules of submission",
+        "",
+        f"One TOML file, `{SITE_FILE}`, for `fairbank slurm sync`; without it the defaults hold. Unknown keys are refused with their",
+        "place. What the rules do is in [Rules of submission](submission.md).",
+        "",
+    ]
+    return "\n".join([*lines, *key_tables((("(at the top)", Site), ("[projects.ACCOUNT]", Forced)))]).rstrip() + "\n"
