@@ -1,0 +1,24 @@
+"""Priorities as Slurm's sprio prints them: its letters, widths, and ways to write a figure, byte for byte.
+
+Pure formatting: who computed the factors makes no difference. A row is a job in one of its partitions.
+"""
+
+from fairbank.report.priorities.fields import FIELDS, Field, in_order
+from fairbank.report.priorities.layout import Cell, Format, lines, lines_of_weights, parse_format, usual_format
+from fairbank.report.priorities.rank import HIGHEST, Rank, Weights, chosen
+
+__all__ = [
+    "FIELDS",
+    "HIGHEST",
+    "Cell",
+    "Field",
+    "Format",
+    "Rank",
+    "Weights",
+    "chosen",
+    "in_order",
+    "lines",
+    "lines_of_weights",
+    "parse_format",
+    "usual_format",
+]

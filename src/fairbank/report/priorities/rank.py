@@ -1,0 +1,79 @@
+"""A waiting job with what each factor adds to its priority, and the weights of the factors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+HIGHEST = 2**32 - 1
+"""What a normalised priority is a part of."""
+
+
+class Weights(NamedTuple):
+    """Slurm's PriorityWeight*: `place` is the partition's, `tres_text` PriorityWeightTRES as the settings have it, `tres` that by name."""
+
+    age: int = 0
+    association: int = 0
+    fair_share: int = 0
+    size: int = 0
+    place: int = 0
+    qos: int = 0
+    tres: Mapping[str, float] = {}
+    tres_text: str = ""
+
+
+class Rank(NamedTuple):
+    """A job in one of its partitions. The factors are weighted: each times its weight, with all decimals; `place` is the partition's.
+
+    `site` and `nice` are counted from 0. `direct` is the priority that an administrator gave, and then there are no factors. `total` is the
+    sum where it is known better than from the factors.
+    """
+
+    job: int
+    partition: str
+    user: str = ""
+    account: str = ""
+    qos_name: str = ""
+    cluster: str | None = None
+    age: float = 0.0
+    association: float = 0.0
+    fair_share: float = 0.0
+    size: float = 0.0
+    place: float = 0.0
+    qos: float = 0.0
+    tres: Mapping[str, float] = {}
+    site: int = 0
+    nice: int = 0
+    direct: int | None = None
+    total: float | None = None
+
+    @property
+    def priority(self) -> float:
+        """As sprio adds it up: TRES last, at least 1."""
+        if self.direct is not None:
+            return float(self.direct)
+        if self.total is not None:
+            return max(self.total, 1.0)
+        found = self.age + self.association + self.fair_share + self.size + self.place + self.qos
+        found += self.site
+        found -= self.nice
+        for value in self.tres.values():
+            found += value
+        return max(found, 1.0)
+
+
+def chosen(
+    rows: Sequence[Rank],
+    *,
+    jobs: Collection[int] | None = None,
+    users: Collection[str] | None = None,
+    partitions: Collection[str] | None = None,
+) -> list[Rank]:
+    """The rows of these jobs, users and partitions; None stands for all of them."""
+    return [
+        row
+        for row in rows
+        if (jobs is None or row.job in jobs)
+        and (users is None or row.user in users)
+        and (partitions is None or row.partition in partitions)
+    ]
