@@ -6,6 +6,6 @@
 
 from fairbank.service.replay.plan import Plan, Progress
 from fairbank.service.replay.playing import replay
-from fairbank.service.replay.result import Balance, Check, Replayed
+from fairbank.service.replay.result import Balance, Invariant, Replayed
 
-__all__ = ["Balance", "Check", "Plan", "Progress", "Replayed", "replay"]
+__all__ = ["Balance", "Invariant", "Plan", "Progress", "Replayed", "replay"]

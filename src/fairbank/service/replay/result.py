@@ -30,8 +30,8 @@ class Balance(msgspec.Struct, frozen=True):
     available: int
 
 
-class Check(msgspec.Struct, frozen=True):
-    """An invariant, whether it held, and the figures."""
+class Invariant(msgspec.Struct, frozen=True):
+    """What must be true of the books after a replay, whether it is, and the figures."""
 
     what: str
     held: bool
@@ -68,7 +68,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     operations: int
     seconds: float
     balances: list[Balance]
-    checks: list[Check]
+    checks: list[Invariant]
 
     @property
     def fingerprint(self) -> str:
@@ -110,31 +110,31 @@ def _balance(each: Allocation, account: str) -> Balance:
     return Balance(account, each.resource, each.start, each.end, each.deposited, each.charged, each.held, each.available)
 
 
-def _checks(allocations: list[Allocation], played: Played, policy: Policy) -> list[Check]:
+def _checks(allocations: list[Allocation], played: Played, policy: Policy) -> list[Invariant]:
     charged, held = sum(each.charged for each in allocations), sum(each.held for each in allocations)
     due = played.expected - played.written_off
     open_runs = played.holds - played.charges - played.releases
     return [
         _overdrawn(allocations, policy),
-        Check(
+        Invariant(
             "every run is resolved once, nothing stays held",
             held == 0 and open_runs == 0,
             f"{open_runs} runs open, {held} SU-minutes held",
         ),
-        Check("charges equal the trace's own sum", charged == due, f"{charged} charged, {due} due, {played.written_off} written off"),
+        Invariant("charges equal the trace's own sum", charged == due, f"{charged} charged, {due} due, {played.written_off} written off"),
     ]
 
 
-def _overdrawn(allocations: list[Allocation], policy: Policy) -> Check:
+def _overdrawn(allocations: list[Allocation], policy: Policy) -> Invariant:
     lowest = min((each.available for each in allocations), default=0)
     figures = f"the least available is {lowest} SU-minutes"
     if policy.overrun is Overrun.WRITE_OFF:
-        return Check("no allocation is overdrawn", lowest >= 0, figures)
+        return Invariant("no allocation is overdrawn", lowest >= 0, figures)
     held = all(each.available + each.overrun >= 0 for each in allocations)
-    return Check("no allocation is overdrawn by more than its recorded overruns", held, figures)
+    return Invariant("no allocation is overdrawn by more than its recorded overruns", held, figures)
 
 
-def _audited(store: Store, progress: Progress | None) -> Check:
+def _audited(store: Store, progress: Progress | None) -> Invariant:
     verdict = Audit(store).verify(progress=(lambda done, of: progress("auditing", done, of)) if progress else None)
     figures = f"{verdict.entries} entries read, {len(verdict.findings)} findings"
-    return Check("the journal says the same as every row", not verdict.findings, figures)
+    return Invariant("the journal says the same as every row", not verdict.findings, figures)
