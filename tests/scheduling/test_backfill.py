@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fairbank.cluster.partition_rules import PartitionRules
@@ -37,7 +39,7 @@ def test_everybody_who_is_tested_is_planned_and_nobody_behind_delays_it() -> Non
 
 def test_plans_keep_whole_nodes_though_the_job_needs_a_part_of_one() -> None:
     scene = Scene(rack(1, cpus=8)).runs(1, "n1", 60, exclusive=False, cpus_per_task=6, memory_per_node=1)
-    small = {"exclusive": False, "memory_per_node": 1}
+    small: dict[str, Any] = {"exclusive": False, "memory_per_node": 1}
     scene.waits(2, 1, 60, cpus_per_task=4, **small).waits(3, 1, 120, cpus_per_task=1, **small).waits(4, 1, 30, cpus_per_task=1, **small)
     told = scene.backfill()
     assert told.starts == {4: "n1"}
@@ -128,7 +130,7 @@ def test_a_preemptor_takes_its_place_now_and_those_behind_see_the_difference() -
 
 
 def test_jobs_that_share_a_node_are_planned_when_enough_of_it_is_free() -> None:
-    small = {"exclusive": False, "memory_per_node": 1}
+    small: dict[str, Any] = {"exclusive": False, "memory_per_node": 1}
     scene = Scene(rack(1, cpus=8)).runs(1, "n1", 20, cpus_per_task=4, **small).runs(2, "n1", 70, cpus_per_task=4, **small)
     assert scene.waits(3, cpus_per_task=3, **small).backfill().planned == {3: (20, "n1")}
     assert scene.waits(4, cpus_per_task=8, age=90, **small).backfill().planned[4] == (70, "n1")

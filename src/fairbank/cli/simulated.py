@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from enum import Enum
 
 
 class Figures(Protocol):
@@ -65,8 +64,8 @@ class Starts(Protocol):
 
 
 class Outcome(Protocol):
-    """What came of a policy. `left` are the numbers of the jobs that were not simulated, `read` how many were read otherwise, each by the
-    reason, whose value is a sentence."""
+    """What came of a policy. `left` are the numbers of the jobs that were not simulated, `read` how many were read otherwise, each by an
+    enum whose value says why, or how."""
 
     @property
     def policy(self) -> str: ...
@@ -75,9 +74,9 @@ class Outcome(Protocol):
     @property
     def lines(self) -> int: ...
     @property
-    def left(self) -> Mapping[Enum, Sequence[int]]: ...
+    def left(self) -> Mapping[Any, Sequence[int]]: ...
     @property
-    def read(self) -> Mapping[Enum, int]: ...
+    def read(self) -> Mapping[Any, int]: ...
     @property
     def figures(self) -> Figures | None: ...
     @property

@@ -95,7 +95,6 @@ class Works:
     @property
     def paper(self) -> Paper:
         from fairbank.compose.paper import Paper
-    from fairbank.compose.planning import Planning
 
         return Paper()
 

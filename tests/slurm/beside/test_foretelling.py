@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fairbank.cli.reconcile import FOUND
+from fairbank.cli.exits import FOUND
 from fairbank.rest.client import Refused
 from fairbank.slurm.bank import Bank
 from fairbank.slurm.commands import Slurm
