@@ -66,7 +66,7 @@ class Scribe:
         self._holding: dict[int, tuple[int, int]] = {}
 
     def ask(self, at: str, wish: Request, actor: int = 0) -> Done | Refusal:
-        outcome = self._house.counter.ask([Asked(wish, parse_instant(at), actor)])[0]
+        outcome = self._house.services.counter.ask([Asked(wish, parse_instant(at), actor)])[0]
         assert isinstance(outcome, Done | Refusal), outcome
         return outcome
 
@@ -172,8 +172,8 @@ def built() -> House:
 def main(socket: str, port: str | None = None, token_file: str | None = None) -> None:
     house = built()
     if token_file is not None:
-        asker = asker_of(AYLA, house.staff, {CHEM: Role.PI})
-        _, secret = house.tokens.create(asker, label="tests", scopes=["read", "write"], days=30, uid=None)
+        asker = asker_of(AYLA, house.services.staff, {CHEM: Role.PI})
+        _, secret = house.services.tokens.create(asker, label="tests", scopes=["read", "write"], days=30, uid=None)
         Path(token_file).touch(mode=0o600)
         Path(token_file).write_text(secret + "\n")
     serve(house, unix=Path(socket), port=None if port is None else int(port))

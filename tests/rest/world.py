@@ -87,18 +87,18 @@ class World:
 
     def wish(self, *wishes: Request) -> list[Done | Refusal]:
         """Straight to the counter, for setting the scene."""
-        return self.house.counter.ask([Asked(each, self.clock.now(), SUPERUSER) for each in wishes])
+        return self.house.services.counter.ask([Asked(each, self.clock.now(), SUPERUSER) for each in wishes])
 
     def token(self, uid: int, *scopes: str, days: int = 10) -> str:
         """A token of `uid`, made by the superuser."""
-        return self.house.tokens.create(asker_of(SUPERUSER, STAFF, {}), label="test", scopes=scopes, days=days, uid=uid)[1]
+        return self.house.services.tokens.create(asker_of(SUPERUSER, STAFF, {}), label="test", scopes=scopes, days=days, uid=uid)[1]
 
     def token_number(self, uid: int) -> int:
         """The number of a fresh token of `uid`."""
-        return self.house.tokens.create(asker_of(SUPERUSER, STAFF, {}), label="test", scopes=["read"], days=10, uid=uid)[0].id
+        return self.house.services.tokens.create(asker_of(SUPERUSER, STAFF, {}), label="test", scopes=["read"], days=10, uid=uid)[0].id
 
     def entries(self) -> int:
-        with self.house.store.reading() as reader:
+        with self.house.services.store.reading() as reader:
             return reader.count_entries()
 
 
@@ -116,13 +116,13 @@ def a_world(store: Store | None = None, *, empty: bool = True, **more: Any) -> I
                 _people(world)
             yield world
     finally:
-        house.close()
+        house.services.close()
 
 
 def _people(world: World) -> None:
     world.own = _project(world, "chem", {PI: Role.PI, COORDINATOR: Role.COORDINATOR, MEMBER: Role.MEMBER}, MEMBER)
     world.foreign = _project(world, "bio", {OTHER_PI: Role.PI}, OTHER_PI)
-    world.house.directory.refresh()
+    world.house.services.directory.refresh()
 
 
 def _project(world: World, name: str, members: dict[int, Role], owner: int) -> dict[str, int]:

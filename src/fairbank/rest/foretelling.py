@@ -53,7 +53,7 @@ def described(operation: dict[str, Any], foretold: object) -> None:
 def told(request: Request[Any, Any, Any], foretold: Foretold) -> Response[Listing[PlannedEntry]]:
     """The answer to a dry run; no entries where it was carried out before under the same key, or is so already."""
     house = cast("House", request.app.state["house"])
-    return Response(listing("planned-entry", house.clock, [_row(each) for each in foretold.entries]), status_code=200)
+    return Response(listing("planned-entry", house.services.clock, [_row(each) for each in foretold.entries]), status_code=200)
 
 
 def _row(planned: Planned) -> PlannedEntry:

@@ -16,9 +16,10 @@ from fairbank.service.services import Services
 
 
 @dataclass(frozen=True, kw_only=True)
-class House(Services):
-    """The services behind the routes. `name` is what MUNGE credentials must be made out to."""
+class House:
+    """The services behind the routes, and what the server has beside them. `name` is what MUNGE credentials must be made out to."""
 
+    services: Services
     metrics: Metrics
     munge: MungeDoor | None
     name: str
@@ -30,4 +31,4 @@ def furnish(services: Services, *, munge: Munge | None = None, name: str = "fair
     services.counter.watch = metrics.judged
     metrics.waiting.set_function(lambda: services.counter.waiting)
     door = MungeDoor(munge, services.nonces, services.clock) if munge else None
-    return House(**vars(services), metrics=metrics, munge=door, name=name)
+    return House(services=services, metrics=metrics, munge=door, name=name)

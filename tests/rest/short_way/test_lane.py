@@ -70,7 +70,7 @@ def test_only_reports_have_a_lane() -> None:
     try:
         assert create_app(house).lane == {("POST", "/job"), ("POST", "/job/bulk")}
     finally:
-        house.close()
+        house.services.close()
 
 
 @pytest.mark.parametrize(("path", "status"), [("/job?a=1", 400), ("/job/", 201), ("//job", 201)])

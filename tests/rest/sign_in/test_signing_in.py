@@ -70,7 +70,7 @@ def test_a_token_signs_in_as_its_owner_with_its_scopes(world: World) -> None:
 def test_the_secret_is_shown_once_and_kept_nowhere(world: World) -> None:
     secret = make(world, PI)
     assert secret not in world.ask("GET", "/token", PI).text
-    with world.house.store.reading() as reader:
+    with world.house.services.store.reading() as reader:
         assert secret.encode() not in repr([*reader.tokens(None), *reader.scan_entries()]).encode()
 
 
@@ -175,14 +175,14 @@ def test_a_token_is_taken_back(world: World) -> None:
 def test_tokens_are_journalled_when_made_and_when_taken_back(world: World) -> None:
     secret = make(world, PI)
     world.ask("DELETE", "/token/1", SUPERUSER)
-    with world.house.store.reading() as reader:
+    with world.house.services.store.reading() as reader:
         entries = [each for each in reader.scan_entries() if each.kind is Kind.TOKEN]
     assert [(each.actor, each.owner) for each in entries] == [(PI, PI), (SUPERUSER, PI)]
     made, taken_back = (json.loads(each.details or "") for each in entries)
     assert (made["token"], made["label"], made["scopes"], made["revoked"]) == (1, "a script", ["read"], None)
     assert taken_back == made | {"revoked": NOW}
     assert not [each for each in entries if secret in str(each)]
-    assert world.house.audit.verify().findings == ()
+    assert world.house.services.audit.verify().findings == ()
 
 
 def test_a_token_is_taken_back_on_a_second_server_at_once(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def allocation_filters(
 
 def instant(request: Asking, active_at: str | None) -> Instant | None:
     """Raises Malformed."""
-    return request.house.clock.now() if active_at == "now" else one_time(active_at, "active-at")
+    return request.services.clock.now() if active_at == "now" else one_time(active_at, "active-at")
 
 
 async def projects(
@@ -112,11 +112,11 @@ async def _named(
     if project is None and gid is None and gname is None:
         if account is None:
             return None
-        directory = request.house.directory
+        directory = request.services.directory
         if directory.knows((account,)) and (known := directory.known(account)) is not None:
             return frozenset({known.id} if sight.sees(known.id) else ())
     query = ProjectQuery(sight=sight, ids=None if project is None else frozenset({project}), gid=gid, gname=gname, account=account)
-    found = await sync_to_thread(request.house.projects.find, query, Page(1))
+    found = await sync_to_thread(request.services.projects.find, query, Page(1))
     return frozenset(each.id for each in found)
 
 

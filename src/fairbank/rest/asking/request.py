@@ -15,6 +15,7 @@ from fairbank.rest.house import House
 from fairbank.rest.teller import Teller, Waiting
 from fairbank.rest.workers import Workers
 from fairbank.service.askers import Asker
+from fairbank.service.services import Services
 from fairbank.values.trouble import Malformed
 
 BODY_MAX = 4 * 1024 * 1024
@@ -67,8 +68,13 @@ class Asking(Request[Asker, None, State]):
 
     @property
     def house(self) -> House:
-        """The services that the application was made with."""
+        """What the application was made with."""
         return cast("House", self.app.state["house"])
+
+    @property
+    def services(self) -> Services:
+        """The use cases behind the routes."""
+        return self.house.services
 
     @property
     def teller(self) -> Teller:

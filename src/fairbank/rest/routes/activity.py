@@ -33,7 +33,7 @@ def list_activity(request: Asking, page: OnePage, chosen: Entries) -> Listing[Ac
     Project, gid, gname and account name the project that a run was for, whoever paid, and of other entries the allocation's own.
     Allocation is the one whose units were moved.
     """
-    found = request.house.allocations.activity(replace(chosen, kinds=frozenset(EFFECTS)), page)
+    found = request.services.allocations.activity(replace(chosen, kinds=frozenset(EFFECTS)), page)
     runs = runs_by_id(request, (each.run for each in found))
     rows = [
         ActivityRow(
@@ -48,18 +48,18 @@ def list_activity(request: Asking, page: OnePage, chosen: Entries) -> Listing[Ac
         )
         for each in found
     ]
-    return listing("activity", request.house.clock, rows, next_after(page, [each.id for each in found]))
+    return listing("activity", request.services.clock, rows, next_after(page, [each.id for each in found]))
 
 
 @reads("/credit", dependencies=_FILTERS)
 def list_credits(request: Asking, page: OnePage, chosen: Entries) -> Listing[CreditRow]:
     """Deposits and incoming transfers, and with a minus withdrawals and outgoing transfers."""
-    found = request.house.allocations.activity(replace(chosen, kinds=frozenset(OF_CREDIT)), page)
+    found = request.services.allocations.activity(replace(chosen, kinds=frozenset(OF_CREDIT)), page)
     rows = [
         CreditRow(activity_id=each.id, allocation_id=each.book, amount=OF_CREDIT[each.kind].sign * each.amount, comments=each.comment)
         for each in found
     ]
-    return listing("credit", request.house.clock, rows, next_after(page, [each.id for each in found]))
+    return listing("credit", request.services.clock, rows, next_after(page, [each.id for each in found]))
 
 
 @reads("/predebit", dependencies=_FILTERS)
@@ -73,21 +73,21 @@ def list_predebits(request: Asking, page: OnePage, chosen: Entries) -> Listing[P
         since=chosen.since,
         until=chosen.until,
     )
-    found = request.house.runs.find(runs, page)
+    found = request.services.runs.find(runs, page)
     numbers = [each.id for each in found]
     opening = EntryQuery(ids=frozenset(numbers))  # who may see a run may see the entry that opened it
-    comments = {each.id: each.comment for each in request.house.allocations.activity(opening, Page(len(numbers)))}
+    comments = {each.id: each.comment for each in request.services.allocations.activity(opening, Page(len(numbers)))}
     rows = [predebit_row(each, comments.get(each.id)) for each in found]
-    return listing("predebit", request.house.clock, rows, next_after(page, numbers))
+    return listing("predebit", request.services.clock, rows, next_after(page, numbers))
 
 
 @reads("/debit", dependencies={"page": PAGE, "projects": PROJECTS})
 def list_debits(request: Asking, page: OnePage, projects: Projects, allocation: OneId = None) -> Listing[DebitRow]:
     """What each owner was charged in each allocation; a page is one of allocations."""
     query = AllocationQuery(sight=request.asker.sight, ids=None if allocation is None else frozenset({allocation}), projects=projects)
-    found, debits = request.house.allocations.debits(query, page)
+    found, debits = request.services.allocations.debits(query, page)
     rows = [debit_row(each) for each in debits]
-    return listing("debit", request.house.clock, rows, next_after(page, [each.id for each in found]))
+    return listing("debit", request.services.clock, rows, next_after(page, [each.id for each in found]))
 
 
 ROUTES = (list_activity, list_credits, list_predebits, list_debits)

@@ -47,16 +47,16 @@ Chosen = NamedDependency[Asked]
 def list_allocations(request: Asking, page: OnePage, chosen: Chosen) -> Listing[AllocationRow]:
     """The allocations that the asker may see: those of the asker's projects, and what their parents share with them."""
     found = _find(request, page, chosen)
-    return listing("allocation", request.house.clock, [_row(request, each) for each in found], _next(page, found))
+    return listing("allocation", request.services.clock, [_row(request, each) for each in found], _next(page, found))
 
 
 @reads("/balance", dependencies=FILTERS)
 def list_balances(request: Asking, page: OnePage, chosen: Chosen, every: Every = False) -> Listing[BalanceRow]:
     """What is left: of the allocations that are active now, or of all; what parents share with a project is among its own."""
     found = _find(request, page, chosen._replace(stands=Standing.ACTIVE) if chosen.any_time and not every else chosen)
-    now = request.house.clock.now()
-    rows = [balance_row(each, request.house.directory.by_id(each.project), now) for each in found]
-    return listing("balance", request.house.clock, rows, _next(page, found))
+    now = request.services.clock.now()
+    rows = [balance_row(each, request.services.directory.by_id(each.project), now) for each in found]
+    return listing("balance", request.services.clock, rows, _next(page, found))
 
 
 def _find(request: Asking, page: Page, chosen: Asked) -> list[Allocation]:
@@ -64,14 +64,14 @@ def _find(request: Asking, page: Page, chosen: Asked) -> list[Allocation]:
         sight=request.asker.sight,
         projects=chosen.projects,
         **chosen.concerned._asdict(),
-        stands=None if chosen.stands is None else (chosen.stands, request.house.clock.now()),
-        lenders=request.house.allocations.lenders(request.asker, chosen.projects),
+        stands=None if chosen.stands is None else (chosen.stands, request.services.clock.now()),
+        lenders=request.services.allocations.lenders(request.asker, chosen.projects),
     )
-    return request.house.allocations.find(query, page)
+    return request.services.allocations.find(query, page)
 
 
 def _row(request: Asking, allocation: Allocation) -> AllocationRow:
-    return allocation_row(allocation, request.house.directory.by_id(allocation.project), request.house.clock.now())
+    return allocation_row(allocation, request.services.directory.by_id(allocation.project), request.services.clock.now())
 
 
 def _next(page: Page, found: list[Allocation]) -> str | None:
@@ -87,15 +87,15 @@ def show_allocation(request: Asking, allocation: Number) -> Single[AllocationRow
 @reads("/alloc/{allocation:int}/user", dependencies={"page": PAGE})
 def list_users(request: Asking, allocation: Number, page: OnePage) -> Listing[DrawnRow]:
     """What each user drew from an allocation, and the caps, by uid."""
-    found = request.house.allocations.users(request.asker, allocation, page)
+    found = request.services.allocations.users(request.asker, allocation, page)
     rows = [DrawnRow(uid=each.uid, charged=each.sums.charged, held=each.sums.held, cap=each.sums.cap) for each in found]
-    return listing("drawn", request.house.clock, rows, next_after(page, [each.uid for each in found]))
+    return listing("drawn", request.services.clock, rows, next_after(page, [each.uid for each in found]))
 
 
 def shown(request: Asking, allocation: int) -> Single[AllocationRow]:
     """An allocation as it stands now. Raises Unknown."""
-    found = request.house.allocations.look(request.asker, allocation)
-    return single("allocation", request.house.clock, _row(request, found))
+    found = request.services.allocations.look(request.asker, allocation)
+    return single("allocation", request.services.clock, _row(request, found))
 
 
 ROUTES = (list_allocations, list_balances, show_allocation, list_users)

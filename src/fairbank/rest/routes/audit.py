@@ -15,7 +15,7 @@ from fairbank.values.time import iso
 def show_heads(request: Asking, page: OnePage) -> AuditAnswer:
     """The last link of each book. Kept elsewhere, they betray even a journal that was rewritten from the start."""
     demand(request.asker, Do.AUDIT)
-    entries, office, found = request.house.audit.standing(page)
+    entries, office, found = request.services.audit.standing(page)
     card = AuditCard(
         entries=entries,
         office_seq=office.seq,
@@ -23,7 +23,7 @@ def show_heads(request: Asking, page: OnePage) -> AuditAnswer:
         heads=[Head(allocation=each.book, seq=each.seq, link=each.link.hex()) for each in found],
     )
     cursor = next_after(page, [each.book for each in found])
-    return AuditAnswer(schema="fairbank.audit/1", as_of=iso(request.house.clock.now()), data=card, next=cursor)
+    return AuditAnswer(schema="fairbank.audit/1", as_of=iso(request.services.clock.now()), data=card, next=cursor)
 
 
 ROUTES = (show_heads,)

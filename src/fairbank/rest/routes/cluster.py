@@ -12,8 +12,8 @@ from fairbank.rest.views import listing
 @reads("/cluster", sync_to_thread=False)
 def list_clusters(request: Asking) -> Listing[ClusterRow]:
     """The clusters with their partitions, weights and QOS factors, for whoever signed in: prices are no secret."""
-    found = request.house.clusters
-    return listing("cluster", request.house.clock, [_cluster(found[name]) for name in sorted(found)])
+    found = request.services.clusters
+    return listing("cluster", request.services.clock, [_cluster(found[name]) for name in sorted(found)])
 
 
 def _cluster(cluster: Cluster) -> ClusterRow:

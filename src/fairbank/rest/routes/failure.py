@@ -17,22 +17,22 @@ def list_failures(request: Asking, page: OnePage, chosen: JobsAsked) -> Listing[
 
     Project and resource are what the job asked for; category and active-at are about the allocation that it met.
     """
-    found = request.house.runs.refusals(RefusalQuery(**chosen._asdict()), page)
+    found = request.services.runs.refusals(RefusalQuery(**chosen._asdict()), page)
     rows = [failure_row(entry, no, _account(request, no)) for entry, no in found]
-    return listing("failure", request.house.clock, rows, next_after(page, [entry.id for entry, _ in found]))
+    return listing("failure", request.services.clock, rows, next_after(page, [entry.id for entry, _ in found]))
 
 
 @reads("/failure/{failure:int}")
 def show_failure(request: Asking, failure: Number) -> Single[FailureRow]:
     """One refusal. Its owner, and staff, are also told which other projects of the owner could pay."""
-    entry, no = request.house.runs.refusal(request.asker, failure)
+    entry, no = request.services.runs.refusal(request.asker, failure)
     told = request.asker.sight.everything or no.owner == request.asker.uid
-    alternatives = request.house.runs.alternatives(no) if told else ()
-    return single("failure", request.house.clock, failure_row(entry, no, _account(request, no), alternatives))
+    alternatives = request.services.runs.alternatives(no) if told else ()
+    return single("failure", request.services.clock, failure_row(entry, no, _account(request, no), alternatives))
 
 
 def _account(request: Asking, no: Refusal) -> str | None:
-    return request.house.directory.by_id(no.project).account if no.project else no.account
+    return request.services.directory.by_id(no.project).account if no.project else no.account
 
 
 ROUTES = (list_failures, show_failure)

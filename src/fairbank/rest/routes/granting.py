@@ -43,7 +43,7 @@ def open_allocation(request: Asking, data: JSONBody[NewAllocation], key: Key = N
         comment=ids.reason(data.comment),
     )
     _check_period(wish.start, wish.end)
-    done = done_of(request.house.allocations.open(request.asker, wish))
+    done = done_of(request.services.allocations.open(request.asker, wish))
     return Response(_changed(request, done), status_code=200 if done.again else 201)
 
 
@@ -68,7 +68,7 @@ def _project(request: Asking, data: JSONBody[NewAllocation]) -> int:
         raise Malformed("name the project once", field="project", remedy="send either project, its number, or account")
     if data.project is not None:
         return data.project
-    found = request.house.directory.by_account(ids.name(data.account or "", field="account"))
+    found = request.services.directory.by_account(ids.name(data.account or "", field="account"))
     if found is None:
         raise Unknown(
             f"there is no project with the account {data.account}", field="account", remedy="enter it first: fairbank project create"
@@ -89,7 +89,7 @@ def amend_allocation(request: Asking, allocation: Number, data: JSONBody[NewTerm
     if terms == Terms():
         raise Malformed("nothing is to change", remedy="send start, end, credit_limit, shared or event")
     _check_period(terms.start, terms.end)
-    done = done_of(request.house.allocations.amend(request.asker, allocation, terms, ids.reason(data.comment), checked_key(key)))
+    done = done_of(request.services.allocations.amend(request.asker, allocation, terms, ids.reason(data.comment), checked_key(key)))
     return _changed(request, done)
 
 
@@ -99,7 +99,7 @@ def set_cap(request: Asking, allocation: Number, uid: UidNumber, data: JSONBody[
     cap = None if data.cap is None else SuMinutes(data.cap)
     comment = None if data.comment is None else ids.comment(data.comment)
     wish = SetCap(allocation=allocation, uid=uid, cap=cap, key=checked_key(key), comment=comment)
-    return answer(request.house.allocations.set_cap(request.asker, wish), request.house.clock)
+    return answer(request.services.allocations.set_cap(request.asker, wish), request.services.clock)
 
 
 class _Moved(TypedDict):
@@ -118,21 +118,21 @@ def _moved(data: Movement | NewTransfer, key: str | None) -> _Moved:
 def deposit(request: Asking, allocation: Number, data: JSONBody[Movement], key: Key = None) -> Response[Single[Granted]]:
     """Put credit into an allocation."""
     wish = Deposit(allocation=allocation, **_moved(data, key))
-    return new(request.house.allocations.deposit(request.asker, wish), request.house.clock)
+    return new(request.services.allocations.deposit(request.asker, wish), request.services.clock)
 
 
 @writes(post, "/alloc/{allocation:int}/withdraw", responses=AGAIN)
 def withdraw(request: Asking, allocation: Number, data: JSONBody[Movement], key: Key = None) -> Response[Single[Granted]]:
     """Take unused credit out of an allocation."""
     wish = Withdraw(allocation=allocation, **_moved(data, key))
-    return new(request.house.allocations.withdraw(request.asker, wish), request.house.clock)
+    return new(request.services.allocations.withdraw(request.asker, wish), request.services.clock)
 
 
 @writes(post, "/alloc/{allocation:int}/transfer", responses=AGAIN)
 def transfer(request: Asking, allocation: Number, data: JSONBody[NewTransfer], key: Key = None) -> Response[Single[Granted]]:
     """Move unused credit to another allocation of the same resource."""
     wish = Transfer(source=allocation, target=data.to, **_moved(data, key))
-    return new(request.house.allocations.transfer(request.asker, wish), request.house.clock)
+    return new(request.services.allocations.transfer(request.asker, wish), request.services.clock)
 
 
 ROUTES = (open_allocation, amend_allocation, set_cap, deposit, withdraw, transfer)

@@ -34,7 +34,7 @@ def show_myself(request: Asking) -> Single[Myself]:
         clusters=sorted(asker.clusters),
         scopes=sorted(asker.scopes),
     )
-    return single("whoami", request.house.clock, told)
+    return single("whoami", request.services.clock, told)
 
 
 def _user_name(uid: int) -> str | None:

@@ -44,7 +44,7 @@ async def answer_report(request: Asking, data: AnyReport) -> Reply:
     outcome = await _judged(request, data)
     if isinstance(outcome, Refusal):
         raise SaidNo(outcome, await _alternatives(request, outcome))
-    return reply(outcome, request.house.clock)
+    return reply(outcome, request.services.clock)
 
 
 @writes(post, "/job", opt={"scope": "report", "lane": answer_report}, responses=AGAIN, sync_to_thread=None)
@@ -62,7 +62,7 @@ async def report_runs(request: Asking, data: JSONBody[Reports]) -> Listing[Repor
     prepared = await request.workers.reports.run(_prepare, request, data)
     outcomes = iter(await request.teller.ask([each for each in prepared if isinstance(each, Asked)]))
     rows = [_answer(next(outcomes) if isinstance(each, Asked) else each) for each in prepared]
-    return listing("report", request.house.clock, rows)
+    return listing("report", request.services.clock, rows)
 
 
 async def _judged(request: Asking, data: AnyReport) -> Outcome:
@@ -78,7 +78,7 @@ async def _judged(request: Asking, data: AnyReport) -> Outcome:
 
 async def _prepared(request: Asking, reports: list[Report]) -> list[Asked | Trouble]:
     """At once when no look at the books is needed, which is nearly always; else in a worker thread."""
-    service = request.house.reports
+    service = request.services.reports
     if service.knows(reports):
         return service.wishes(request.asker, reports)
     return await request.workers.reports.run(service.prepare, request.asker, reports)
@@ -88,7 +88,7 @@ async def _alternatives(request: Asking, no: Refusal) -> tuple[Alternative, ...]
     """Who else could pay; nobody, where it takes too long to find out: the no itself is not to wait for the books or for LDAP."""
     try:
         async with asyncio.timeout(ADVICE_SECONDS):
-            return await sync_to_thread(request.house.runs.alternatives, no)
+            return await sync_to_thread(request.services.runs.alternatives, no)
     except TimeoutError:
         return ()
 
@@ -103,7 +103,7 @@ def _read(raw: msgspec.Raw) -> Report | Trouble:
 def _prepare(request: Asking, data: Reports) -> list[Asked | Trouble]:
     """The reports that can be read as wishes; the others as what is wrong with them."""
     read = [_read(each) for each in data.reports]
-    wishes = iter(request.house.reports.prepare(request.asker, [each for each in read if not isinstance(each, Trouble)]))
+    wishes = iter(request.services.reports.prepare(request.asker, [each for each in read if not isinstance(each, Trouble)]))
     return [each if isinstance(each, Trouble) else next(wishes) for each in read]
 
 
@@ -135,25 +135,25 @@ def list_jobs(request: Asking, page: OnePage, chosen: JobsAsked, in_state: InSta
     it. Since and until are about their start.
     """
     query = RunQuery(**chosen._asdict(), state=None if in_state is None else RunState(in_state), partition=partition)
-    found = request.house.runs.find(query, page)
-    return listing("job", request.house.clock, [_row(request, each) for each in found], next_after(page, [each.id for each in found]))
+    found = request.services.runs.find(query, page)
+    return listing("job", request.services.clock, [_row(request, each) for each in found], next_after(page, [each.id for each in found]))
 
 
 @reads("/job/{job:int}")
 def show_job(request: Asking, job: Number) -> Single[JobRow]:
     """One run. The number is the bank's; a scheduler's job id may stand for several runs."""
-    return single("job", request.house.clock, _row(request, request.house.runs.get(request.asker, job)))
+    return single("job", request.services.clock, _row(request, request.services.runs.get(request.asker, job)))
 
 
 def _row(request: Asking, record: RunRecord) -> JobRow:
-    return job_row(record, request.house.directory.by_id(record.project).account)
+    return job_row(record, request.services.directory.by_id(record.project).account)
 
 
 @writes(post, "/job/{job:int}/refund", responses=AGAIN)
 def refund_job(request: Asking, job: Number, data: JSONBody[NewRefund], key: Key = None) -> Response[Single[Granted]]:
     """Give back part or all of what a run was charged. Sent again without an Idempotency-Key, it is one refund more."""
     amount = None if data.amount is None else SuMinutes(data.amount)
-    return new(request.house.runs.refund(request.asker, job, amount, ids.reason(data.comment), checked_key(key)), request.house.clock)
+    return new(request.services.runs.refund(request.asker, job, amount, ids.reason(data.comment), checked_key(key)), request.services.clock)
 
 
 ROUTES = (report_run, report_runs, list_jobs, show_job, refund_job)

@@ -30,17 +30,19 @@ def list_projects(
 ) -> Listing[ProjectRow]:
     """The projects that the asker may see. Those that were removed are for staff only."""
     there = {"no": False, "yes": True}.get(removed)
-    found = request.house.projects.find(ProjectQuery(sight=request.asker.sight, gid=gid, gname=gname, account=account, removed=there), page)
+    found = request.services.projects.find(
+        ProjectQuery(sight=request.asker.sight, gid=gid, gname=gname, account=account, removed=there), page
+    )
     rows = [project_row(each) for each in found]
-    return listing("project", request.house.clock, rows, next_after(page, [each.id for each in found]))
+    return listing("project", request.services.clock, rows, next_after(page, [each.id for each in found]))
 
 
 @reads("/project/{project:int}")
 def show_project(request: Asking, project: Number) -> Single[ProjectCard]:
     """One project with its members, the first 1,000 of them."""
-    found = request.house.projects.get(request.asker, project)
-    members = request.house.projects.members(request.asker, project, Page(PAGE_MAX))
-    return single("project", request.house.clock, project_card(found, members))
+    found = request.services.projects.get(request.asker, project)
+    members = request.services.projects.members(request.asker, project, Page(PAGE_MAX))
+    return single("project", request.services.clock, project_card(found, members))
 
 
 @writes(post, "/project", responses=again(Single[EnteredProject]))
@@ -53,10 +55,10 @@ def enter_project(request: Asking, data: JSONBody[NewProject], key: Key = None) 
         parent=data.parent,
         key=checked_key(key),
     )
-    done = done_of(request.house.projects.create(request.asker, wish))
-    row = project_row(request.house.directory.by_id(done.project or 0))
+    done = done_of(request.services.projects.create(request.asker, wish))
+    row = project_row(request.services.directory.by_id(done.project or 0))
     entered = EnteredProject(**structs.asdict(row), entry=done.entry or None)
-    return Response(single("project", request.house.clock, entered), status_code=200 if done.again else 201)
+    return Response(single("project", request.services.clock, entered), status_code=200 if done.again else 201)
 
 
 @writes(patch, "/project/{project:int}")
@@ -77,35 +79,37 @@ def amend_project(request: Asking, project: Number, data: JSONBody[NewNames], ke
     )
     if (wish.gname, wish.gid, wish.account, wish.parent, wish.restore) == (None, None, None, None, False):
         raise Malformed("nothing is to change", remedy="send gname, gid, account, parent or restore")
-    return answer(request.house.projects.amend(request.asker, wish), request.house.clock)
+    return answer(request.services.projects.amend(request.asker, wish), request.services.clock)
 
 
 @writes(delete, "/project/{project:int}", status_code=200)
 def remove_project(request: Asking, project: Number, key: Key = None) -> Single[Granted]:
     """Let a project be no more, once no other is under it, its allocations are over and its runs have ended. Staff still read its books,
     and its names stay taken, so that nobody who comes after gets at them."""
-    return answer(request.house.projects.remove(request.asker, RemoveProject(project=project, key=checked_key(key))), request.house.clock)
+    return answer(
+        request.services.projects.remove(request.asker, RemoveProject(project=project, key=checked_key(key))), request.services.clock
+    )
 
 
 @reads("/project/{project:int}/member", dependencies={"page": PAGE})
 def list_members(request: Asking, project: Number, page: OnePage) -> Listing[MemberRow]:
     """The members of a project, by uid."""
-    found = request.house.projects.members(request.asker, project, page)
-    return listing("member", request.house.clock, [member_row(each) for each in found], next_after(page, [each.uid for each in found]))
+    found = request.services.projects.members(request.asker, project, page)
+    return listing("member", request.services.clock, [member_row(each) for each in found], next_after(page, [each.uid for each in found]))
 
 
 @writes(put, "/project/{project:int}/member/{uid:int}")
 def set_member(request: Asking, project: Number, uid: UidNumber, data: JSONBody[NewRole], key: Key = None) -> Single[Granted]:
     """Give a user a role in a project."""
     comment = None if data.comment is None else ids.comment(data.comment)
-    outcome = request.house.projects.set_member(request.asker, project, uid, Role(data.role), comment=comment, key=checked_key(key))
-    return answer(outcome, request.house.clock)
+    outcome = request.services.projects.set_member(request.asker, project, uid, Role(data.role), comment=comment, key=checked_key(key))
+    return answer(outcome, request.services.clock)
 
 
 @writes(delete, "/project/{project:int}/member/{uid:int}", status_code=200)
 def remove_member(request: Asking, project: Number, uid: UidNumber, key: Key = None) -> Single[Granted]:
     """Take a user out of a project."""
-    return answer(request.house.projects.set_member(request.asker, project, uid, None, key=checked_key(key)), request.house.clock)
+    return answer(request.services.projects.set_member(request.asker, project, uid, None, key=checked_key(key)), request.services.clock)
 
 
 ROUTES = (list_projects, show_project, enter_project, amend_project, remove_project, list_members, set_member, remove_member)

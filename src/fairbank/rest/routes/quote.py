@@ -23,16 +23,16 @@ def quote_job(request: Asking, data: JSONBody[DescribedJob]) -> Single[QuoteCard
     """The price of a job line by line, and whether it could be paid now. Touches no book."""
     account = ids.name(data.account, field="account")
     described = JobRequest(
-        cluster=request.house.quotes.only_cluster() if data.cluster is None else ids.name(data.cluster, field="cluster"),
+        cluster=request.services.quotes.only_cluster() if data.cluster is None else ids.name(data.cluster, field="cluster"),
         partition=ids.name(data.partition, field="partition"),
         counts=parse_held(data.tres),
         limit_seconds=_seconds(data.time_limit),
         qos=None if data.qos is None else ids.name(data.qos, field="qos"),
     )
-    quote = request.house.quotes.quote(request.asker, account, described)
+    quote = request.services.quotes.quote(request.asker, account, described)
     if quote.bill.amount > AMOUNT_MAX:
         raise Malformed("this job costs more than the bank can count", field="tres", remedy=f"at most {AMOUNT_MAX} SU-minutes")
-    return single("quote", request.house.clock, quote_card(quote, account, described.cluster))
+    return single("quote", request.services.clock, quote_card(quote, account, described.cluster))
 
 
 def _seconds(limit: int | str) -> int:

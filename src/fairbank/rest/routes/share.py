@@ -46,9 +46,9 @@ def list_shares(
         after=None if after is None else parse_place(after),
         limit=limit,
     )
-    found = request.house.shares.kept(request.asker, query)
+    found = request.services.shares.kept(request.asker, query)
     following = place_text(in_order(found[-1])) if len(found) >= limit else None
-    return listing("share-figure", request.house.clock, [share_row(each) for each in found], following)
+    return listing("share-figure", request.services.clock, [share_row(each) for each in found], following)
 
 
 @writes(post, "/share", status_code=200, opt=FORETOLD_IN_ITS_WORDS)
@@ -59,12 +59,12 @@ def record_shares(request: Asking, data: JSONBody[NewShares]) -> Single[SharesKe
     """
     demand_cluster(request.asker, data.cluster, "record the fair share")
     at = moment_of(data.at)
-    if at > request.house.clock.now() + DAY:
+    if at > request.services.clock.now() + DAY:
         raise Malformed(f"{iso(at)} has not come yet", field="at", remedy="see that the clocks agree")
     figures = figures_told(data, at)
-    kept = request.house.shares.record(request.asker, data.cluster, figures)
+    kept = request.services.shares.record(request.asker, data.cluster, figures)
     row = SharesKept(cluster=data.cluster, day=iso(at)[:10], kept=kept, there=len(figures) - kept)
-    return single("shares-kept", request.house.clock, row)
+    return single("shares-kept", request.services.clock, row)
 
 
 ROUTES = (list_shares, record_shares)

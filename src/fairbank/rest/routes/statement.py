@@ -22,13 +22,13 @@ from fairbank.values.time import LAST_INSTANT, Instant, iso
 @reads("/alloc/{allocation:int}/statement", dependencies={"page": PAGE, "period": PERIOD})
 def show_statement(request: Asking, allocation: Number, page: OnePage, period: OnePeriod) -> StatementAnswer:
     """The entries of an allocation in the order they were made, with the sums before and after them."""
-    house = request.house
+    services = request.services
     until = LAST_INSTANT if period.until is None else period.until
-    found = house.allocations.statement(request.asker, allocation, period.since or Instant(0), until, page)
+    found = services.allocations.statement(request.asker, allocation, period.since or Instant(0), until, page)
     runs = runs_by_id(request, (each.run for each in found.entries))
     opening = Sums() if found.opening is None else sums(found.opening)
     told = StatementPage(
-        allocation=allocation_row(found.allocation, house.directory.by_id(found.allocation.project), house.clock.now()),
+        allocation=allocation_row(found.allocation, services.directory.by_id(found.allocation.project), services.clock.now()),
         opening=opening,
         entries=[
             StatementRow(**structs.asdict(entry_row(each, runs.get(each.run))), changed=changed_terms(found.changes.get(each.id)))
@@ -37,7 +37,7 @@ def show_statement(request: Asking, allocation: Number, page: OnePage, period: O
         closing=sums(found.entries[-1]) if found.entries else opening,
     )
     cursor = next_after(page, [each.seq for each in found.entries])
-    return StatementAnswer(schema="fairbank.statement/1", as_of=iso(house.clock.now()), data=told, next=cursor)
+    return StatementAnswer(schema="fairbank.statement/1", as_of=iso(services.clock.now()), data=told, next=cursor)
 
 
 _ABOUT: Mapping[str, frozenset[Kind]] = {
@@ -69,10 +69,10 @@ def list_entries(
         since=period.since,
         until=period.until,
     )
-    found = request.house.allocations.activity(query, page)
+    found = request.services.allocations.activity(query, page)
     runs = runs_by_id(request, (each.run for each in found))
     rows = [BookEntryRow(**structs.asdict(entry_row(each, runs.get(each.run))), allocation=each.book) for each in found]
-    return listing("entry", request.house.clock, rows, next_after(page, [each.id for each in found]))
+    return listing("entry", request.services.clock, rows, next_after(page, [each.id for each in found]))
 
 
 ROUTES = (show_statement, list_entries)

@@ -16,21 +16,21 @@ from fairbank.rest.views import listing, next_after, single, token_card, token_r
 @reads("/token", dependencies={"page": PAGE})
 def list_tokens(request: Asking, page: OnePage, uid: OneUid = None) -> Listing[TokenRow]:
     """Tokens by their labels; never their secrets."""
-    found = request.house.tokens.list(request.asker, uid, page)
-    return listing("token", request.house.clock, [token_row(each) for each in found], next_after(page, [each.id for each in found]))
+    found = request.services.tokens.list(request.asker, uid, page)
+    return listing("token", request.services.clock, [token_row(each) for each in found], next_after(page, [each.id for each in found]))
 
 
 @writes(post, "/token")
 def make_token(request: Asking, data: JSONBody[NewToken]) -> Single[TokenCard]:
     """A new token. Its secret is in this answer and nowhere else."""
-    token, secret = request.house.tokens.create(request.asker, label=data.label, scopes=data.scopes, days=data.days, uid=data.uid)
-    return single("token", request.house.clock, token_card(token, secret))
+    token, secret = request.services.tokens.create(request.asker, label=data.label, scopes=data.scopes, days=data.days, uid=data.uid)
+    return single("token", request.services.clock, token_card(token, secret))
 
 
 @writes(delete, "/token/{token:int}", status_code=200)
 def revoke_token(request: Asking, token: Number) -> Single[TokenRow]:
     """Take a token back, at once and on all servers."""
-    return single("token", request.house.clock, token_row(request.house.tokens.revoke(request.asker, token)))
+    return single("token", request.services.clock, token_row(request.services.tokens.revoke(request.asker, token)))
 
 
 ROUTES = (list_tokens, make_token, revoke_token)

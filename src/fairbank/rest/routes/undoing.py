@@ -21,7 +21,7 @@ def undo_entry(request: Asking, entry: Number, data: JSONBody[NewUndo], key: Key
     A deposit, withdrawal, transfer or refund by the same amount the other way; new terms, a cap or a role by those before, if nothing was
     said of the same since. Whoever may do the opposite may ask this.
     """
-    return new(request.house.undoing.undo(request.asker, entry, ids.reason(data.comment), checked_key(key)), request.house.clock)
+    return new(request.services.undoing.undo(request.asker, entry, ids.reason(data.comment), checked_key(key)), request.services.clock)
 
 
 ROUTES = (undo_entry,)

@@ -57,9 +57,9 @@ def show_usage(
         since=period.since,
         until=period.until,
     )
-    found = request.house.usage.by(query, group_by, page)
+    found = request.services.usage.by(query, group_by, page)
     following = str(found[-1].group) if found and len(found) >= page.size else None
-    return listing("usage", request.house.clock, [usage_row(each) for each in found], following)
+    return listing("usage", request.services.clock, [usage_row(each) for each in found], following)
 
 
 def _after(text: str | None, by: UsageBy) -> str | int | None:

@@ -47,11 +47,11 @@ def serve(
         front = Front(app, house.metrics, greet=app.doorkeeper.greet)
         express = Express(house, front, app.doorkeeper.local, lambda: cast("Teller", app.state.teller))
         config = serving(cast("Any", front), connections_max=_connections_max(), express=express)
-        uvloop.run(_Server(config, unix, house.counter, ready).serve(listeners))
-        if house.counter.failure is not None:
-            raise house.counter.failure
+        uvloop.run(_Server(config, unix, house.services.counter, ready).serve(listeners))
+        if house.services.counter.failure is not None:
+            raise house.services.counter.failure
     finally:
-        house.close()
+        house.services.close()
 
 
 def _connections_max() -> int:

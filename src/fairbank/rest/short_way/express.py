@@ -102,9 +102,9 @@ class Express:
         """What is asked; None where there is anything to it that wants a word, or a look at the books."""
         try:
             report = report_of(read_json(body, AnyReport))
-            if not self.house.reports.knows([report]):
+            if not self.house.services.reports.knows([report]):
                 return None
-            prepared = self.house.reports.wishes(self.peer_as(peer), [report])[0]
+            prepared = self.house.services.reports.wishes(self.peer_as(peer), [report])[0]
         except Exception:  # noqa: BLE001 (it comes again on the long way, where each kind has its answer)
             return None
         return prepared if isinstance(prepared, Asked) else None
@@ -162,7 +162,7 @@ class _Journey:
     def _answer(self, done: Done) -> None:
         express, cycle = self._express, self._cycle
         express.gate.leave(self._peer.uid)
-        content, status = reply(done, express.house.clock)
+        content, status = reply(done, express.house.services.clock)
         if not cycle.disconnected:
             body = _encode(content)
             end = b"" if cycle.keep_alive else b"connection: close\r\n"

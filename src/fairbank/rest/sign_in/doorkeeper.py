@@ -59,7 +59,7 @@ class Doorkeeper:
     """
 
     def __init__(self, house: House, workers: Workers) -> None:
-        self._house, self._workers = house, workers
+        self._house, self._services, self._workers = house, house.services, workers
         self._without_roles = lru_cache(maxsize=1_024)(self._outsider)  # an agent asks a thousand times a second
 
     async def greet(self, scope: Scope) -> None:
@@ -108,7 +108,7 @@ class Doorkeeper:
         return await self._workers.tokens.run(self._by_token, read_token(header))
 
     def _by_token(self, secret: str) -> SignedIn:
-        token = self._house.tokens.find(secret)
+        token = self._services.tokens.find(secret)
         return SignedIn(token.uid, frozenset(token.scopes), token.expires)
 
     def _munge(self) -> credentials.MungeDoor:
@@ -127,10 +127,10 @@ class Doorkeeper:
 
     async def _asker(self, signed_in: SignedIn, scope: str) -> Asker:
         """Without a look at the books for those whose roles do not matter: superusers, and whoever reports runs."""
-        staff = self._house.staff
+        staff = self._services.staff
         if scope == "report" or signed_in.uid in staff.superusers:
             return self._without_roles(signed_in)
-        roles = await sync_to_thread(self._house.memberships.roles, signed_in.uid)
+        roles = await sync_to_thread(self._services.memberships.roles, signed_in.uid)
         return asker_of(signed_in.uid, staff, roles, scopes=signed_in.scopes, until=signed_in.until)
 
     def local(self, peer: Peer) -> Asker:
@@ -138,22 +138,22 @@ class Doorkeeper:
         return self._without_roles(SignedIn(peer.uid))
 
     def _outsider(self, signed_in: SignedIn) -> Asker:
-        return asker_of(signed_in.uid, self._house.staff, {}, scopes=signed_in.scopes, until=signed_in.until)
+        return asker_of(signed_in.uid, self._services.staff, {}, scopes=signed_in.scopes, until=signed_in.until)
 
     def _acting(self, signed_in: SignedIn, named: str, method: str, path: str) -> Asker:
         """The asker who acts as another user, after the journal has it.
 
         An agent's scopes stay behind like all other rights. Raises Forbidden, Malformed, Unknown.
         """
-        staff = self._house.staff
+        staff = self._services.staff
         if signed_in.uid not in staff.superusers | staff.admins:
             raise Forbidden("only staff may act as another user", field="as", remedy="ask in your own name")
         uid = uid_of(named)
         scopes = signed_in.scopes & FULL
-        asker = asker_of(signed_in.uid, staff, self._house.memberships.roles(uid), acting_as=uid, scopes=scopes, until=signed_in.until)
+        asker = asker_of(signed_in.uid, staff, self._services.memberships.roles(uid), acting_as=uid, scopes=scopes, until=signed_in.until)
         if asker.acting_as is not None:
             note = Note(details=f"acted as user {uid}: {method} {path[:200]}")
-            self._house.counter.ask([Asked(note, self._house.clock.now(), asker.actor, asker.acting_as)])
+            self._services.counter.ask([Asked(note, self._services.clock.now(), asker.actor, asker.acting_as)])
         return asker
 
 
