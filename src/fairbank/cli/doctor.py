@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
-    from fairbank.cli.works import Check
+    from fairbank.values.check import Check
 
 COLUMNS = (
     Column("OK", lambda row, look: "ok" if row["ok"] else "x"),

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 
-class FinalBalance(Protocol):
+class Balance(Protocol):
     """How an allocation of a replay ended, in SU-minutes."""
 
     @property
@@ -73,7 +73,7 @@ class Replayed(Protocol):
     @property
     def seconds(self) -> float: ...
     @property
-    def balances(self) -> Sequence[FinalBalance]: ...
+    def balances(self) -> Sequence[Balance]: ...
     @property
     def checks(self) -> Sequence[Invariant]: ...
     @property

@@ -16,18 +16,8 @@ if TYPE_CHECKING:
     from fairbank.report.rule import Rule
     from fairbank.report.shares import ShareRow
     from fairbank.rest.client import Client
+    from fairbank.values.check import Check
     from fairbank.values.refusal_kind import RefusalKind
-
-
-class Check(Protocol):
-    """One thing that `doctor` looked at. `remedy` is what to do when it is not `ok`."""
-
-    @property
-    def what(self) -> str: ...
-    @property
-    def ok(self) -> bool: ...
-    @property
-    def remedy(self) -> str | None: ...
 
 
 class Explained(Protocol):
