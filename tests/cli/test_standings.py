@@ -16,8 +16,7 @@ from tests.support.standing import asked, printed
 
 Ask = Run
 NOT_OURS = {"unknown-field", "by-nice", "no-jobs", "no-header-h", "parsable", "jobs"}
-"""What is told in other words, or asked for in another way: -h is help here. Then those that need the digits that no command prints."""
-FINER = {"format-widths", "format-left"}
+"""What is told in other words, or asked for in another way: -h is help here."""
 
 
 @pytest.fixture
@@ -42,7 +41,7 @@ def ask(fairbank: Run, slurm: Recorded) -> Ask:
 
 
 def questions(program: str) -> list[tuple[str, list[str]]]:
-    return [(name, words) for name, (who, words) in asked("fair-tree", program).items() if who == "root" and name not in NOT_OURS | FINER]
+    return [(name, words) for name, (who, words) in asked("fair-tree", program).items() if who == "root" and name not in NOT_OURS]
 
 
 @pytest.mark.parametrize(("name", "words"), questions("sshare"))

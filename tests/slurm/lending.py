@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+import numpy
 import pytest
 
 import fairbank
@@ -26,9 +27,13 @@ def demand_python() -> None:
         pytest.skip(f"msgspec of this environment is not for {PYTHON}")
 
 
-def lend(cluster: Cluster) -> Mapping[str, str]:
-    """Put a copy of the client into the cluster's folder. What its users must have in their environment."""
+def lend(cluster: Cluster, *, numbers: bool = False) -> Mapping[str, str]:
+    """Put a copy of the client into the cluster's folder, with NumPy for commands that reckon (`numbers`). What its users must have in
+    their environment."""
     lib = cluster.place.folder / "lib"
-    for package in (fairbank, msgspec):
-        shutil.copytree(Path(package.__file__ or "").parent, lib / package.__name__, dirs_exist_ok=True)
+    for package in (fairbank, msgspec, *([numpy] if numbers else [])):
+        folder = Path(package.__file__ or "").parent
+        for part in (folder, folder.with_name(f"{folder.name}.libs")):  # a wheel brings its libraries in a folder beside it
+            if part.exists():
+                shutil.copytree(part, lib / part.name, dirs_exist_ok=True)
     return {"PYTHONPATH": str(lib), "PYTHONDONTWRITEBYTECODE": "1"}

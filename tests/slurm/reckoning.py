@@ -17,6 +17,8 @@ from tests.slurm.office import Office
 COLUMNS = ("JobIDRaw", "Submit", "Start", "End", "ElapsedRaw", "State", "Account", "Partition", "AllocTRES", "User")
 GIGABYTES = {"K": Fraction(1, 1024**2), "M": Fraction(1, 1024), "G": Fraction(1), "T": Fraction(1024)}
 FREE = "NODE_FAIL"
+PUT_BACK = ("REQUEUED", "CANCELLED")  # what becomes of those that are refused when they are to start
+CLOCK_SECONDS = 1  # Slurm tells whole ones
 SAME_START_SECONDS = 2  # what the clocks of prolog and accounting may differ by
 
 
@@ -107,11 +109,13 @@ def reckon(
         known[run["id"]] = run
         if _job(run)[1] >= int(since):
             runs[run["job_id"]].append(run)
-    refused = {each["job_id"] for each in office.rows("/failure", cluster="lab")}
+    refused = defaultdict(list)
+    for each in office.rows("/failure", cluster="lab"):
+        refused[each["job_id"]].append(instant(each["at"].rstrip("Z")))
     for row in executions(office, since):
         if key(row) not in gone:
             never = begun is not None and not _has_begun(row, begun.get(int(row["JobIDRaw"]), ()))
-            _compare(row, runs[int(row["JobIDRaw"])], refused, found, never=never)
+            _compare(row, runs[int(row["JobIDRaw"])], refused[int(row["JobIDRaw"])], found, never=never)
     for run in (run for each in runs.values() for run in each):
         found.counts["runs of no execution"] += 1
         if run["state"] != "released":
@@ -121,10 +125,14 @@ def reckon(
 
 
 def _has_begun(row: dict[str, str], begun: Sequence[int]) -> bool:
-    return any(instant(row["Start"]) - 1 <= at <= instant(row["End"]) + 1 for at in begun)
+    return any(_is_during(row, at) for at in begun)
 
 
-def _compare(row: dict[str, str], runs: list[dict[str, Any]], refused: set[int], found: Reckoning, *, never: bool) -> None:
+def _is_during(row: dict[str, str], at: int) -> bool:
+    return instant(row["Start"]) - CLOCK_SECONDS <= at <= instant(row["End"]) + CLOCK_SECONDS
+
+
+def _compare(row: dict[str, str], runs: list[dict[str, Any]], refused: Sequence[int], found: Reckoning, *, never: bool) -> None:
     state = row["State"].split()[0]
     started = instant(row["Start"])
     same = [run for run in runs if instant(run["submitted"].rstrip("Z")) == instant(row["Submit"])]  # its start is that of its prolog's end
@@ -132,7 +140,7 @@ def _compare(row: dict[str, str], runs: list[dict[str, Any]], refused: set[int],
     found.counts["executions"] += 1
     found.states[state] += 1
     if not same:
-        if not started or int(row["ElapsedRaw"]) == 0 or (int(row["JobIDRaw"]) in refused and int(row["ElapsedRaw"]) <= SAME_START_SECONDS):
+        if not started or int(row["ElapsedRaw"]) == 0 or (state in PUT_BACK and any(_is_during(row, at) for at in refused)):
             found.counts["never ran"] += 1
         else:
             found.wrong.append(Wrong(f"in accounting, and not in the books: {row}", key(row), (started, instant(row["End"]))))

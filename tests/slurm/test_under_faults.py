@@ -20,7 +20,7 @@ from tests.slurm.lab.daemons import SLURMCTLD
 from tests.slurm.load import Haste, Load, Looking, Submitted, begun, told
 from tests.slurm.mischief import FrameMischief, Mischief, RequestMischief
 from tests.slurm.office import TERMS, Office, opened
-from tests.slurm.reckoning import executions, instant, key, reckon, words_of
+from tests.slurm.reckoning import CLOCK_SECONDS, executions, instant, key, reckon, words_of
 from tests.slurm.troubles import Troubles
 from tests.support.postgres import PostgresServer
 from tests.support.server import made
@@ -34,7 +34,6 @@ FAULTS = [
     pytest.param(11, 1, 2.0, id="short"),
     pytest.param(104, 4, 8.0, marks=pytest.mark.campaign, id="a hundred and more"),
 ]
-CLOCK_SECONDS = 1  # Slurm tells whole ones
 MISSED_SHARE, FORGOTTEN_SHARE, SOME = 0.02, 0.03, 10  # some for the kills together, and for each reset, which forgets as much at once
 FOR_PEOPLE = {"AMOUNT"}  # accounting was told of another end by a slurmctld that had forgotten the first
 OVER_SECONDS = 400

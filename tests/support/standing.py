@@ -6,7 +6,7 @@ import ast
 from functools import cache
 from pathlib import Path
 
-from fairbank.compose.standing import rank_of, standing_of, weights_of
+from fairbank.compose.standing import rank_of, share_rows, weights_of
 from fairbank.report.priorities import Rank, Weights
 from fairbank.report.shares import ShareRow
 from fairbank.slurm.answers import priority, shares, sprio
@@ -31,14 +31,10 @@ def asked(rule: str, program: str) -> dict[str, tuple[str, list[str]]]:
 
 @cache
 def standings(rule: str) -> list[ShareRow]:
-    """The rows of sshare, all of them, in Slurm's order. Of Fair Tree's factors, ranks out of so many users, all digits are known again."""
+    """The rows of sshare, all of them, in Slurm's order."""
     answer = shares.read_shares(printed(rule, "sshare-everything"))
     assert answer.unreadable == ()
-    rows = [standing_of(row) for row in answer.rows]
-    users = sum(1 for row in rows if row.user)
-    if rule == "fair-tree":
-        rows = [row if row.factor is None else row._replace(factor=round(row.factor * users) / users) for row in rows]
-    return rows
+    return share_rows(answer.rows, fair_tree=rule == "fair-tree")
 
 
 @cache

@@ -36,6 +36,10 @@ NAMED_SINCE = Version(23, 2, 0)
 """From here on sprio tells account and QOS."""
 
 
+RANKS_APART = 500_000
+"""So many users' ranks differ in the six digits that sshare prints."""
+
+
 class Shares(NamedTuple):
     cluster: str | None
     as_of: int | None
@@ -110,7 +114,7 @@ class Standings:
         answer, settings = source.shares(), source.priority()
         as_of = _as_of(source)
         rule = rule_of(settings.fair_share, int(time.time()) if as_of is None else as_of)
-        rows = [standing_of(row) for row in answer.rows]
+        rows = share_rows(answer.rows, fair_tree=rule.fair_tree)
         backs = backs_of(rows, rule, oblivious=rule.depth_oblivious)
         return Shares(source.cluster or None, as_of, rule, rows, backs, _told(answer))
 
@@ -142,6 +146,19 @@ def _as_of(source: Said | Slurm) -> int | None:
 
 def _told(answer: Answer[Share] | Answer[Factors] | Answer[Waiting]) -> tuple[str, ...]:
     return tuple(map(str, answer.unreadable))
+
+
+def share_rows(told: Sequence[Share], *, fair_tree: bool) -> list[ShareRow]:
+    """All that sshare told, in its order. Fair Tree's factors are ranks out of so many users: all their digits are known again from the
+    six that it prints, unless it hides some users from us."""
+    rows = [standing_of(row) for row in told]
+    users = sum(1 for row in rows if row.user)
+    if not fair_tree or users > RANKS_APART:
+        return rows
+    exact = [row.factor if row.factor is None else round(row.factor * users) / users for row in rows]
+    if any(row.factor is not None and f"{row.factor:f}" != f"{factor:f}" for row, factor in zip(rows, exact, strict=True)):
+        return rows
+    return [row._replace(factor=factor) for row, factor in zip(rows, exact, strict=True)]
 
 
 def standing_of(row: Share) -> ShareRow:

@@ -7,12 +7,13 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.compose.standing import rank_of, standing_of
+from fairbank.compose.standing import rank_of, share_rows, standing_of
 from fairbank.report.priorities import HIGHEST, Rank, Weights, in_order, parse_format
 from fairbank.report.priorities import lines as lines_of_ranks
 from fairbank.report.shares import PARENT, Ending, ShareRow, lines, parse_fields, usual_fields
 from fairbank.report.shares import in_order as in_slurms_order
 from fairbank.slurm.answers import shares, sprio
+from tests.support.standing import printed
 
 PARTS = st.floats(0, 1).map(lambda part: round(part, 6))
 LEVELS = st.one_of(st.none(), st.just(math.inf), st.floats(0, 1e12).map(lambda level: round(level, 6)))
@@ -57,6 +58,13 @@ def test_fair_share_printed_and_read_again(rows: list[ShareRow]) -> None:
     answer = shares.read_shares(text)
     assert answer.unreadable == ()
     assert [standing_of(row) for row in answer.rows] == ordered
+
+
+def test_a_rank_has_all_its_digits_again_unless_slurm_hides_some_users() -> None:
+    told = shares.read_shares(printed("fair-tree", "sshare-everything")).rows
+    seen = [row for row in told if row.user != "bob"]
+    of_dave = [{row.account: row.factor for row in share_rows(some, fair_tree=True) if row.user == "dave"} for some in (told, seen)]
+    assert of_dave == [{"biology": 1 / 12, "wg_chem": 11 / 12}, {"biology": 0.083333, "wg_chem": 0.916667}]
 
 
 @given(trees())

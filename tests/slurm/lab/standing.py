@@ -108,14 +108,19 @@ PRIORITIES: Mapping[str, tuple[str, ...]] = {
 
 def record(cluster: Cluster, folder: Path) -> None:
     """Play, ask, and write one file an answer into `shares` and `priorities` of the folder, of Fair Tree and of the classic rule."""
+    jobs = founded(cluster)
+    _ask(cluster, folder / "fair-tree", jobs)
+    cluster.reconfigure(CLASSIC)
+    _ask(cluster, folder / "classic", jobs)
+
+
+def founded(cluster: Cluster) -> str:
+    """Accounts and people, ranked by Fair Tree, and what `play` plays with them."""
     for words in PEOPLE:
         cluster.root("sacctmgr", "--immediate", *words.split())
     cluster.reconfigure(FAIR_TREE)
     cluster.wait_for_nodes("idle", seconds=TICK)
-    jobs = play(cluster)
-    _ask(cluster, folder / "fair-tree", jobs)
-    cluster.reconfigure(CLASSIC)
-    _ask(cluster, folder / "classic", jobs)
+    return play(cluster)
 
 
 def play(cluster: Cluster) -> str:

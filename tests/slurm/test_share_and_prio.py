@@ -1,0 +1,122 @@
+"""`fairbank share` and `fairbank prio` beside a real Slurm: typed by its users, and byte for byte what sshare and sprio print."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.conftest import Tell, guarded
+from tests.slurm.lab import standing
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.packages import Unobtainable, check
+from tests.slurm.lab.shell import Ran
+from tests.slurm.lending import PYTHON, demand_python, lend
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
+
+RULES = {"fair tree": standing.FAIR_TREE, "classic": standing.CLASSIC}
+OURS = {"sshare": "share", "sprio": "prio"}
+ELSE = {"-h": "--noheader"}
+"""What is said otherwise: -h is help here."""
+OTHER_WORDS = {"unknown-field", "by-nice", "no-jobs"}
+"""That there is no such column, that sprio cannot sort by its own S, that no such job waits."""
+FINER = {("classic", name) for name in ("format-widths", "format-left", "by-fair-share")}
+"""What shows digits of a factor, or sorts by them, that no answer of Slurm tells."""
+MUST_BE_ASKED = {
+    "sshare": {"of-root", "long", "all", "users", "accounts"},
+    "sprio": {"default", "long", "norm", "weights", "jobs", "user", "partition"},
+}
+
+
+class Players:
+    """The users of a cluster in which some jobs have run, some run, and some of every kind wait."""
+
+    def __init__(self, slurm: Cluster, jobs: str) -> None:
+        self.slurm, self.jobs = slurm, jobs
+        self._environment = lend(slurm, numbers=True)
+
+    def type(self, who: str, *words: str) -> Ran:
+        return self.slurm.run(who, *words)
+
+    def fairbank(self, who: str, *words: str) -> Ran:
+        return self.slurm.run(who, PYTHON, "-m", "fairbank.compose", *words, environment=self._environment)
+
+    def both(self, who: str, *words: str) -> tuple[Ran, Ran]:
+        """What Slurm's command says, and ours, of the same moment: Slurm says the same before and after."""
+        said: list[Ran] = []
+
+        def same_moment() -> bool:
+            ours = (OURS[words[0]], *(ELSE.get(word, word) for word in words[1:]))
+            said[:] = self.type(who, *words), self.fairbank(who, *ours), self.type(who, *words)
+            return said[0] == said[2]
+
+        wait_until(same_moment, f"no tick of slurmctld during `{' '.join(words)}`", seconds=standing.TICK)
+        return said[0], said[1]
+
+    def questions(self, rule: str, command: str, asked: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+        """Who asks what, in every form that the command has."""
+        assert MUST_BE_ASKED[command] <= asked.keys()
+        for name, (who, *words) in asked.items():
+            if name not in OTHER_WORDS and (rule, name) not in FINER:
+                yield (who, *(self.jobs if word == "JOBS" else word for word in words))
+
+
+@pytest.fixture(scope="module")
+def players(checkout: Path) -> Iterator[Players]:
+    """In a cluster of their own: it is given accounts that no other test expects."""
+    try:
+        check()
+    except Unobtainable as why:
+        pytest.skip(f"Slurm: {why}")
+    demand_python()
+    name = f"players-{os.getpid()}"
+    with guarded(name, checkout):
+        cluster = Cluster.up(name)
+        try:
+            yield Players(cluster, standing.founded(cluster))
+        finally:
+            cluster.down()
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_form_is_byte_for_byte_that_of_slurm(players: Players, rule: str, tell: Tell) -> None:
+    players.slurm.reconfigure(RULES[rule])
+    before = players.type("root", *standing.SHARES["long-all"][1:])
+    wait_until(lambda: players.type("root", *standing.SHARES["long-all"][1:]) != before, "slurmctld to count", seconds=standing.TICK)
+    compared, different = 0, []
+    for command, asked in (("sshare", standing.SHARES), ("sprio", standing.PRIORITIES)):
+        for who, *words in players.questions(rule, command, asked):
+            theirs, ours = players.both(who, *words)
+            compared += 1
+            if ours.out != theirs.out:
+                different.append(f"{who}$ {' '.join(words)}\n{theirs.out}{theirs.err}{who}$ {' '.join(ours.command)}\n{ours.out}{ours.err}")
+    tell(f"sshare and sprio beside fairbank share and prio, {rule}: {compared} forms, {len(different)} differ")
+    assert different == [], "\n".join(different)
+
+
+def test_the_tree_has_every_account_and_user_of_slurm(players: Players, tell: Tell) -> None:
+    theirs, tree = players.type("root", "sshare", "-a", "-P", "-n", "-o", "account,user"), players.fairbank("root", "share", "--tree", "-a")
+    assert tree.code == 0, tree.err
+    names = [user or account.strip() for account, user in (line.split("|") for line in theirs.out.splitlines())]
+    shown = [line.split()[0].rstrip("+") for line in tree.out.splitlines()[1:]]
+    tell("$ fairbank share --tree -a\n" + tree.out)
+    assert [name for name in names if not any(name.startswith(one) for one in shown)] == []
+
+
+def test_a_job_that_waits_is_explained_with_the_priority_that_slurm_has(players: Players, tell: Tell) -> None:
+    job = players.jobs.partition(",")[0]
+    theirs, explained = (
+        players.type("bob", "sprio", "-h", "-j", job, "-o", "%r %Y"),
+        players.fairbank("bob", "prio", "--explain", "-j", job),
+    )
+    tell(f"$ fairbank prio --explain -j {job}\n" + explained.out)
+    assert explained.code == 0, explained.err
+    places = [line.split() for line in theirs.out.splitlines()]
+    assert len(places) == 2
+    for place, priority in places:
+        assert re.search(rf"partition {place}\)\npriority {int(priority):,}, ", explained.out), explained.out
