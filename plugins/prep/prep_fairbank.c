@@ -95,10 +95,18 @@ static void tell(const job_record_t *job, const run_t *run, letter_kind_t kind, 
 	courier_send(kind, run, number, &frame);
 }
 
+/* What accounting is told of it. A job that its node did not take in time, and that may be started again, is a node failure there; but
+ * slurmctld puts it back into the queue before it calls us. */
+static const char *outcome(const job_record_t *job)
+{
+	if (job->job_state & JOB_REQUEUE)
+		return "REQUEUED";
+	return IS_JOB_PENDING(job) ? "NODE_FAIL" : job_state_string(job->job_state & JOB_STATE_BASE);
+}
+
 static void tell_end(const job_record_t *job, const run_t *run, bool begun)
 {
 	uint64_t number = courier_number();
-	bool requeued = job->job_state & JOB_REQUEUE;
 	frame_t frame;
 
 	frame_begin(&frame, "epilog");
@@ -106,7 +114,7 @@ static void tell_end(const job_record_t *job, const run_t *run, bool begun)
 	frame_number(&frame, "end", job->end_time);
 	frame_number(&frame, "elapsed", elapsed(job));
 	frame_number(&frame, "suspended", job->tot_sus_time);
-	frame_text(&frame, "state", requeued ? "REQUEUED" : job_state_string(job->job_state & JOB_STATE_BASE));
+	frame_text(&frame, "state", outcome(job));
 	frame_number(&frame, "exit", job->exit_code);
 	frame_number(&frame, "begun", begun ? 1 : 0);
 	frame_end(&frame);

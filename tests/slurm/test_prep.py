@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from fractions import Fraction
 from functools import partial
@@ -217,6 +219,26 @@ def test_the_failure_of_a_node_is_told_as_such(desk: Desk) -> None:
         (end,) = desk.agent.ends(job)
         assert (end.run, end.state, end.begun) == (desk.agent.asked(job)[0].run, "NODE_FAIL", True)
     desk.slurm.start("c03")
+    desk.slurm.wait_for_nodes("idle", nodes=["c03"], seconds=60)
+
+
+def test_a_node_that_does_not_take_a_job_in_time_has_failed(desk: Desk) -> None:
+    """Slurm tells accounting so, puts the job back into the queue, and then has its next run told under the same submission."""
+    frozen = desk.slurm.pid("c03")
+    assert frozen is not None
+    os.kill(frozen, signal.SIGSTOP)
+    try:
+        job = desk.slurm.submit("alice", "--requeue", "--nodelist=c03")
+        wait_for_end(desk, job, seconds=60)
+    finally:
+        os.kill(frozen, signal.SIGCONT)
+    (end,) = desk.agent.ends(job)
+    assert (end.run, end.state) == (desk.agent.asked(job)[0].run, "NODE_FAIL")
+    desk.slurm.wait_for(job, "PENDING", seconds=60)
+    start_soon(desk, job)
+    desk.slurm.wait_for(job, "COMPLETED", seconds=60)
+    wait_for_end(desk, job, count=2)
+    assert [each.state for each in desk.agent.ends(job)] == ["NODE_FAIL", "COMPLETED"]
     desk.slurm.wait_for_nodes("idle", nodes=["c03"], seconds=60)
 
 
