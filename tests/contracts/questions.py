@@ -10,6 +10,8 @@ from fairbank.bank.allocation import Standing
 from fairbank.bank.entry import Kind
 from fairbank.bank.query import (
     AllocationQuery,
+    DebitPage,
+    DebitQuery,
     EntryQuery,
     GroupPage,
     Page,
@@ -124,7 +126,11 @@ questions: st.SearchStrategy[Question] = st.one_of(
     _asking("users", st.frozensets(st.integers(0, 9), max_size=4), owners),
     _asking("members", wishes.projects, pages),
     _asking("drawn", st.integers(0, 9), pages),
-    _asking("debits", st.frozensets(st.integers(0, 9), max_size=4)),
+    _asking(
+        "debits",
+        st.builds(DebitQuery, sight=sights, projects=projects, allocation=number, owner=owners),
+        st.builds(DebitPage, limit=st.integers(0, 9), after=st.none() | st.tuples(st.integers(0, 9), wishes.uids)),
+    ),
     _asking("memberships", wishes.uids),
     _asking("run", wishes.runs),
     _asking("overdue", ats, st.integers(0, 9)),

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from fairbank.bank.entry import OFFICE, Entry, Kind
-from fairbank.bank.query import Debit, EntryQuery, RefusalQuery, RunQuery, Sight
+from fairbank.bank.query import Debit, DebitPage, DebitQuery, EntryQuery, RefusalQuery, RunQuery, Sight
 from fairbank.bank.refusal import refusal_of
 from fairbank.store.contract import Store
-from tests.contracts.centre import ALICE, BOB, CAROL, END, PAGE, START, Look, numbers
+from tests.contracts.centre import ALICE, BOB, CAROL, END, PAGE, START, Look, allocation, charge, granted, hold, numbers, project
 
 
 def told(entries: list[Entry]) -> list[str]:
@@ -89,5 +89,29 @@ def test_refusals(filled: Store, query: dict[str, Any], expected: list[int]) -> 
 
 def test_debits_are_what_owners_were_charged(filled: Store) -> None:
     charged = next(each for each in Look(filled).runs(RunQuery(), PAGE) if each.charged)
-    assert Look(filled).debits(frozenset({1, 3, 99})) == [Debit(1, ALICE, 55, charged.id)]
-    assert Look(filled).debits(frozenset()) == []
+    debit = Debit(1, ALICE, 55, charged.id)
+    for query, page, found in (
+        (DebitQuery(), DebitPage(), [debit]),
+        (DebitQuery(sight=Sight(uid=ALICE)), DebitPage(), []),
+        (DebitQuery(sight=Sight(projects=frozenset({1}))), DebitPage(), [debit]),
+        (DebitQuery(projects=frozenset({2, 3})), DebitPage(), []),
+        (DebitQuery(allocation=1, owner=ALICE), DebitPage(1), [debit]),
+        (DebitQuery(allocation=3), DebitPage(), []),
+        (DebitQuery(owner=BOB), DebitPage(), []),
+        (DebitQuery(), DebitPage(after=(1, ALICE)), []),
+        (DebitQuery(), DebitPage(after=(0, ALICE + 1)), [debit]),
+    ):
+        assert Look(filled).debits(query, page) == found
+
+
+def test_debits_come_in_pages_however_many_there_are_in_an_allocation(store: Store) -> None:
+    granted(store, project("physics", 1), project("optics", 2), allocation(1, deposit=100), allocation(2, deposit=100))
+    for number in range(1, 8):
+        granted(store, hold(number, 5, project=number % 2 + 1, owner=1_000 + number), charge(number, 5))
+    look, page, seen = Look(store), DebitPage(3), list[Debit]()
+    while found := look.debits(DebitQuery(), page):
+        assert len(found) <= 3
+        seen += found
+        page = DebitPage(3, (found[-1].allocation, found[-1].owner))
+    owners = {1: (1_002, 1_004, 1_006), 2: (1_001, 1_003, 1_005, 1_007)}
+    assert [(each.allocation, each.owner) for each in seen] == [(number, uid) for number, uids in owners.items() for uid in uids]

@@ -9,6 +9,8 @@ import pytest
 
 from fairbank.bank.query import (
     AllocationQuery,
+    DebitPage,
+    DebitQuery,
     EntryQuery,
     GroupPage,
     Page,
@@ -75,7 +77,7 @@ def test_what_comes_again_takes_one_statement_more_however_much_of_it_there_is(s
         ("allocations", (AllocationQuery(sight=SIGHT, ids=frozenset({1})), PAGE)),
         ("users", (frozenset({1, 2}),)),
         ("drawn", (1, PAGE)),
-        ("debits", (frozenset({1, 2}),)),
+        ("debits", (DebitQuery(sight=SIGHT, projects=frozenset({1, 2}), owner=ALICE), DebitPage(5, (1, 2)))),
         ("runs", (RunQuery(sight=SIGHT, projects=frozenset({1})), PAGE)),
         ("runs", (RunQuery(sight=SIGHT, resource="cpu", category="startup", active_at=START), PAGE)),
         ("run", (job(1),)),

@@ -38,6 +38,17 @@ def test_activity_in_hadms_words(old_world: World) -> None:
     ]
 
 
+def test_debits_are_found_by_owner_and_come_in_pages(old_world: World) -> None:
+    (debit,) = data(old_world, "/debit")
+    assert data(old_world, f"/debit?owner_uid={MEMBER}") == [debit]
+    assert data(old_world, f"/debit?owner_uid={MEMBER + 1}") == []
+    page = old_world.ask("GET", "/debit?limit=1").json()
+    assert page["next"] == f"{debit['allocation_id']}-{MEMBER}"
+    assert data(old_world, f"/debit?limit=1&after={page['next']}") == []
+    no = old_world.ask("GET", "/debit?after=12")
+    assert (no.status_code, no.json()["field"]) == (400, "after")
+
+
 def test_comments_are_shown_where_hadm_has_them(world: World) -> None:
     for number, billing in ((60, 1), (61, 10**9)):
         world.ask("POST", "/job", AGENT, json=report(number, billing=billing, comment="for the paper"))

@@ -46,6 +46,12 @@ def test_whoever_is_no_staff_is_looked_up_and_sees_no_more_by_the_name_of_an_acc
     assert counting.balances(STRANGER, "account=chem") == (0, 2)
 
 
+def test_a_page_of_debits_takes_one_statement(counting: Counting) -> None:
+    for query in ("", f"?owner_uid={MEMBER}&limit=1", "?account=chem"):
+        assert counting.world.ask("GET", f"/debit{query}", SUPERUSER).status_code == 200
+        assert taken(counting.seen) == 1
+
+
 @pytest.mark.parametrize("query", ["account=nobody", "gname=chem", "account=chem&gid=1"])
 def test_what_is_not_in_memory_is_looked_up_in_the_books(counting: Counting, query: str) -> None:
     assert counting.balances(SUPERUSER, query)[1] == 2

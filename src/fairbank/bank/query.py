@@ -211,6 +211,27 @@ class UserRow(msgspec.Struct, frozen=True):
     sums: UserSums
 
 
+class DebitQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Allocations of `projects` that `sight` sees, and whose charges in them."""
+
+    sight: Sight = ALL
+    projects: frozenset[int] | None = None
+    allocation: int | None = None
+    owner: int | None = None
+
+
+class DebitPage(msgspec.Struct, frozen=True):
+    """At most `limit` debits beyond that of `after`, an (allocation, owner), in rising order."""
+
+    limit: int = 100
+    after: tuple[int, int] | None = None
+
+    @property
+    def size(self) -> int:
+        """How many it may have: `limit`, kept between none and PAGE_MAX."""
+        return max(0, min(self.limit, PAGE_MAX))
+
+
 class Debit(msgspec.Struct, frozen=True):
     """What one owner was charged in one allocation, in SU-minutes, refunds taken off. `latest` is the number of the latest charged run."""
 

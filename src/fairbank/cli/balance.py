@@ -107,7 +107,7 @@ def _with_mine(desk: Desk, rows: Sequence[Row]) -> Sequence[Row]:
     """The rows with what I was charged, refunds taken off; nothing where only staff of another project see who drew."""
     me = desk.me()
     seen = {row["id"] for row in desk.rows("/project")}
-    mine = {row["allocation_id"]: row["amount"] for row in desk.rows("/debit", keep=lambda row: bool(row["owner_uid"] == me))}
+    mine = {row["allocation_id"]: row["amount"] for row in desk.rows("/debit", {"owner_uid": me})}
     return [{**row, "mine": mine.get(row["id"], 0) if row["project"] in seen else None} for row in rows]
 
 

@@ -11,7 +11,7 @@ from fairbank.bank.allocation import Allocation, AllocationEvent
 from fairbank.bank.changes import changes
 from fairbank.bank.entry import OF_TERMS, Entry
 from fairbank.bank.ledger import Outcome
-from fairbank.bank.query import AllocationQuery, Debit, EntryQuery, Page, UserRow
+from fairbank.bank.query import AllocationQuery, Debit, DebitPage, DebitQuery, EntryQuery, Page, UserRow
 from fairbank.bank.wish import Amend, Deposit, Open, Request, SetCap, Transfer, Withdraw
 from fairbank.service.askers import Asker
 from fairbank.service.counter import Counter
@@ -97,11 +97,10 @@ class Allocations:
         with self._store.reading() as reader:
             return reader.drawn(allocation.id, page)
 
-    def debits(self, query: AllocationQuery, page: Page) -> tuple[list[Allocation], list[Debit]]:
-        """A page of allocations with what each owner was charged in them."""
+    def debits(self, query: DebitQuery, page: DebitPage) -> list[Debit]:
+        """What each owner was charged in each allocation, by (allocation, owner)."""
         with self._store.reading() as reader:
-            found = reader.allocations(query, page)
-            return found, reader.debits(frozenset(each.id for each in found)) if found else []
+            return reader.debits(query, page)
 
     def statement(self, asker: Asker, number: int, since: Instant, until: Instant, page: Page) -> Statement:
         """One page of the allocation's journal in its own order; `page.after` is a seq. Raises Unknown, Forbidden."""

@@ -15,6 +15,8 @@ from fairbank.bank.query import (
     AllocationQuery,
     Books,
     Debit,
+    DebitPage,
+    DebitQuery,
     EntryQuery,
     GroupPage,
     Page,
@@ -65,7 +67,7 @@ class Reader(Protocol):
         """What each user drew from one allocation, by uid; `page.after` is one."""
         ...
 
-    def debits(self, allocations: frozenset[int]) -> list[Debit]:
+    def debits(self, query: DebitQuery, page: DebitPage) -> list[Debit]:
         """What each owner was charged, by (allocation, owner); nobody who was charged nothing."""
         ...
 

@@ -15,6 +15,8 @@ from fairbank.bank.query import (
     AllocationQuery,
     Books,
     Debit,
+    DebitPage,
+    DebitQuery,
     EntryQuery,
     GroupPage,
     Page,
@@ -40,6 +42,7 @@ from fairbank.store.usage import beyond, days_of, named, of_runs
 from fairbank.values.time import DAY, Instant
 
 _ID, _UID = attrgetter("id"), attrgetter("uid")
+_CHARGED = RunState.CHARGED
 _GROUP: dict[UsageBy, Callable[[RunRecord], str | int]] = {
     UsageBy.USER: attrgetter("owner"),
     UsageBy.PARTITION: attrgetter("partition"),
@@ -95,13 +98,22 @@ class MemoryReader:
     def drawn(self, allocation: int, page: Page) -> list[UserRow]:
         return paged((each for each in self.scan_users() if each.allocation == allocation), _UID, page)
 
-    def debits(self, allocations: frozenset[int]) -> list[Debit]:
-        latest = {
-            (each.allocation, each.owner): each.id
-            for each in sorted(self._tables.runs.values(), key=_ID)
-            if each.state is RunState.CHARGED and each.allocation in allocations
+    def debits(self, query: DebitQuery, page: DebitPage) -> list[Debit]:
+        q = query
+        theirs = {
+            each.id
+            for each in self._tables.allocations.values()
+            if (q.sight.everything or each.project in q.sight.projects) and among(each.project, q.projects)
         }
-        charged = (each for each in self.users(allocations) if each.sums.charged)
+        charged = [
+            each
+            for each in self.scan_users()
+            if each.sums.charged
+            and each.allocation in theirs
+            and equal((each.allocation, q.allocation), (each.uid, q.owner))
+            and (page.after is None or (each.allocation, each.uid) > page.after)
+        ][: page.size]
+        latest = {(each.allocation, each.owner): each.id for each in sorted(self._tables.runs.values(), key=_ID) if each.state is _CHARGED}
         return [Debit(each.allocation, each.uid, each.sums.charged, latest.get((each.allocation, each.uid))) for each in charged]
 
     def runs(self, query: RunQuery, page: Page) -> list[RunRecord]:

@@ -15,6 +15,8 @@ from fairbank.bank.query import (
     AllocationQuery,
     Books,
     Debit,
+    DebitPage,
+    DebitQuery,
     EntryQuery,
     GroupPage,
     Page,
@@ -74,8 +76,8 @@ class SqlReader:
     def drawn(self, allocation: int, page: Page) -> list[UserRow]:
         return self._all(selecting.drawn(allocation, page), user_of)
 
-    def debits(self, allocations: frozenset[int]) -> list[Debit]:
-        return self._all(selecting.debits(allocations), lambda row: Debit(*row))
+    def debits(self, query: DebitQuery, page: DebitPage) -> list[Debit]:
+        return self._all(selecting.debits(query, page), lambda row: Debit(*row))
 
     def runs(self, query: RunQuery, page: Page) -> list[RunRecord]:
         return self._all(selecting.runs(query, page), run_of)

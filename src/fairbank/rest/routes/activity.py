@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from typing import Annotated
+
 from litestar.di import NamedDependency, Provide
+from litestar.params import QueryParameter
 from msgspec.structs import replace
 
 from fairbank.bank.entry import EFFECTS, OF_CREDIT
-from fairbank.bank.query import AllocationQuery, EntryQuery, Page, RunQuery
+from fairbank.bank.query import DebitPage, DebitQuery, EntryQuery, Page, RunQuery
 from fairbank.bank.run import RunState
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.lookup import runs_by_id
-from fairbank.rest.asking.params import PAGE, PERIOD, PROJECTS, RECENT, RUN_FOR, OneId, OnePage, OnePeriod, Projects
+from fairbank.rest.asking.params import PERIOD, PROJECTS, RECENT, RUN_FOR, Limit, OneId, OnePage, OnePeriod, OneUid, Projects
 from fairbank.rest.bodies.answers import ActivityRow, CreditRow, DebitRow, Listing, PredebitRow
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import debit_row, listing, next_after, predebit_row
 from fairbank.values.time import iso
+from fairbank.values.trouble import Malformed
+
+AfterDebit = Annotated[str | None, QueryParameter(max_length=40, description="`next` of the page before")]
 
 
 def entries(request: Asking, projects: Projects, period: OnePeriod, allocation: OneId = None) -> EntryQuery:
@@ -81,13 +88,26 @@ def list_predebits(request: Asking, page: OnePage, chosen: Entries) -> Listing[P
     return listing("predebit", request.services.clock, rows, next_after(page, numbers))
 
 
-@reads("/debit", dependencies={"page": PAGE, "projects": PROJECTS})
-def list_debits(request: Asking, page: OnePage, projects: Projects, allocation: OneId = None) -> Listing[DebitRow]:
-    """What each owner was charged in each allocation; a page is one of allocations."""
-    query = AllocationQuery(sight=request.asker.sight, ids=None if allocation is None else frozenset({allocation}), projects=projects)
-    found, debits = request.services.allocations.debits(query, page)
-    rows = [debit_row(each) for each in debits]
-    return listing("debit", request.services.clock, rows, next_after(page, [each.id for each in found]))
+@reads("/debit", dependencies={"projects": PROJECTS})
+def list_debits(
+    request: Asking, projects: Projects, allocation: OneId = None, owner_uid: OneUid = None, limit: Limit = 100, after: AfterDebit = None
+) -> Listing[DebitRow]:
+    """What each owner was charged in each allocation, one after the other."""
+    page = DebitPage(limit, _after(after))
+    query = DebitQuery(sight=request.asker.sight, projects=projects, allocation=allocation, owner=owner_uid)
+    found = request.services.allocations.debits(query, page)
+    following = f"{found[-1].allocation}-{found[-1].owner}" if found and len(found) >= page.size else None
+    return listing("debit", request.services.clock, [debit_row(each) for each in found], following)
+
+
+def _after(text: str | None) -> tuple[int, int] | None:
+    """The allocation and the owner that the page before ended with. Raises Malformed."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d{1,16})-(\d{1,10})", text, re.ASCII)
+    if found is None:
+        raise Malformed(f"{text!r} is no place in this list", field="after", remedy="send the `next` of the page before")
+    return int(found[1]), int(found[2])
 
 
 ROUTES = (list_activity, list_credits, list_predebits, list_debits)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Select, and_, false, or_, select, true
+from sqlalchemy import Select, and_, false, or_, select, true, tuple_
 
 from fairbank.bank.allocation import AllocationState, Standing
-from fairbank.bank.query import AllocationQuery, Page
+from fairbank.bank.query import AllocationQuery, DebitPage, DebitQuery, Page
 from fairbank.bank.run import RunState
 from fairbank.store.schema import allocation, run, user_sum
 from fairbank.store.selecting.conditions import covers, equal, paged
-from fairbank.store.selecting.seeing import Condition, among, seen
+from fairbank.store.selecting.seeing import Condition, among, of_projects, seen
 from fairbank.values.time import Instant
 
 
@@ -40,13 +40,20 @@ def drawn(allocation: int, page: Page) -> Select[Any]:
     return paged(select(user_sum).where(user_sum.c.allocation == allocation), user_sum.c.uid, page)
 
 
-def debits(allocations: frozenset[int]) -> Select[Any]:
+def debits(query: DebitQuery, page: DebitPage) -> Select[Any]:
     """The latest charged run is looked for from the owner's latest backwards."""
     u, r = user_sum.c, run.c
     of_owner = select(r.id).where(r.owner == u.uid, r.allocation == u.allocation, r.state == RunState.CHARGED.value)
     latest = of_owner.order_by(r.id.desc()).limit(1).scalar_subquery()
-    found = select(u.allocation, u.uid, u.charged, latest).where(among(u.allocation, allocations), u.charged > 0)
-    return found.order_by(u.allocation, u.uid)
+    wanted = [
+        u.charged > 0,
+        of_projects(u.allocation, None if query.sight.everything else query.sight.projects),
+        of_projects(u.allocation, query.projects),
+        equal(u.allocation, query.allocation),
+        equal(u.uid, query.owner),
+        true() if page.after is None else tuple_(u.allocation, u.uid) > page.after,
+    ]
+    return select(u.allocation, u.uid, u.charged, latest).where(*wanted).order_by(u.allocation, u.uid).limit(page.size)
 
 
 def expired(now: Instant, limit: int) -> Select[Any]:
