@@ -39,6 +39,13 @@ def test_a_statement_has_no_more_entries_than_it_may_and_says_how_many(fairbank:
     assert f"There are more; this shows {limit}." in " ".join(few.err.split())
 
 
+def test_a_limit_that_is_just_enough_hides_nothing(fairbank: Run) -> None:
+    whole = json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--json").out)
+    just = fairbank("statement", "1", "-S", "2026-01-01", "--limit", len(whole["data"]), "--json")
+    assert json.loads(just.out) == whole
+    assert "There are more" not in just.err
+
+
 def test_a_statement_says_which_moments_its_sums_belong_to(fairbank: Run) -> None:
     part = fairbank("statement", "1", "-S", "2026-07-01", "-E", "2026-09-01")
     assert "(opening): the sums before 2026-07-01 00:00:00. (closing): those before 2026-09-01 00:00:00." in " ".join(part.err.split())

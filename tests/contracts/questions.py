@@ -73,6 +73,7 @@ questions: st.SearchStrategy[Question] = st.one_of(
             active_at=instant,
             allocation=number,
             owner=owners,
+            failed=st.none() | st.booleans(),
             state=st.none() | st.sampled_from(RunState),
             job_id=number,
             since=instant,

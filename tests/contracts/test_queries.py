@@ -75,6 +75,8 @@ def test_allocations(filled: Store, query: dict[str, Any], expected: list[int]) 
         ({"owner": BOB}, [2]),
         ({"state": RunState.HELD}, [3, 4]),
         ({"state": RunState.RELEASED}, [2]),
+        ({"failed": True}, [2]),
+        ({"failed": False}, [1]),
         ({"cluster": "darwin"}, [1, 2, 3, 4]),
         ({"cluster": "other"}, []),
         ({"job_id": 4}, [4]),

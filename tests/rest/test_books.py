@@ -42,10 +42,10 @@ def test_debits_are_found_by_owner_and_come_in_pages(old_world: World) -> None:
     (debit,) = data(old_world, "/debit")
     assert data(old_world, f"/debit?owner_uid={MEMBER}") == [debit]
     assert data(old_world, f"/debit?owner_uid={MEMBER + 1}") == []
-    page = old_world.ask("GET", "/debit?limit=1").json()
+    page = old_world.ask("GET", "/debit?limit=1", ADMIN).json()
     assert page["next"] == f"{debit['allocation_id']}-{MEMBER}"
     assert data(old_world, f"/debit?limit=1&after={page['next']}") == []
-    no = old_world.ask("GET", "/debit?after=12")
+    no = old_world.ask("GET", "/debit?after=12", ADMIN)
     assert (no.status_code, no.json()["field"]) == (400, "after")
 
 

@@ -93,7 +93,8 @@ class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
     """`since` <= start < `until`; `projects` are those that the runs ran for, whoever paid; `allocation` is the one that carries them, and
-    `resource`, `category` and `active_at` are about it."""
+    `resource`, `category` and `active_at` are about it. `failed`: those whose end was told, and was otherwise than COMPLETED, or was that.
+    """
 
     sight: Sight = ALL
     ids: frozenset[int] | None = None
@@ -104,6 +105,7 @@ class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
     allocation: int | None = None
     owner: int | None = None
     state: RunState | None = None
+    failed: bool | None = None
     cluster: str | None = None
     job_id: int | None = None
     partition: str | None = None

@@ -9,7 +9,7 @@ from fairbank.report.cells import plain
 from fairbank.values.trouble import Malformed, Unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from fairbank.cli.desk import Desk, Row
 
@@ -135,13 +135,10 @@ def spread(query: Mapping[str, object]) -> list[dict[str, object]]:
     return queries
 
 
-def rows_of_each(
-    desk: Desk, path: str, query: Mapping[str, object], limit: int = 0, keep: Callable[[Row], bool] | None = None
-) -> list[Row]:
-    """The rows that any of the listed lets through and `keep` likes, at most `limit` (0: all), the newest first: for paths whose lists
-    are so."""
+def rows_of_each(desk: Desk, path: str, query: Mapping[str, object], limit: int = 0) -> list[Row]:
+    """The rows that any of the listed lets through, at most `limit` (0: all), the newest first: for paths whose lists are so."""
     queries = spread(query)
-    rows = [row for each in queries for row in desk.rows(path, each, limit, keep)]
+    rows = [row for each in queries for row in desk.rows(path, each, limit)]
     if len(queries) > 1:
         rows.sort(key=lambda row: -row["id"])
         rows = rows[:limit] if limit else rows

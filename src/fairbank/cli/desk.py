@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.settings import Settings, read_client_settings
@@ -18,7 +17,7 @@ from fairbank.values.trouble import Malformed, Unreachable
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from fairbank.cli.works import Works
 
@@ -59,34 +58,25 @@ class Desk(Talk):
         self.as_of = answer.get("as_of") or self.as_of
         return answer
 
-    def rows(self, path: str, query: Query = _NOTHING, limit: int = 0, keep: Callable[[Row], bool] | None = None) -> list[Row]:
-        """The rows of a list that `keep` likes, at most `limit` (0: all). Notes when there are more."""
-        found = (row for answer in self.pages(path, query, limit if keep is None else 0) for row in answer["data"])
-        if keep is None:
-            return list(found)
-        rows = list(islice(filter(keep, found), limit + 1 if limit else None))
-        if len(rows) > limit > 0:
-            self._note_more(limit)
-        return rows[: limit or None]
+    def rows(self, path: str, query: Query = _NOTHING, limit: int = 0) -> list[Row]:
+        """The rows of a list, at most `limit` (0: all). Notes when there are more."""
+        return [row for answer in self.pages(path, query, limit) for row in answer["data"]]
 
     def pages(self, path: str, query: Query = _NOTHING, limit: int = 0) -> Iterator[dict[str, Any]]:
         """The answers of a list, page after page, with at most `limit` rows in all of them together (0: all). Notes when there are more."""
         left, after = limit, None
         while True:
             answer = self.get(path, {**query, "limit": min(left, PAGE) if limit else PAGE, "after": after})
+            left, after = left - len(_listed(answer)), answer.get("next")
+            full = bool(limit) and left <= 0
+            if full and after and not _listed(self.get(path, {**query, "limit": 1, "after": after})):
+                answer["next"] = after = None  # it was the last page all the same
             yield answer
-            told = answer["data"]
-            left -= len(told if isinstance(told, list) else told["entries"])
-            after = answer.get("next")
-            if after and limit and left <= 0:
-                self._note_more(limit)
+            if full and after:
+                more = f"There are more; this shows {limit}. To see them, add --limit {10 * limit}"
+                self.later += [] if more in self.later else [more]
+            if full or not after:
                 return
-            if not after:
-                return
-
-    def _note_more(self, limit: int) -> None:
-        more = f"There are more; this shows {limit}. To see them, add --limit {10 * limit}"
-        self.later += [] if more in self.later else [more]
 
     def one(self, path: str) -> Row:
         """A single object."""
@@ -130,3 +120,10 @@ class Desk(Talk):
     def cluster(self) -> str | None:
         """The cluster that was named, if one was."""
         return self.settings.cluster
+
+
+def _listed(answer: dict[str, Any]) -> list[Row]:
+    """The rows in an answer; in a statement they are not all there is."""
+    data = answer["data"]
+    found: list[Row] = data if isinstance(data, list) else data["entries"]
+    return found

@@ -15,7 +15,6 @@ from fairbank.report.columns import Column, Look, Row, duration, instant_of, mom
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
@@ -117,13 +116,13 @@ def _show(desk: Desk) -> int:
             "owner_uid": owners,
             "allocation": options.alloc,
             "state": "held" if options.running else None,
+            "outcome": "failed" if options.failed else None,
             "cluster": options.clusters,
             "job_id": options.jobs,
             "partition": options.partition,
             **desk.period(),
         },
         options.limit,
-        keep=failed if options.failed else None,
     )
     check_listed(desk, rows, of_jobs=True)
     empty = "There is no such job that you may see." if owners is None else f"There is no such job of yours; {ALL}."
@@ -132,15 +131,10 @@ def _show(desk: Desk) -> int:
     return 0
 
 
-def failed(row: Row) -> bool:
-    """Whether it ended, and not well; what nobody heard the end of is not among them."""
-    return row["outcome"] not in (None, "COMPLETED")
-
-
-def jobs(desk: Desk, query: dict[str, object], limit: int, *, keep: Callable[[Row], bool] | None = None) -> list[Row]:
-    """Job rows that `keep` likes, the newest first, with what people want to know of them: a word for their state, what they cost, how
-    long they ran and had waited."""
-    return [_told(desk, row) for row in rows_of_each(desk, "/job", query, limit, keep)]
+def jobs(desk: Desk, query: dict[str, object], limit: int) -> list[Row]:
+    """Job rows, the newest first, with what people want to know of them: a word for their state, what they cost, how long they ran and
+    had waited."""
+    return [_told(desk, row) for row in rows_of_each(desk, "/job", query, limit)]
 
 
 def _told(desk: Desk, row: Row) -> Row:

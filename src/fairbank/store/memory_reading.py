@@ -33,7 +33,7 @@ from fairbank.bank.refusal import refusal_of
 from fairbank.bank.run import RESOLVED, RunRecord, RunState
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office
-from fairbank.cluster.job import Run
+from fairbank.cluster.job import COMPLETED, Run
 from fairbank.cluster.share_figure import ShareFigure, ShareQuery, in_order
 from fairbank.store.cutting import cut
 from fairbank.store.memory_filters import among, asked, during, equal, is_of, paged
@@ -126,6 +126,7 @@ class MemoryReader:
             and among(each.project, q.projects)
             and is_of(self._tables.allocations[each.allocation], q.resource, q.category, q.active_at)
             and equal((each.allocation, q.allocation), (each.owner, q.owner), (each.state, q.state))
+            and (q.failed is None or (each.outcome is not None and (each.outcome != COMPLETED) is q.failed))
             and equal((each.run.cluster, q.cluster), (each.run.job_id, q.job_id), (each.partition, q.partition))
             and during(each.start, q.since, q.until)
         )

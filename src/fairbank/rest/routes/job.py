@@ -32,6 +32,9 @@ from fairbank.values import ids
 from fairbank.values.trouble import Trouble
 from fairbank.values.units import SuMinutes
 
+InOutcome = Annotated[
+    Literal["completed", "failed"] | None, QueryParameter(name="outcome", description="failed: those that ended otherwise than COMPLETED")
+]
 InState = Annotated[Literal["held", "charged", "released", "lapsed"] | None, QueryParameter(name="state")]
 
 ADVICE_SECONDS = 2.0
@@ -127,14 +130,17 @@ def _answer(came: Outcome | Trouble) -> ReportAnswer:
 
 
 @reads("/job", dependencies=JOBS)
-def list_jobs(request: Asking, page: OnePage, chosen: JobsAsked, in_state: InState = None, partition: OneName = None) -> Listing[JobRow]:
+def list_jobs(
+    request: Asking, page: OnePage, chosen: JobsAsked, in_state: InState = None, outcome: InOutcome = None, partition: OneName = None
+) -> Listing[JobRow]:
     """The runs that the asker may see: the own ones, those that ran for the own projects, and those that allocations of these carry.
 
     Project, gid, gname and account name the project that they ran for, whoever paid: a child's jobs are not among its parent's.
     Allocation is the one that carries them, of the project or of a parent that shares it; resource, category and active-at are about
     it. Since and until are about their start.
     """
-    query = RunQuery(**chosen._asdict(), state=None if in_state is None else RunState(in_state), partition=partition)
+    state = None if in_state is None else RunState(in_state)
+    query = RunQuery(**chosen._asdict(), state=state, failed=None if outcome is None else outcome == "failed", partition=partition)
     found = request.services.runs.find(query, page)
     return listing("job", request.services.clock, [_row(request, each) for each in found], next_after(page, [each.id for each in found]))
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, select, true
 
 from fairbank.bank.query import Page, RunQuery
 from fairbank.bank.run import RunState
+from fairbank.cluster.job import COMPLETED
 from fairbank.store.schema import run
 from fairbank.store.selecting.conditions import during, equal, of_allocations, paged
 from fairbank.store.selecting.seeing import among, sees_run
@@ -24,6 +25,7 @@ def runs(query: RunQuery, page: Page) -> Select[Any]:
         equal(r.allocation, query.allocation),
         equal(r.owner, query.owner),
         equal(r.state, query.state.value if query.state else None),
+        true() if query.failed is None else (r.outcome != COMPLETED if query.failed else r.outcome == COMPLETED),  # NULL is neither
         equal(r.cluster, query.cluster),
         equal(r.job_id, query.job_id),
         equal(r.partition, query.partition),
