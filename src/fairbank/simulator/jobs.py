@@ -44,8 +44,8 @@ class Read(Enum):
     """What the trace says of a job that is simulated, and how it is read."""
 
     NO_TIME = "ran for 0 s: simulated as 1 s"
-    NO_LIMIT = "no time requested: expected to take as long as it did"
-    OVER_LIMIT = "ran longer than requested: expected to take as long as it did"
+    NO_LIMIT = "told no limit: expected to take what it took"
+    OVER_LIMIT = "ran longer than its limit: expected to take what it took"
 
 
 class Workload:
@@ -90,10 +90,13 @@ def _why(run: int, processors: int, status: int) -> Left:
 
 
 def size_of(header: Header, processors: int | None) -> int:
-    """How many processors the machine has: as many as asked for, else as the header says. Raises Malformed where nobody says."""
-    size = processors if processors is not None else header.max_procs
+    """How many processors the machine has: as many as asked for, else as the header says; where it tells nodes only, one in each.
+
+    Raises Malformed where nobody says.
+    """
+    size = next((count for count in (processors, header.max_procs, header.max_nodes) if count is not None), None)
     if size is None:
-        raise Malformed("the header of the trace does not say MaxProcs", field="procs", remedy="say how many processors: --procs N")
+        raise Malformed("the header of the trace says neither MaxProcs nor MaxNodes", field="procs", remedy="say how many: --procs N")
     if not 0 < size <= PROCESSORS_MAX:
         raise Malformed(f"a machine of {size} processors", field="procs", remedy=f"give a number from 1 to {PROCESSORS_MAX}")
     return size

@@ -1,0 +1,152 @@
+"""`fairbank simulate`: what would have become of a recorded workload under other policies."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from typing import TYPE_CHECKING
+
+from fairbank.cli.command import Command
+from fairbank.cli.options import count
+from fairbank.cli.output import Listing, show, shown_columns
+from fairbank.cli.progress import Stages, add_progress
+from fairbank.report.cells import counted
+from fairbank.report.simulations import COLUMNS, compared
+from fairbank.values.trouble import Malformed
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from fairbank.cli.desk import Desk
+    from fairbank.cli.parser import Parser
+    from fairbank.cli.simulated import Outcome
+    from fairbank.report.columns import Row
+
+USUAL = "easy"
+LISTED = 5
+"""So many numbers of jobs that were left out are told one by one; --json tells all."""
+
+
+def add(parser: Parser) -> None:
+    parser.add_argument("trace", metavar="FILE", help="a trace in the Standard Workload Format, compressed or not")
+    parser.add_argument(
+        "--policy",
+        metavar="NAME",
+        dest="policies",
+        action="append",
+        help=f"fifo, fcfs, easy, conservative; may be repeated (usual: {USUAL})",
+    )
+    parser.add_argument("--procs", metavar="N", type=_some, help="processors of the machine (usual: MaxProcs of the trace)")
+    parser.add_argument(
+        "--starts", metavar="FILE", help="write a line `job start` for each job, in the order of the queue; one policy only"
+    )
+    parser.add_argument("--shares", metavar="FILE", help="lines `account,shares`: how much is delivered to whom beyond the shares")
+    parser.add_argument("--by", choices=("user", "group"), default="user", help="which column of the trace is the account (usual: user)")
+    parser.add_argument(
+        "--fair-starts", metavar="N", type=count, default=0, help="look at the fair start of every N-th job, which takes long"
+    )
+    add_progress(parser)
+
+
+def _some(said: str) -> int:
+    if (number := count(said)) == 0:
+        raise ArgumentTypeError("a machine has at least 1 processor")
+    return number
+
+
+def run(desk: Desk, options: Namespace) -> int:
+    if shown_columns(desk, COLUMNS):
+        return 0
+    policies = list(dict.fromkeys(options.policies or [USUAL]))
+    if options.starts is not None and len(policies) > 1:
+        raise Malformed("--starts has room for one schedule", field="starts", remedy="name one --policy")
+    with Stages(options) as stages:
+        outcomes = desk.works.planning.simulate(
+            options.trace,
+            policies,
+            processors=options.procs,
+            starts=options.starts,
+            shares=options.shares,
+            by_group=options.by == "group",
+            fair_starts=options.fair_starts,
+            progress=stages,
+        )
+    tell(desk, outcomes)
+    return 0
+
+
+def tell(desk: Desk, outcomes: Sequence[Outcome]) -> None:
+    """The measures beside each other, what was left out, and what was read otherwise."""
+    rows = [row_of(outcome) for outcome in outcomes]
+    first = outcomes[0]
+    caption = f"{rows[0]['jobs']:,} of {counted(first.lines, 'job')} on {counted(first.processors, 'processor')}"
+    more = {"excluded": {reason.name.lower(): list(numbers) for reason, numbers in first.left.items()}, "delivered": _delivered(outcomes)}
+    notes = list(_notes(first))
+    table = compared(rows)
+    for_people = desk.options.form is None and not desk.options.format
+    columns, shown = (table.columns, table.rows) if for_people else (COLUMNS, rows)
+    if for_people and first.figures is None:
+        shown = []
+    empty = "No job of this trace can be simulated."
+    show(desk, Listing("fairbank.simulation/1", columns, shown, caption=caption, notes=notes, more=more, empty=empty))
+    if for_people and first.figures is None:
+        for note in notes:
+            desk.note(note)
+
+
+def row_of(outcome: Outcome) -> Row:
+    """All the figures of a policy, exactly."""
+    figures, misses = outcome.figures, outcome.misses
+    left = sum(map(len, outcome.left.values()))
+    row = {
+        "policy": outcome.policy,
+        "processors": outcome.processors,
+        "jobs": outcome.lines - left,
+        "left_out": left,
+        "read_otherwise": {how.name.lower(): number for how, number in outcome.read.items()},
+        "unfair_starts": misses and misses.part,
+        "mean_miss_seconds": misses and misses.mean_miss,
+        "fair_starts_looked_at": misses and misses.jobs,
+        "astray": outcome.astray,
+        "fingerprint": outcome.starts.fingerprint(),
+    }
+    if figures is None:
+        return row
+    return row | {
+        "users": figures.users,
+        "mean_wait_seconds": figures.mean_wait,
+        "median_wait_seconds": figures.median_wait,
+        "wait_95_seconds": figures.wait_95,
+        "longest_wait_seconds": figures.longest_wait,
+        "mean_bounded_slowdown": figures.mean_slowdown,
+        "utilisation": figures.utilisation,
+        "loss_of_capacity": figures.loss_of_capacity,
+        "makespan_seconds": figures.makespan,
+        "jain": figures.jain,
+    }
+
+
+def _delivered(outcomes: Sequence[Outcome]) -> list[Row]:
+    return [{"account": each.account, "delivered": each.delivered, "entitled": each.entitled} for each in outcomes[0].delivered]
+
+
+def _notes(outcome: Outcome) -> list[str]:
+    """Nothing is left out, or read otherwise than it stands there, in silence."""
+    notes = []
+    for reason, numbers in outcome.left.items():
+        told = ", ".join(map(str, numbers[:LISTED])) + (", ..." if len(numbers) > LISTED else "")
+        notes.append(f"left out: {counted(len(numbers), 'job')}, {reason.value} ({told})")
+    return notes + [f"read otherwise: {counted(number, 'job')} {how.value}" for how, number in outcome.read.items() if number]
+
+
+COMMAND = Command(
+    "what would have become of a recorded workload under other policies",
+    (
+        "fairbank simulate month.swf.gz --policy fcfs --policy easy",
+        "fairbank simulate month.swf.gz --procs 512 --json",
+        "fairbank simulate month.swf.gz --policy conservative --starts starts.txt",
+    ),
+    add,
+    run,
+    asks=False,
+)

@@ -1,0 +1,106 @@
+"""Simulations beside each other: for people a line for each measure, for programs a row for each policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from fairbank.report.columns import Column, Look, Row, Show, text
+
+
+class Measure(NamedTuple):
+    """A figure of a simulation: its field (None where it was not measured), what people call it, and by how much it is divided for them."""
+
+    field: str
+    name: str
+    unit: str
+    divisor: float = 1.0
+    decimals: int = 2
+
+    def said(self, row: Row) -> str:
+        value = row.get(self.field)
+        return "-" if value is None else f"{value / self.divisor:,.{self.decimals}f}"
+
+    def change(self, before: Row, after: Row) -> str:
+        """In per cent of what it was before; of per cents the difference."""
+        one, other = before.get(self.field), after.get(self.field)
+        if one is None or other is None:
+            return "-"
+        if self.unit == "%":
+            return f"{(other - one) / self.divisor:+.{self.decimals}f}"
+        return f"{(other - one) / one * 100:+.1f}%" if one else "-"
+
+
+HOUR = 3_600.0
+MEASURES = (
+    Measure("mean_wait_seconds", "mean wait", "h", HOUR),
+    Measure("median_wait_seconds", "median wait", "h", HOUR),
+    Measure("wait_95_seconds", "95th percentile wait", "h", HOUR),
+    Measure("longest_wait_seconds", "longest wait", "h", HOUR),
+    Measure("mean_bounded_slowdown", "mean bounded slowdown", "x"),
+    Measure("utilisation", "utilisation", "%", 0.01),
+    Measure("loss_of_capacity", "loss of capacity", "%", 0.01),
+    Measure("makespan_seconds", "makespan", "h", HOUR),
+    Measure("jain", "Jain's index of users' slowdowns", "0 to 1", decimals=3),
+    Measure("unfair_starts", "starts later than fair", "%", 0.01),
+    Measure("mean_miss_seconds", "mean miss of those", "h", HOUR),
+    Measure("astray", "delivered beyond shares", "%", 0.01),
+)
+ASKED_FOR = frozenset({"unfair_starts", "mean_miss_seconds", "astray"})
+"""These are shown only where they were measured."""
+
+
+def _figure(field: str, decimals: int) -> Show:
+    return lambda row, look: "" if row.get(field) is None else f"{row[field]:.{decimals}f}"
+
+
+COLUMNS = (
+    Column("POLICY", text("policy")),
+    Column("JOBS", text("jobs"), right=True),
+    Column("LEFT-OUT", text("left_out"), right=True),
+    Column("MEAN-WAIT-SECONDS", _figure("mean_wait_seconds", 3), right=True),
+    Column("MEAN-BSLD", _figure("mean_bounded_slowdown", 4), right=True),
+    Column("UTILISATION", _figure("utilisation", 5), right=True),
+    Column("LOSS-OF-CAPACITY", _figure("loss_of_capacity", 5), right=True),
+    Column("MEDIAN-WAIT-SECONDS", text("median_wait_seconds"), right=True, extra=True),
+    Column("WAIT-95-SECONDS", text("wait_95_seconds"), right=True, extra=True),
+    Column("LONGEST-WAIT-SECONDS", text("longest_wait_seconds"), right=True, extra=True),
+    Column("MAKESPAN-SECONDS", text("makespan_seconds"), right=True, extra=True),
+    Column("JAIN", _figure("jain", 5), right=True, extra=True),
+    Column("UNFAIR-STARTS", _figure("unfair_starts", 5), right=True, extra=True),
+    Column("MEAN-MISS-SECONDS", _figure("mean_miss_seconds", 1), right=True, extra=True),
+    Column("ASTRAY", _figure("astray", 5), right=True, extra=True),
+    Column("FINGERPRINT", text("fingerprint"), extra=True),
+)
+
+
+class Compared(NamedTuple):
+    """A table with the measures below each other, and a column for each policy; with two of them the change from one to the other."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+
+
+def compared(outcomes: Sequence[Row]) -> Compared:
+    """`outcomes` are rows, one a policy, in the order in which they stand beside each other."""
+    columns = [Column("MEASURE", text("measure")), *(_column(row["policy"]) for row in outcomes)]
+    changed = len(outcomes) == 2
+    if changed:
+        columns.append(_column("change"))
+    rows = []
+    for measure in MEASURES:
+        if measure.field in ASKED_FOR and all(row.get(measure.field) is None for row in outcomes):
+            continue
+        line: dict[str, Any] = {"measure": f"{measure.name} ({measure.unit})"}
+        line |= {row["policy"]: measure.said(row) for row in outcomes}
+        if changed:
+            line["change"] = measure.change(*outcomes)
+        rows.append(line)
+    return Compared(columns, rows)
+
+
+def _column(name: str) -> Column:
+    def show(row: Row, look: Look) -> str:
+        return str(row[name])
+
+    return Column(name.upper(), show, right=True)

@@ -1,0 +1,140 @@
+"""`fairbank simulate`: the table that people see, the figures that programs read, what is left out, and what cannot be."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from fairbank.compose import Works
+from fairbank.simulator.centre import Centre, Pool
+from fairbank.simulator.swf import write
+from fairbank.simulator.workload import month
+from tests.cli.conftest import Run, Said
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "simulate"
+HEAD = "; MaxProcs: 8\n"
+STORIES = {
+    "two-policies": "simulate week.swf --policy fcfs --policy easy",
+    "all-policies": "simulate week.swf --policy fifo --policy fcfs --policy easy --policy conservative",
+    "shares-and-fair-starts": "simulate week.swf --shares shares.csv --by group --fair-starts 5",
+    "parsable": "simulate week.swf --policy easy --policy fcfs -P",
+    "json": "simulate week.swf --shares shares.csv --by group --json",
+    "dirt": "simulate dirt.swf",
+}
+
+
+@pytest.fixture
+def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """A folder with a week of work on 32 processors, and one with every kind of dirt."""
+    surroundings.chdir(tmp_path)
+    centre = Centre(pools=(Pool("cpu", 32),), projects=3, users=6, jobs=150, days=4, node_failures=0)
+    (tmp_path / "week.swf").write_text("".join(write(*month(centre, seed=5))))
+    (tmp_path / "shares.csv").write_text("account,shares\n1,50\n2,30\n3,20\n")
+    (tmp_path / "dirt.swf").write_text(HEAD + "".join(DIRT))
+
+    def call(words: str) -> Said:
+        return fairbank(*words.split(), works=Works())
+
+    return call
+
+
+def line(number: int, submit: int = 0, run: int = 10, given: int = -1, wanted: int = 1, limit: int = 20, status: int = 1) -> str:
+    return f"{number} {submit} -1 {run} {given} -1 -1 {wanted} {limit} -1 {status} 7 7 -1 1 1 -1 -1\n"
+
+
+DIRT = (
+    line(1),
+    line(2, run=-1),
+    line(3, given=-1, wanted=-1),
+    line(4, given=3, wanted=-1),
+    line(5, wanted=9),
+    line(6, status=2),
+    line(7, run=0),
+    line(8, limit=-1),
+    line(9, run=30),
+)
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_what_people_see(name: str, ask: Run) -> None:
+    said = ask(STORIES[name])
+    talk = f"--- stderr\n{said.err}" if said.err else ""
+    told = f"$ fairbank {STORIES[name]}\n{said.out}{talk}--- exit {said.code}\n"
+    kept = GOLDEN / f"{name}.txt"
+    if os.environ.get("WRITE_GOLDEN"):
+        kept.write_text(told)
+    assert told == kept.read_text()
+
+
+def test_starts_are_written_in_the_order_of_the_queue(ask: Run, tmp_path: Path) -> None:
+    """Two jobs of eight processors, and a small one that goes before the second; the numbers are those of the trace."""
+    jobs = [line(30, 0, run=10, wanted=6), line(10, 1, run=10, wanted=8), line(20, 2, run=5, limit=8, wanted=2)]
+    (tmp_path / "three.swf").write_text(HEAD + "".join(jobs))
+    assert ask("simulate three.swf --policy easy --starts easy.txt -q").code == 0
+    assert (tmp_path / "easy.txt").read_text() == "30 0\n10 10\n20 2\n"
+    ask("simulate three.swf --policy fcfs --starts fcfs.txt -q")
+    assert (tmp_path / "fcfs.txt").read_text() == "30 0\n10 10\n20 20\n"
+
+
+def test_who_is_left_out_is_listed_in_full_for_programs(ask: Run) -> None:
+    answer = json.loads(ask("simulate dirt.swf --json").out)
+    assert answer["excluded"] == {
+        "never_ran": [2],
+        "no_size": [3],
+        "too_wide": [5],
+        "part": [6],
+    }
+    assert (answer["data"][0]["jobs"], answer["data"][0]["left_out"]) == (5, 4)
+
+
+def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Path) -> None:
+    (tmp_path / "no-size.swf").write_text(line(1))
+    said = ask("simulate no-size.swf")
+    assert said.code != 0
+    assert "MaxProcs" in said.err
+    assert "--procs" in said.err
+    assert ask("simulate no-size.swf --procs 4").code == 0
+    assert json.loads(ask("simulate dirt.swf --procs 9 --json").out)["data"][0]["jobs"] == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("simulate nothing.swf", "cannot read nothing.swf"),
+        ("simulate week.swf --policy ezzy", "there is no policy 'ezzy'"),
+        ("simulate week.swf --procs 0", "at least 1 processor"),
+        ("simulate week.swf --policy easy --policy fcfs --starts s.txt", "one schedule"),
+        ("simulate week.swf --starts no/such/folder", "cannot write"),
+        ("simulate week.swf --shares none.csv", "cannot read none.csv"),
+        ("simulate week.swf --shares dirt.swf", "line 2"),
+        ("simulate short.swf", "line 2: 3 columns"),
+        ("simulate unsorted.swf", "line 3: submit time 4 comes after submit time 5"),
+        ("simulate negative.swf", "line 2: submit time is -5"),
+    ],
+)
+def test_what_cannot_be_is_told_with_its_place(ask: Run, tmp_path: Path, words: str, told: str) -> None:
+    (tmp_path / "short.swf").write_text(HEAD + "1 2 3\n")
+    (tmp_path / "unsorted.swf").write_text(HEAD + line(1, 5) + line(2, 4))
+    (tmp_path / "negative.swf").write_text(HEAD + line(1, -5))
+    said = ask(words)
+    assert said.code != 0
+    assert said.out == ""
+    assert told in said.err
+
+
+def test_a_trace_of_nobody_is_no_error(ask: Run, tmp_path: Path) -> None:
+    (tmp_path / "nobody.swf").write_text(HEAD + line(1, run=-1))
+    said = ask("simulate nobody.swf")
+    assert said.code == 0
+    assert "No job of this trace can be simulated" in said.err
+    assert "never ran" in said.err
+
+
+def test_progress_is_told_when_asked_for(ask: Run, tmp_path: Path) -> None:
+    (tmp_path / "long.swf").write_text(HEAD + "".join(line(number, number) for number in range(1, 20_000)))
+    said = ask("simulate long.swf --progress plain")
+    tenths = [each for each in said.err.splitlines() if each.startswith("easy ")]
+    assert len(tenths) >= 8
