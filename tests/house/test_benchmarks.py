@@ -14,6 +14,7 @@ from sqlalchemy import create_engine, text
 from benchmarks import fairtree, ledger
 from benchmarks.books import MEMORY, books
 from benchmarks.claims import CLAIMS, REMARKS, drawn, figures
+from benchmarks.crowded import NOW, crowded
 from benchmarks.loops import LINK, LinkingSqliteLoop, PostgresCopyLoop, PostgresLoop, SqliteLoop
 from benchmarks.measure import Curve, Figure, Table, at_least, at_most, ratio
 from benchmarks.page import FIGURES, PAGE, drawings, page
@@ -23,6 +24,8 @@ from benchmarks.plain_fair_tree import PlainFairTree
 from benchmarks.results import RESULTS, Claim, Machine, keep, kept
 from benchmarks.spent import threads_of
 from fairbank.priority.fairtree import fair_tree
+from fairbank.scheduling.parameters import Parameters
+from fairbank.scheduling.slurm import both
 from fairbank.service.audit import Audit
 from fairbank.store.opening import open_store
 from fairbank.store.sqlite_driver import driver
@@ -128,6 +131,17 @@ def test_plain_python_ranks_as_fairbank_does_the_tree_that_both_are_measured_on(
 
 
 # --- the page ---
+
+
+def test_the_crowd_before_a_full_machine_is_the_same_each_time_and_some_of_it_starts() -> None:
+    one, again = crowded(60, 200, free=12), crowded(60, 200, free=12)
+    assert one.pending == again.pending
+    assert [job.placement for job in one.running] == [job.placement for job in again.running]
+    assert one.room.idle.bit_count() <= 12
+    plan = both(one, Parameters(), NOW)
+    assert plan == both(again, Parameters(), NOW)
+    assert plan.starts
+    assert len(plan.planned) > 50
 
 
 def test_the_page_is_the_one_that_the_results_draw() -> None:

@@ -37,6 +37,13 @@ def test_a_job_in_two_partitions_starts_once() -> None:
     assert busy.waits(1, partitions=("batch", "long")).main().starts == {1: "n2"}
 
 
+def test_of_two_partitions_the_last_that_turns_it_away_says_why() -> None:
+    left, right = PartitionRules(name="left", nodes=("n1",)), PartitionRules(name="right", nodes=("n2",))
+    scene = Scene(rack(2), left, right).runs(1, "n1", 60, partition="left").runs(2, "n2", 60, partition="right")
+    scene.waits(3, partitions=("right",), priority=9).waits(4, partitions=("left", "right"))
+    assert scene.main().reasons == {3: "Resources", 4: "Priority"}
+
+
 def test_what_can_never_run_is_told_and_holds_up_nobody() -> None:
     told = Scene(rack(2)).waits(1, cpus_per_task=99).waits(2, constraint="gpu").waits(3).main()
     assert told.starts == {3: "n1"}

@@ -25,13 +25,16 @@ class Idling:
             self._ends.append(end)
             self._idle.append(idle)
         self._begun: list[tuple[int, NodeSet]] = []
+        self._until: list[int] = []
+        """When each of those ends."""
         self._busy: list[NodeSet] = []
+        """Where those are that end last, from each one on."""
 
     def at(self, instant: int) -> NodeSet:
         """The nodes where nobody is."""
         idle = self._idle[bisect_right(self._ends, instant)]
-        later = bisect_right(self._begun, instant, key=_end)
-        return nodeset.without(idle, self._busy[later]) if later < len(self._begun) else idle
+        later = bisect_right(self._until, instant)
+        return nodeset.without(idle, self._busy[later]) if later < len(self._until) else idle
 
     def begin(self, end: int, nodes: NodeSet) -> None:
         """Somebody started now, there and until then."""
@@ -41,8 +44,4 @@ class Idling:
             busy |= some
             found.append(busy)
         self._busy = found[::-1]
-        """Where those are that end last, from each one on."""
-
-
-def _end(begun: tuple[int, NodeSet]) -> int:
-    return begun[0]
+        self._until = [until for until, _ in self._begun]

@@ -69,7 +69,8 @@ class _Pass:
             self.reasons.setdefault(job.number, RESOURCES)
             return True
         if _queue_of(entry) in self.full:
-            self.reasons.setdefault(job.number, PRIORITY)
+            if self.reasons.get(job.number, RESOURCES) == RESOURCES:  # of another of its partitions: this one's is told
+                self.reasons[job.number] = PRIORITY
             return True
         self.depth[partition] += 1
         if 0 < self.parameters.partition_job_depth < self.depth[partition]:

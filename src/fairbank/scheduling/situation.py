@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from graphlib import CycleError, TopologicalSorter
@@ -81,7 +82,8 @@ class Preemption(msgspec.Struct, frozen=True, kw_only=True):
 class Situation:
     """A machine and its jobs at one instant. A pass changes none of it.
 
-    Raises Malformed for two reservations of one name, Unknown for a node of a reservation that the machine has not.
+    Raises Malformed for two jobs of one number, for two reservations of one name, and for running jobs that hold more than there is;
+    Unknown for a node of a reservation that the machine has not.
     """
 
     def __init__(
@@ -102,6 +104,7 @@ class Situation:
         self.room = Room(machine)
         for job in self.running:
             self.room.take(job.placement)
+        self._check_jobs()
         self.reservations: dict[str, tuple[Reservation, NodeSet]] = {}
         for each in reservations:
             if each.name in self.reservations:
@@ -110,6 +113,18 @@ class Situation:
             self.reservations[each.name] = each, machine.named(each.nodes, field=f"{each.name}.nodes")
         self.preemption = preemption or Preemption()
         self.limits: Limits = limits or Unlimited()
+
+    def _check_jobs(self) -> None:
+        numbers = Counter([job.number for job in self.pending])
+        numbers.update(job.number for job in self.running)
+        if len(numbers) < numbers.total():
+            number, times = numbers.most_common(1)[0]
+            raise Malformed(f"job {number} is there {times} times", field="jobs", remedy="give each job and task a number of its own")
+        if wrong := self.room.overdrawn():
+            names = self.machine.names(wrong)
+            jobs = ", ".join(map(str, sorted(job.number for job in self.running if job.nodes & wrong)))
+            remedy = f"look which of these jobs still run there: {jobs}"
+            raise Malformed(f"the jobs that run hold more of {names} than there is", field="running", remedy=remedy)
 
     def later(self, started: Iterable[Active]) -> Situation:
         """The same after these started, and those went whose place they took."""

@@ -108,6 +108,11 @@ class Room:
                 self.gpus[kind][place] -= sign * count
             self._changes.append(place)
 
+    def overdrawn(self) -> NodeSet:
+        """Nodes of which more is held than there is: none, unless somebody told what cannot be."""
+        left = (self.cpus, self.memory, *self.gpus.values())
+        return nodeset.packed(np.any([counts < 0 for counts in left], axis=0))
+
     def tasks(self, demand: Demand) -> Counts:
         """How many tasks each node has room for now; 0 where the node would not do. To be read only."""
         return self._looked(demand).tasks

@@ -1,0 +1,62 @@
+"""What a pass looks at: what cannot be is told before anything is decided on it."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.scheduling.slurm import started
+from fairbank.values.trouble import Malformed, Unknown
+from tests.scheduling.machines import rack
+from tests.scheduling.scenes import NOW, Scene
+
+
+def test_no_two_jobs_have_a_number() -> None:
+    with pytest.raises(Malformed, match="job 1 is there 2 times") as no:
+        _ = Scene(rack(2)).runs(1, "n1", 60).waits(1).situation
+    assert no.value.field == "jobs"
+
+
+def test_running_jobs_hold_no_more_than_there_is() -> None:
+    scene = Scene(rack(2)).runs(1, "n1", 60)
+    scene.running.append(scene.running[0].__class__(number=2, placement=scene.running[0].placement, started=NOW, ends=NOW + 60))
+    with pytest.raises(Malformed, match="hold more of n1 than there is") as no:
+        _ = scene.situation
+    assert no.value.remedy == "look which of these jobs still run there: 1, 2"
+
+
+def test_reservations_are_of_nodes_that_are_there_and_of_one_name() -> None:
+    with pytest.raises(Unknown, match="there is no node 'n9'") as no:
+        _ = Scene(rack(2)).reserves("class", "n9", 0, 60).situation
+    assert no.value.field == "class.nodes"
+    with pytest.raises(Malformed, match="reservation class is there twice"):
+        _ = Scene(rack(2)).reserves("class", "n1", 0, 60).reserves("class", "n2", 0, 60).situation
+
+
+def test_what_started_runs_and_waits_no_more() -> None:
+    scene = Scene(rack(2), PartitionRules(name="batch")).runs(1, "n1", 60).waits(2).waits(3)
+    situation = scene.situation
+    after = situation.later(started(situation, scene.main().plan, NOW))
+    assert [job.number for job in after.pending] == [3]
+    assert [job.number for job in after.running] == [1, 2]
+    assert not after.room.idle
+    assert [job.number for job in situation.pending] == [2, 3]
+    assert situation.room.idle
+
+
+@pytest.mark.parametrize(
+    ("said", "field"),
+    [
+        ({"name": ""}, "partition.name"),
+        ({"tier": -1}, "p.tier"),
+        ({"max_seconds": 5}, "p.max_seconds"),
+        ({"min_nodes": 4, "max_nodes": 2}, "p.max_nodes"),
+        ({"rows": 0}, "p.rows"),
+        ({"memory_per_cpu": 1, "memory_per_node": 1}, "p.memory_per_cpu"),
+    ],
+)
+def test_rules_that_no_partition_can_have_are_told(said: dict[str, int], field: str) -> None:
+    whole: dict[str, object] = {"name": "p", **said}
+    with pytest.raises(Malformed) as no:
+        PartitionRules(**whole)  # type: ignore[arg-type]
+    assert no.value.field == field
