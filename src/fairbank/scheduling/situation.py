@@ -126,6 +126,13 @@ class Situation:
             remedy = f"look which of these jobs still run there: {jobs}"
             raise Malformed(f"the jobs that run hold more of {names} than there is", field="running", remedy=remedy)
 
+    def with_job(self, changed: Pending) -> Situation:
+        """The same, with this job in the place of the one of its number."""
+        other = object.__new__(Situation)
+        other.__dict__.update(self.__dict__)
+        other.pending = [changed if job.number == changed.number else job for job in self.pending]
+        return other
+
     def later(self, started: Iterable[Active]) -> Situation:
         """The same after these started, and those went whose place they took."""
         other = object.__new__(Situation)

@@ -1,0 +1,57 @@
+"""What would start a job sooner, tried out."""
+
+from __future__ import annotations
+
+from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.scheduling.explain.suggesting import Suggestion, suggest
+from fairbank.scheduling.parameters import Parameters
+from tests.scheduling.machines import rack
+from tests.scheduling.scenes import NOW, Scene
+
+
+def suggested(scene: Scene, number: int) -> Suggestion | None:
+    return suggest(scene.situation, Parameters(), scene.both().plan, number, NOW)
+
+
+def test_a_limit_that_fits_the_gap_before_a_large_job() -> None:
+    scene = Scene(rack(8)).runs(1, "n[7-8]", 180).waits(2, 8, minutes=600, priority=9)
+    assert suggested(scene.waits(3, 4, minutes=240), 3) == Suggestion("-t 02:59:00", NOW)
+
+
+def test_another_partition_where_nodes_are_free() -> None:
+    left, right = PartitionRules(name="left", nodes=("n1",)), PartitionRules(name="right", nodes=("n2",))
+    scene = Scene(rack(2), left, right).runs(1, "n1", 60, partition="left")
+    assert suggested(scene.waits(2, partitions=("left",)), 2) == Suggestion("-p left,right", NOW)
+
+
+def test_the_memory_that_it_needs_and_not_all_there_is() -> None:
+    scene = Scene(rack(1)).runs(1, "n1", 60, exclusive=False, memory_per_node=100)
+    assert suggested(scene.waits(2, exclusive=False), 2) == Suggestion("--mem=1000M", NOW)
+    scene = Scene(rack(1)).runs(1, "n1", 60, exclusive=False, memory_per_node=1_000)
+    assert suggested(scene.waits(2, exclusive=False, memory_per_node=4_000), 2) == Suggestion("--mem=2000M", NOW)
+
+
+def test_a_node_that_is_shared() -> None:
+    scene = Scene(rack(1)).runs(1, "n1", 60, exclusive=False, memory_per_node=1_000)
+    assert suggested(scene.waits(2, memory_per_node=1_000), 2) == Suggestion("without --exclusive", NOW)
+
+
+def test_a_later_start_that_is_sooner_all_the_same() -> None:
+    left, right = PartitionRules(name="left", nodes=("n1",)), PartitionRules(name="right", nodes=("n2",))
+    scene = Scene(rack(2), left, right).runs(1, "n1", 120, partition="left").runs(2, "n2", 60, partition="right")
+    assert suggested(scene.waits(3, partitions=("left",)), 3) == Suggestion("-p left,right", NOW + 3_600)
+
+
+def test_where_nothing_helps_nothing_is_said() -> None:
+    assert suggested(Scene(rack(1)).runs(1, "n1", 60).waits(2), 2) is None
+    assert suggested(Scene(rack(1)).waits(1, held="JobHeldUser"), 1) is None
+
+
+def test_nobody_ahead_is_delayed_by_it() -> None:
+    scene = Scene(rack(2)).runs(1, "n1", 60).waits(2, 2, minutes=60, priority=9).waits(3, 1, minutes=90)
+    found = suggested(scene, 3)
+    assert found == Suggestion("-t 00:59:00", NOW)
+    scene.pending[-1] = type(scene.pending[-1])(number=3, wanted=scene.pending[-1].wanted, limit=59 * 60)
+    told = scene.both()
+    assert told.starts == {3: "n2"}
+    assert told.planned == {2: (60, "n[1-2]")}
