@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks import agent, cluster, commands, fairtree, history, http, ledger, passes, priority, reconcile, replay, spent, usage
+from benchmarks import agent, cluster, commands, fairtree, history, http, ledger, passes, priority, reconcile, replay, simulate, spent, usage
 from benchmarks.measure import Say, Table
 from benchmarks.page import drawings, page
 from benchmarks.results import Claim, kept
@@ -23,6 +23,7 @@ CLAIMS: Mapping[str, Measure] = {
     "agent": agent.measure,
     "history": history.measure,
     "replay": replay.measure,
+    "simulate": simulate.measure,
     "reconcile": reconcile.measure,
     "commands": commands.measure,
     "cluster": cluster.measure,
@@ -36,6 +37,7 @@ REMARKS = {
     "http": http.REMARK,
     "spent": spent.REMARK,
     "history": history.REMARK,
+    "simulate": simulate.REMARK,
     "reconcile": reconcile.REMARK,
     "cluster": cluster.REMARK,
     "fairtree": fairtree.REMARK,

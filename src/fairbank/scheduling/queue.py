@@ -11,7 +11,7 @@ from typing import Generic
 from fairbank.scheduling.profile import FOR_EVER, Gap
 from fairbank.scheduling.snapshot import J, Waiting
 
-FEW = 64
+FEW = 24
 """So many are looked at one by one sooner than they are lined up."""
 _NOBODY = 2 * FOR_EVER
 """In place of a limit where nobody waits: longer than any gap."""
@@ -94,20 +94,18 @@ class ByWidth(InOrder[J]):
 
     def anybody(self, after: int, free: int) -> bool:
         """Whether somebody behind number `after` takes at most `free` processors. Sometimes it takes somebody before for such a one."""
-        for job in self._newcomers.values():
+        for job in reversed(self._newcomers.values()):
+            if job.number <= after:
+                break
             if job.processors <= free:
                 return True
         return bool(self._widths) and self._widths[0] <= free and after < self._lined_up
 
     def fitting(self, after: int, gaps: Sequence[Gap]) -> J | None:
         """The first job behind number `after` that fits one of the gaps, which come in the order of their width: the wider, the shorter."""
-        newcomers = self._newcomers
-        if newcomers:
-            if len(newcomers) <= FEW and after >= self._lined_up:
-                for newcomer in newcomers.values():
-                    if newcomer.number > after and _fits(newcomer, gaps):
-                        return newcomer
-                return None
+        if after >= self._lined_up and len(self._newcomers) <= FEW:
+            return self._newcomer(after, gaps)
+        if self._newcomers:
             self._line_up()
         found: J | None = None
         gap, (room, seconds) = 0, gaps[0]
@@ -119,6 +117,17 @@ class ByWidth(InOrder[J]):
                 room, seconds = gaps[gap]
             job = self._lines[width].first(after, seconds)
             if job is not None and (found is None or job.number < found.number):
+                found = job
+        return found
+
+    def _newcomer(self, after: int, gaps: Sequence[Gap]) -> J | None:
+        """The same among newcomers, from the last on: after an arrival hardly anybody is behind those who were left waiting."""
+        found: J | None = None
+        room, seconds = gaps[-1]
+        for job in reversed(self._newcomers.values()):
+            if job.number <= after:
+                break
+            if job.processors <= room and (job.limit <= seconds or _fits(job, gaps)):
                 found = job
         return found
 

@@ -14,20 +14,24 @@ from fairbank.scheduling.snapshot import Running, Snapshot
 from fairbank.simulator.jobs import Job
 from fairbank.simulator.policies import Policy
 
-Moment = tuple[int, list[Job], int, int]
-"""One instant: when it is, who starts, how many processors are then free, and how many those want who go on waiting."""
+Moment = tuple[int, list[Job]]
+"""An instant, and who starts then: at least one."""
 
 
 class Clock:
-    """A machine of `size` identical processors under a policy, from its first job on."""
+    """A machine of `size` identical processors under a policy, from its first job on.
+
+    `lost` are the processor-seconds so far in which a processor was idle although somebody waited who wanted as many.
+    """
 
     def __init__(self, size: int, policy: Policy) -> None:
         self._policy = policy
         self._snapshot: Snapshot[Job, Any] = Snapshot(size, policy.queue())
         self._ends: list[tuple[int, Running]] = []
+        self.lost = 0
 
     def run(self, jobs: Iterable[Job], arrived: Callable[[Job], None] | None = None) -> Iterator[Moment]:
-        """Every instant at which something happens, in order. The jobs come in the order of the queue, and are taken as they come: no more
+        """Every instant at which somebody starts, in order. The jobs come in the order of the queue, and are taken as they come: no more
         of them are held than wait or run at one time.
 
         `arrived` is told of each job when all who came before it are in the queue, and nobody else.
@@ -37,29 +41,36 @@ class Clock:
         coming = iter(jobs)
         job = next(coming, None)
         arrival = FOR_EVER if job is None else job.submitted
-        wanted, last = sum(each.processors for each in snapshot.queue), -1
+        wanted, idle, now, last = sum(each.processors for each in snapshot.queue), 0, 0, -1
         while job is not None or ends:
-            now = arrival
+            before, now = now, arrival
             if ends and ends[0][0] <= now:
                 now = ends[0][0]
                 while ends and ends[0][0] == now:
                     end(heappop(ends)[1])
+            if idle:
+                self.lost += idle * (now - before)
+            narrowest = FOR_EVER
             while job is not None and arrival == now:
                 if arrived is not None:
                     arrived(job)
                 submit(job)
                 wanted += job.processors
                 last = job.number
+                if job.processors < narrowest:
+                    narrowest = job.processors
                 job = next(coming, None)
                 arrival = FOR_EVER if job is None else job.submitted
-            started = []
-            if wanted and snapshot.free:
-                for each, processors in pass_(snapshot, now).starts:
+            free = snapshot.free
+            if wanted and free and (snapshot.settled < 0 or narrowest <= free):  # else nobody can start, whatever the policy
+                starts = pass_(snapshot, now).starts
+                for each, processors in starts:
                     heappush(ends, (now + each.run, start(each, now)))
                     wanted -= processors
-                    started.append(each)
-                snapshot.settled = last
-            yield now, started, snapshot.free, wanted
+                if starts:
+                    yield now, [each for each, _ in starts]
+            snapshot.settled = last
+            idle = min(snapshot.free, wanted)
 
     def start_without_later(self, job: Job) -> int:
         """When a job that arrives now would start if nobody came after it. Nothing changes here."""
@@ -69,4 +80,4 @@ class Clock:
         other._snapshot.free = here.free
         for each in here.queue:
             other._snapshot.queue.add(each)
-        return next(at for at, starts, _, _ in other.run((job,)) if job in starts)
+        return next(at for at, starts in other.run((job,)) if job in starts)

@@ -32,7 +32,7 @@ class FairStarts:
             self._fair[job.number] = self._clock.start_without_later(job)
 
     def take(self, moment: Moment) -> None:
-        now, starts, _, _ = moment
+        now, starts = moment
         for job in starts:
             if job.number % self._every == 0:
                 late = max(0, now - self._fair.pop(job.number))

@@ -13,6 +13,7 @@ from __future__ import annotations
 from array import array
 from typing import NamedTuple
 
+from fairbank.scheduling.profile import FOR_EVER
 from fairbank.simulator.clock import Moment
 
 SHORT_RUN = 10
@@ -36,42 +37,41 @@ class Figures(NamedTuple):
 
 
 class Measures:
-    """Adds up while the clock goes."""
+    """Adds up while the clock goes; 8 bytes a job."""
 
-    def __init__(self, size: int) -> None:
-        self._size = size
+    def __init__(self) -> None:
         self._waits = array("q")
-        self._slowdowns = 0.0
         self._users: dict[int, list[float]] = {}
-        self._used = self._lost = 0
-        self._first: int | None = None
-        self._last = self._end = self._idle = 0
+        self._slowdowns = 0.0
+        self._used = self._end = 0
+        self._first = FOR_EVER
 
     def take(self, moment: Moment) -> None:
-        """One instant more, in the order of the clock."""
-        now, starts, free, wanted = moment
-        self._lost += self._idle * (now - self._last)
-        self._last, self._idle = now, min(free, wanted)
-        if self._first is None:
-            self._first = now
-        for job in starts:
-            wait, run = now - job.submitted, job.run
-            self._waits.append(wait)
-            slowdown = max(1.0, (wait + run) / max(run, SHORT_RUN))
+        now, starts = moment
+        users, wait_of = self._users, self._waits.append
+        for _, submitted, processors, _, run, _, _, user, _ in starts:
+            wait = now - submitted
+            wait_of(wait)
+            slowdown = (wait + run) / (max(SHORT_RUN, run))
+            if slowdown < 1.0:
+                slowdown = 1.0
             self._slowdowns += slowdown
-            self._used += run * job.processors
-            self._end = max(self._end, now + run)
-            user = self._users.get(job.user)
-            if user is None:
-                self._users[job.user] = [1, slowdown]
+            self._used += run * processors
+            if now + run > self._end:
+                self._end = now + run
+            if submitted < self._first:
+                self._first = submitted
+            sums = users.get(user)
+            if sums is None:
+                users[user] = [1, slowdown]
             else:
-                user[0] += 1
-                user[1] += slowdown
+                sums[0] += 1
+                sums[1] += slowdown
 
-    def figures(self) -> Figures | None:
-        """What came of it; None where no job ran."""
+    def figures(self, size: int, lost: int) -> Figures | None:
+        """What came of it on so many processors; None where no job ran. `lost` is the clock's."""
         jobs = len(self._waits)
-        if not jobs or self._first is None:
+        if not jobs:
             return None
         waits = sorted(self._waits)
         makespan = self._end - self._first
@@ -83,8 +83,8 @@ class Measures:
             wait_95=waits[(jobs * 95 + 99) // 100 - 1],
             longest_wait=waits[-1],
             mean_slowdown=self._slowdowns / jobs,
-            utilisation=self._used / (self._size * makespan),
-            loss_of_capacity=self._lost / (self._size * makespan),
+            utilisation=self._used / (size * makespan),
+            loss_of_capacity=lost / (size * makespan),
             makespan=makespan,
             jain=_jain([total / count for count, total in self._users.values()]),
         )

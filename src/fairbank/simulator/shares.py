@@ -38,7 +38,7 @@ class Sharing:
         self._windows: dict[int, dict[int, int]] = {}
 
     def take(self, moment: Moment) -> None:
-        now, starts, _, _ = moment
+        now, starts = moment
         for job in starts:
             begin, end, account = now, now + job.run, self._account(job)
             while begin < end:

@@ -54,17 +54,15 @@ def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) 
     size = size_of(trace.header, plan.processors)
     workload = Workload(trace.jobs, size)
     clock = Clock(size, policy)
-    measures, starts = Measures(size), Starts()
-    takers: list[Callable[[Moment], None]] = [starts.take]
+    measures, starts = Measures(), Starts()
+    takers: list[Callable[[Moment], None]] = [measures.take, starts.take]
     fairness = FairStarts(clock, plan.fair_starts) if plan.fair_starts else None
     sharing = Sharing(plan.shares, _group if plan.by_group else _user) if plan.shares else None
     takers += [each.take for each in (fairness, sharing) if each is not None]
     told = 0
     for moment in clock.run(workload, fairness.arrived if fairness else None):
-        measures.take(moment)
-        if moment[1]:
-            for take in takers:
-                take(moment)
+        for take in takers:
+            take(moment)
         if tick is not None and workload.lines - told >= TICK:
             told = workload.lines
             tick(told)
@@ -74,7 +72,7 @@ def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) 
         lines=workload.lines,
         left=workload.left,
         read=workload.read,
-        figures=measures.figures(),
+        figures=measures.figures(size, clock.lost),
         misses=fairness.misses() if fairness else None,
         astray=sharing.astray() if sharing else None,
         delivered=sharing.delivered() if sharing else [],

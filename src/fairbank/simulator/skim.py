@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from fairbank.simulator.header import Header
 from fairbank.simulator.job_line import PLAIN, judge, parse_job
-from fairbank.simulator.swf import ByteStream, bounded, head_of, is_remark, lines
+from fairbank.simulator.swf import REMARK_LIMIT, ByteStream, bounded, head_of, is_remark, lines, too_many_remarks
 
 ORDINARY = 1 << 31
 """Numbers below it need no second look: seconds of a lifetime, processors of any machine."""
@@ -30,17 +30,20 @@ class Skim(NamedTuple):
 
 def skim(stream: ByteStream) -> Skim:
     """Skim a trace. Raises Malformed, with the line, as `swf.read` does, for all but what stands in a column that nobody asks for."""
-    numbered = bounded(lines(stream))
-    header, first = head_of(numbered)
+    numbered = lines(stream)
+    header, first = head_of(bounded(numbered))
     return Skim(header, _skimmed(chain(first, numbered), header.unix_start_time or 0))
 
 
 def _skimmed(numbered: Iterator[tuple[int, bytes]], unix_start_time: int) -> Iterator[Skimmed]:
-    before = 0
+    before = remarks = 0
     for number, line in numbered:
         skimmed = _plainly(line)
         if skimmed is None or skimmed[0] < 0 or skimmed[1] < before:
             if is_remark(line):
+                remarks += len(line)
+                if remarks > REMARK_LIMIT:
+                    raise too_many_remarks(number)
                 continue
             job = parse_job(line, number)
             judge(job, number, before, unix_start_time)

@@ -133,6 +133,10 @@ def bounded(numbered: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]
         if is_remark(line):
             remarks += len(line)
         if remarks > REMARK_LIMIT:
-            what = f"line {number}: more than {REMARK_LIMIT} bytes of comments and blank lines, expected jobs"
-            raise Malformed(what, remedy="remove the comments that nobody needs")
+            raise too_many_remarks(number)
         yield number, line
+
+
+def too_many_remarks(number: int) -> Malformed:
+    what = f"line {number}: more than {REMARK_LIMIT} bytes of comments and blank lines, expected jobs"
+    return Malformed(what, remedy="remove the comments that nobody needs")
