@@ -98,6 +98,22 @@ def test_who_says_that_less_time_will_do_gets_as_much_as_there_is() -> None:
     assert scene.waits(3, 1, 600, time_min=6_001).backfill().starts == {}
 
 
+def test_less_time_ends_before_a_reservation_of_others_and_with_its_own() -> None:
+    scene = Scene(rack(2)).reserves("class", "n1", 90, 200).waits(1, 1, 600, time_min=1_800, required=("n1",))
+    assert scene.backfill().minutes == {1: 90}
+    scene = Scene(rack(2)).reserves("class", "n1", -10, 50)
+    assert scene.waits(1, 1, 600, time_min=1_800, reservation="class").backfill().minutes == {1: 50}
+
+
+def test_a_preemptor_looks_at_nodes_that_are_busy_until_a_plan_begins_elsewhere() -> None:
+    scene = Scene(rack(3)).runs(7, "n[1-2]", 600, qos="scavenge").runs(8, "n3", 30, qos="normal")
+    scene.preemption = Preemption(by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"})), "scavenge": QosRules()})
+    scene.waits(1, required=("n3",), priority=9, qos="normal").waits(2, 2, qos="urgent")
+    told = scene.backfill()
+    assert told.instead == {2: (7,)}
+    assert told.planned == {1: (30, "n3")}
+
+
 def test_a_task_of_an_array_is_planned_up_to_the_count_that_is_allowed() -> None:
     scene = Scene(rack(1)).runs(1, "n1", 60)
     for task in range(4):

@@ -24,8 +24,8 @@ from fairbank.scheduling.placement.placing import Request
 from fairbank.scheduling.placement.room import Placement
 from fairbank.scheduling.plan import Plan, Planned, Start
 from fairbank.scheduling.preemption import place_instead, victims
-from fairbank.scheduling.reserved import left, next_change
-from fairbank.scheduling.situation import Situation
+from fairbank.scheduling.reserved import left, next_change, next_claim
+from fairbank.scheduling.situation import PreemptBy, Situation
 from fairbank.scheduling.space import Space
 
 UNSAID = "None"
@@ -132,10 +132,11 @@ class _Cycle:
             return None
         seconds = entry.job.least_seconds(entry.rules)
         usable, hopeless = self._usable(entry.job, request, possible, self.now, self.now + seconds)
-        if hopeless <= self.now:
-            found = self.ahead.place(request, usable, self.now) or self._instead(entry, request, usable)
-            if found is not None:
-                return _Found(self.now, found)
+        found = self.ahead.place(request, usable, self.now) if hopeless <= self.now else None
+        if found is None and self.situation.preemption.by is not PreemptBy.NONE:
+            found = self._instead(entry, request, possible, self.now + seconds)
+        if found is not None:
+            return _Found(self.now, found)
         return self._later(entry.job, request, possible, seconds, hopeless) if later else None
 
     def _later(self, job: Pending, request: Request, possible: NodeSet, seconds: int, hopeless: int) -> _Found | None:
@@ -174,8 +175,10 @@ class _Cycle:
             usable &= left(self.situation, job, begin, end, resolution=self.parameters.bf_resolution)
         return usable, hopeless
 
-    def _instead(self, entry: Entry, request: Request, usable: NodeSet) -> Placement | None:
-        """Where it goes now if some go first."""
+    def _instead(self, entry: Entry, request: Request, possible: NodeSet, end: int) -> Placement | None:
+        """Where it goes now if some go first: whoever is there, but not where a plan is."""
+        usable, _ = self.space.window(possible, self.now, end, request.least, lambda at: possible)
+        usable &= left(self.situation, entry.job, self.now, end, resolution=self.parameters.bf_resolution)
         kind, running = (entry.rules.name, entry.job.qos), [job for _, _, job in self.ahead.running]
         those = victims(self.situation, running, kind, usable, self.now)
         return place_instead(self.situation, self.room, request, usable, those)
@@ -193,12 +196,13 @@ class _Cycle:
         self.reasons.pop(job.number, None)
 
     def _limit(self, entry: Entry, nodes: NodeSet) -> int:
-        """As long as it wants, unless it said that less will do: then until the next plan for its nodes, in whole minutes."""
+        """As long as it wants, unless it said that less will do: then until its nodes are planned for or reserved by others, in minutes."""
         longest, least = entry.job.seconds(entry.rules), entry.job.least_seconds(entry.rules)
-        conflict = self.space.first_conflict(nodes, self.now)
-        if least == longest or conflict is None or conflict >= self.now + longest:
+        if least == longest:
             return longest
-        return max((conflict - self.now) // 60 * 60, least)
+        claims = (self.space.first_conflict(nodes, self.now), next_claim(self.situation, entry.job, nodes, self.now))
+        until = min((at for at in claims if at is not None), default=self.now + longest)
+        return longest if until >= self.now + longest else max((until - self.now) // 60 * 60, least)
 
     def _plans(self, entry: Entry, found: _Found) -> None:
         """Its nodes are kept whole. What begins beyond the window is told and not kept."""

@@ -33,3 +33,13 @@ def left(situation: Situation, job: Pending, begin: int, end: int, *, resolution
 def next_change(situation: Situation, after: int) -> int | None:
     """When reservations next let nodes go; None where none does."""
     return min((each.end for each, _ in situation.reservations.values() if each.end > after), default=None)
+
+
+def next_claim(situation: Situation, job: Pending, nodes: NodeSet, after: int) -> int | None:
+    """When the job must be off these nodes: others have reserved one of them, or its own reservation ends; None where never."""
+    claims = [
+        each.end if each.name == job.reservation else each.begin
+        for each, reserved in situation.reservations.values()
+        if reserved & nodes and (not each.flexible if each.name == job.reservation else each.begin > after)
+    ]
+    return min(claims, default=None)
