@@ -144,6 +144,8 @@ def test_a_line_that_cannot_be_read_is_told_and_the_others_are_shown(ask: Ask, s
     said = ask("prio", "--noheader")
     assert said.out == "".join(printed("fair-tree", "sprio-no-header").splitlines(keepends=True)[1:])
     assert said.err.startswith("! not read: sprio, line 1, PRIORITY:")
+    assert said.err.splitlines()[-1] == "What is told above is left out. To see what Slurm has there: sprio -l"
+    assert said.code == 8
 
 
 def test_a_slurm_without_factors(ask: Ask, slurm: Recorded) -> None:

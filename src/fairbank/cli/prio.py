@@ -53,26 +53,26 @@ def _jobs(text: str) -> list[int]:
 def run(desk: Desk, options: Namespace) -> int:
     form = parse_format(options.format) if options.format else None
     found = desk.works.standings.ranks(options.folder)
-    told(desk, found.unreadable)
+    code = told(desk, found.unreadable, "sprio -l")
     if options.form == "weights":
         usual = form or usual_format(found.weights, long=options.long, norm=options.norm, named=found.named)
         for line in lines_of_weights(found.weights, usual, header=not options.noheader):
             desk.say(line)
-        return 0
+        return code
     rows = chosen(found.rows, jobs=options.jobs or None, users=_users(desk, options), partitions=options.partition or None)
     rows = in_order(rows, found.weights, options.sort)
     match options.form:
         case "json" | "yaml":
             document = envelope("fairbank.prio/1", as_of(desk, found), found.cluster, as_data(rows), found.unreadable, Look())
             desk.say(as_json(document) if options.form == "json" else as_yaml(document))
-            return 0
+            return code
         case "explain":
             _explain(desk, found, rows)
         case _:
             usual = form or usual_format(found.weights, long=options.long, norm=options.norm, named=found.named, users=bool(options.user))
             for line in lines(rows, found.weights, usual, header=not options.noheader):
                 desk.say(line)
-    return _known(desk, rows)
+    return _known(desk, rows) or code
 
 
 def _users(desk: Desk, options: Namespace) -> Sequence[str] | None:

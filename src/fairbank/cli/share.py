@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from fairbank.cli.standings import Ranks, Shares
     from fairbank.report.shares import ShareRow
 
+NOT_WHOLE = 8
+TOLD_MAX = 10
+"""Lines that could not be read: so many are told one by one."""
+
 
 def add(parser: Parser) -> None:
     parser.add_argument("-a", "--all", action="store_true", help="all users (usual: all accounts, and of the users only yourself)")
@@ -69,9 +73,14 @@ def run(desk: Desk, options: Namespace) -> int:
         return 0
     fields = parse_fields(options.format) if options.format else None
     found = desk.works.standings.shares(options.folder)
-    told(desk, found.unreadable)
+    code = told(desk, found.unreadable)
     there = found.rows
+    if not there:
+        raise Malformed("there is nobody in what Slurm said of fair share", field="sshare", remedy="look at what it prints: sshare -a")
     if options.set:
+        if found.unreadable:
+            remedy = "mend what is told above first: sacctmgr show associations"
+            raise Malformed("with associations left out all other figures would be wrong", field="--set", remedy=remedy)
         if options.forecast:
             raise Malformed("--forecast tells of the shares that Slurm has, --set of others", field="--set", remedy="say one of the two")
         there = desk.works.reckoned(there, found.rule, options.set)
@@ -79,7 +88,7 @@ def run(desk: Desk, options: Namespace) -> int:
     rows = chosen(there, users=_users(desk, options), accounts=options.accounts or None, users_only=options.users_only)
     if options.forecast:
         _show_forecast(desk, found, rows)
-        return 0
+        return code
     match options.form:
         case "json" | "yaml":
             data = as_data(rows, found.rule)
@@ -92,7 +101,7 @@ def run(desk: Desk, options: Namespace) -> int:
             ending = {"bar": Ending.BAR, "between": Ending.BETWEEN}.get(options.form, Ending.PADDED)
             for line in lines(rows, fields, ending, header=not options.noheader):
                 desk.say(line)
-    return 0
+    return code
 
 
 def _add_record(parser: Parser) -> None:
@@ -102,7 +111,7 @@ def _add_record(parser: Parser) -> None:
 
 def _record(desk: Desk, options: Namespace) -> int:
     done = desk.works.history.record(desk.client, options.folder, dry_run=options.dry_run)
-    told(desk, done.unreadable)
+    code = told(desk, done.unreadable)
     of = f"{plain(done.cluster)}, {done.day}"
     if options.dry_run:
         desk.note(f"Nothing is recorded. {of}: {counted(done.kept, 'association')} would be.")
@@ -110,16 +119,22 @@ def _record(desk: Desk, options: Namespace) -> int:
         desk.say(f"{of}: {counted(done.kept, 'association')}")
     else:
         desk.note(f"{of}: recorded before")
-    return 0
+    return code
 
 
 def as_of(desk: Desk, found: Shares | Ranks) -> str:
     return iso(desk.now() if found.as_of is None else found.as_of)
 
 
-def told(desk: Desk, unreadable: Sequence[str]) -> None:
-    for line in unreadable:
+def told(desk: Desk, unreadable: Sequence[str], command: str = "sshare -a -l -P") -> int:
+    """Say what could not be read, and where to look. Returns the exit code: 8 where something is left out."""
+    for line in unreadable[:TOLD_MAX]:
         desk.note(f"! not read: {line}")
+    if len(unreadable) > TOLD_MAX:
+        desk.note(f"! not read: {len(unreadable) - TOLD_MAX} further lines")
+    if unreadable:
+        desk.note(f"What is told above is left out. To see what Slurm has there: {command}")
+    return NOT_WHOLE if unreadable else 0
 
 
 def _users(desk: Desk, options: Namespace) -> Sequence[str] | None:

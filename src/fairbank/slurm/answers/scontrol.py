@@ -39,7 +39,8 @@ def read_clock(text: str) -> int:
     """When slurmctld told its settings, by its own clock; the command must have run in UTC. Raises Malformed."""
     match = _AS_OF.match(text)
     if match is None:
-        raise Malformed(f"{words.shown(text)} does not begin with when it was told", field="scontrol show config")
+        remedy = "keep the whole answer, its first line too: TZ=UTC scontrol show config"
+        raise Malformed(f"{words.shown(text)} does not begin with when it was told", field="scontrol show config", remedy=remedy)
     return parse_instant(match[1], field="scontrol show config")
 
 

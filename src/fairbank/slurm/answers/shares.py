@@ -67,10 +67,13 @@ def read_shares(text: str) -> Answer[Share]:
 
 
 class _Tree:
-    """Which account is above which: Slurm tells it by one blank for each level, and one more for a user."""
+    """Which account is above which: Slurm tells it by one blank for each level, and one more for a user. Of one cluster, and each
+    association once: of two with one name nobody could say which is meant."""
 
     def __init__(self) -> None:
         self._above: list[str] = []  # from the root down to where we are
+        self._there: set[tuple[str, str, str]] = set()
+        self._cluster: str | None = None
 
     def watched(self, found: Iterator[Record | Unreadable]) -> Iterator[Record | Unreadable]:
         """After a line that is no record nobody knows where we are."""
@@ -80,8 +83,19 @@ class _Tree:
             yield each
 
     def share(self, cells: dict[str, str]) -> Share:
+        row = self._placed(cells)
+        if (name := (row.account, row.user, row.partition)) in self._there:
+            raise Malformed(f"{words.shown(row.user or row.account)} is there twice", field="User" if row.user else "Account")
+        self._there.add(name)
+        return row
+
+    def _placed(self, cells: dict[str, str]) -> Share:
         name = cells["Account"].lstrip(" ")
         depth = len(cells["Account"]) - len(name)
+        if cells["Cluster"] != (self._cluster or cells["Cluster"]):
+            del self._above[depth:]
+            raise Malformed(f"{words.shown(cells['Cluster'])} is another cluster than {words.shown(self._cluster or '')}", field="Cluster")
+        self._cluster = cells["Cluster"]
         if cells["User"]:
             if self._above[depth - 1 : depth] != [name]:
                 raise Malformed(f"a user of {words.shown(name)} is not below that account", field="Account")

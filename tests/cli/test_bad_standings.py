@@ -1,0 +1,114 @@
+"""`share` and `prio` of answers that cannot be right: the row is told, with where to look; no other figure is made of what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fairbank.compose import Works
+from tests.cli.conftest import Run, Said
+from tests.support.standing import printed
+
+Damage = Callable[[list[str]], list[str]]
+HALF_LIFE = "PriorityDecayHalfLife   = 7-00:00:00"
+TRES = "PriorityWeightTRES      = CPU=1000"
+
+
+def cell(line: int, column: int, text: str) -> Damage:
+    """One cell of a line is something else; lines are counted from 1, columns from 0."""
+
+    def damage(lines: list[str]) -> list[str]:
+        cells = lines[line - 1].split("|")
+        cells[column] = text
+        return [*lines[: line - 1], "|".join(cells), *lines[line:]]
+
+    return damage
+
+
+@pytest.fixture
+def ask(fairbank: Run, tmp_path: Path) -> Run:
+    """What a Slurm said, with `damage` done to its fair share or `config` changed from one text to another."""
+
+    def call(*words: object, damage: Damage = list, config: tuple[str, str] = ("", "")) -> Said:
+        lines = printed("fair-tree", "sshare-everything").splitlines()
+        (tmp_path / "sshare.txt").write_text("".join(f"{each}\n" for each in damage(lines)))
+        (tmp_path / "sprio.txt").write_text(printed("fair-tree", "sprio-everything"))
+        (tmp_path / "config.txt").write_text(printed("fair-tree", "config").replace(*config))
+        return fairbank(*words, "--from", tmp_path, works=Works())
+
+    return call
+
+
+def plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (cell(3, 4, "-5"), "line 3, RawShares: '-5' is not a whole number"),
+        (cell(3, 4, "99999999999"), "line 3, RawShares: '99999999999' is not a whole number"),
+        (cell(3, 5, "nan"), "line 3, NormShares: 'nan' is not a figure"),
+        (cell(3, 6, "-1"), "line 3, RawUsage: '-1' is not a whole number"),
+        (cell(3, 0, "     biology"), "line 3, Account: 'biology' is not below another account"),
+        (cell(4, 0, "  elsewhere"), "line 4, Account: a user of 'elsewhere' is not below that account"),
+        (lambda lines: [*lines, lines[2]], "line 22, Account: 'biology' is there twice"),
+        (lambda lines: [*lines[:4], *lines[3:]], "line 5, User:"),
+        (cell(3, 1, "other"), "line 3, Cluster: 'other' is another cluster than 'lab'"),
+        (lambda lines: [*lines, "garbage"], "line 22, Account: 1 cells instead of 15: 'garbage'"),
+    ],
+)
+def test_a_row_that_cannot_be_right_is_told_and_left_out(ask: Run, damage: Damage, told: str) -> None:
+    for form in ((), ("--tree",), ("--forecast",), ("--json",)):
+        said = ask("share", "-a", *form, damage=damage)
+        assert said.code == 8
+        assert f"! not read: sshare, {told}" in plain(said.err)
+        assert "To see what Slurm has there: sshare -a -l -P" in plain(said.err)
+    said = ask("share", "-a", "--set", "physics=5", damage=damage)
+    assert (said.code, said.out) == (2, ""), "what is computed from all rows is not computed from some of them"
+    assert "sacctmgr show associations" in said.err
+
+
+def test_many_such_rows_are_counted(ask: Run) -> None:
+    said = ask("share", "-a", damage=cell(1, 5, "nan"))
+    assert said.code == 2, "without the root nobody stands anywhere"
+    assert plain(said.err).count("! not read:") == 11
+    assert "! not read: 11 further lines" in said.err
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda lines: [], lambda lines: ["garbage"], lambda lines: ["\udcff".encode("utf-8", "replace").decode()]]
+)
+def test_nobody_at_all_is_no_answer(ask: Run, damage: Damage) -> None:
+    for form in ((), ("--tree",), ("--json",)):
+        said = ask("share", *form, damage=damage)
+        assert (said.code, said.out) == (2, "")
+        assert "look at what it prints: sshare -a" in said.err
+
+
+@pytest.mark.parametrize(
+    ("program", "config", "field"),
+    [
+        ("prio", ("PriorityWeightAge       = 1000", "PriorityWeightAge       = nan"), "PriorityWeightAge"),
+        ("prio", ("PriorityWeightQOS       = 1000", "PriorityWeightQOS       = -1"), "PriorityWeightQOS"),
+        ("prio", (TRES, "PriorityWeightTRES      = CPU=inf"), "PriorityWeightTRES"),
+        ("share", (HALF_LIFE, "PriorityDecayHalfLife   = -7"), "PriorityDecayHalfLife"),
+        ("share", ("PriorityUsageResetPeriod = NONE\n", ""), "PriorityUsageResetPeriod"),
+        ("share", ("PriorityUsageResetPeriod = NONE", "PriorityUsageResetPeriod = OFTEN"), "PriorityUsageResetPeriod"),
+        ("share", ("FairShareDampeningFactor = 1", "FairShareDampeningFactor = 0"), "FairShareDampeningFactor"),
+        ("share", ("Configuration data as of", "Some time after"), "scontrol show config"),
+    ],
+)
+def test_a_setting_that_cannot_be_right_is_named(ask: Run, program: str, config: tuple[str, str], field: str) -> None:
+    said = ask(program, config=config)
+    assert (said.code, said.out) == (2, "")
+    assert f"field: {field}" in said.err
+    assert "try: " in said.err
+
+
+def test_usage_that_never_fades_is_told(ask: Run) -> None:
+    said = ask("share", "--tree", "-a", config=(HALF_LIFE, "PriorityDecayHalfLife   = 00:00:00"))
+    assert said.code == 0
+    assert "Usage does not fade here" in plain(said.err)
