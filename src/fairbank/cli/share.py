@@ -74,34 +74,37 @@ def run(desk: Desk, options: Namespace) -> int:
     fields = parse_fields(options.format) if options.format else None
     found = desk.works.standings.shares(options.folder)
     code = told(desk, found.unreadable)
-    there = found.rows
-    if not there:
-        raise Malformed("there is nobody in what Slurm said of fair share", field="sshare", remedy="look at what it prints: sshare -a")
-    if options.set:
-        if found.unreadable:
-            remedy = "mend what is told above first: sacctmgr show associations"
-            raise Malformed("with associations left out all other figures would be wrong", field="--set", remedy=remedy)
-        if options.forecast:
-            raise Malformed("--forecast tells of the shares that Slurm has, --set of others", field="--set", remedy="say one of the two")
-        there = desk.works.reckoned(there, found.rule, options.set)
-        desk.note("Computed from these shares and what users used; Slurm has others.")
-    rows = chosen(there, users=_users(desk, options), accounts=options.accounts or None, users_only=options.users_only)
+    rows = chosen(_there(desk, found), users=_users(desk, options), accounts=options.accounts or None, users_only=options.users_only)
     if options.forecast:
         _show_forecast(desk, found, rows)
-        return code
-    match options.form:
-        case "json" | "yaml":
-            data = as_data(rows, found.rule)
-            document = envelope("fairbank.share/1", as_of(desk, found), found.cluster, data, found.unreadable, Look())
-            desk.say(as_json(document) if options.form == "json" else as_yaml(document))
-        case "tree":
-            _show_tree(desk, found, rows)
-        case _:
-            fields = fields or usual_fields(long=options.long, partitions=options.partition, fair_tree=found.rule.fair_tree)
-            ending = {"bar": Ending.BAR, "between": Ending.BETWEEN}.get(options.form, Ending.PADDED)
-            for line in lines(rows, fields, ending, header=not options.noheader):
-                desk.say(line)
+    elif options.form in ("json", "yaml"):
+        data = as_data(rows, found.rule)
+        document = envelope("fairbank.share/1", as_of(desk, found), found.cluster, data, found.unreadable, Look())
+        desk.say(as_json(document) if options.form == "json" else as_yaml(document))
+    elif options.form == "tree":
+        _show_tree(desk, found, rows)
+    else:
+        fields = fields or usual_fields(long=options.long, partitions=options.partition, fair_tree=found.rule.fair_tree)
+        ending = {"bar": Ending.BAR, "between": Ending.BETWEEN}.get(options.form, Ending.PADDED)
+        for line in lines(rows, fields, ending, header=not options.noheader):
+            desk.say(line)
     return code
+
+
+def _there(desk: Desk, found: Shares) -> Sequence[Standing]:
+    """All rows; with --set as they would be. Raises Malformed where there are none, or only some to compute from."""
+    if not found.rows:
+        raise Malformed("there is nobody in what Slurm said of fair share", field="sshare", remedy="look at what it prints: sshare -a")
+    if not desk.options.set:
+        return found.rows
+    if found.unreadable:
+        remedy = "mend what is told above first: sacctmgr show associations"
+        raise Malformed("with associations left out all other figures would be wrong", field="--set", remedy=remedy)
+    if desk.options.forecast:
+        raise Malformed("--forecast tells of the shares that Slurm has, --set of others", field="--set", remedy="say one of the two")
+    changed = desk.works.reckoned(found.rows, found.rule, desk.options.set)
+    desk.note("Computed from these shares and what users used; Slurm has others.")
+    return changed
 
 
 def _add_record(parser: Parser) -> None:

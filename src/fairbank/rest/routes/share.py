@@ -57,7 +57,7 @@ def record_shares(request: Asking, data: JSONBody[NewShares]) -> Single[SharesKe
 
     By the cluster's agents, and superusers. Larger clusters are told in several requests.
     """
-    demand_cluster(request.asker, data.cluster, "record the fair share")
+    demand_cluster(request.asker, data.cluster, "record the fair share")  # before the rows are looked at
     at = moment_of(data.at)
     if at > request.services.clock.now() + DAY:
         raise Malformed(f"{iso(at)} has not come yet", field="at", remedy="see that the clocks agree")
