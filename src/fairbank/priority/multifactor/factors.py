@@ -13,9 +13,11 @@ from fairbank.priority.multifactor.settings import Flag, Settings
 
 def age(accrued_at: Floats, now: int, max_age_seconds: int) -> Floats:
     """How much of the age that counts in full a job has waited; nothing before it accrues, should clocks have gone back."""
-    waited = np.maximum(now - accrued_at, 0.0)
-    full = np.minimum(waited / max_age_seconds, 1.0) if max_age_seconds else np.ones_like(waited)
-    return np.where(accrued_at != 0, full, 0.0)
+    if not max_age_seconds:
+        return np.where(accrued_at != 0, 1.0, 0.0)
+    part: Floats = np.clip(now - accrued_at, 0.0, float(max_age_seconds))
+    part /= max_age_seconds
+    return part if accrued_at.all() else np.where(accrued_at != 0, part, 0.0)
 
 
 def association(priorities: Floats, scale: Scale, settings: Settings) -> Floats:
