@@ -37,7 +37,7 @@ from fairbank.values.units import SuMinutes, parse_su
 USERS = {"alice": 1001, "bob": 1002, "carol": 1003}
 NOBODY_KNOWS = 999
 OPTIONS = {"key", "note", "under", "with", "limit", "shared", "period", "from", "to", "until", "start", "ended", "billing", "seconds"}
-OPTIONS |= {"partition", "report", "by", "scope", "told"}
+OPTIONS |= {"partition", "priced", "report", "by", "scope", "told"}
 
 Options = dict[str, str]
 
@@ -121,9 +121,8 @@ class Cast:
                 return Adjust(run=run(number), amount=su(amount), until=until, particulars=told, **whose)
             case ["charge", number, *who, amount]:
                 facts = self._drawn(who[0], who[1], options, now) if who else {}
-                return Charge(
-                    run=run(number), amount=su(amount), ended=ended, outcome="COMPLETED", elapsed_seconds=60, particulars=told, **facts
-                )
+                facts |= {"outcome": "COMPLETED", "elapsed_seconds": 60, "particulars": told, "priced_in": options.get("priced")}
+                return Charge(run=run(number), amount=su(amount), ended=ended, **facts)
             case ["release", number, *who]:
                 facts = self._drawn(who[0], who[1], options, now) if who else {}
                 return Release(run=run(number), ended=ended, outcome="NODE_FAIL", particulars=told, **facts)

@@ -92,6 +92,28 @@ def test_a_run_has_one_resolution() -> None:
     )
 
 
+def test_an_end_that_is_not_that_of_its_hold_is_kept_and_closes_nothing() -> None:
+    tell(
+        PHYSICS
+        + """
+        project chemistry
+        open chemistry/cpu 0..1000 with 100
+        hold 1 alice physics/cpu 60 partition std
+        charge 1 bob physics/cpu 45             -> TOLD_OTHERWISE asked 45 left 40 from physics/cpu for physics
+        charge 1 alice chemistry/cpu 45         -> TOLD_OTHERWISE
+        charge 1 alice nobody/cpu 45            -> TOLD_OTHERWISE
+        release 1 bob physics/cpu               -> TOLD_OTHERWISE
+        charge 1 alice physics/cpu 45 priced gpu -> TOLD_OTHERWISE
+        kept physics/cpu 5
+        left chemistry/cpu 100
+        charge 1 alice physics/cpu 45 priced std -> ok left 55
+        charge 1 alice physics/cpu 45           -> again left 55
+        charge 1 bob physics/cpu 45             -> TOLD_OTHERWISE
+        kept physics/cpu 5
+        """
+    )
+
+
 def test_a_failed_node_costs_nothing() -> None:
     tell(
         PHYSICS

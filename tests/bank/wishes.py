@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from hypothesis import strategies as st
 
 from fairbank.bank.allocation import AllocationEvent
@@ -90,10 +91,19 @@ _told = st.none() | st.builds(
 _drawn["particulars"] = _told
 _ended: dict[str, Any] = {"ended": instants, "outcome": st.sampled_from(["COMPLETED", "FAILED"]), "elapsed_seconds": st.integers(0, 99)}
 
+
+def _of_its_job(wish: Hold | Charge | Release) -> Request:
+    """Starts and ends of one job that agree on whose it is."""
+    which = wish.run.job_id - 1
+    return msgspec.structs.replace(wish, owner=which % 2 + 1, line=LINES[which])
+
+
 of_runs = st.one_of(
-    st.builds(Hold, key=keys, amount=costs, until=instants, **_drawn),
+    st.builds(Hold, key=keys, amount=costs, until=instants, **_drawn).map(_of_its_job),
     st.builds(Hold, key=keys, amount=costs, until=instants, **_drawn),
     st.builds(Adjust, key=keys, run=runs, amount=costs, until=instants, particulars=_told),
+    st.builds(Charge, key=keys, amount=costs, **_drawn, **_ended).map(_of_its_job),
+    st.builds(Release, key=keys, **_drawn, **_ended).map(_of_its_job),
     st.builds(Charge, key=keys, amount=costs, **_drawn, **_ended),
     st.builds(Release, key=keys, **_drawn, **_ended),
     st.builds(Lapse, key=keys, run=runs),

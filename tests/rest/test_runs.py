@@ -46,6 +46,18 @@ def test_an_end_that_tells_too_much_processor_time_is_charged_and_told_so(world:
     assert data(world, f"/job/{alone[0]['run']}")["cpu_seconds"] == 9_000
 
 
+def test_an_end_agrees_with_its_hold(world: World) -> None:
+    """Or it is refused, naming the field; what carries a price of its own is not priced by its partition."""
+    started = report(93, partition="big", resource="cpu")
+    assert world.ask("POST", "/job", AGENT, json=started).status_code == 201
+    end = started | {"do": "complete", "time_limit": 0, "end": NOW + 60, "elapsed": 60, "state": "COMPLETED"}
+    weighed = {"billing": None, "tres": "cpu=2", "partition": "std"}
+    for field, told in (("owner_uid", {"owner_uid": MEMBER + 1}), ("account", {"account": "nobodys"}), ("partition", weighed)):
+        problem = world.ask("POST", "/job", AGENT, json=end | told).json()
+        assert (problem["status"], problem["field"], problem["refusal"]["reason"]) == (409, field, "TOLD_OTHERWISE")
+    assert world.ask("POST", "/job", AGENT, json=end | {"partition": "std"}).json()["data"]["amount"] == 1
+
+
 def test_of_a_run_of_which_only_the_cost_was_told_the_rest_is_null(old_world: World) -> None:
     row = data(old_world, f"/job/{old_world.own['job']}")
     untold = ("name", "qos", "nodes", "cpus", "tres", "time_limit", "exit_code", "exit_signal", "cpu_seconds")

@@ -36,7 +36,7 @@ def fields_of_body(kind: Any) -> frozenset[str]:
     return frozenset(name for each in shapes for name in each.__struct_encode_fields__)
 
 
-_TELLING = frozenset({Reason.FROM_FUTURE, Reason.EXISTS, Reason.NAMES_STAY, Reason.PROJECT_REMOVED})
+_TELLING = frozenset({Reason.FROM_FUTURE, Reason.TOLD_OTHERWISE, Reason.EXISTS, Reason.NAMES_STAY, Reason.PROJECT_REMOVED})
 """They say what it is about by the field's own name."""
 
 CONCERNED: Mapping[Reason, tuple[str, ...]] = {
@@ -49,6 +49,7 @@ CONCERNED: Mapping[Reason, tuple[str, ...]] = {
     Reason.NO_HOLD: ("job_id", "job", "entry"),
     Reason.RUN_TAKEN: ("job_id",),
     Reason.RUN_RESOLVED: ("job_id", "job", "entry"),
+    Reason.TOLD_OTHERWISE: ("owner_uid", "account", "partition"),
     Reason.KEY_TAKEN: ("Idempotency-Key", "key"),
     Reason.NOT_ENOUGH: ("amount", "entry"),
     Reason.LIMIT_IN_USE: ("credit_limit", "entry"),

@@ -129,7 +129,8 @@ class Reports:
             amount = SuMinutes(0) if free else self._price(report, report.elapsed_seconds)
         except Unknown as unknown:  # a partition that was renamed since: the usage is not lost, but kept as refused
             return Unpriced(why=unknown.message, **facts)
-        return Charge(amount=amount, **facts) if amount else Release(**facts)
+        weighed = report.amount is None and report.billing is None
+        return Charge(amount=amount, priced_in=report.partition if weighed else None, **facts) if amount else Release(**facts)
 
     def _price(self, report: Report, seconds: int) -> SuMinutes:
         """What `seconds` of the run cost. Raises Malformed when nothing says what the run holds."""

@@ -27,6 +27,7 @@ class Runs(Granted):
         if not willing and self.enforce:
             return self._against(offers[0], wish.owner, wish.amount)
         self.runs[wish.run] = self._run((willing or offers)[0], wish.owner) | {"held": wish.amount, "until": wish.until}
+        self.runs[wish.run]["project"] = wish.line[0]
         return "ok"
 
     def _offers(self, wish: Any) -> list[int]:
@@ -75,6 +76,8 @@ class Runs(Granted):
 
     def _resolve(self, wish: w.Charge | w.Release, state: str, cost: int) -> str:
         run = self.runs.get(wish.run)
+        if run and not self._repeats(run["set"]) and not self._is_its_end(run, wish):
+            return "TOLD_OTHERWISE"
         if run and run["state"] in ("charged", "released"):
             same = (run["state"], run["charged"] + run["off"]) == (state, cost)
             return self._again(run["set"]) if same or self._repeats(run["set"]) else "RUN_RESOLVED"
@@ -83,11 +86,14 @@ class Runs(Granted):
             if not offers or not self.late:
                 return "NO_HOLD" if offers else "NO_ALLOCATION"
             where = self._late_payer(offers, wish.owner or 0, cost)
-            run = self.runs[wish.run] = self._run(where, wish.owner or 0)
+            run = self.runs[wish.run] = self._run(where, wish.owner or 0) | {"project": wish.line[0]}
         room = max(0, self.left(run["where"]) + run["held"])
         paid = min(cost, room) if self.enforce and self.write_off else cost
         run.update(state=state, held=0, charged=paid, off=cost - paid, set=len(self.asked) - 1)
         return "ok"
+
+    def _is_its_end(self, run: dict[str, Any], wish: w.Charge | w.Release) -> bool:
+        return (wish.owner, wish.line[0]) == (run["owner"], run["project"])
 
     def _late_payer(self, offers: list[int], uid: int, cost: int) -> int:
         """Who would have held it; then who has the credit, capped before frozen; then whoever is not frozen; then the first."""

@@ -80,6 +80,23 @@ def refuse_early(work: WorkingSet, asked: Asked, wish: Adjust | Charge | Release
     return _keep(work, without_key(asked), _about_run(wish, Reason.FROM_FUTURE, allocation, asked=cost, about=about), allocation)
 
 
+def refuse_otherwise(work: WorkingSet, asked: Asked, known: RunRecord, about: str, cost: int) -> Refusal:
+    """Refuse an end that is not that of its hold, and keep the refusal where the hold is. The hold stays, and the key."""
+    allocation = work.allocations[known.allocation]
+    no = Refusal(
+        reason=Reason.TOLD_OTHERWISE,
+        asked=cost,
+        available=allocation.available,
+        allocation=allocation.id,
+        project=known.project,
+        about=about,
+        resource=allocation.resource,
+        owner=known.owner,
+        run=str(known.run),
+    )
+    return _keep(work, without_key(asked), no, allocation)
+
+
 def nobody_pays(line: tuple[int, ...], removed: int | None = None) -> Reason:
     """Why no allocation was found for a run whose account has this line of projects, or is of one that was `removed`."""
     if removed is not None:

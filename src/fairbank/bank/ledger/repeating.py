@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.bank.entry import OFFICE, Entry, Kind, facts_of
+from fairbank.bank.ledger.otherwise import told_otherwise
 from fairbank.bank.ledger.outcome import Done, Outcome
 from fairbank.bank.ledger.refusing import let_through
 from fairbank.bank.refusal import Reason, Refusal, Resolution, refusal_of
 from fairbank.bank.run import RunRecord, RunState
-from fairbank.bank.wish import Asked, Hold, digest
+from fairbank.bank.wish import Asked, Ending, Hold, digest
 from fairbank.bank.working_set import WorkingSet
 from fairbank.values.units import show_su
 
@@ -64,9 +65,11 @@ def _is_same_start(work: WorkingSet, first: Entry, known: RunRecord, wish: Hold)
     return wish.amount in (first.amount, known.held) and kept == (wish.owner, wish.start, wish.partition, wish.line[:1], wish.resource)
 
 
-def resolved_before(work: WorkingSet, asked: Asked, known: RunRecord, state: RunState, cost: int) -> Outcome:
+def resolved_before(work: WorkingSet, asked: Asked, known: RunRecord, wish: Ending, state: RunState, cost: int) -> Outcome:
     """A second resolution: the same again is answered again, another is a conflict."""
     last = work.entry(known.set_by)
+    if (about := told_otherwise(known, wish)) is not None and not is_reported_by(last, asked):
+        return Refusal(reason=Reason.TOLD_OTHERWISE, run=str(known.run), allocation=known.allocation, about=about)
     if (known.state is state and known.charged + known.written_off == cost) or is_reported_by(last, asked):
         return again(last)
     return already_resolved(known)

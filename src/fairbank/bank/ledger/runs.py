@@ -9,6 +9,7 @@ from fairbank.bank.efficiency import counted_of_more
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.drawing import RESOLUTION, moved, objection
 from fairbank.bank.ledger.early import from_future
+from fairbank.bank.ledger.otherwise import told_otherwise
 from fairbank.bank.ledger.outcome import Done, Outcome, done
 from fairbank.bank.ledger.refusing import (
     let_through,
@@ -16,6 +17,7 @@ from fairbank.bank.ledger.refusing import (
     refuse_adjust,
     refuse_early,
     refuse_hold,
+    refuse_otherwise,
     refuse_unpriced,
     without_key,
 )
@@ -119,7 +121,7 @@ def charge(work: WorkingSet, asked: Asked, wish: Charge, policy: Policy) -> Outc
     """Charge what a run cost to the allocation that carried its hold, even after its end; the rest of the hold returns."""
     known = work.runs.get(wish.run)
     if known is not None and known.state not in _CHARGEABLE:
-        return resolved_before(work, asked, known, RunState.CHARGED, wish.amount)
+        return resolved_before(work, asked, known, wish, RunState.CHARGED, wish.amount)
     return _resolve(work, asked, known, wish, wish.amount, policy)
 
 
@@ -127,7 +129,7 @@ def release(work: WorkingSet, asked: Asked, wish: Release, policy: Policy) -> Ou
     """Close a hold without a charge; the whole of it returns."""
     known = work.runs.get(wish.run)
     if known is not None and known.state not in _RELEASABLE:
-        return resolved_before(work, asked, known, RunState.RELEASED, 0)
+        return resolved_before(work, asked, known, wish, RunState.RELEASED, 0)
     return _resolve(work, asked, known, wish, SuMinutes(0), policy)
 
 
@@ -135,7 +137,7 @@ def unpriced(work: WorkingSet, asked: Asked, wish: Unpriced) -> Outcome:
     """Keep the end of a run that cannot be priced now; said again later it counts, so its key stays free."""
     known = work.runs.get(wish.run)
     if known is not None and known.state not in _CHARGEABLE:
-        return resolved_before(work, asked, known, RunState.CHARGED, 0)
+        return resolved_before(work, asked, known, wish, RunState.CHARGED, 0)
     return refuse_unpriced(work, without_key(asked), wish, work.allocations[known.allocation] if known else None)
 
 
@@ -162,6 +164,8 @@ def _resolve(work: WorkingSet, asked: Asked, known: RunRecord | None, wish: Char
         return refuse_early(work, asked, wish, about, work.allocations[known.allocation] if known else None)
     if known is None:
         return resolve_late(work, asked, wish, cost, policy)
+    if (about := told_otherwise(known, wish)) is not None:
+        return refuse_otherwise(work, asked, known, about, cost)
     allocation = work.allocations[known.allocation]
     split = policy.split(cost, allocation.available + known.held)
     if not is_countable(allocation.charged + split.charged):

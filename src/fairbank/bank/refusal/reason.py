@@ -20,6 +20,7 @@ class Reason(Enum):
     NO_HOLD = "this run has no hold"
     RUN_TAKEN = "this run already has a hold of other content"
     RUN_RESOLVED = "this run is already resolved"
+    TOLD_OTHERWISE = "the run was told of otherwise before"
     KEY_TAKEN = "this idempotency key was used for something else"
     NOT_ENOUGH = "there is not so much unused credit to take out"
     LIMIT_IN_USE = "more is drawn on the credit limit already"
@@ -60,6 +61,7 @@ KINDS: Mapping[Reason, RefusalKind] = {
     Reason.NO_HOLD: RefusalKind.NOT_FOUND,
     Reason.RUN_TAKEN: RefusalKind.CONFLICT,
     Reason.RUN_RESOLVED: RefusalKind.CONFLICT,
+    Reason.TOLD_OTHERWISE: RefusalKind.CONFLICT,
     Reason.KEY_TAKEN: RefusalKind.CONFLICT,
     Reason.NOT_ENOUGH: RefusalKind.CANNOT_BE_PAID,
     Reason.LIMIT_IN_USE: RefusalKind.CONFLICT,

@@ -47,7 +47,11 @@ def remedies(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> tuple[s
 
 
 def _advice(no: Refusal) -> str:
-    if no.account is not None and no.reason not in (Reason.UNPRICED, Reason.FROM_FUTURE):  # there a project would not help
+    if no.account is not None and no.reason not in (
+        Reason.UNPRICED,
+        Reason.FROM_FUTURE,
+        Reason.TOLD_OTHERWISE,
+    ):  # there a project would not help
         return _UNKNOWN_ACCOUNT
     if no.reason is Reason.NOT_ENOUGH and no.run is not None:
         return _WHOLE
@@ -106,6 +110,7 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.NO_HOLD: "send the hold first; an end without one is charged only where policy.late_charges = true",
     Reason.RUN_TAKEN: "send the run's own figures again, or adjust its hold",
     Reason.RUN_RESOLVED: "look at what it cost: fairbank jobs; a correction is a refund, by staff",
+    Reason.TOLD_OTHERWISE: "send the end with user, account and partition as its start had them: fairbank jobs -a -l -j {job}",
     Reason.KEY_TAKEN: "use a new key for a new wish",
     Reason.NOT_ENOUGH: "take out at most {most}",
     Reason.LIMIT_IN_USE: "first deposit what is drawn on the limit: fairbank deposit {no.allocation} AMOUNT --reason '...'",
@@ -152,5 +157,6 @@ def usual_remedy(reason: Reason) -> str:
         "project": "PROJECT",
         "show": "fairbank alloc show ALLOC",
         "both": "fairbank statement ALLOC",
+        "job": "JOBID",
     }
     return _ADVICE[reason].format(no=_Anything, **said)

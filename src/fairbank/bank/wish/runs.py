@@ -52,7 +52,8 @@ class Adjust(Wish, frozen=True, kw_only=True, tag="adjust"):
 
 
 class Ending(Wish, frozen=True, kw_only=True):
-    """A run ended. The fields from `line` on, as in Hold, are used only when its hold never arrived."""
+    """A run ended. The fields from `line` on, as in Hold, say who pays only when its hold never arrived; else owner and project
+    must be those of the hold, where they are told."""
 
     run: Run
     ended: Instant
@@ -86,9 +87,10 @@ class EndFacts(TypedDict):
 
 
 class Charge(Ending, frozen=True, kw_only=True, tag="charge"):
-    """It cost `amount`."""
+    """It cost `amount`; `priced_in` is the partition whose weights say so, None where none was asked."""
 
     amount: SuMinutes
+    priced_in: str | None = None
 
 
 class Release(Ending, frozen=True, kw_only=True, tag="release"):
