@@ -47,6 +47,16 @@ def test_tokens_are_found_by_their_digest_and_by_their_owner(store: Store) -> No
     assert look.tokens(CAROL) == []
 
 
+def test_a_token_remembers_by_which_it_was_made(store: Store) -> None:
+    (laptop,) = issued(store, LAPTOP)
+    (phone,) = issued(store, msgspec.structs.replace(PHONE, parent=laptop))
+    look = Look(store)
+    assert [each.parent for each in look.tokens(None)] == [None, laptop]
+    assert look.token_numbered(phone) == look.token(PHONE.digest)
+    assert look.token_numbered(phone + 1) is None
+    assert reason(ask(store, PHONE, at=NOW)) is Reason.TOKEN_TAKEN
+
+
 def test_tokens_come_in_pages(store: Store) -> None:
     numbers = issued(store, *(msgspec.structs.replace(LAPTOP, digest=b"%d" % each, uid=1001 + each % 2) for each in range(6)))
     look = Look(store)

@@ -11,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.bank.policy import Policy
+from fairbank.bank.query import Page
+from fairbank.bank.token import Token
 from fairbank.service.askers import FULL, Asker, Staff, asker_of
 from fairbank.service.bank import Bank
 from fairbank.service.counting.windows import Windows
-from fairbank.service.tokens import Tokens, digest, new_secret
+from fairbank.service.tokens import LINE_MAX, Tokens, digest, new_secret
 from fairbank.store.memory import MemoryStore
 from fairbank.values.time import DAY, Instant, StoppedClock
 from fairbank.values.trouble import Forbidden, Malformed, Trouble, Unauthenticated, Unknown
@@ -75,6 +77,33 @@ def test_a_token_made_by_a_token_lives_no_longer(office: Office) -> None:
     assert second.expires == first.expires
     third, _ = office.tokens.create(somebody(), label="z", scopes=["read"], days=731)
     assert third.expires == office.clock.at + 731 * DAY
+
+
+def by(token: Token) -> Asker:
+    """Whoever signed in by this token."""
+    return asker_of(token.uid, STAFF, {}, scopes=frozenset(token.scopes), until=token.expires, token=token.id)
+
+
+def test_a_token_ends_when_the_one_that_made_it_is_revoked(office: Office) -> None:
+    """Whoever got hold of a token keeps nothing of it, also not what was made by what was made by it."""
+    first, _ = office.tokens.create(somebody(), label="lost", scopes=["read", "write"], days=9)
+    second, _ = office.tokens.create(by(first), label="made by it", scopes=["read", "write"], days=9)
+    third, secret = office.tokens.create(by(second), label="and by that", scopes=["read"], days=9)
+    assert (second.parent, third.parent) == (first.id, second.id)
+    assert office.tokens.find(secret) == third
+    office.clock.at = Instant(office.clock.at + 60)
+    office.tokens.revoke(somebody(), first.id)
+    with pytest.raises(Unauthenticated, match="the token by which this one was made was revoked"):
+        office.tokens.find(secret)
+    assert [each.revoked for each in office.tokens.list(somebody(), None, Page(9))] == [office.clock.at] * 3
+
+
+def test_a_line_of_tokens_has_an_end(office: Office) -> None:
+    token, _ = office.tokens.create(somebody(), label="first", scopes=["read", "write"], days=9)
+    for _ in range(LINE_MAX - 1):
+        token, _ = office.tokens.create(by(token), label="next", scopes=["read", "write"], days=9)
+    with pytest.raises(Forbidden, match="the last of 8"):
+        office.tokens.create(by(token), label="one more", scopes=["read"], days=9)
 
 
 def test_an_unknown_secret_is_not_repeated(office: Office) -> None:

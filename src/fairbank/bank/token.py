@@ -8,7 +8,7 @@ from fairbank.values.time import Instant
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True):
-    """Never the secret, only its keyed digest."""
+    """Never the secret, only its keyed digest. `parent` is the token by which it was made, if any: it is good only as long as that one."""
 
     id: int
     digest: bytes
@@ -18,3 +18,4 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
     created: Instant
     expires: Instant
     revoked: Instant | None = None
+    parent: int | None = None

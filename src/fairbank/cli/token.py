@@ -35,6 +35,7 @@ COLUMNS = (
     Column("CREATED", moment("created"), drop=3),
     Column("EXPIRES", moment("expires")),
     Column("REVOKED", moment("revoked"), drop=2),
+    Column("MADE-BY", text("parent"), right=True, drop=4),
 )
 DAYS = 90
 

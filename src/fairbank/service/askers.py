@@ -27,8 +27,8 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
     """`actor` signed in; `uid` is whose rights count: the actor's own, or those of the user acted as.
 
     `roles` are the uid's roles in projects, `clusters` those it may report runs for, `scopes` what the credential allows,
-    `until` when it ends; None where the user signed in as themselves. `foretelling`: nothing is to be changed, the asker only wants to know
-    what would be.
+    `until` when it ends, `token` its number; None where the user signed in as themselves. `foretelling`: nothing is to be changed, the
+    asker only wants to know what would be.
     """
 
     actor: int
@@ -39,6 +39,7 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
     roles: Mapping[int, Role] = {}
     scopes: frozenset[str] = FULL
     until: Instant | None = None
+    token: int | None = None
     foretelling: bool = False
 
     @property
@@ -61,6 +62,7 @@ def asker_of(
     acting_as: int | None = None,
     scopes: frozenset[str] = FULL,
     until: Instant | None = None,
+    token: int | None = None,
 ) -> Asker:
     """The asker behind a sign-in; `roles` are those of the user whose rights count.
 
@@ -84,4 +86,5 @@ def asker_of(
         roles=roles,
         scopes=scopes,
         until=until,
+        token=token,
     )

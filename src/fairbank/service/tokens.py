@@ -8,7 +8,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+import msgspec
 
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.query import Page
@@ -18,7 +20,7 @@ from fairbank.service.askers import FULL, Asker
 from fairbank.service.counter import Counter
 from fairbank.service.foretelling import ask
 from fairbank.service.rights import Do, demand, may
-from fairbank.store.contract import Store
+from fairbank.store.contract import Reader, Store
 from fairbank.values import ids
 from fairbank.values.time import DAY, LAST_INSTANT, Clock, Instant, iso
 from fairbank.values.trouble import Conflict, Forbidden, Malformed, Unauthenticated, Unknown
@@ -26,6 +28,8 @@ from fairbank.values.trouble import Conflict, Forbidden, Malformed, Unauthentica
 AGENT = "agent:"
 DAYS_MAX = 731
 LABEL_MAX = 64
+LINE_MAX = 8
+"""How many tokens may have been made each by the one before it."""
 
 
 class Tokens:
@@ -38,7 +42,7 @@ class Tokens:
         """A new token and its secret, which nobody will see again. Raises Forbidden, Malformed.
 
         A superuser may make tokens for others, and tokens for a cluster's agent; all others only for themselves, with no
-        more scopes than they have themselves. One made by means of a token ends with that one at the latest.
+        more scopes than they have themselves. One made by means of a token is good as long as that one, and no longer.
         """
         if asker.acting_as is not None:
             raise Forbidden(
@@ -51,6 +55,8 @@ class Tokens:
         wanted = _checked_scopes(asker, scopes)
         if owner != asker.uid:
             demand(asker, Do.MANAGE_TOKENS)
+        if asker.token is not None:
+            self._demand_short_line(asker.token)
         now = self._clock.now()
         secret = new_secret()
         wish = IssueToken(
@@ -59,32 +65,44 @@ class Tokens:
             label=_checked_label(label),
             scopes=wanted,
             expires=Instant(min(now + _checked_days(days) * DAY, LAST_INSTANT if asker.until is None else asker.until)),
+            parent=asker.token,
         )
         outcome = self._ask(asker, wish, now)
         if not isinstance(outcome, Done) or outcome.token is None:
             raise Conflict("this secret is in use already, so no token was made", remedy="ask again: the next secret is another")
-        token = Token(id=outcome.token, digest=wish.digest, uid=owner, label=wish.label, scopes=wanted, created=now, expires=wish.expires)
-        return token, secret
+        return Token(
+            id=outcome.token,
+            digest=wish.digest,
+            uid=owner,
+            label=wish.label,
+            scopes=wanted,
+            created=now,
+            expires=wish.expires,
+            parent=wish.parent,
+        ), secret
 
     def find(self, secret: str) -> Token:
         """The token of a secret. Raises Unauthenticated, saying whether it is unknown, revoked or expired; never repeats the secret."""
         with self._store.reading() as reader:
             token = reader.token(digest(secret, self._key))
-        if token is None:
-            raise Unauthenticated("this token is not known here", remedy="send it whole, or ask for a new one")
-        if token.revoked is not None:
-            raise Unauthenticated(f"the token was revoked at {iso(token.revoked)}", remedy="ask for a new one")
+            if token is None:
+                raise Unauthenticated("this token is not known here", remedy="send it whole, or ask for a new one")
+            ended = _with_its_line(token, reader)
+        if ended.revoked is not None:
+            which = "the token" if token.revoked is not None else "the token by which this one was made"
+            raise Unauthenticated(f"{which} was revoked at {iso(ended.revoked)}", remedy="ask for a new one")
         if self._clock.now() >= token.expires:
             raise Unauthenticated(f"the token expired at {iso(token.expires)}", remedy="ask for a new one")
         return token
 
     def list(self, asker: Asker, uid: int | None, page: Page) -> list[Token]:
-        """The tokens of `uid`, or one's own for None, used up ones included. Raises Forbidden."""
+        """The tokens of `uid`, or one's own for None, used up ones included: revoked is also what was made by one that is. Raises
+        Forbidden."""
         owner = asker.uid if uid is None else uid
         if owner != asker.uid:
             demand(asker, Do.MANAGE_TOKENS)
         with self._store.reading() as reader:
-            return reader.tokens(owner, page)
+            return [_with_its_line(each, reader) for each in reader.tokens(owner, page)]
 
     def revoke(self, asker: Asker, number: int) -> Token:
         """Take a token back, on all servers at once. Raises Unknown, for a token that is not there as for one of others; Forbidden."""
@@ -97,8 +115,30 @@ class Tokens:
             raise Unknown(f"there is no valid token {number}", field="token", remedy="list yours with: fairbank token list")
         return token
 
+    def _demand_short_line(self, number: int) -> None:
+        """Raises Forbidden: at each sign-in by a token all of its line is looked at."""
+        with self._store.reading() as reader:
+            maker = reader.token_numbered(number)
+            line = [] if maker is None else list(_line(maker, reader))
+        if len(line) >= LINE_MAX:
+            raise Forbidden(f"this token is the last of {LINE_MAX} that were each made by the one before", remedy=_AS_YOURSELF)
+
     def _ask(self, asker: Asker, wish: IssueToken | RevokeToken, now: Instant) -> Outcome:
         return ask(self._counter, asker, wish, now)
+
+
+def _line(token: Token, reader: Reader) -> Iterator[Token]:
+    """The token, the one by which it was made, and so on."""
+    each: Token | None = token
+    while each is not None:
+        yield each
+        each = None if each.parent is None else reader.token_numbered(each.parent)
+
+
+def _with_its_line(token: Token, reader: Reader) -> Token:
+    """The token, revoked where one of its line is: as soon as the first of them was."""
+    ends = [each.revoked for each in _line(token, reader) if each.revoked is not None]
+    return msgspec.structs.replace(token, revoked=min(ends)) if ends else token
 
 
 def new_secret() -> str:

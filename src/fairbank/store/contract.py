@@ -126,6 +126,10 @@ class Reader(Protocol):
         """The token of this digest, whether it still counts or not."""
         ...
 
+    def token_numbered(self, number: int) -> Token | None:
+        """The token with this number, likewise."""
+        ...
+
     # Whole tables, or what belongs to a stretch of books, in the order of the audit; databases stream them, in constant memory.
     def scan_entries(self, books: Books = EVERY_BOOK) -> Iterator[Entry]:
         """Every entry, by (book, seq)."""

@@ -203,6 +203,9 @@ class MemoryReader:
     def token(self, digest: bytes) -> Token | None:
         return next((each for each in self._tables.tokens.values() if each.digest == digest), None)
 
+    def token_numbered(self, number: int) -> Token | None:
+        return self._tables.tokens.get(number)
+
     def scan_entries(self, books: Books = EVERY_BOOK) -> Iterator[Entry]:
         for book, entries in sorted(self._tables.books.items()):
             if book in books:

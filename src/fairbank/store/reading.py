@@ -119,6 +119,9 @@ class SqlReader:
     def token(self, digest: bytes) -> Token | None:
         return self._one(select(schema.token).where(schema.token.c.digest == digest), token_of)
 
+    def token_numbered(self, number: int) -> Token | None:
+        return self._one(select(schema.token).where(schema.token.c.id == number), token_of)
+
     def scan_entries(self, books: Books = EVERY_BOOK) -> Iterator[Entry]:
         return self._books(schema.journal, books, schema.journal.c.book, schema.journal.c.seq, value_of=entry_of)
 

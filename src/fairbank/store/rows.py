@@ -223,7 +223,7 @@ def entry_row(entry: Entry) -> tuple[Any, ...]:
 
 
 def token_of(row: Row) -> Token:
-    number, digest, uid, label, scopes, created, expires, revoked = row
+    number, digest, uid, label, scopes, created, expires, revoked, parent = row
     if not isinstance(scopes, str):  # SQLite keeps anything in any column
         raise Corrupt(f"token {number} cannot be read: {scopes!r} are no scopes", remedy="fairbank audit verify")
     return Token(
@@ -235,8 +235,10 @@ def token_of(row: Row) -> Token:
         created=created,
         expires=expires,
         revoked=revoked,
+        parent=parent,
     )
 
 
 def token_row(token: Token) -> tuple[Any, ...]:
-    return (token.id, token.digest, token.uid, token.label, " ".join(token.scopes), token.created, token.expires, token.revoked)
+    scopes = " ".join(token.scopes)
+    return (token.id, token.digest, token.uid, token.label, scopes, token.created, token.expires, token.revoked, token.parent)

@@ -211,6 +211,7 @@ token = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
     Column("revoked_at", BigInteger),
+    Column("parent", BigInteger),
     Index("token_uid", "uid"),
 )
 

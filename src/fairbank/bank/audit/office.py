@@ -79,4 +79,5 @@ def _token_of(facts: dict[str, Any]) -> Token:
         created=facts["created"],
         expires=facts["expires"],
         revoked=facts["revoked"],
+        parent=facts["parent"],
     )

@@ -32,11 +32,13 @@ def issue(work: WorkingSet, asked: Asked, wish: IssueToken) -> Outcome:
             scopes=wish.scopes,
             created=asked.at,
             expires=wish.expires,
+            parent=wish.parent,
         )
         entry = _enter(work, asked, token)
         work.add_token(token)
         return done(entry, None, token=token.id)
-    if (known.uid, known.label, known.scopes, known.expires) != (wish.uid, wish.label, wish.scopes, wish.expires):
+    kept = (known.uid, known.label, known.scopes, known.expires, known.parent)
+    if kept != (wish.uid, wish.label, wish.scopes, wish.expires, wish.parent):
         return Refusal(reason=Reason.TOKEN_TAKEN)
     return Done(entry=0, token=known.id, again=True)
 
@@ -63,6 +65,7 @@ def details_of(token: Token) -> str:
         "created": token.created,
         "expires": token.expires,
         "revoked": token.revoked,
+        "parent": token.parent,
     }
     return _encode(facts).decode()
 

@@ -49,13 +49,15 @@ class SetMember(Wish, frozen=True, kw_only=True, tag="member"):
 
 
 class IssueToken(Wish, frozen=True, kw_only=True, tag="issue-token"):
-    """Let whoever knows a secret sign in as user `uid` until `expires`. Of the secret the bank only ever sees `digest`, made with a key."""
+    """Let whoever knows a secret sign in as user `uid` until `expires`. Of the secret the bank only ever sees `digest`, made with a key;
+    `parent` is the token by which this one was asked for."""
 
     digest: bytes
     uid: int
     label: str
     scopes: tuple[str, ...]
     expires: Instant
+    parent: int | None = None
 
 
 class RevokeToken(Wish, frozen=True, kw_only=True, tag="revoke-token"):

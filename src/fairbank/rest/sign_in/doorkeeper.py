@@ -38,11 +38,12 @@ _HOW = "use the bank's Unix socket, sign with MUNGE, or send Authorization: Bear
 
 
 class SignedIn(NamedTuple):
-    """A user and what the credential allows, and until when."""
+    """A user and what the credential allows, until when, and which token it was."""
 
     uid: int
     scopes: frozenset[str] = FULL
     until: Instant | None = None
+    token: int | None = None
 
 
 class Opened(NamedTuple):
@@ -109,7 +110,7 @@ class Doorkeeper:
 
     def _by_token(self, secret: str) -> SignedIn:
         token = self._services.tokens.find(secret)
-        return SignedIn(token.uid, frozenset(token.scopes), token.expires)
+        return SignedIn(token.uid, frozenset(token.scopes), token.expires, token.id)
 
     def _munge(self) -> credentials.MungeDoor:
         if self._house.munge is None:
@@ -131,14 +132,14 @@ class Doorkeeper:
         if scope == "report" or signed_in.uid in staff.superusers:
             return self._without_roles(signed_in)
         roles = await sync_to_thread(self._services.memberships.roles, signed_in.uid)
-        return asker_of(signed_in.uid, staff, roles, scopes=signed_in.scopes, until=signed_in.until)
+        return asker_of(signed_in.uid, staff, roles, scopes=signed_in.scopes, until=signed_in.until, token=signed_in.token)
 
     def local(self, peer: Peer) -> Asker:
         """Who reports runs by the kernel's word."""
         return self._without_roles(SignedIn(peer.uid))
 
     def _outsider(self, signed_in: SignedIn) -> Asker:
-        return asker_of(signed_in.uid, self._services.staff, {}, scopes=signed_in.scopes, until=signed_in.until)
+        return asker_of(signed_in.uid, self._services.staff, {}, scopes=signed_in.scopes, until=signed_in.until, token=signed_in.token)
 
     def _acting(self, signed_in: SignedIn, named: str, method: str, path: str) -> Asker:
         """The asker who acts as another user, after the journal has it.

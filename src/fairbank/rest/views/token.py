@@ -19,6 +19,7 @@ def token_row(token: Token) -> answers.TokenRow:
         created=iso(token.created),
         expires=iso(token.expires),
         revoked=None if token.revoked is None else iso(token.revoked),
+        parent=token.parent,
     )
 
 

@@ -6,6 +6,9 @@ from msgspec import Struct
 
 
 class TokenRow(Struct, frozen=True, kw_only=True):
+    """`parent` is the token by which it was made, null for one made by somebody who signed in without; `revoked` is when the first of its
+    line was."""
+
     id: int
     uid: int
     label: str
@@ -13,6 +16,7 @@ class TokenRow(Struct, frozen=True, kw_only=True):
     created: str
     expires: str
     revoked: str | None
+    parent: int | None
 
 
 class TokenCard(TokenRow, frozen=True, kw_only=True):

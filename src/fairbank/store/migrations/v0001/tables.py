@@ -141,7 +141,7 @@ def _sign_in() -> None:
         sa.Column("id", _Id, primary_key=True),
         sa.Column("digest", sa.LargeBinary, nullable=False, unique=True),
         *(_number("uid"), _text("label"), _text("scopes")),
-        *(_number("created_at"), _number("expires_at"), _number("revoked_at", null=True)),
+        *(_number("created_at"), _number("expires_at"), _number("revoked_at", null=True), _number("parent", null=True)),
     )
     op.create_index("token_uid", "token", ["uid"])
     op.create_table(
