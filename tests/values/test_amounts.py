@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairbank.values.trouble import Malformed
-from fairbank.values.units import AMOUNT_MAX, WORTH, amount, parse_su, show_su, show_sums
+from fairbank.values.units import AMOUNT_MAX, WORTH, amount, parse_su, show_moved, show_running, show_su, show_sums
 
 amounts = st.integers(1, AMOUNT_MAX)
 
@@ -165,3 +165,20 @@ def test_what_is_written_in_whole_units_is_read(minutes: int, suffix: str) -> No
     whole = minutes // WORTH[suffix]
     if whole:
         assert parse_su(f"{whole}{suffix}") == parse_su(f"{whole:,}{suffix}") == whole * WORTH[suffix]
+
+
+@given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 500)), max_size=8), st.sampled_from([None, 0, 2]))
+def test_sums_below_each_other_differ_by_what_moved_them(jobs: list[tuple[int, int]], decimals: int | None) -> None:
+    """Holds, and charges that free them: each row adds up, and no sum changes but by the amount shown, nor is more left than there is."""
+    granted, used, shown = 10**6, 0, Fraction(0)
+    for held, cost in jobs:
+        assert show_moved((used, used), owed=True, decimals=decimals) in ("0", "0.00")
+        freed = Fraction(show_moved((held, 0), (used, used + cost), owed=True, decimals=decimals))
+        before = show_running(granted, used, held, granted - used - held, decimals=decimals)
+        shown += Fraction(show_moved((used, used + cost), owed=True, decimals=decimals))
+        used += cost
+        after = show_running(granted, used, 0, granted - used, decimals=decimals)
+        assert (Fraction(after.used), Fraction(after.granted)) == (shown, Fraction(before.granted))
+        assert abs(Fraction(after.available) - Fraction(before.available)) == freed
+        assert Fraction(after.granted) == sum(map(Fraction, after[2:]))
+        assert Fraction(after.available) <= Fraction(granted - used, 60)

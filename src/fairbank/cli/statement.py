@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.choosing import the_allocation
@@ -11,7 +12,7 @@ from fairbank.cli.options import add_account, add_limit, add_period, number
 from fairbank.cli.output import Listing, show, shown_columns, watched
 from fairbank.cli.people import user_name
 from fairbank.report.cells import plain
-from fairbank.report.columns import UNITS, Amount, Column, Look, Row, Summand, instant_of, moment, text
+from fairbank.report.columns import UNITS, Amount, Column, Look, Row, Running, instant_of, moment, text
 from fairbank.values.units import WORTH
 
 if TYPE_CHECKING:
@@ -29,7 +30,16 @@ def _amount(row: Row, look: Look) -> str:
     if row.get("sign") is None and not row.get("amount"):
         return ""
     sign = _SIGNS.get(row["sign"], "") if row["amount"] > 0 else ""
-    return ("" if look.exact and sign == "+" else sign) + look.su(row["amount"])
+    return ("" if look.exact and sign == "+" else sign) + _moved(row, look)
+
+
+def _moved(row: Row, look: Look) -> str:
+    """By how much the sum that it moves is shown to differ from the row above; what moves none is cut off like any amount."""
+    for name in ("charged", "deposited", "held"):
+        before, after = row["before"][name], row[name]
+        if row["amount"] and abs(after - before) == abs(row["amount"]):
+            return ("-" if row["amount"] < 0 else "") + look.moved((before, after), owed=name != "deposited")
+    return look.su(row["amount"])
 
 
 def _reason(row: Row, look: Look) -> str:
@@ -39,7 +49,8 @@ def _reason(row: Row, look: Look) -> str:
         said += [": ".join(filter(None, (row["details"]["reason"], row["details"].get("about"))))]
     if row.get("returned"):
         back = "back" if look.short else "returned"
-        said.append(f"{look.su(row['returned'])} of {look.su(row['returned'] + row['amount'])} {back}")
+        held, used = ((row["before"][name], row[name]) for name in ("held", "charged"))
+        said.append(f"{look.moved(held, used, owed=True)} of {look.moved(held, owed=True)} {back}")
     return "; ".join(said)
 
 
@@ -62,10 +73,10 @@ COLUMNS = (
     Column("KIND", text("kind")),
     Column("JOB/REF", text("job_id"), right=True, drop=1),
     Column("AMOUNT", Amount(_amount), right=True),
-    Column("USED", Summand("used"), right=True, drop=1),
-    Column("HELD", Summand("held"), right=True, drop=2),
-    Column("AVAILABLE", Summand("available"), right=True),
-    Column("GRANTED", Summand("granted"), right=True, extra=True),
+    Column("USED", Running("used"), right=True, drop=1),
+    Column("HELD", Running("held"), right=True, drop=2),
+    Column("AVAILABLE", Running("available"), right=True),
+    Column("GRANTED", Running("granted"), right=True, extra=True),
     Column("OWNER", text("owner"), extra=True),
     Column("WHO", text("who"), extra=True),
     Column("SEQ", text("seq"), right=True, extra=True),
@@ -91,9 +102,11 @@ def _show(desk: Desk, options: Namespace) -> int:
     period = desk.period("now-30days")
     page, whole = read_statement(desk, allocation, options.limit, period)
     entries = rows = _told(desk, page)
+    if options.form not in ("json", "yaml"):
+        rows = [{**row, "before": before} for before, row in pairwise([page["opening"], *entries])]
     if options.form is None:
         last = "(closing)" if whole else "(so far)"
-        rows = [{**page["opening"], "label": "(opening)"}, *entries, {**page["closing"], "label": last}]
+        rows = [{**page["opening"], "label": "(opening)"}, *rows, {**page["closing"], "label": last}]
     show(
         desk,
         Listing(

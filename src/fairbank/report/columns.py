@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from fairbank.report.cells import plain
 from fairbank.values.time import parse_instant, show_duration
-from fairbank.values.units import Sums, show_short, show_su, show_sums
+from fairbank.values.units import Sums, show_moved, show_running, show_short, show_su, show_sums
 
 Row = Mapping[str, Any]
 """One object of an answer of the bank."""
@@ -39,6 +39,14 @@ class Look(NamedTuple):
     def sums(self, granted: int, used: int, held: int, available: int) -> Sums:
         """The amounts of an allocation, which add up as they are shown."""
         return show_sums(granted, used, held, available, units=self.units, separators=self.separators, decimals=self.decimals)
+
+    def running(self, granted: int, used: int, held: int, available: int) -> Sums:
+        """The same in a row below others: they add up as well, and none changes but by what moves it."""
+        return show_running(granted, used, held, available, units=self.units, separators=self.separators, decimals=self.decimals)
+
+    def moved(self, *sums: tuple[int, int], owed: bool) -> str:
+        """By how much such sums, each before and after, grew or fell together; `owed`: what is used or held."""
+        return show_moved(*sums, owed=owed, units=self.units, separators=self.separators, decimals=self.decimals)
 
     def lacking(self, asked: int, available: int) -> str:
         """What is missing: the amount that was asked less what is left, as they are shown."""
@@ -95,7 +103,17 @@ class Summand(Amount):
 
     def _sums(self, row: Row, look: Look) -> Sums | None:
         amounts = [row.get(key) for key in self._keys]
-        return None if None in amounts else look.sums(*(int(each) for each in amounts if each is not None))
+        return None if None in amounts else self._shown(look, *(int(each) for each in amounts if each is not None))
+
+    def _shown(self, look: Look, granted: int, used: int, held: int, available: int) -> Sums:
+        return look.sums(granted, used, held, available)
+
+
+class Running(Summand):
+    """The same where each row follows from the one before it."""
+
+    def _shown(self, look: Look, granted: int, used: int, held: int, available: int) -> Sums:
+        return look.running(granted, used, held, available)
 
 
 class Column(NamedTuple):

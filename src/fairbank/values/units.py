@@ -121,6 +121,34 @@ def show_sums(
     return Sums(*(_written(each, decimals, separators=separators) for each in (*shown, left)))
 
 
+def show_running(
+    granted: int, used: int, held: int, available: int, *, units: str = "h", separators: bool = False, decimals: int | None = None
+) -> Sums:
+    """The same where sums stand below each other: each is shown by itself, so that none changes but by an entry that moves it.
+
+    What is used and held is rounded up, what was granted and the limit are cut off; available is what is then left in the row, which may be
+    less than it is, by under a hundredth for each of the others, and is never more.
+
+    >>> show_running(6000, 100, 200, 5700), show_running(6000, 100, 0, 5900).available
+    (Sums(granted='100', limit='0', used='1.67', held='3.34', available='94.99'), '98.33')
+    """
+    limit = used + held + available - granted
+    shown = [_shown(granted, units, decimals), _shown(limit, units, decimals), *(_shown_up(each, units, decimals) for each in (used, held))]
+    left = shown[0] + shown[1] - shown[2] - shown[3]
+    return Sums(*(_written(each, decimals, separators=separators) for each in (*shown, left)))
+
+
+def show_moved(*sums: tuple[int, int], owed: bool = False, units: str = "h", separators: bool = False, decimals: int | None = None) -> str:
+    """By how much sums of `show_running`, each before and after, grew or fell together as they are shown; `owed`: what is used or held.
+
+    >>> show_moved((100, 200), owed=True), show_moved((480, 0), (0, 100), owed=True), show_moved((6000, 5900))
+    ('1.67', '6.33', '1.67')
+    """
+    shown = _shown_up if owed else _shown
+    moved = sum(shown(after, units, decimals) - shown(before, units, decimals) for before, after in sums)
+    return _written(abs(moved), decimals, separators=separators)
+
+
 def show_short(asked: int, available: int, *, units: str = "h", separators: bool = False, decimals: int | None = None) -> str:
     """How much `available` lacks of `asked`, so that people can check it: the one less the other, as they are shown.
 
@@ -136,6 +164,11 @@ def _shown(minutes: int, units: str, decimals: int | None, *, down: bool = False
     parts: int = minutes * 10 ** (2 if decimals is None else decimals)
     worth = WORTH[units]
     return parts // worth if down or parts >= 0 else -(-parts // worth)
+
+
+def _shown_up(minutes: int, units: str, decimals: int | None) -> int:
+    """An amount in the last of its decimals, rounded up."""
+    return -_shown(-minutes, units, decimals, down=True)
 
 
 def _written(shown: int, decimals: int | None, *, separators: bool) -> str:
