@@ -36,6 +36,23 @@ def test_filters_by_group_account_resource_user_and_activity(hadm: Run) -> None:
     assert hadm("allocations", "--as", STRANGER).out == ""
 
 
+def test_projects_by_resource_and_activity(hadm: Run) -> None:
+    assert {row["account"] for row in rows(hadm, "projects", "-r", "gpu")} == {"chem_qmc", "bio_fold"}
+    assert [row["account"] for row in rows(hadm, "projects", "-r", "cpu", "-a", "-A", "chem_qmc")] == ["chem_qmc"]
+    assert [row["account"] for row in rows(hadm, "projects", "-r", "cpu", "-g", "biofold")] == []
+    assert {row["resource"] for row in rows(hadm, "projects", "-r", "gpu", "--detail")} == {"gpu"}
+    assert len(rows(hadm, "projects", "-a")) <= len(rows(hadm, "projects"))
+
+
+@pytest.mark.parametrize("verb", ["jobs", "failures", "allocations", "projects"])
+def test_what_is_not_there_is_no_empty_list(hadm: Run, verb: str) -> None:
+    for words, field in ((("-g", "99999"), "-g"), (("-A", "nope"), "-A"), (("-r", "nosuch"), "-r")):
+        said = hadm(verb, *words)
+        assert (said.code, said.out) == (3, "")
+        assert f"field: {field}" in said.err
+        assert "try: " in said.err
+
+
 def test_detail_adds_credit_running_and_completed_debit_and_balance(hadm: Run) -> None:
     heads = hadm("allocations", "--detail", "-P").out.splitlines()[0].split("|")
     assert heads[-4:] == ["CREDIT", "RUN+CMPLT", "DEBIT", "BALANCE"]

@@ -8,7 +8,8 @@ import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.rest.app import document
-from tests.rest.world import AGENT, NOW, SUPERUSER, World, a_world, report
+from tests.rest.reading import data
+from tests.rest.world import AGENT, MEMBER, NOW, STRANGER, SUPERUSER, World, a_world, report
 
 FIGURES = ("asked", "available", "shortfall")
 DEAR = {"amount": 10**9}
@@ -57,6 +58,14 @@ def test_a_no_to_staff_tells_figures_only_where_they_are_the_reason(
             world.ask("POST", path.format(**world.own), SUPERUSER, json=body)
     no = world.ask("POST", path.format(**world.own), SUPERUSER, json=body).json()["refusal"]
     assert (no["reason"], figures(no)) == (reason, told)
+
+
+def test_what_an_account_that_is_no_projects_was_refused_is_found_by_it(world: World) -> None:
+    assert world.ask("POST", "/job", AGENT, json=report(78, account="nope")).status_code == 404
+    assert [each["job_id"] for each in data(world, "/failure?account=nope", SUPERUSER)] == [78]
+    assert [each["job_id"] for each in data(world, "/failure?account=nope", MEMBER)] == [78], "the job's owner"
+    assert data(world, "/failure?account=nope", STRANGER) == []
+    assert data(world, "/failure?account=nope&project=1", SUPERUSER) == []
 
 
 def test_every_report_of_a_batch_tells_so(world: World) -> None:

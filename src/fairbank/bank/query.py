@@ -130,7 +130,8 @@ class EntryQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 class RefusalQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Refused jobs: `since` <= at < `until`. `projects` and `resource` are what the job asked for, whether or not that led to an
-    allocation; `category` and `active_at` are about the allocation that was met. Seen are, beside what a sight sees of entries, the
+    allocation; `account` finds beside them what asked for this account while no project had it. `category` and `active_at` are about the
+    allocation that was met. Seen are, beside what a sight sees of entries, the
     refusals of jobs that asked for the credit of its projects: a project without an allocation has its refusals too.
     """
 
@@ -138,6 +139,7 @@ class RefusalQuery(msgspec.Struct, frozen=True, kw_only=True):
     ids: frozenset[int] | None = None
     allocation: int | None = None
     projects: frozenset[int] | None = None
+    account: str | None = None
     resource: str | None = None
     category: str | None = None
     active_at: Instant | None = None

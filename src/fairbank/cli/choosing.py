@@ -82,6 +82,17 @@ def _check_clusters(desk: Desk, clusters: Sequence[str] | None, heard: Collectio
             )
 
 
+def check_group(desk: Desk, group: str | None) -> None:
+    """Whether a project that the user sees has this Unix group. Raises Unknown."""
+    if group is not None and not desk.get("/project", {**group_query(group), "limit": 1, "removed": "any"})["data"]:
+        mine = [str(row["gname"]) for row in desk.rows("/project")]
+        raise Unknown(
+            f"you have no project with the group {plain(group[:64])!r}{did_you_mean(group, mine)}",
+            field="--group",
+            remedy="list yours with: sproject projects",
+        )
+
+
 def check_accounts(desk: Desk, accounts: Sequence[str] | None, heard: Collection[object] = (), *, of_jobs: bool = False) -> None:
     """Of the projects that no answer tells of: whether there are such at all; of a list `of_jobs`, also those of which the user sees other
     jobs than what was asked for, such as a child's that the credit of the user's project paid. Raises Unknown."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank import __version__
-from fairbank.cli.choosing import group_query
+from fairbank.cli.choosing import check_accounts, check_group, check_resources, group_query
 from fairbank.cli.command import Command, Noun, carry_out
 from fairbank.cli.ending import ended
 from fairbank.cli.jobs import jobs
@@ -111,6 +111,11 @@ def _add_more(parser: Parser) -> None:
     parser.add_argument("-r", "--resource", metavar="NAME", type=printable, help="only of this resource, such as cpu or gpu")
 
 
+def _add_projects(parser: Parser) -> None:
+    _add_more(parser)
+    parser.add_argument("-a", "--active", action="store_true", help="only those with an allocation that is active")
+
+
 def _add_allocations(parser: Parser) -> None:
     _add_more(parser)
     parser.add_argument("-a", "--active", action="store_true", help="only those that are active: now in their period, and not frozen")
@@ -123,9 +128,19 @@ def _add_owned(parser: Parser) -> None:
 
 
 def _show(desk: Desk, schema: str, columns: Sequence[Column], rows: Sequence[Row], empty: str) -> int:
+    if not rows:
+        _check(desk)
     wanted = desk.options.sort
     show(desk, Listing(schema, columns, sort_rows(columns, rows, wanted, desk.look) if wanted else rows, empty=empty))
     return 0
+
+
+def _check(desk: Desk) -> None:
+    """Whether there is what the filters name at all, where they let nothing through. Raises Unknown."""
+    options = desk.options
+    check_group(desk, options.group)
+    check_accounts(desk, [options.account] if options.account else None, of_jobs=True)
+    check_resources(desk, [options.resource] if options.resource else None)
 
 
 def _projects(desk: Desk, options: Namespace) -> int:
@@ -135,25 +150,29 @@ def _projects(desk: Desk, options: Namespace) -> int:
     asked = {"account": options.account, **group_query(options.group)}
     named = any(value is not None for value in asked.values())
     rows: Sequence[Row] = desk.rows("/project", {**asked, "removed": "any" if named else None})
+    if options.resource or options.active:
+        with_some = {row["project"] for row in desk.rows("/alloc", _asked_of_allocations(options))}
+        rows = [row for row in rows if row["id"] in with_some]
     if options.detail:
-        rows = _of_each_resource(rows, desk.rows("/balance", asked))
+        rows = _of_each_resource(rows, desk.rows("/balance", {**asked, "resource": options.resource}), options.resource)
     return _show(desk, "fairbank.project/1", columns, rows, "There is no such project that you may see.")
 
 
-def _of_each_resource(projects: Sequence[Row], balances: Sequence[Row]) -> list[Row]:
+def _of_each_resource(projects: Sequence[Row], balances: Sequence[Row], resource: str | None) -> list[Row]:
     """Each project with what it has of each resource now; SU of two resources are not added up. Those without anything have a row too."""
     figures = ("resource", "deposited", "held", "charged", "available")
+    nothing = {**dict.fromkeys(figures), "resource": resource}
     own: dict[object, list[Row]] = {}
     for each in balances:  # of each resource a project has one active allocation at most
         own.setdefault(each["project"], []).append({key: each[key] for key in figures})
-    return [{**project, **each} for project in projects for each in own.get(project["id"], [dict.fromkeys(figures)])]
+    return [{**project, **each} for project in projects for each in own.get(project["id"], [nothing])]
 
 
 def _allocations(desk: Desk, options: Namespace) -> int:
     columns = ALLOCATIONS + DETAIL if options.detail else ALLOCATIONS
     if shown_columns(desk, columns):
         return 0
-    rows = desk.rows("/alloc", {**_asked(options), "state": "active" if options.active else None})
+    rows = desk.rows("/alloc", _asked_of_allocations(options))
     return _show(desk, "fairbank.allocation/1", columns, rows, "There is no such allocation that you may see.")
 
 
@@ -171,6 +190,10 @@ def _failures(desk: Desk, options: Namespace) -> int:
         return 0
     rows = refusals(desk, _owned(options), 0)
     return _show(desk, "fairbank.failure/1", columns, rows, "No such job was refused.")
+
+
+def _asked_of_allocations(options: Namespace) -> dict[str, object]:
+    return {**_asked(options), "state": "active" if options.active else None}
 
 
 def _owned(options: Namespace) -> dict[str, object]:
@@ -192,8 +215,8 @@ COMMAND = Noun(
     {
         "projects": Command(
             "the projects that you may see",
-            ("sproject projects", "sproject projects -g chem --detail", "sproject projects --csv"),
-            _add_detailed,
+            ("sproject projects", "sproject projects -g chem --detail", "sproject projects -a -r gpu"),
+            _add_projects,
             _projects,
         ),
         "allocations": Command(

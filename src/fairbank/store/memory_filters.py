@@ -27,7 +27,10 @@ def asked(no: Refusal, query: RefusalQuery) -> bool:
     """Whether a refused job asked for what the query names."""
     run = None if no.run is None else Run.parse(no.run)
     cluster, job_id = (None, None) if run is None else (run.cluster, run.job_id)
-    return among(no.project, query.projects) and equal((no.resource, query.resource), (cluster, query.cluster), (job_id, query.job_id))
+    of_account = query.account is not None and no.account == query.account
+    if not of_account and not among(no.project, query.projects):
+        return False
+    return equal((no.resource, query.resource), (cluster, query.cluster), (job_id, query.job_id))
 
 
 def among(value: object, wanted: frozenset[T] | None) -> bool:

@@ -5,19 +5,29 @@ from __future__ import annotations
 from fairbank.bank.query import RefusalQuery
 from fairbank.bank.refusal import Refusal
 from fairbank.rest.asking import Asking
-from fairbank.rest.asking.params import JOBS, JobsAsked, Number, OnePage
+from fairbank.rest.asking.params import JOBS, JobsAsked, Number, OneId, OneName, OnePage, OneUid
 from fairbank.rest.bodies.answers import FailureRow, Listing, Single
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import failure_row, listing, next_after, single
 
 
 @reads("/failure", dependencies=JOBS)
-def list_failures(request: Asking, page: OnePage, chosen: JobsAsked) -> Listing[FailureRow]:
+def list_failures(
+    request: Asking,
+    page: OnePage,
+    chosen: JobsAsked,
+    project: OneId = None,
+    gid: OneUid = None,
+    gname: OneName = None,
+    account: OneName = None,
+) -> Listing[FailureRow]:
     """The refusals that the asker may see: the own ones, and those of jobs that asked for the credit of the own projects.
 
-    Project and resource are what the job asked for; category and active-at are about the allocation that it met.
+    Project and resource are what the job asked for, an account by itself also one that no project had; category and active-at are
+    about the allocation that it met.
     """
-    found = request.services.runs.refusals(RefusalQuery(**chosen._asdict()), page)
+    alone = account if (project, gid, gname) == (None, None, None) else None
+    found = request.services.runs.refusals(RefusalQuery(**chosen._asdict(), account=alone), page)
     rows = [failure_row(entry, no, _account(request, no)) for entry, no in found]
     return listing("failure", request.services.clock, rows, next_after(page, [entry.id for entry, _ in found]))
 

@@ -40,7 +40,7 @@ def refusals(query: RefusalQuery, page: Page) -> Select[Any]:
         _seen_or_refused(query.sight),
         among(j.id, query.ids),
         equal(j.book, query.allocation),
-        among(_PROJECT_REFUSED, query.projects),
+        _asked_for(query.projects, query.account),
         equal(_refused("resource"), query.resource),
         of_allocations(j.book, None, query.category, query.active_at),
         equal(j.owner, query.owner),
@@ -56,6 +56,11 @@ def _refused(member: str) -> ColumnElement[Any]:
 
 
 _PROJECT_REFUSED = cast(_refused("project"), BigInteger)
+
+
+def _asked_for(projects: frozenset[int] | None, account: str | None) -> Condition:
+    of_projects = among(_PROJECT_REFUSED, projects)
+    return of_projects if account is None else or_(of_projects, _refused("account") == account)
 
 
 def _seen_or_refused(sight: Sight) -> Condition:
