@@ -7,7 +7,9 @@ import json
 
 import pytest
 
-from fairbank.cli import main, sproject
+from fairbank.cli import main, refusals, sproject
+from fairbank.report.columns import Look
+from fairbank.report.envelope import envelope
 from fairbank.rest.client import Client, Refused, parse_address
 from fairbank.values.time import parse_instant
 from tests.cli.centre import AYLA, GPU, JORGE
@@ -16,6 +18,15 @@ from tests.cli.served import Bank
 from tests.cli.telling import numbers
 
 GPU_BEFORE_ANY, CPU_OF_NOBODY, SECOND_TRY = 900_001, 900_002, 900_003
+
+
+def test_what_was_lacking_is_one_figure_wherever_it_is_shown() -> None:
+    """The difference of the two beside it: 83253.06 would be that of the minutes, cut off."""
+    row = {"asked": 5_000_000, "available": 4_816, "shortfall": 4_995_184}
+    columns = [column for column in (*refusals.COLUMNS, *sproject.FAILURE_DETAIL) if column.head == "SHORT"]
+    assert [column.cell(row, Look()) for column in columns] == ["83253.07"] * 2
+    (shown,) = envelope("x", None, None, [row], (), Look())["data"]
+    assert shown["display"] == {"asked": "83333.33", "available": "80.26", "shortfall": "83253.07"}
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -10,7 +10,7 @@ from fairbank.cli.exits import DONE, INTERRUPTED, NOT_DONE, exit_of_refusal, exi
 from fairbank.cli.parser import Shown, terminal_width
 from fairbank.report.cells import folded, plain
 from fairbank.values.trouble import Trouble
-from fairbank.values.units import show_su
+from fairbank.values.units import show_short, show_su
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,16 +69,21 @@ def refusal_lines(no: Refused) -> list[str]:
     lines = [f"refused: {plain(no.message)}"]
     said = no.refusal
     if said.get("asked") and "asked" not in no.message:
-        figures = [
-            f"{name} {show_su(int(said[name]))} SU" for name in ("asked", "available", "shortfall") if isinstance(said.get(name), int)
-        ]
-        lines.append(f"  {', '.join(figures)}")
+        lines.append(f"  {', '.join(_figures(int(said['asked']), said.get('available')))}")
     if said.get("allocation"):
         lines.append(f"  allocation: {said['allocation']}")
     lines += [f"  {'try' if place == 0 else 'or'}: {plain(remedy)}" for place, remedy in enumerate(no.remedies)]
     if said.get("entry") and said.get("run") and said.get("owner") is not None:  # a job's; other refusals are in no list
         lines.append(f"  kept as refusal {said['entry']}: fairbank jobs --refused")
     return lines
+
+
+def _figures(asked: int, available: int | None) -> list[str]:
+    """Of a no without a sentence that has them; where nobody looked what there was, only what was asked."""
+    if available is None:
+        return [f"asked {show_su(asked)} SU"]
+    left, lacking = show_su(available, down=True), show_short(asked, available)
+    return [f"asked {show_su(asked)} SU", f"available {left} SU", f"shortfall {lacking} SU"]
 
 
 def _bug_lines(bug: Exception) -> list[str]:

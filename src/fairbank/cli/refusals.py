@@ -21,7 +21,8 @@ def _reason(row: Row, look: Look) -> str:
     return str(row["reason"]).lower().replace("_", " ")
 
 
-def _short(row: Row, look: Look) -> str:
+def short(row: Row, look: Look) -> str:
+    """What was lacking, as all that tell it show it."""
     return look.lacking(row["asked"], row["available"])
 
 
@@ -37,7 +38,7 @@ COLUMNS = (
     Column("RESOURCE", text("resource"), drop=2),
     Column("ASKED", if_told(su("asked"), "asked"), right=True),
     Column("AVAILABLE", if_told(left("available")), right=True, drop=1),
-    Column("SHORT", if_told(_short), right=True),
+    Column("SHORT", if_told(short), right=True),
     Column("REASON", _reason, drop=3),
     Column("USER", text("user"), extra=True),
     Column("ALLOC", text("allocation"), right=True, extra=True),

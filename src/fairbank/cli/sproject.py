@@ -13,7 +13,7 @@ from fairbank.cli.options import printable
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.parser import Shown
 from fairbank.cli.people import uid_of
-from fairbank.cli.refusals import if_told, refusals
+from fairbank.cli.refusals import if_told, refusals, short
 from fairbank.report.columns import Amount, Column, Row, Summand, day, left, moment, su, text
 from fairbank.report.sorting import sort_rows
 
@@ -76,7 +76,7 @@ FAILURES = (
 FAILURE_DETAIL = (
     Column("ACTIVITY-ID", text("id"), right=True),
     Column("RESOURCE", text("resource")),
-    Column("SHORT", if_told(su("shortfall")), right=True),
+    Column("SHORT", if_told(short), right=True),
 )
 
 

@@ -18,6 +18,9 @@ LEFT = frozenset({"available", "left"})
 ADDING_UP = frozenset({"deposited", "charged", "held", "available"})
 """Where all these stand they add up, with a credit limit if there is one."""
 
+LACKING = frozenset({"asked", "available", "shortfall"})
+"""Where these stand the last is the first less the second, as they are shown."""
+
 
 def envelope(
     schema: str, as_of: str | None, cluster: str | None, data: Sequence[Row], warnings: Sequence[str], look: Look
@@ -41,6 +44,8 @@ def _with_display(row: Row, look: Look) -> dict[str, Any]:
     if amounts.keys() >= ADDING_UP:
         sums = look.sums(*(amounts[name] for name in ("deposited", "charged", "held", "available")))
         display |= {"charged": sums.used, "held": sums.held} | ({"credit_limit": sums.limit} if "credit_limit" in amounts else {})
+    if amounts.keys() >= LACKING:
+        display["shortfall"] = look.lacking(amounts["asked"], amounts["available"])
     return {**row, "display": display} if display else dict(row)
 
 
