@@ -78,6 +78,9 @@ def read_heads(path: str) -> dict[int, tuple[int, bytes]]:
             raise Malformed(
                 f"{path}, line {number}: this is no head of a book", field="--heads", remedy="a line is [BOOK, NUMBER, LINK]"
             ) from bad
+    if not heads:
+        remedy = "name a file that fairbank audit heads wrote"
+        raise Malformed(f"{path} is empty, so nothing could be compared", field="--heads", remedy=remedy)
     return heads
 
 

@@ -1,0 +1,24 @@
+"""Heads of books that were written down earlier, for the audit to compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairbank.cli.audit import read_heads
+from fairbank.values.trouble import Malformed
+
+
+def test_heads_are_read_by_book(tmp_path: Path) -> None:
+    file = tmp_path / "monday.heads"
+    file.write_text(f'[0, 7, "{"ab" * 32}"]\n')
+    assert read_heads(str(file)) == {0: (7, bytes.fromhex("ab" * 32))}
+
+
+def test_no_heads_at_all_are_no_reason_to_say_that_all_is_well(tmp_path: Path) -> None:
+    file = tmp_path / "monday.heads"
+    file.write_text("")
+    with pytest.raises(Malformed, match="nothing could be compared") as no:
+        read_heads(str(file))
+    assert no.value.field == "--heads"
