@@ -13,7 +13,7 @@ from tests.rest.world import AGENT, DAY, MEMBER, NOW, OTHER_PI, PI, SUPERUSER, W
 def test_an_allocation_is_granted_and_shown(world: World) -> None:
     made = world.ask("POST", "/alloc", SUPERUSER, json=grant(credit_limit=50, shared=True))
     row = made.json()["data"]
-    entry = row.pop("entry")
+    entry, _ = row.pop("entry"), row.pop("warnings")
     assert made.status_code == 201
     assert data(world, f"/entry?allocation={row['id']}&limit=1")[0]["id"] == entry
     assert row == {
@@ -137,3 +137,18 @@ def test_a_cap_that_is_there_already_writes_nothing(world: World) -> None:
     assert world.ask("PUT", path, PI, json={"cap": 60}).json()["data"]["again"] is True
     assert world.ask("PUT", f"/alloc/{world.own['allocation']}/cap/{PI}", SUPERUSER, json={"cap": None}).json()["data"]["again"] is True
     assert world.entries() == before
+
+
+def test_credit_and_tokens_for_what_is_not_there_yet_are_given_with_a_warning(world: World) -> None:
+    made = world.ask("POST", "/alloc", SUPERUSER, json=grant(resource="cpuu"))
+    assert made.status_code == 201
+    assert made.json()["data"]["warnings"] == ["no partition bills 'cpuu' yet, so no job can draw on it; billed are: cpu"]
+    token = world.ask("POST", "/token", SUPERUSER, json={"label": "x", "scopes": ["agent:alfa"]}).json()["data"]
+    assert token["warnings"] == ["no cluster 'alfa' is in the settings yet, so it reports no priced runs; there are: alpha"]
+
+
+def test_a_cap_that_was_so_already_is_told_without_an_entry(world: World) -> None:
+    path = f"/alloc/{world.own['allocation']}/cap/{MEMBER}"
+    first, second = (world.ask("PUT", path, SUPERUSER, json={"cap": 60}).json()["data"] for _ in range(2))
+    assert first["entry"] > 0
+    assert (second["entry"], second["again"]) == (None, True)

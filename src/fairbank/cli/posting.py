@@ -76,6 +76,7 @@ def tell(desk: Desk, schema: str, answer: Row | None, sentence: str, warnings: S
     if answer is None:
         _warn(desk, warnings)
         return 0 if desk.options.dry_run else NOT_DONE
+    warnings = [*warnings, *answer.get("warnings", ())]
     document: dict[str, Any] = {"schema": schema, "as_of": desk.as_of, "cluster": desk.cluster, "data": answer, "warnings": list(warnings)}
     match desk.options.form:
         case "json":

@@ -45,6 +45,14 @@ def known(clusters: Mapping[str, Cluster]) -> str:
     return f"the settings know: {', '.join(sorted(clusters)) or 'none'}"
 
 
+def unbilled(resource: str, clusters: Mapping[str, Cluster]) -> list[str]:
+    """What to warn of where no partition bills this resource: credit for one that is yet to come is fine, a word misspelt is not."""
+    billed = sorted({each.resource for cluster in clusters.values() for each in cluster.partitions.values()})
+    if resource in billed:
+        return []
+    return [f"no partition bills {resource!r} yet, so no job can draw on it; billed are: {', '.join(billed) or 'none'}"]
+
+
 def named(clusters: Mapping[str, Cluster], name: str, *, otherwise: str = "") -> Cluster:
     """The cluster of this name. Raises Unknown, listing those there are and what else may be done."""
     if (found := clusters.get(name)) is None:

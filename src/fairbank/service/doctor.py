@@ -6,8 +6,11 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from fairbank.bank.allocation import Allocation, Standing
+from fairbank.bank.query import AllocationQuery, Page
 from fairbank.service.settings import Settings
-from fairbank.store.contract import Store
+from fairbank.service.tokens import AGENT
+from fairbank.store.contract import Reader, Store
 from fairbank.store.opening import open_store
 from fairbank.store.shape import Fault, differences
 from fairbank.store.urls import SQLITE, path_of, read_url
@@ -32,6 +35,7 @@ def examine(settings: Settings, clock: Clock) -> Iterator[Check]:
         yield from guards(settings.store.url)
         yield from _disk(settings)
         yield from _books(store, clock)
+        yield from _unbilled(settings, store, clock)
     finally:
         store.close()
 
@@ -88,3 +92,26 @@ def _books(store: Store, clock: Clock) -> Iterator[Check]:
         overdue, expired = len(reader.overdue(since, 1_000)), len(reader.expired(since, 1_000))
     what = f"long past their time: {overdue} of the holds, {expired} of the allocations"
     yield Check(what, not overdue and not expired, "run the server: it sweeps every minute")
+
+
+def _unbilled(settings: Settings, store: Store, clock: Clock) -> Iterator[Check]:
+    """Names what no cluster of the settings draws on or signs in by: it may be yet to come, so nothing is wrong with it."""
+    billed = {each.resource for cluster in settings.clusters.values() for each in cluster.partitions.values()}
+    now = clock.now()
+    with store.reading() as reader:
+        for each in _allocations(reader):
+            if each.resource not in billed and each.standing(now) is not Standing.ENDED:
+                yield Check(f"allocation {each.id} is of {each.resource}, which no partition bills: so far no job can draw on it", True)
+        for token in reader.tokens(None):
+            good = token.revoked is None and token.expires > now
+            for name in (scope.removeprefix(AGENT) for scope in token.scopes if good and scope.startswith(AGENT)):
+                if name not in settings.clusters:
+                    yield Check(f"token {token.id} is for the agent of {name}, which is no cluster of the settings", True)
+
+
+def _allocations(reader: Reader) -> Iterator[Allocation]:
+    """All of them, page by page."""
+    page = Page(1_000)
+    while found := reader.allocations(AllocationQuery(), page):
+        yield from found
+        page = Page(1_000, after=found[-1].id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
@@ -169,6 +169,17 @@ def _checked_scopes(asker: Asker, scopes: Iterable[str]) -> tuple[str, ...]:
         elif scope not in asker.scopes:
             raise Forbidden(f"you signed in without the scope {scope!r}", field="scopes", remedy=_AS_YOURSELF)
     return wanted
+
+
+def foreign(scopes: Iterable[str], clusters: Collection[str]) -> list[str]:
+    """What to warn of where a scope is of an agent whose cluster is not in the settings: it may be yet to come, or misspelt."""
+    named = [scope.removeprefix(AGENT) for scope in scopes if scope.startswith(AGENT)]
+    there = ", ".join(sorted(clusters)) or "none"
+    return [
+        f"no cluster {name!r} is in the settings yet, so it reports no priced runs; there are: {there}"
+        for name in named
+        if name not in clusters
+    ]
 
 
 def _demand_agents(asker: Asker, scope: str) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypedDict
 
 from litestar import Response, patch, post, put
 from litestar.params import JSONBody
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from fairbank.bank.allocation import AllocationEvent
 from fairbank.bank.ledger import Done
 from fairbank.bank.wish import Deposit, Open, SetCap, Transfer, Withdraw
+from fairbank.cluster.partition import unbilled
 from fairbank.rest.answering import answer, done_of, new
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.params import Key, Number, UidNumber, checked_key
@@ -44,12 +46,12 @@ def open_allocation(request: Asking, data: JSONBody[NewAllocation], key: Key = N
     )
     _check_period(wish.start, wish.end)
     done = done_of(request.services.allocations.open(request.asker, wish))
-    return Response(_changed(request, done), status_code=200 if done.again else 201)
+    return Response(_changed(request, done, unbilled(wish.resource, request.services.clusters)), status_code=200 if done.again else 201)
 
 
-def _changed(request: Asking, done: Done) -> Single[ChangedAllocation]:
+def _changed(request: Asking, done: Done, warnings: Sequence[str] = ()) -> Single[ChangedAllocation]:
     now = shown(request, done.allocation or 0)
-    row = ChangedAllocation(**structs.asdict(now.data), entry=done.entry)
+    row = ChangedAllocation(**structs.asdict(now.data), entry=done.entry, warnings=list(warnings) or UNSET)
     return Single(schema=now.schema, as_of=now.as_of, data=row)
 
 

@@ -11,6 +11,7 @@ from fairbank.rest.bodies.answers import Listing, Single, TokenCard, TokenRow
 from fairbank.rest.bodies.requests import NewToken
 from fairbank.rest.verbs import reads, writes
 from fairbank.rest.views import listing, next_after, single, token_card, token_row
+from fairbank.service.tokens import foreign
 
 
 @reads("/token", dependencies={"page": PAGE})
@@ -24,7 +25,8 @@ def list_tokens(request: Asking, page: OnePage, uid: OneUid = None) -> Listing[T
 def make_token(request: Asking, data: JSONBody[NewToken]) -> Single[TokenCard]:
     """A new token. Its secret is in this answer and nowhere else."""
     token, secret = request.services.tokens.create(request.asker, label=data.label, scopes=data.scopes, days=data.days, uid=data.uid)
-    return single("token", request.services.clock, token_card(token, secret))
+    warnings = foreign(token.scopes, request.services.clusters)
+    return single("token", request.services.clock, token_card(token, secret, warnings))
 
 
 @writes(delete, "/token/{token:int}", status_code=200)

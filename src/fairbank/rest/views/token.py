@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec import UNSET
 
 from fairbank.bank.token import Token
 from fairbank.rest.bodies import answers
@@ -23,6 +24,6 @@ def token_row(token: Token) -> answers.TokenRow:
     )
 
 
-def token_card(token: Token, secret: str) -> answers.TokenCard:
+def token_card(token: Token, secret: str, warnings: list[str]) -> answers.TokenCard:
     """A new token with its secret, which is shown this once."""
-    return answers.TokenCard(**msgspec.structs.asdict(token_row(token)), secret=secret)
+    return answers.TokenCard(**msgspec.structs.asdict(token_row(token)), secret=secret, warnings=warnings or UNSET)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 
 class AllocationRow(Struct, frozen=True, kw_only=True):
@@ -31,9 +31,10 @@ class AllocationRow(Struct, frozen=True, kw_only=True):
 
 
 class ChangedAllocation(AllocationRow, frozen=True, kw_only=True):
-    """An allocation after a change; `entry` is the one that says so."""
+    """An allocation after a change; `entry` is the one that says so, `warnings`, where there are any, what may not have been meant."""
 
     entry: int
+    warnings: list[str] | UnsetType = UNSET
 
 
 class BalanceRow(AllocationRow, frozen=True, kw_only=True):

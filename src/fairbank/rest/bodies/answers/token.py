@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 
 class TokenRow(Struct, frozen=True, kw_only=True):
@@ -20,6 +20,7 @@ class TokenRow(Struct, frozen=True, kw_only=True):
 
 
 class TokenCard(TokenRow, frozen=True, kw_only=True):
-    """A new token. The secret is shown this once."""
+    """A new token. The secret is shown this once; `warnings`, where there are any, are what may not have been meant."""
 
     secret: str
+    warnings: list[str] | UnsetType = UNSET
