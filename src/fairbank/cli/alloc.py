@@ -10,7 +10,8 @@ from fairbank.cli.command import Command, Noun
 from fairbank.cli.options import add_accounts, add_allocation, printable
 from fairbank.cli.output import Listing, caption, show, shown_columns, watched
 from fairbank.cli.people import user_name
-from fairbank.report.columns import Amount, Column, Summand, day, left, su, text
+from fairbank.report.columns import Amount, Column, Look, Row, Summand, day, instant_of, left, su, text
+from fairbank.values.time import DAY
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -83,10 +84,19 @@ def _show(desk: Desk, options: Namespace) -> int:
         desk.say(caption(desk))
         desk.say()
         for column in COLUMNS:
-            desk.say(f"{column.head.lower():<10} {column.cell(row, desk.look)}")
+            desk.say(f"{column.head.lower():<10} {_cell(column, row, desk.look)}")
         return 0
     show(desk, Listing("fairbank.allocation/1", COLUMNS, [row]))
     return 0
+
+
+def _cell(column: Column, row: Row, look: Look) -> str:
+    """Its bounds with the time, unless it is of whole days."""
+    start, end = instant_of(row["start"]), instant_of(row["end"])
+    at_midnight = look.moment(start) == f"{look.day(start)} 00:00:00"
+    if column.head not in ("START", "END") or (at_midnight and end - start >= DAY):
+        return column.cell(row, look)
+    return look.moment(start if column.head == "START" else end)
 
 
 def _users(desk: Desk, options: Namespace) -> int:

@@ -38,6 +38,7 @@ WITHOUT_MINE = (
     Column("PROJECT", text("account")),
     Column("RESOURCE", text("resource")),
     Column("GRANTED", Summand("granted"), right=True, drop=4, brief=True),
+    Column("LIMIT", Summand("limit"), right=True, extra=True, drop=4),
     Column("USED", Summand("used"), right=True, drop=2, brief=True),
     Column("HELD", Summand("held"), right=True, drop=1, brief=True),
     Column("AVAILABLE", Summand("available"), right=True, brief=True),
@@ -49,7 +50,6 @@ WITHOUT_MINE = (
     Column("LEFT", lambda row, look: f"{row['days_left']} d", right=True, extra=True),
     Column("PACE", lambda row, look: f"{look.su(row['pace'])}/d", right=True, extra=True, brief=True),
     Column("STATE", text("state"), extra=True),
-    Column("LIMIT", Summand("limit"), right=True, extra=True),
 )
 COLUMNS = (*WITHOUT_MINE, Column("MINE", su("mine"), right=True, extra=True))
 
@@ -81,7 +81,7 @@ def _show(desk: Desk, wanted: int | None) -> int:
         desk,
         Listing(
             "fairbank.balance/1",
-            COLUMNS,
+            _columns(rows),
             rows,
             caption(desk),
             warnings=warnings,
@@ -92,6 +92,12 @@ def _show(desk: Desk, wanted: int | None) -> int:
         ),
     )
     return TOO_LITTLE if wanted is not None and (short or not rows) else 0
+
+
+def _columns(rows: Sequence[Row]) -> tuple[Column, ...]:
+    """With the credit limit where there is one: without it the rows would not add up."""
+    lent = any(row["credit_limit"] for row in rows)
+    return tuple(column._replace(extra=False) if lent and column.head == "LIMIT" else column for column in COLUMNS)
 
 
 def balances(desk: Desk, query: Mapping[str, object]) -> Sequence[Row]:

@@ -33,7 +33,7 @@ def next_after(page: Page, numbers: Sequence[int]) -> str | None:
 def granted(done: Done) -> answers.Granted:
     """What was carried out, amounts in SU-minutes."""
     return answers.Granted(
-        entry=done.entry,
+        entry=done.entry or None,
         amount=done.amount,
         allocation=done.allocation,
         run=done.run,
