@@ -6,7 +6,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks import agent, cluster, commands, fairtree, history, http, ledger, passes, priority, reconcile, replay, simulate, spent, usage
+from benchmarks import (
+    agent,
+    cluster,
+    commands,
+    fairtree,
+    history,
+    http,
+    ledger,
+    passes,
+    priority,
+    reconcile,
+    replay,
+    simulate,
+    spent,
+    usage,
+)
 from benchmarks.measure import Say, Table
 from benchmarks.page import drawings, page
 from benchmarks.results import Claim, kept

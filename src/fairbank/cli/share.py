@@ -91,7 +91,7 @@ def run(desk: Desk, options: Namespace) -> int:
     return code
 
 
-def _there(desk: Desk, found: Shares) -> Sequence[Standing]:
+def _there(desk: Desk, found: Shares) -> Sequence[ShareRow]:
     """All rows; with --set as they would be. Raises Malformed where there are none, or only some to compute from."""
     if not found.rows:
         raise Malformed("there is nobody in what Slurm said of fair share", field="sshare", remedy="look at what it prints: sshare -a")
