@@ -16,7 +16,9 @@ from tests.slurm.office import RICH, SU, prices
 from tests.support.server import FairbankServer, made
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
+
+PATIENCE = 120  # each prolog starts a Python, and on a slow machine they wait for each other
 
 
 class Bank:
@@ -79,11 +81,13 @@ def comment(slurm: Cluster, job: int | str) -> str:
 
 def test_holds_and_refusals_without_a_plugin(slurm: Cluster, bank: Bank, tell: Tell) -> None:
     paid = slurm.submit("alice", "-c2", "--time=10", script="sleep 2")
-    slurm.wait_for(paid, "COMPLETED")
+    slurm.wait_for(paid, "COMPLETED", seconds=PATIENCE)
     assert bank.runs(paid) == ["held"]  # its end is for reconciling to tell
 
     poor = slurm.submit("dave", "-c4", "--time=60")
-    wait_until(lambda: "requeued in held state" in slurm.root("squeue", f"--jobs={poor}", "--format=%r"), "the job to be held")
+    wait_until(
+        lambda: "requeued in held state" in slurm.root("squeue", f"--jobs={poor}", "--format=%r"), "the job to be held", seconds=PATIENCE
+    )
     assert comment(slurm, poor).startswith("Fairbank: wg_chem: there is too little left: asked 4 SU, available 1 SU, short by 3 SU. Try ")
     assert bank.runs(poor) == []
 
@@ -91,10 +95,11 @@ def test_holds_and_refusals_without_a_plugin(slurm: Cluster, bank: Bank, tell: T
     wait_until(
         lambda: slurm.root("squeue", "--noheader", "--array", f"--jobs={array}", "--format=%r").count("held state") == 2,
         "both tasks to be held",
+        seconds=PATIENCE,
     )
 
     once = slurm.submit("dave", "-c4", "--time=60", "--no-requeue")
-    slurm.wait_for(once, "CANCELLED")
+    slurm.wait_for(once, "CANCELLED", seconds=PATIENCE)
     assert comment(slurm, once).startswith("Fairbank: wg_chem: there is too little left")
 
     for command in ("srun", "salloc"):
@@ -117,9 +122,9 @@ def test_what_it_costs_at_a_terminal(slurm: Cluster, bank: Bank, tell: Tell) -> 
 def test_while_the_bank_is_away_a_script_waits(slurm: Cluster, bank: Bank) -> None:
     bank.server.stop()
     job = slurm.submit("alice", "-c2", "--time=10")
-    wait_until(lambda: "cannot be asked" in comment(slurm, job), "the job to be held")
+    wait_until(lambda: "cannot be asked" in comment(slurm, job), "the job to be held", seconds=PATIENCE)
     bank.server.start()
     slurm.root("scontrol", "release", str(job))
     slurm.root("scontrol", "update", f"jobid={job}", "starttime=now")
-    slurm.wait_for(job, "COMPLETED", seconds=60)
+    slurm.wait_for(job, "COMPLETED", seconds=PATIENCE)
     assert bank.runs(job) == ["held"]
