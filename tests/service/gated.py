@@ -99,11 +99,11 @@ def _here(bank: Bank, room: int) -> tuple[Counter, Windows]:
 def beside(bank: Bank, room: int = 10_000) -> tuple[Counter, Windows]:
     """A counter whose windows are at the other end of a line, in a thread."""
     line, theirs = socket.socketpair()
-    judging = Judging(theirs, bank)
+    judging = Judging(theirs, bank, bodies(theirs), lambda: None)
 
     def judge() -> None:
         with theirs:
-            judging.until_told(bodies(theirs))
+            judging.until_told()
 
     thread = threading.Thread(target=judge, daemon=True)
     thread.start()
@@ -112,4 +112,4 @@ def beside(bank: Bank, room: int = 10_000) -> tuple[Counter, Windows]:
         thread.join()
         return 0
 
-    return Apart(bank, line, ended, room=room), judging.windows
+    return Apart(bank, line, ended, room=room), judging

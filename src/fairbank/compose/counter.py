@@ -33,10 +33,14 @@ def main() -> None:
         signal.signal(each, signal.SIG_IGN)
     with socket.socket(fileno=sys.stdin.fileno()) as line:
         try:
-            serve(line, lambda opening: log_to(sys.stderr, Log(opening.log)))
+            serve(line, lambda opening: log_to(sys.stderr, Log(opening.log)), _gone)
         except ServerGone:
-            _log.warning("the server is gone, and its counter ends")
-            os._exit(1)  # in the middle of a transaction too
+            _gone()
+
+
+def _gone() -> None:
+    _log.warning("the server is gone, and its counter ends")
+    os._exit(1)  # in the middle of a transaction too
 
 
 if __name__ == "__main__":

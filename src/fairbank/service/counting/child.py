@@ -1,4 +1,4 @@
-"""The counter's process: the windows, with the server at the other end of a line."""
+"""The counter's process: windows that hear what the server says at the other end of a line."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import logging
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 
+from fairbank.bank.ledger import Outcome
 from fairbank.service.bank import Bank
 from fairbank.service.collector import calm_collector
 from fairbank.service.counter import Came
@@ -37,11 +39,11 @@ class ServerGone(Exception):
     """The line ended without a word: the server was killed."""
 
 
-def serve(line: socket.socket, prepare: Callable[[Opening], None]) -> None:
+def serve(line: socket.socket, prepare: Callable[[Opening], None], gone: Callable[[], None]) -> None:
     """Judge what the server hands in, until it says that this was all. `prepare` is called before the store is opened.
 
-    Raises ServerGone. A killed server takes its counter with it: this process is to end at once then, whatever the windows are doing, and
-    what was not committed is not carried out.
+    Raises ServerGone; if the windows are open already, `gone` is called in the one that hears it. A killed server takes its counter with
+    it: this process is to end at once then, whatever the windows are doing, and what was not committed is not carried out.
     """
     said = bodies(line)
     opening = opening_in(next(said))
@@ -53,7 +55,7 @@ def serve(line: socket.socket, prepare: Callable[[Opening], None]) -> None:
         return
     calm_collector()
     line.sendall(framed(None))
-    Judging(line, Bank(store, opening.policy, Patience(opening.patience_seconds))).until_told(said)
+    Judging(line, Bank(store, opening.policy, Patience(opening.patience_seconds)), said, gone).until_told()
     store.close()
 
 
@@ -72,20 +74,50 @@ def _received(line: socket.socket) -> bytes:
         return b""
 
 
-class Judging:
-    """Windows before `bank`, with whoever hands in at the other end of `line`."""
+class Judging(Windows):
+    """Windows before `bank` that hear themselves what is `said` at the other end of `line`.
 
-    def __init__(self, line: socket.socket, bank: Bank) -> None:
+    One of those that are idle reads, and begins with what it has read: so nobody has to be woken for a wish that comes alone. Then the
+    next reads on, for the line may end while all others are at work.
+    """
+
+    def __init__(self, line: socket.socket, bank: Bank, said: Iterator[bytes], gone: Callable[[], None]) -> None:
+        self._said, self._gone, self._hearing = said, gone, False
+        self._told: Future[None] = Future()
         self._outbox = _Outbox(line, bank.patience)
-        self.windows = Windows(bank, after=self._outbox.flush)
-        # Each batch leaves in a frame of its own, so that the server can tell how long they are.
-        self.windows.watch = lambda _: self._outbox.flush()
+        super().__init__(bank, after=self._outbox.flush, spare=1)
 
-    def until_told(self, said: Iterator[bytes]) -> None:
-        """Judge what comes until the orderly end, then what waits."""
-        while submissions := wishes_in(next(said)):
-            self.windows.hand_in([self._outbox.submission(each) for each in submissions])
-        self.windows.close()
+    def until_told(self) -> None:
+        """Judge what comes until the orderly end, then what waits. Raises ServerGone."""
+        self._told.result()
+        self.close()
+
+    def _wait(self) -> None:
+        if self._hearing or self._closed:
+            self._changed.wait()
+            return
+        self._hearing = True
+        self._changed.release()
+        try:
+            submissions = [self._outbox.submission(each) for each in wishes_in(next(self._said))]
+            if not submissions:
+                self._told.set_result(None)
+        except Exception as error:  # noqa: BLE001 (it is raised where somebody waits for the end)
+            if isinstance(error, ServerGone):
+                self._gone()
+            submissions = []
+            self._told.set_exception(error)
+        finally:
+            self._changed.acquire()
+            self._hearing = False
+        if submissions:
+            self._queue(submissions)
+        else:
+            self._closed = True
+
+    def _tell(self, outcomes: Sequence[Outcome]) -> None:
+        """Each batch leaves in a frame of its own, so that the server can tell how long they are."""
+        self._outbox.flush()
 
 
 class _Outbox:

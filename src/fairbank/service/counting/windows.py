@@ -42,9 +42,10 @@ class Submission(NamedTuple):
 
 
 class Windows(Counter):
-    """The counter in threads of this process. `after` is called in a window's thread whenever all of a batch were told."""
+    """The counter in threads of this process. `after` is called in a window's thread whenever all of a batch were told. As many windows
+    as the store has writers are at work at most; `spare` more only wait."""
 
-    def __init__(self, bank: Bank, *, room: int = 10_000, after: Callable[[], None] = _nothing) -> None:
+    def __init__(self, bank: Bank, *, room: int = 10_000, after: Callable[[], None] = _nothing, spare: int = 0) -> None:
         super().__init__(bank, room)
         self._after = after
         self._waiting: deque[Submission] = deque()
@@ -52,7 +53,8 @@ class Windows(Counter):
         self._at_work = 0
         self._closed = False
         self._changed = threading.Condition()
-        self._windows = [threading.Thread(target=self._serve, name="fairbank-counter", daemon=True) for _ in range(bank.store.writers)]
+        self._most = bank.store.writers
+        self._windows = [threading.Thread(target=self._serve, name="fairbank-counter", daemon=True) for _ in range(self._most + spare)]
         for each in self._windows:
             each.start()
 
@@ -66,11 +68,6 @@ class Windows(Counter):
         with self._changed:
             self._admit(batch, self._count, closed=self._closed)
             self._queue([Submission(batch, notify, self.bank.patience.from_now())])
-
-    def hand_in(self, submissions: Sequence[Submission]) -> None:
-        """Queue what somebody else has admitted and given its time."""
-        with self._changed:
-            self._queue(submissions)
 
     def _queue(self, submissions: Sequence[Submission]) -> None:
         self._waiting.extend(submissions)
@@ -108,13 +105,13 @@ class Windows(Counter):
     @property
     def _due(self) -> bool:
         """Whether a window is to begin with what waits."""
-        return self._count >= ENOUGH or (len(self._waiting) > 0 and not self._at_work)
+        return self._at_work < self._most and (self._count >= ENOUGH or (len(self._waiting) > 0 and not self._at_work))
 
     def _take(self) -> list[Submission]:
         """Whatever waits, up to BATCH_MAX wishes; empty when closed and done."""
         with self._changed:
             while not self._due and not (self._closed and not self._waiting):
-                self._changed.wait()
+                self._wait()
             taken: list[Submission] = []
             size = 0
             while self._waiting and (not taken or size + len(self._waiting[0].batch) <= BATCH_MAX):
@@ -125,6 +122,10 @@ class Windows(Counter):
             if self._due or self._closed:  # for the other windows: one more may begin, or none will
                 self._changed.notify_all()
         return taken
+
+    def _wait(self) -> None:
+        """Under the lock, until something may have changed."""
+        self._changed.wait()
 
     @staticmethod
     def _answer(taken: list[Submission], outcomes: list[Outcome]) -> None:
