@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import tracemalloc
 from typing import Any
 
 import msgspec
@@ -9,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.bank.entry import Entry, Kind, link_of
+from fairbank.bank.audit import Fold
+from fairbank.bank.entry import Entry, Kind, facts_of, link_of
 from fairbank.bank.run import UserSums
 from fairbank.cluster.job import Run
 from fairbank.cluster.particulars import Particulars
@@ -160,6 +163,35 @@ def test_details_that_cannot_be_read_are_a_finding_not_an_accident(told: Teller)
             journal = list(told.work.entries)
             journal[place] = msgspec.structs.replace(entry, details=rubbish)
             assert findings(told.work, journal)
+
+
+def test_a_number_that_no_row_can_hold_is_a_finding_too(told: Teller) -> None:
+    place, entry = next((place, each) for place, each in enumerate(told.work.entries) if each.kind is Kind.CHARGE)
+    journal = list(told.work.entries)
+    journal[place] = msgspec.structs.replace(entry, details=json.dumps(facts_of(entry) | {"elapsed_seconds": 10**30}))
+    assert any("cannot be read" in each for each in altered(told, journal))
+
+
+def test_little_is_kept_of_runs_that_are_over() -> None:
+    """A book may have millions, and their rows are shown only after its last entry."""
+    told = tell("project physics\n open physics/cpu 0..1000 with 100000")
+    for number in range(1, 121):
+        told.play(f"hold {number} alice physics/cpu 60")
+        told.play(f"charge {number} 45")
+    book = books_of(told.work.entries)[told.cast.allocations["physics/cpu"]]
+    fold = Fold(book[0].book)
+    tracemalloc.start()
+    try:
+        for entry in book:
+            fold.add(entry)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept / 120 < 330
+    for run in told.work.runs.values():
+        fold.check_run(run)
+    fold.check_left_over()
+    assert not [each for each in fold.findings if "run" in each.what]
 
 
 # --- tokens ---

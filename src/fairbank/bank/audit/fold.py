@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.audit.chain import Chain
 from fairbank.bank.audit.finding import Finding, Findings, Head
 from fairbank.bank.audit.office import OfficeRows
-from fairbank.bank.audit.runs import after, may_follow, new_run
+from fairbank.bank.audit.runs import after, may_follow, new_run, packed, unpacked
 from fairbank.bank.entry import OF_CREDIT, OF_RUNS, OF_TERMS, OFFICE, UNDOING, Effect, Entry, Kind, facts_of, undone_by
-from fairbank.bank.run import RunRecord, UserSums
+from fairbank.bank.run import RESOLVED, RunRecord, UserSums
 from fairbank.values.units import SuMinutes
 
 _NONE = Effect()
@@ -25,7 +27,9 @@ class Fold:
     def __init__(self, book: int, head: Head | None = None) -> None:
         self.book = book
         self.allocation: Allocation | None = None
-        self.runs: dict[int, RunRecord] = {}
+        self._runs: dict[int, RunRecord] = {}
+        self._over: dict[int, bytes] = {}
+        """Runs that were resolved, packed: what was open stays a record, for more may follow."""
         self.users: dict[int, UserSums] = {}
         self._findings = Findings(book)
         self.office = OfficeRows(self._findings)
@@ -60,7 +64,7 @@ class Fold:
                 closed = self._settle(entry, effect)
             if entry.kind in _UNDOING_OR_UNDONE:
                 self._take_back(entry)
-        except (KeyError, TypeError, ValueError) as bad:  # ValueError is also what unreadable JSON raises
+        except (KeyError, TypeError, ValueError, OverflowError) as bad:  # ValueError is also what unreadable JSON raises
             self._findings.add(f"its details cannot be read: {bad!r}", entry)
         self._check_sums(entry, effect or OF_CREDIT.get(entry.kind, _NONE), closed)
 
@@ -100,18 +104,31 @@ class Fold:
         if number is None or owner is None:
             self._findings.add("it names no run", entry)
             return 0
-        run = new_run(entry) if number == entry.id else self.runs.get(number)
+        run = new_run(entry) if number == entry.id else self._run(number)
         if run is None or run.owner != owner:
             self._findings.add(f"its run {number} was never opened in this book for this user", entry)
             return 0
         if not may_follow(run, entry):
             self._findings.add(f"a {entry.kind.value} cannot follow: run {run.run} is {run.state.value} already", entry)
         closed = run.held if effect.closes else 0
-        self.runs[number] = after(run, entry)
+        self._keep(after(run, entry))
         sums = self.users.get(owner, _NOBODY)
         charged, held = sums.charged + effect.charges * entry.amount, sums.held + effect.holds * entry.amount - closed
         self.users[owner] = UserSums(SuMinutes(charged), SuMinutes(held), sums.cap)
         return closed
+
+    def _run(self, number: int) -> RunRecord | None:
+        """What the run's row must be by now."""
+        over = self._over.get(number)
+        return self._runs.get(number) if over is None else unpacked(over)
+
+    def _keep(self, run: RunRecord) -> None:
+        if run.state in RESOLVED:
+            self._over[run.id] = packed(run)
+            self._runs.pop(run.id, None)
+        else:
+            self._runs[run.id] = run
+            self._over.pop(run.id, None)
 
     def _take_back(self, entry: Entry) -> None:
         """What an entry takes back stands before it in the book, is of the kind for that, and was not taken back before."""
@@ -162,7 +179,11 @@ class Fold:
 
     def check_run(self, row: RunRecord) -> None:
         """Compare with a run's row; the run is then done with."""
-        expected = self.runs.pop(row.id, None)
+        over, expected = self._over.pop(row.id, None), self._runs.pop(row.id, None)
+        if over is not None:
+            if over == packed(row):
+                return
+            expected = unpacked(over)
         if row != expected:  # asked here already: naming a run costs more than comparing it
             self._findings.compare(f"the row of run {row.run}", row, expected)
 
@@ -172,7 +193,8 @@ class Fold:
 
     def check_left_over(self) -> None:
         """What the journal speaks of and no row was shown for is missing."""
-        for run in self.runs.values():
+        left = [*self._runs.values(), *map(unpacked, self._over.values())]
+        for run in sorted(left, key=attrgetter("id")):
             self._findings.add(f"the row of run {run.run} is missing")
         for uid, sums in self.users.items():
             if sums != UserSums():
