@@ -44,7 +44,7 @@ def tables(rounds: int) -> list[Table]:
     by_name = {figure.name: figure for figure in figures}
     promises = tuple(
         ratio(f"{what}: flags / whole numbers", by_name[f"{what}, flags"], by_name[f"{what}, whole numbers"], target)
-        for what, target in (("both", 3.0), ("how many of both", 1.5), ("one but not the other", 3.0))
+        for what, target in (("both", 3.0), ("how many of both", 1.2), ("one but not the other", 3.0))
     )
     return [Table(f"Sets of {NODES:,} nodes", ABOUT, tuple(figures), promises)]
 
