@@ -77,13 +77,13 @@ def run(desk: Desk, options: Namespace) -> int:
 
 def tell(desk: Desk, outcomes: Sequence[Outcome]) -> None:
     """The measures beside each other, what was left out, and what was read otherwise."""
-    rows = [row_of(outcome) for outcome in outcomes]
+    for_people = desk.options.form is None and not desk.options.format
+    rows = [row_of(outcome, exactly=not for_people) for outcome in outcomes]
     first = outcomes[0]
     caption = f"{rows[0]['jobs']:,} of {counted(first.lines, 'job')} on {counted(first.processors, 'processor')}"
     more = {"excluded": {reason.name.lower(): list(numbers) for reason, numbers in first.left.items()}, "delivered": _delivered(outcomes)}
     notes = list(_notes(first))
     table = compared(rows)
-    for_people = desk.options.form is None and not desk.options.format
     columns, shown = (table.columns, table.rows) if for_people else (COLUMNS, rows)
     if for_people and first.figures is None:
         shown = []
@@ -94,8 +94,8 @@ def tell(desk: Desk, outcomes: Sequence[Outcome]) -> None:
             desk.note(note)
 
 
-def row_of(outcome: Outcome) -> Row:
-    """All the figures of a policy, exactly."""
+def row_of(outcome: Outcome, *, exactly: bool) -> Row:
+    """All the figures of a policy; the fingerprint of its schedule, which nobody reads in a table, only if `exactly`."""
     figures, misses = outcome.figures, outcome.misses
     left = sum(map(len, outcome.left.values()))
     row = {
@@ -108,7 +108,7 @@ def row_of(outcome: Outcome) -> Row:
         "mean_miss_seconds": misses and misses.mean_miss,
         "fair_starts_looked_at": misses and misses.jobs,
         "astray": outcome.astray,
-        "fingerprint": outcome.starts.fingerprint(),
+        "fingerprint": outcome.starts.fingerprint() if exactly else None,
     }
     if figures is None:
         return row
