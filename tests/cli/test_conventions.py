@@ -42,8 +42,8 @@ WRITING = {
     "alloc create", "alloc set", "alloc extend", "alloc freeze", "alloc thaw", "alloc end", "alloc close", "alloc reopen", "alloc cap",
 }  # fmt: skip
 ON_THE_HOST = {
-    "init", "serve", "audit heads", "backup create", "backup verify", "restore", "replay", "report sitefactor", "report fairshare",
-    "share record", "demo",
+    "init", "serve", "audit heads", "backup create", "backup verify", "restore", "replay", "simulate", "report sitefactor",
+    "report fairshare", "share record", "demo",
 }  # fmt: skip
 BESIDE_SLURM = {"reconcile", "shadow", "slurm import", "slurm prolog", "slurm sync"}
 AGENTS = {"agent run", "agent status"}

@@ -15,7 +15,7 @@ from tests.cli.conftest import Run
 from tests.cli.paper import PaperWorks
 
 CODES = {0, 1, 2, 3, 4, 5, 6, 7, 8, 130}
-ELSEWHERE = {"replay", "demo", "share", "prio"}  # these would run for seconds, or ask a Slurm
+ELSEWHERE = {"replay", "simulate", "demo", "share", "prio"}  # these would run for seconds, or ask a Slurm
 
 
 @pytest.mark.parametrize(
