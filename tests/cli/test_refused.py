@@ -109,6 +109,10 @@ def test_a_refusal_that_is_not_about_credit_tells_only_what_was_asked(
     assert {row["reason"]: (row["asked"], row["available"], row["shortfall"]) for row in rows} == dict.fromkeys(
         ("FROM_FUTURE", "NO_HOLD"), (10, None, None)
     )
+    explained = fairbank(*words).err
+    assert "Job 900011: " in explained
+    assert "Job 900012: " in explained
+    assert "-j JOBID" in fairbank("jobs", "--refused", "-a").err
     chosen = (*words, "-o", "JOBID,ASKED,AVAILABLE,SHORT")
     lines = [line.split() for line in fairbank(*chosen).out.splitlines() if line.lstrip().startswith("9000")]
     assert sorted(lines) == [["900011", "0.16", "-", "-"], ["900012", "0.16", "-", "-"]]

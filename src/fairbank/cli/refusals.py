@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fairbank.cli.desk import Desk
 
 
+EXPLAINED = 3
 ALL = "-a shows all that you may see"
 
 
@@ -53,7 +54,7 @@ def refusals(desk: Desk, query: dict[str, object], limit: int) -> list[Row]:
 
 
 def show_refusals(desk: Desk, owners: list[int] | None) -> int:
-    """What `fairbank jobs --refused` shows: the refusals, and what would help the newest."""
+    """What `fairbank jobs --refused` shows: the refusals, and what would help."""
     options = desk.options
     if options.partition is not None:
         raise Malformed("a refusal knows no partition", field="--partition", remedy="leave out -p, or leave out --refused")
@@ -67,10 +68,17 @@ def show_refusals(desk: Desk, owners: list[int] | None) -> int:
     }
     rows = refusals(desk, query, options.limit)
     check_listed(desk, rows, of_jobs=True)
-    notes = advice(desk, rows[0]) if rows and options.form is None else ()
+    notes = _advice_for(desk, rows) if options.form is None else ()
     empty = "No such job was refused, of those that you may see." if owners is None else f"No such job of yours was refused; {ALL}."
     show(desk, Listing("fairbank.failure/1", COLUMNS, rows, caption(desk), notes=notes, empty=empty))
     return 0
+
+
+def _advice_for(desk: Desk, rows: list[Row]) -> list[str]:
+    """What would help each, where they are few; else the newest, and how to ask for another."""
+    if len(rows) <= EXPLAINED:
+        return [line for row in rows for line in advice(desk, row)]
+    return [*advice(desk, rows[0]), "What would help another: fairbank jobs --refused -j JOBID"]
 
 
 def advice(desk: Desk, row: Row) -> list[str]:

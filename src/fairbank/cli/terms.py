@@ -15,6 +15,7 @@ from fairbank.values.units import parse_su
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Sequence
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
@@ -105,7 +106,15 @@ def _set(desk: Desk, options: Namespace) -> int:
     changes = {key: value for key, value in wanted.items() if value is not None}
     if not changes:
         raise Malformed("nothing is to change", field="--end", remedy="say --start, --end, --credit-limit, --shared or --not-shared")
-    return _amend(desk, options, row, changes, "Change")
+    return _amend(desk, options, row, changes, "Change", _begun_before(desk, row, start))
+
+
+def _begun_before(desk: Desk, row: Row, start: str | None) -> list[str]:
+    """What to say where jobs began before the new start and hold credit here."""
+    query = {"allocation": row["id"], "state": "held", "until": start, "limit": 1}
+    if start is None or not desk.get("/job", query)["data"]:
+        return []
+    return [f"Jobs that began before {desk.look.moment(int(start))} hold credit here: they go on, and are charged here all the same."]
 
 
 def _add_extend(parser: Parser) -> None:
@@ -147,10 +156,10 @@ def _reopen(desk: Desk, options: Namespace) -> int:
     return _amend(desk, options, desk.one(f"/alloc/{options.allocation}"), changes, "Reopen")
 
 
-def _amend(desk: Desk, options: Namespace, row: Row, changes: dict[str, object], verb: str) -> int:
+def _amend(desk: Desk, options: Namespace, row: Row, changes: dict[str, object], verb: str, warnings: Sequence[str] = ()) -> int:
     question = f"{verb} allocation {row['id']} ({row['account']}/{row['resource']})?"
     answer = post(desk, Posting("PATCH", f"/alloc/{row['id']}", {**changes, "comment": options.reason}, question))
-    return tell(desk, "fairbank.allocation/1", answer, _sentence(desk, answer))
+    return tell(desk, "fairbank.allocation/1", answer, _sentence(desk, answer), warnings)
 
 
 def _event_command(event: str, about: str, name: str | None = None) -> Command:
