@@ -103,11 +103,11 @@ class PaperWorks:
 
     @property
     def history(self) -> NoReturn:
-        raise NotImplementedError
+        raise Unreachable("no store answers", field="store")
 
     @property
     def standings(self) -> NoReturn:
-        raise NotImplementedError
+        raise Unreachable("cannot run sshare", field="slurm")
 
     def reckoned(self, rows: object, rule: object, shares: object) -> NoReturn:
         raise NotImplementedError
