@@ -88,7 +88,7 @@ def test_what_is_yet_to_get_a_number_has_none(world: World) -> None:
 
 def test_a_token_is_foretold_without_a_secret_and_none_is_made(world: World) -> None:
     planned, made = ask(world, PI, "POST", "/token", label="laptop", scopes=["read"], days=3)
-    assert sorted(entry(planned)["details"]) == ["created", "expires", "label", "revoked", "scopes", "uid"]
+    assert sorted(entry(planned)["details"]) == ["created", "expires", "label", "parent", "revoked", "scopes", "uid"]
     assert "secret" not in planned.text
     number = made.json()["data"]["id"]
     planned, _ = ask(world, PI, "DELETE", f"/token/{number}")
