@@ -213,6 +213,7 @@ def test_the_journal_holds_the_digest_of_a_secret() -> None:
         "token": 1,
         "digest": b"laptop".hex(),
         "uid": 1001,
+        "parent": None,
         "label": "laptop",
         "scopes": ["read"],
         "created": 0,

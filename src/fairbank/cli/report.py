@@ -83,8 +83,7 @@ COMMAND = Noun(
             "fair share from day to day, as it was recorded",
             (
                 "fairbank report fairshare",
-                "fairbank report fairshare figures --days 365 -A chem_qmc   also as an SVG file",
-                "fairbank report fairshare figures --png",
+                "fairbank report fairshare figures --days 365 -A chem_qmc --png   also as a picture",
                 "fairbank report fairshare --users --csv",
             ),
             _add_fair_share,

@@ -189,7 +189,6 @@ COMMAND = Noun(
             (
                 "fairbank share record",
                 "fairbank share record --from /srv/slurm-said",
-                "fairbank share record -q",
                 "fairbank share record --dry-run",
             ),
             _add_record,
