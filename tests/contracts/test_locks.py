@@ -114,7 +114,7 @@ def test_who_sets_a_cap_by_a_role_still_has_it(postgres_place: Place) -> None:
 
 
 def test_a_run_that_arrives_while_we_wait_for_our_locks_is_contention(postgres_place: Place) -> None:
-    """The charge names another project than the one that carries the run. The next try finds the run and locks what it needs."""
+    """The charge names another project than the one that carries the run. The next try finds the run, locks what it needs, and refuses."""
     one, two = postgres_place.open(), postgres_place.open()
     fill(one)
     begun = threading.Event()
@@ -136,6 +136,8 @@ def test_a_run_that_arrives_while_we_wait_for_our_locks_is_contention(postgres_p
             transaction.load(needs_of([Asked(wish, START, 0)]))
         return ask(two, wish)
 
-    outcomes = at_once(first, second)
-    assert [each.allocation for each in outcomes] == [2, 2]
-    assert contents(one)[2][1].charged == 7
+    held, no = at_once(first, second)
+    assert (held.allocation, no.allocation) == (2, 2)
+    assert isinstance(no, Refusal)
+    assert no.reason is Reason.TOLD_OTHERWISE
+    assert (contents(one)[2][1].charged, contents(one)[2][1].held) == (0, 10)

@@ -16,6 +16,7 @@ class Daemon(ABC):
 
     name: str
     stop_signal = signal.SIGTERM
+    orphans_seconds = 0.0
 
     def __init__(self, account: Account, prefix: str, *, mode: int = 0o700) -> None:
         self._account = account
@@ -89,4 +90,5 @@ class Daemon(ABC):
             gid=self._account.gid,
             groups=self._account.groups,
             stop_signal=self.stop_signal,
+            orphans_seconds=self.orphans_seconds,
         )

@@ -36,6 +36,7 @@ class Order:
     gid: int
     groups: list[int] | None
     stop_signal: int
+    orphans_seconds: float = 0.0  # so long they have to end by themselves when the server is dead
 
 
 class Kept:
@@ -120,16 +121,17 @@ def keep(order: Order) -> int:
     print(server.pid, flush=True)
     orphaned, ended = threading.Event(), threading.Event()
     threading.Thread(target=_end_with_the_tests, args=(server.pid, order.stop_signal, orphaned, ended), daemon=True).start()
-    code = _bury(server.pid)
+    code = _bury(server.pid, order.orphans_seconds)
     ended.set()
     if orphaned.is_set():
         shutil.rmtree(order.folder, ignore_errors=True)
     return code
 
 
-def _bury(server: int) -> int:
+def _bury(server: int, orphans_seconds: float) -> int:
     """Wait for the end of the server, end what it left behind, and answer the server's exit code."""
     code: int | None = None
+    insisting = threading.Event()
     while True:
         try:
             pid, status = os.wait()
@@ -137,9 +139,17 @@ def _bury(server: int) -> int:
             return code or 0
         if pid == server:
             code = os.waitstatus_to_exitcode(status)
-        if code is not None:
-            for orphan in children(os.getpid()):
-                _send(orphan, signal.SIGKILL)
+            patience = threading.Timer(orphans_seconds, _kill_orphans, [insisting])
+            patience.daemon = True
+            patience.start()
+        elif insisting.is_set():
+            _kill_orphans(insisting)
+
+
+def _kill_orphans(insisting: threading.Event) -> None:
+    insisting.set()
+    for orphan in children(os.getpid()):
+        _send(orphan, signal.SIGKILL)
 
 
 def _end_with_the_tests(server: int, stop_signal: int, orphaned: threading.Event, ended: threading.Event) -> None:

@@ -27,6 +27,7 @@ class FairbankServer(Daemon):
     """
 
     name = "the bank"
+    orphans_seconds = 5.0  # the counter ends by itself, and says so
 
     def __init__(self, store: str | None = None, **sections: str) -> None:
         super().__init__(Account.ourselves(), "fb-srv-")
