@@ -58,6 +58,7 @@ def test_parameters(old_world: World, path: str, field: str) -> None:
         ("/balance?state=bogus", "planned, active, frozen, ended"),
         ("/job?state=bogus", "held, charged, released, lapsed"),
         *((f"{path}?order=bogus", "newest, oldest") for path in ("/job", "/failure", "/activity", "/entry", "/credit", "/predebit")),
+        ("/job?outcome=bogus", "completed, failed"),
         ("/entry?about=bogus", "units, terms, caps"),
         ("/usage?by=bogus", "user, day, month, partition, allocation, job, qos"),
     ],
@@ -78,6 +79,7 @@ def test_these_are_all_that_take_words() -> None:
         *((path, "state") for path in ("/alloc", "/balance", "/job")),
         *((path, "order") for path in ("/job", "/failure", "/activity", "/entry", "/credit", "/predebit")),
         ("/project", "removed"),
+        ("/job", "outcome"),
         ("/entry", "about"),
         ("/usage", "by"),
     }
