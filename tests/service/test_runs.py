@@ -100,7 +100,7 @@ COUNTED = {"billing": None, "counts": {"cpu": Fraction(1)}, "partition": "old"}
 
 def test_a_run_in_a_partition_that_was_renamed_is_kept_as_refused_and_counts_once_it_is_known_again(centre: Centre) -> None:
     centre.project("chem", 1, credit=100)
-    held = centre.hear(started("chem"))
+    held = centre.hear(msgspec.structs.replace(started("chem"), partition="old"))
     assert isinstance(held, Done)
     report = msgspec.structs.replace(ended("chem"), **COUNTED)
     centre.clusters["darwin"] = Cluster("darwin", {"new": Partition("new", "cpu")})
