@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -108,6 +110,7 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
         ("simulate week.swf --procs 0", "at least 1 processor"),
         ("simulate week.swf --policy easy --policy fcfs --starts s.txt", "one schedule"),
         ("simulate week.swf --starts no/such/folder", "cannot write"),
+        ("simulate week.swf --starts ./week.swf", "is the trace itself"),
         ("simulate week.swf --shares none.csv", "cannot read none.csv"),
         ("simulate week.swf --shares dirt.swf", "line 2"),
         ("simulate short.swf", "line 2: 3 columns"),
@@ -138,3 +141,26 @@ def test_progress_is_told_when_asked_for(ask: Run, tmp_path: Path) -> None:
     said = ask("simulate long.swf --progress plain")
     tenths = [each for each in said.err.splitlines() if each.startswith("easy ")]
     assert len(tenths) >= 8
+
+
+def test_a_trace_from_a_pipe_is_read_once(ask: Run, tmp_path: Path) -> None:
+    """As `zcat week.swf.gz | fairbank simulate /dev/stdin` does."""
+    text = (tmp_path / "week.swf").read_bytes()
+
+    def piped(words: str) -> Said:
+        os.mkfifo(tmp_path / "pipe.swf")
+        with ThreadPoolExecutor(1) as writer:
+            writing = writer.submit(_poured, tmp_path / "pipe.swf", text)
+            said = ask(words)
+            writing.result()
+        (tmp_path / "pipe.swf").unlink()
+        return said
+
+    assert piped("simulate pipe.swf --policy easy -P --progress plain").out == ask("simulate week.swf --policy easy -P").out
+    twice = piped("simulate pipe.swf --policy easy --policy fcfs --procs 32")
+    assert (twice.code, "can be read only once" in twice.err) == (2, True)
+
+
+def _poured(pipe: Path, text: bytes) -> None:
+    with suppress(BrokenPipeError):  # nobody reads it to its end where it is refused
+        pipe.write_bytes(text)

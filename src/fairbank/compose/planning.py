@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairbank.service.simulating import Progress, read_shares, simulate_file, write_starts
+from fairbank.service.simulating import Progress, check_starts, read_shares, simulate_file, write_starts
 from fairbank.simulator.policies import POLICIES
 from fairbank.simulator.simulation import Outcome, Plan
 
@@ -30,6 +30,8 @@ class Planning:
         progress: Progress | None,
     ) -> list[Outcome]:
         """Run a trace under each policy; `starts` is a file for the starts of the last one."""
+        if starts is not None:
+            check_starts(Path(starts), Path(trace))
         held = read_shares(Path(shares)) if shares is not None else None
         outcomes = simulate_file(Path(trace), policies, Plan(processors, fair_starts, held, by_group), progress)
         if starts is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from fairbank.simulator.policies import policy_named
 from fairbank.simulator.shares import read_holdings
 from fairbank.simulator.simulation import Outcome, Plan, Tick, simulate
 from fairbank.simulator.starts import Starts
-from fairbank.values.trouble import Forbidden, Unknown
+from fairbank.values.trouble import Forbidden, Malformed, Unknown
 
 Progress = Callable[[str, int, int], None]
 """Called with the policy, how many jobs are read, and of how many: as many as there are if the rest of the file is like the first part."""
@@ -22,6 +23,8 @@ def simulate_file(path: Path, names: Sequence[str], plan: Plan, progress: Progre
     outcomes = []
     for policy in policies:
         with open_skimmed(path) as (trace, file):
+            if file.once and len(policies) > 1:
+                raise Malformed(f"{path} can be read only once", field="FILE", remedy="name one --policy, or a file rather than a pipe")
             outcomes.append(simulate(trace, policy, plan, progress and _ticking(policy.name, file, progress)))
     return outcomes
 
@@ -31,6 +34,14 @@ def _ticking(name: str, file: Opened, progress: Progress) -> Tick:
         progress(name, jobs, jobs * file.size // max(file.position(), 1))
 
     return tick
+
+
+def check_starts(path: Path, trace: Path) -> None:
+    """Before the work begins. Raises Malformed for the trace itself, Forbidden for where nothing can be written."""
+    if path.exists() and trace.exists() and path.samefile(trace):
+        raise Malformed(f"{path} is the trace itself", field="starts", remedy="name another file")
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise Forbidden(f"cannot write {path}", field="starts", remedy="name a file that you may write")
 
 
 def write_starts(starts: Starts, path: Path) -> None:

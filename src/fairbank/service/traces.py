@@ -14,11 +14,15 @@ from fairbank.values.trouble import Unknown
 
 
 class Opened(NamedTuple):
-    """A file that is being read: what is in it, how many bytes the file has, and how many of those were read so far."""
+    """A file that is being read: what is in it, how many bytes the file has, and how many of those were read so far.
+
+    Of a pipe nobody knows either, both are 0, and it is read only once.
+    """
 
     stream: ByteStream
     size: int
     position: Callable[[], int]
+    once: bool
 
 
 @contextmanager
@@ -32,7 +36,10 @@ def opened(path: Path) -> Iterator[Opened]:
     with file:
         packed = file.peek(2)[:2] == b"\x1f\x8b"
         with gzip.open(file) if packed else file as stream:
-            yield Opened(stream, path.stat().st_size, file.tell)
+            if file.seekable():
+                yield Opened(stream, path.stat().st_size, file.tell, once=False)
+            else:
+                yield Opened(stream, 0, lambda: 0, once=True)
 
 
 @contextmanager
