@@ -8,7 +8,8 @@ import pytest
 
 from fairbank.compose.reckoning import FIGURES, computed, differences
 from fairbank.compose.standing import Shares, Standings
-from fairbank.report.shares import parse_fields
+from fairbank.report.rule import Rule
+from fairbank.report.shares import ShareRow, parse_fields
 
 TREES = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "trees"
 SETUPS = sorted(folder.name for folder in TREES.iterdir())
@@ -47,3 +48,20 @@ def test_one_wrong_figure_is_found(figure: str) -> None:
     rows[at] = rows[at]._replace(**{figure: getattr(rows[at], figure) + 0.000001})
     (line,) = differences(rows, found.rule)
     assert f"of {rows[at].user} in {rows[at].account}: Slurm says" in line
+
+
+@pytest.mark.parametrize("rule", [Rule(fair_tree=True, half_life=604_800), Rule(fair_tree=False, half_life=604_800)])
+def test_what_deleted_users_had_stays_with_their_account(rule: Rule) -> None:
+    rows = [
+        ShareRow("root", usage=1_001),
+        ShareRow("bio", parent="root", shares=1, usage=700),
+        ShareRow("bio", "ada", shares=1, usage=100),
+        ShareRow("chem", parent="root", shares=1, usage=301),
+        ShareRow("chem", "bob", shares=1, usage=150),
+        ShareRow("chem", "eve", shares=1, usage=150),
+    ]
+    found = {row.user or row.account: row for row in computed(rows, rule)}
+    assert found["bio"].usage == 700, "ada used 100 of it, and 600 who is gone"
+    assert found["chem"].usage == 300, "what cutting off makes is nobody's"
+    assert found["root"].usage == 1_000
+    assert found["ada"].norm_usage == pytest.approx(0.1)

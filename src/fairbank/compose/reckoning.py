@@ -28,14 +28,27 @@ def changed(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[ShareRo
 
 
 def computed(rows: Sequence[ShareRow], rule: Rule) -> list[ShareRow]:
-    """The same rows with every figure above the users' usage computed. Raises Malformed, naming the row, for what is no tree."""
+    """The same rows with every figure computed from what each used itself. Raises Malformed, naming the row, for what is no tree."""
     tree = planted([Association(row.account, row.user, row.partition, row.parent, 1 if row.shares is None else row.shares) for row in rows])
-    usage = summed(tree, [row.usage if row.user else 0 for row in rows])
+    usage = summed(tree, _own(rows, tree))
     if rule.fair_tree:
         stands: Standings = fair_tree(tree, usage)
     else:
         stands = classic(tree, usage, dampening=rule.dampening, depth_oblivious=rule.depth_oblivious)
     return [_row(row, at, tree, stands) for at, row in enumerate(rows)]
+
+
+def _own(rows: Sequence[ShareRow], tree: Tree) -> list[float]:
+    """What each used itself: a user all of it, an account what users deleted from it had, which Slurm leaves with it.
+
+    sshare cuts off each figure, so that an account of n rows may seem to have used up to n - 1 itself; so little is none.
+    """
+    left, below = [row.usage for row in rows], [0] * len(rows)
+    for row, above in zip(rows, tree.parent.tolist(), strict=True):
+        if above >= 0:
+            left[above] -= row.usage
+            below[above] += 1
+    return [row.usage if row.user else own if own >= max(count, 1) else 0 for row, own, count in zip(rows, left, below, strict=True)]
 
 
 def _row(row: ShareRow, at: int, tree: Tree, stands: Standings) -> ShareRow:
