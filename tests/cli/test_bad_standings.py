@@ -51,6 +51,12 @@ def plain(text: str) -> str:
         (cell(3, 4, "-5"), "line 3, RawShares: '-5' is not a whole number"),
         (cell(3, 4, "99999999999"), "line 3, RawShares: '99999999999' is not a whole number"),
         (cell(3, 5, "nan"), "line 3, NormShares: 'nan' is not a figure"),
+        (cell(3, 5, "1.5"), "line 3, NormShares: '1.5' is not a figure from 0 to 1"),
+        (cell(3, 7, "1.5"), "line 3, NormUsage: '1.5' is not a figure from 0 to 1"),
+        (cell(3, 8, "-3"), "line 3, EffectvUsage: '-3' is not a figure from 0"),
+        (cell(3, 8, "inf"), "line 3, EffectvUsage: 'inf' is not a figure from 0"),
+        (cell(4, 9, "1.000001"), "line 4, FairShare: '1.000001' is not a figure from 0 to 1"),
+        (cell(3, 10, "-1"), "line 3, LevelFS: '-1' is not a figure from 0"),
         (cell(3, 6, "-1"), "line 3, RawUsage: '-1' is not a whole number"),
         (cell(3, 0, "     biology"), "line 3, Account: 'biology' is not below another account"),
         (cell(4, 0, "  elsewhere"), "line 4, Account: a user of 'elsewhere' is not below that account"),
@@ -69,6 +75,11 @@ def test_a_row_that_cannot_be_right_is_told_and_left_out(ask: Run, damage: Damag
     said = ask("share", "-a", "--set", "physics=5", damage=damage)
     assert (said.code, said.out) == (2, ""), "what is computed from all rows is not computed from some of them"
     assert "sacctmgr show associations" in said.err
+
+
+def test_more_than_all_of_its_siblings_used_is_foretold_as_all(ask: Run) -> None:
+    for form in ((), ("--tree",), ("--forecast",)):
+        assert ask("share", "-a", *form, damage=cell(3, 8, "1.000004")).code == 0
 
 
 def test_many_such_rows_are_counted(ask: Run) -> None:

@@ -32,7 +32,7 @@ def backs_of(rows: Sequence[ShareRow], rule: Rule, *, oblivious: bool = False) -
 
 def _beside_siblings(row: ShareRow) -> Standpoint:
     """In parts of what its siblings used with it. These are below the next account that has shares of its own."""
-    used = row.effective or 0.0
+    used = min(row.effective or 0.0, 1.0)
     return Standpoint(usage=used, others=1 - used, share=row.norm_shares)
 
 

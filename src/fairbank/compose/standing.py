@@ -45,8 +45,12 @@ class Shares(NamedTuple):
     as_of: int | None
     rule: Rule
     rows: Sequence[ShareRow]
-    backs: Sequence[Back]
     unreadable: Sequence[str]
+
+    @property
+    def backs(self) -> Sequence[Back]:
+        """Computed when it is asked for: most forms show nothing of it."""
+        return backs_of(self.rows, self.rule, oblivious=self.rule.depth_oblivious)
 
 
 class Ranks(NamedTuple):
@@ -115,8 +119,7 @@ class Standings:
         as_of = _as_of(source)
         rule = rule_of(settings.fair_share, int(time.time()) if as_of is None else as_of)
         rows = share_rows(answer.rows, fair_tree=rule.fair_tree)
-        backs = backs_of(rows, rule, oblivious=rule.depth_oblivious)
-        return Shares(source.cluster or None, as_of, rule, rows, backs, _told(answer))
+        return Shares(source.cluster or None, as_of, rule, rows, _told(answer))
 
     def ranks(self, folder: str | None) -> Ranks:
         """Raises Malformed where jobs are not ranked by factors."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 import msgspec
 
@@ -116,11 +117,11 @@ def _share(cells: dict[str, str], account: str, parent: str) -> Share:
         cells["Partition"] and ids.name(cells["Partition"], field="Partition"),
         parent,
         words.number(shares, "RawShares", most=_SHARES_MAX) if shares not in ("", PARENT) else shares or None,
-        words.decimal(cells["NormShares"], "NormShares"),
+        words.amount(cells["NormShares"], "NormShares", most=1),
         words.number(cells["RawUsage"], "RawUsage", most=_USAGE_MAX),
-        _perhaps(cells, "NormUsage"),
-        _perhaps(cells, "EffectvUsage"),
-        _perhaps(cells, "FairShare"),
+        _perhaps(cells, "NormUsage", most=1),
+        _perhaps(cells, "EffectvUsage", most=_USAGE_MAX),
+        _perhaps(cells, "FairShare", most=1),
         _perhaps(cells, "LevelFS"),
         cells["GrpTRESMins"],
         cells["GrpTRESRaw"],
@@ -130,5 +131,5 @@ def _share(cells: dict[str, str], account: str, parent: str) -> Share:
     )
 
 
-def _perhaps(cells: dict[str, str], name: str) -> float | None:
-    return words.decimal(cells[name], name) if cells[name] else None
+def _perhaps(cells: dict[str, str], name: str, most: float = inf) -> float | None:
+    return words.amount(cells[name], name, most) if cells[name] else None

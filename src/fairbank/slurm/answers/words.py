@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from math import inf
 
 from fairbank.values.time import DAY, LAST_INSTANT, parse_instant
 from fairbank.values.tres import parse_counts
@@ -105,3 +106,10 @@ def decimal(text: str, field: str) -> float:
     if _DECIMAL.fullmatch(text):
         return float(text)
     raise Malformed(f"{shown(text)} is not a figure", field=field)
+
+
+def amount(text: str, field: str, most: float = inf) -> float:
+    """A figure from 0."""
+    if 0 <= (found := decimal(text, field)) <= most:
+        return found
+    raise Malformed(f"{shown(text)} is not a figure from 0{'' if most == inf else f' to {most:g}'}", field=field)
