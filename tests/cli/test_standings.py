@@ -98,6 +98,14 @@ def test_a_job_explained(ask: Ask) -> None:
     assert ask("prio", "--explain", "-u", "alice").out.count("Just ahead: ") == 2
 
 
+def test_a_job_is_explained_once_in_each_partition(ask: Ask, slurm: Recorded) -> None:
+    lines = printed("fair-tree", "sprio-everything").splitlines(keepends=True)
+    slurm.say("sprio", "".join([*lines, *(each for each in lines if each.startswith("12 "))]))
+    said = ask("prio", "--explain", "-j", "12")
+    assert said.out.count("Job 12 ") == 1
+    assert "1st of 2 that wait in gpu" in said.out
+
+
 def test_for_programs(ask: Ask) -> None:
     found = json.loads(ask("share", "--json", "-a").out)
     assert (found["schema"], found["cluster"], len(found["data"])) == ("fairbank.share/1", "lab", 21)

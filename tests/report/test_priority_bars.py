@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbank.report.priorities import Rank, Weights
-from fairbank.report.priority_bars import as_data, explained, parts, queues
+from fairbank.report.priority_bars import as_data, best, explained, parts, queues
 
 WEIGHTS = Weights(age=10_000, fair_share=100_000, size=1000, qos=2000, tres={"cpu": 1000.0}, tres_text="cpu=1000")
 MINE = Rank(812345, "idle", "ayla", "chem_qmc", age=1200.0, fair_share=41_200.4, size=31.0, tres={"cpu": 250.0, "mem": 0.0}, nice=100)
@@ -46,6 +46,15 @@ def test_of_equals_the_lower_number_goes_first() -> None:
     first, second = MINE, MINE._replace(job=812346)
     assert queues([second, ELSEWHERE, first]) == {"gpu": [ELSEWHERE], "idle": [first, second]}
     assert explained(second, [first, second], WEIGHTS)[-1].endswith("with 42,581: the same, and the lower number goes first.")
+
+
+def test_a_job_that_asked_for_several_qos_is_not_behind_itself() -> None:
+    dear = MINE._replace(qos=2000.0, qos_name="dear")
+    rows = [MINE, dear, THEIRS, ELSEWHERE, MINE._replace(partition="gpu")]
+    assert queues(rows)["idle"] == [dear, THEIRS], "each once, where its best QOS puts it"
+    assert [row.qos_name for row in best(rows) if row.job == MINE.job] == ["dear", ""], "once in each partition"
+    told = explained(dear, queues(rows)["idle"], WEIGHTS)
+    assert (told[1], told[-1]) == ("priority 44,581, 1st of 2 that wait in idle", "Nobody is ahead of it there.")
 
 
 def test_the_least_priority_is_told() -> None:

@@ -12,7 +12,7 @@ from fairbank.cli.share import add_folder, as_of, told
 from fairbank.report.columns import Look
 from fairbank.report.envelope import as_json, as_yaml, envelope
 from fairbank.report.priorities import chosen, in_order, lines, lines_of_weights, parse_format, usual_format
-from fairbank.report.priority_bars import as_data, explained, queues
+from fairbank.report.priority_bars import as_data, best, explained, queues
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -84,7 +84,7 @@ def _users(desk: Desk, options: Namespace) -> Sequence[str] | None:
 
 def _explain(desk: Desk, found: Ranks, rows: Sequence[Rank]) -> None:
     there = queues(found.rows)
-    for number, row in enumerate(rows):
+    for number, row in enumerate(best(rows)):
         if number:
             desk.say()
         for line in explained(row, there[row.partition], found.weights):

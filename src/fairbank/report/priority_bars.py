@@ -48,10 +48,20 @@ def parts(row: Rank, weights: Weights) -> list[Part]:
     return found + ([Part("nice", float(-row.nice), None)] if row.nice else [])
 
 
+def best(rows: Sequence[Rank]) -> list[Rank]:
+    """Of each job in each partition the row with the highest priority: sprio has one more for each further QOS that a job asked for."""
+    found: dict[tuple[int, str], Rank] = {}
+    for row in rows:
+        name = row.job, row.partition
+        if name not in found or _place(row) < _place(found[name]):
+            found[name] = row
+    return list(found.values())
+
+
 def queues(rows: Sequence[Rank]) -> dict[str, list[Rank]]:
-    """Who waits in each partition, the first to start first."""
+    """Who waits in each partition, the first to start first; each job once (`best`)."""
     found: dict[str, list[Rank]] = {}
-    for row in sorted(rows, key=_place):
+    for row in sorted(best(rows), key=_place):
         found.setdefault(row.partition, []).append(row)
     return found
 
@@ -61,7 +71,7 @@ def _place(row: Rank) -> tuple[int, int]:
 
 
 def explained(row: Rank, queue: Sequence[Rank], weights: Weights) -> list[str]:
-    """The lines about one job among all that wait in the same partition, in their order."""
+    """The lines about one job, by its best row, among all that wait in the same partition, in their order."""
     at = bisect_left(queue, _place(row), key=_place)
     who = ", ".join(each for each in (row.user, row.account, f"partition {row.partition}") if each)
     lines = [f"Job {row.job} ({who})", f"priority {int(row.priority):,}, {_th(at + 1)} of {len(queue)} that wait in {row.partition}"]
