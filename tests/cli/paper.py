@@ -109,7 +109,7 @@ class PaperWorks:
     def standings(self) -> NoReturn:
         raise Unreachable("cannot run sshare", field="slurm")
 
-    def reckoned(self, rows: object, rule: object, shares: object) -> NoReturn:
+    def reckoned(self, found: object, shares: object) -> NoReturn:
         raise NotImplementedError
 
     def beside_slurm(self, client: Client, cluster: str | None) -> BesideSlurm:

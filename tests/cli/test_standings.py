@@ -189,3 +189,13 @@ def test_what_if_shares_were_others(ask: Ask) -> None:
     assert ask("share", "--set", "nonsense=1").code == 3
     for wrong in ("wg_chem", "wg_chem=", "wg_chem=-1", "wg_chem=2147483647", "=4"):
         assert ask("share", "--set", wrong).code == 2
+
+
+def test_forecasts_are_of_the_shares_that_are_tried_out(ask: Ask) -> None:
+    words = ("share", "-a", "-A", "lasers")
+    assert ask(*words, "--forecast").out.splitlines()[1].split() == ["lasers", "1.46", "now", "now"]
+    then = ask(*words, "--forecast", "--set", "lasers=4")
+    assert then.code == 0
+    assert then.out.splitlines()[1].split() == ["lasers", "0.62", "4.8", "days", "8.5", "days"]
+    assert "lasers is back" not in ask(*words, "--tree").err
+    assert "lasers is back at level 1 in 4.8 days to 8.5 days" in ask(*words, "--tree", "--set", "lasers=4").err

@@ -74,7 +74,8 @@ def run(desk: Desk, options: Namespace) -> int:
     fields = parse_fields(options.format) if options.format else None
     found = desk.works.standings.shares(options.folder)
     code = told(desk, found.unreadable)
-    rows = chosen(_there(desk, found), users=_users(desk, options), accounts=options.accounts or None, users_only=options.users_only)
+    found = _there(desk, found)
+    rows = chosen(found.rows, users=_users(desk, options), accounts=options.accounts or None, users_only=options.users_only)
     if options.forecast:
         _show_forecast(desk, found, rows)
     elif options.form in ("json", "yaml"):
@@ -91,18 +92,16 @@ def run(desk: Desk, options: Namespace) -> int:
     return code
 
 
-def _there(desk: Desk, found: Shares) -> Sequence[ShareRow]:
-    """All rows; with --set as they would be. Raises Malformed where there are none, or only some to compute from."""
+def _there(desk: Desk, found: Shares) -> Shares:
+    """What was found; with --set as it would be. Raises Malformed where there are none, or only some to compute from."""
     if not found.rows:
         raise Malformed("there is nobody in what Slurm said of fair share", field="sshare", remedy="look at what it prints: sshare -a")
     if not desk.options.set:
-        return found.rows
+        return found
     if found.unreadable:
         remedy = "mend what is told above first: sacctmgr show associations"
         raise Malformed("with associations left out all other figures would be wrong", field="--set", remedy=remedy)
-    if desk.options.forecast:
-        raise Malformed("--forecast tells of the shares that Slurm has, --set of others", field="--set", remedy="say one of the two")
-    changed = desk.works.reckoned(found.rows, found.rule, desk.options.set)
+    changed = desk.works.reckoned(found, desk.options.set)
     desk.note("Computed from these shares and what users used; Slurm has others.")
     return changed
 

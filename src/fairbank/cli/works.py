@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from fairbank.cli.figures import Figures, History
     from fairbank.cli.paper import Paper
     from fairbank.cli.simulated import Planning
-    from fairbank.cli.standings import Standings
-    from fairbank.report.rule import Rule
-    from fairbank.report.shares import ShareRow
+    from fairbank.cli.standings import Shares, Standings
     from fairbank.rest.client import Client
     from fairbank.values.check import Check
     from fairbank.values.refusal_kind import RefusalKind
@@ -92,6 +90,6 @@ class Works(Protocol):
     @property
     def history(self) -> History: ...
 
-    def reckoned(self, rows: Sequence[ShareRow], rule: Rule, shares: Mapping[str, int]) -> Sequence[ShareRow]:
-        """Fair share as it would be with other shares of some accounts. Raises Unknown for an account that is not there."""
+    def reckoned(self, found: Shares, shares: Mapping[str, int]) -> Shares:
+        """Fair share and forecasts as they would be with other shares of some accounts. Raises Unknown for one that is not there."""
         ...

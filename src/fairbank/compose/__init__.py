@@ -16,15 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from fairbank.bank.explaining import Explained
+    from fairbank.cli.standings import Shares as Said
     from fairbank.compose.books import Books
     from fairbank.compose.doctors import Doctors
     from fairbank.compose.figures import Figures
     from fairbank.compose.history import History
     from fairbank.compose.paper import Paper
     from fairbank.compose.planning import Planning
-    from fairbank.compose.standing import Standings
-    from fairbank.report.rule import Rule
-    from fairbank.report.shares import ShareRow
+    from fairbank.compose.standing import Shares, Standings
     from fairbank.rest.client import Client
     from fairbank.slurm.beside import Beside
 
@@ -122,8 +121,9 @@ class Works:
 
         return History()
 
-    def reckoned(self, rows: Sequence[ShareRow], rule: Rule, shares: Mapping[str, int]) -> list[ShareRow]:
+    def reckoned(self, found: Said, shares: Mapping[str, int]) -> Shares:
         """Fair share as it would be with other shares of some accounts."""
         from fairbank.compose.reckoning import changed, computed
+        from fairbank.compose.standing import Shares
 
-        return computed(changed(rows, shares), rule)
+        return Shares(found.cluster, found.as_of, found.rule, computed(changed(found.rows, shares), found.rule), found.unreadable)
