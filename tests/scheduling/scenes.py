@@ -87,6 +87,22 @@ class Scene:
         return Told(self.machine, both(self.situation, Parameters(**parameters), NOW))
 
 
+class OneEach:
+    """A user has one job at a time."""
+
+    def __init__(self, users: frozenset[str] = frozenset()) -> None:
+        self.users = users
+
+    def copy(self) -> OneEach:
+        return OneEach(self.users)
+
+    def holds(self, job: Pending, partition: str) -> str | None:
+        return "QOSMaxJobsPerUserLimit" if job.user in self.users else None
+
+    def started(self, job: Pending, partition: str) -> None:
+        self.users |= {job.user}
+
+
 class Told:
     """A plan in words: `starts` and `planned` say which nodes, `planned` also in how many minutes."""
 

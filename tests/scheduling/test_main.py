@@ -6,10 +6,9 @@ import pytest
 
 from fairbank.cluster.node import Node, State
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.scheduling.pending import Pending
 from fairbank.scheduling.situation import PreemptBy, Preemption, QosRules
 from tests.scheduling.machines import rack
-from tests.scheduling.scenes import Scene
+from tests.scheduling.scenes import OneEach, Scene
 
 
 def test_jobs_start_in_order_until_one_does_not_fit_and_then_nobody_does() -> None:
@@ -95,22 +94,6 @@ def test_who_prefers_gets_it_where_it_is_free() -> None:
     fast = Node(name="fast", cpus=4, memory=4_000, weight=9, features=frozenset({"fast"}))
     scene = Scene([*rack(1), fast])
     assert scene.waits(1, prefer="fast").waits(2, prefer="fast").main().starts == {1: "fast", 2: "n1"}
-
-
-class OneEach:
-    """A user has one job at a time."""
-
-    def __init__(self, users: frozenset[str] = frozenset()) -> None:
-        self.users = users
-
-    def copy(self) -> OneEach:
-        return OneEach(self.users)
-
-    def holds(self, job: Pending, partition: str) -> str | None:
-        return "QOSMaxJobsPerUserLimit" if job.user in self.users else None
-
-    def started(self, job: Pending, partition: str) -> None:
-        self.users |= {job.user}
 
 
 def test_a_limit_holds_the_job_and_nobody_behind_it() -> None:

@@ -24,7 +24,7 @@ from fairbank.scheduling.placement.placing import Places, place
 from fairbank.scheduling.placement.room import Placement, Room
 from fairbank.scheduling.plan import Plan
 from fairbank.scheduling.situation import Situation
-from fairbank.scheduling.slurm import both, started
+from fairbank.scheduling.slurm import both
 from fairbank.values.time import Instant
 from tests.scheduling.machines import machines, rules, wishes
 
@@ -84,7 +84,7 @@ def test_a_pass_oversubscribes_nothing_changes_nothing_and_decides_alike_twice(a
         assert np.array_equal(situation.room.cpus, cpus)
         assert np.array_equal(situation.room.memory, memory)
         assert situation.pending == waiting
-        room = situation.later(started(situation, plan, NOW)).room
+        room = situation.after(plan, NOW).room
         for left in (room.cpus, room.memory, *room.gpus.values(), afternoon.rules.rows * room.cpus - room.shared):
             assert (left >= 0).all()
         numbers = [start.job.number for start in plan.starts]
@@ -143,7 +143,7 @@ def apart(one: int, lasts: int, other: int, lasting: int) -> bool:
 def fits_then(situation: Situation, plan: Plan[Pending, Placement], at: int, placement: Placement) -> bool:
     """Whether the nodes have what the plan takes of them when all have ended who are to end by then."""
     room = Room(situation.machine)
-    for job in (*situation.running, *started(situation, plan, NOW)):
+    for job in situation.after(plan, NOW).running:
         if job.ends > max(at, NOW) or (job.ends <= NOW and at < NOW + 30):
             room.take(job.placement)
     room.take(placement)

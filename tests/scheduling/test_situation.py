@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.scheduling.slurm import started
 from fairbank.values.trouble import Malformed, Unknown
 from tests.scheduling.machines import rack
-from tests.scheduling.scenes import NOW, Scene
+from tests.scheduling.scenes import NOW, OneEach, Scene
 
 
 def test_no_two_jobs_have_a_number() -> None:
@@ -36,12 +35,21 @@ def test_reservations_are_of_nodes_that_are_there_and_of_one_name() -> None:
 def test_what_started_runs_and_waits_no_more() -> None:
     scene = Scene(rack(2), PartitionRules(name="batch")).runs(1, "n1", 60).waits(2).waits(3)
     situation = scene.situation
-    after = situation.later(started(situation, scene.main().plan, NOW))
+    after = situation.after(scene.main().plan, NOW)
     assert [job.number for job in after.pending] == [3]
     assert [job.number for job in after.running] == [1, 2]
     assert not after.room.idle
     assert [job.number for job in situation.pending] == [2, 3]
     assert situation.room.idle
+
+
+def test_what_started_counts_against_the_limits_of_the_next_pass() -> None:
+    scene = Scene(rack(4)).waits(1, user="ada").waits(2, user="ada").waits(3, user="bob")
+    scene.limits = OneEach()
+    told = scene.both()
+    assert told.starts == {1: "n1", 3: "n2"}
+    assert told.reasons == {2: "QOSMaxJobsPerUserLimit"}
+    assert scene.limits.holds(scene.pending[0], "batch") is None
 
 
 @pytest.mark.parametrize(

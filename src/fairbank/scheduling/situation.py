@@ -12,11 +12,12 @@ import msgspec
 
 from fairbank.cluster.partition_rules import PreemptMode
 from fairbank.cluster.reservation import Reservation
-from fairbank.scheduling.pending import Active, Pending
+from fairbank.scheduling.pending import Active, Pending, begun
 from fairbank.scheduling.placement.machine import Machine
 from fairbank.scheduling.placement.nodeset import NodeSet
 from fairbank.scheduling.placement.placing import Places
-from fairbank.scheduling.placement.room import Room
+from fairbank.scheduling.placement.room import Placement, Room
+from fairbank.scheduling.plan import Plan
 from fairbank.values.trouble import Malformed
 
 
@@ -133,20 +134,21 @@ class Situation:
         other.pending = [changed if job.number == changed.number else job for job in self.pending]
         return other
 
-    def later(self, started: Iterable[Active]) -> Situation:
-        """The same after these started, and those went whose place they took."""
+    def after(self, plan: Plan[Pending, Placement], now: int) -> Situation:
+        """The same when those have started whom the plan starts, one after the other, and those went whose place they took."""
         other = object.__new__(Situation)
         other.__dict__.update(self.__dict__)
-        started = tuple(started)
-        names, left = {job.number for job in started}, {number for job in started for number in job.placement.instead}
-        other.pending = [job for job in self.pending if job.number not in names]
-        other.room = self.room.copy()
-        for job in self.running:
-            if job.number in left:
-                other.room.give(job.placement)
-        for job in started:
-            other.room.take(job.placement)
-        other.running = sorted((job for job in (*self.running, *started) if job.number not in left), key=_by_end)
+        other.room, other.limits = self.room.copy(), self.limits.copy()
+        running = {job.number: job for job in self.running}
+        for job, where in plan.starts:
+            for number in where.instead:
+                other.room.give(running.pop(number).placement)
+            other.room.take(where)
+            other.limits.started(job, where.partition)
+            running[job.number] = begun(job, where, now, job.seconds(self.machine.rules[where.partition]))
+        begun_now = {start.job.number for start in plan.starts}
+        other.pending = [job for job in self.pending if job.number not in begun_now]
+        other.running = sorted(running.values(), key=_by_end)
         return other
 
 

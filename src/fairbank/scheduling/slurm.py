@@ -6,7 +6,7 @@ from fairbank.scheduling.backfill import backfill
 from fairbank.scheduling.main import main
 from fairbank.scheduling.order import queue
 from fairbank.scheduling.parameters import Parameters
-from fairbank.scheduling.pending import Active, Pending, begun
+from fairbank.scheduling.pending import Pending
 from fairbank.scheduling.placement.room import Placement
 from fairbank.scheduling.plan import Plan
 from fairbank.scheduling.situation import Situation
@@ -18,7 +18,7 @@ def both(situation: Situation, parameters: Parameters, now: int, *, full: bool =
     first = main(situation, parameters, now, full=full, queued=queued)
     begun_now = {start.job.number for start in first.starts}
     left = None if _some_shrink(situation) else ([entry for entry in entries if entry.job.number not in begun_now], reasons)
-    then = backfill(situation.later(started(situation, first, now)), parameters, now, queued=left)
+    then = backfill(situation.after(first, now), parameters, now, queued=left)
     said = {**first.reasons, **then.reasons}
     for start in then.starts:
         said.pop(start.job.number, None)
@@ -28,9 +28,3 @@ def both(situation: Situation, parameters: Parameters, now: int, *, full: bool =
 def _some_shrink(situation: Situation) -> bool:
     """Whether a job says that less time will do: then backfill may admit more than the main pass."""
     return any(job.time_min is not None for job in situation.pending)
-
-
-def started(situation: Situation, plan: Plan[Pending, Placement], now: int) -> list[Active]:
-    """The jobs that the plan starts, as they run from now on."""
-    rules = situation.machine.rules
-    return [begun(job, where, now, job.seconds(rules[where.partition])) for job, where in plan.starts]

@@ -11,7 +11,6 @@ from fairbank.scheduling.placement.room import Placement
 from fairbank.scheduling.plan import PRIORITY, RESOURCES, Plan, Planned
 from fairbank.scheduling.reason import sentence
 from fairbank.scheduling.situation import Situation
-from fairbank.scheduling.slurm import started
 from fairbank.values.time import iso
 from fairbank.values.trouble import Unknown
 
@@ -55,12 +54,12 @@ def why(situation: Situation, plan: Plan[Pending, Placement], number: int, now: 
     planned = {each.job.number: each for each in plan.planned}
     code, checks = plan.why(number), [_may_start(job, situation, now)]
     checks += [_partition(job, situation, name) for name in job.partitions]
-    after = situation.later(started(situation, plan, now))
+    after = situation.after(plan, now)
     before = [planned[each] for each in ahead if each in planned]
     sifted = [(entry, sift(after, entry, before, now)) for entry in mine]
     for entry, found in sifted:
         checks += [_able(after, entry, found), _free(after, entry, found)]
-    checks += [_limits(situation, job, name, plan) for name in job.partitions]
+    checks += [_limits(after, job, name) for name in job.partitions]
     checks.append(_turn(ahead, planned))
     return Why(
         number=number,
@@ -127,11 +126,8 @@ def _free(situation: Situation, entry: Entry, found: Sifted) -> Check:
     return Check(f"nodes of {entry.rules.name} that are free", found.fitting.bit_count() >= request.least, "; ".join(said))
 
 
-def _limits(situation: Situation, job: Pending, name: str, plan: Plan[Pending, Placement]) -> Check:
-    limits = situation.limits.copy()
-    for start in plan.starts:
-        limits.started(start.job, start.placement.partition)
-    held = limits.holds(job, name)
+def _limits(situation: Situation, job: Pending, name: str) -> Check:
+    held = situation.limits.holds(job, name)
     return Check(f"limits in {name}", held is None, "none is reached" if held is None else f"{held}: {sentence(held)}")
 
 
