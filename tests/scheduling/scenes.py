@@ -88,19 +88,20 @@ class Scene:
 
 
 class OneEach:
-    """A user has one job at a time."""
+    """A user has one job at a time, in each of these partitions."""
 
-    def __init__(self, users: frozenset[str] = frozenset()) -> None:
-        self.users = users
+    def __init__(self, *partitions: str, there: frozenset[tuple[str, str]] = frozenset()) -> None:
+        self.partitions, self.there = partitions, there
 
     def copy(self) -> OneEach:
-        return OneEach(self.users)
+        return OneEach(*self.partitions, there=self.there)
 
     def holds(self, job: Pending, partition: str) -> str | None:
-        return "QOSMaxJobsPerUserLimit" if job.user in self.users else None
+        return "QOSMaxJobsPerUserLimit" if (partition, job.user) in self.there else None
 
     def started(self, job: Pending, partition: str) -> None:
-        self.users |= {job.user}
+        if partition in self.partitions:
+            self.there |= {(partition, job.user)}
 
 
 class Told:

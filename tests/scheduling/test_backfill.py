@@ -9,7 +9,7 @@ import pytest
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.scheduling.situation import PreemptBy, Preemption, QosRules
 from tests.scheduling.machines import rack
-from tests.scheduling.scenes import Scene
+from tests.scheduling.scenes import OneEach, Scene
 
 
 def test_the_example_of_the_seed() -> None:
@@ -134,6 +134,17 @@ def test_partitions_have_their_own_nodes_in_one_plan() -> None:
     told = scene.waits(2, partitions=("left",)).waits(3, partitions=("right",)).waits(4, partitions=("left", "right")).backfill()
     assert told.starts == {3: "n2"}
     assert told.planned == {2: (60, "n1"), 4: (60, "n2")}  # the earlier of its two plans is told
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_a_limit_of_one_partition_keeps_nobody_from_another(stops: bool) -> None:
+    scene = Scene(rack(3), PartitionRules(name="batch"), PartitionRules(name="long"))
+    scene.waits(1, user="ada").waits(2, user="ada", partitions=("batch", "long")).waits(3, user="ada")
+    scene.limits = OneEach("batch")
+    told = scene.backfill(assoc_limit_stop=stops)
+    assert told.starts == {1: "n1", 2: "n2"}
+    assert told.plan.starts[1].placement.partition == "long"
+    assert told.reasons == {3: "QOSMaxJobsPerUserLimit"}
 
 
 def test_a_preemptor_takes_its_place_now_and_those_behind_see_the_difference() -> None:

@@ -98,7 +98,7 @@ def test_who_prefers_gets_it_where_it_is_free() -> None:
 
 def test_a_limit_holds_the_job_and_nobody_behind_it() -> None:
     scene = Scene(rack(4)).waits(1, user="ada").waits(2, user="ada").waits(3, user="bob")
-    scene.limits = OneEach()
+    scene.limits = OneEach("batch")
     for told in (scene.main(), scene.main()):  # a pass keeps nothing to itself
         assert told.starts == {1: "n1", 3: "n2"}
         assert told.reasons == {2: "QOSMaxJobsPerUserLimit"}

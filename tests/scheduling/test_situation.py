@@ -45,7 +45,7 @@ def test_what_started_runs_and_waits_no_more() -> None:
 
 def test_what_started_counts_against_the_limits_of_the_next_pass() -> None:
     scene = Scene(rack(4)).waits(1, user="ada").waits(2, user="ada").waits(3, user="bob")
-    scene.limits = OneEach()
+    scene.limits = OneEach("batch")
     told = scene.both()
     assert told.starts == {1: "n1", 3: "n2"}
     assert told.reasons == {2: "QOSMaxJobsPerUserLimit"}

@@ -93,22 +93,22 @@ class _Cycle:
                 self.seen[kind] += 1
                 if self.seen[kind] > most:
                     return False
-        if (why := self.limits.holds(job, partition)) is not None:
-            self.reasons[job.number] = why
-            return asked.assoc_limit_stop
         return True
 
     def tests(self, entry: Entry) -> None:
-        """Start it, plan it, or leave it."""
+        """Start it, plan it, or leave it. A limit is one of a job in a partition: in another it may start."""
+        job = entry.job
+        if (held := self.limits.holds(job, entry.rules.name)) is not None:
+            self.reasons[job.number] = held
+            if not self.parameters.assoc_limit_stop:
+                return
         self.tested += 1
-        job, request = entry.job, requested(self.situation, entry)
-        keeps = self._keeps_room(entry)
-        held = job.number in self.reasons
+        request, keeps = requested(self.situation, entry), self._keeps_room(entry)
         found = self._earliest(entry, request, later=keeps)
         if found is None:
             return
         if found.at <= self.now:
-            if not held:
+            if held is None:
                 self._starts(entry, found.placement)
         elif keeps:
             self._plans(entry, found)
