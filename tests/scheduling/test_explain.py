@@ -10,6 +10,7 @@ from fairbank.cluster.node import Gpus, Node, State
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.scheduling.explain.why import Why, why
 from fairbank.scheduling.pending import Pending
+from fairbank.scheduling.reason import sentence
 from fairbank.scheduling.situation import Unlimited
 from fairbank.values.time import iso
 from fairbank.values.trouble import Unknown
@@ -123,6 +124,16 @@ def test_maintenance_is_named() -> None:
             f"- nothing holds it back: reservation class is from {in_minutes(10)} to {in_minutes(20)}",
         ),
         ({"reservation": "gone"}, "ReservationDeleted", "- nothing holds it back: there is no reservation gone"),
+        (
+            {"partitions": ("removed",)},
+            "PartitionConfig",
+            f"- partition removed takes it: {sentence('PartitionConfig')}",
+        ),
+        (
+            {"excluded": ("n9",)},
+            "BadConstraints",
+            f"- partition batch takes it: {sentence('BadConstraints')}",
+        ),
         ({"minutes": 200}, "PartitionTimeLimit", "- partition batch takes it: Its time limit is longer than its partition allows."),
     ],
 )

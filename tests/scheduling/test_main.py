@@ -49,6 +49,13 @@ def test_what_can_never_run_is_told_and_holds_up_nobody() -> None:
     assert told.reasons == {1: "BadConstraints", 2: "BadConstraints"}
 
 
+def test_what_cannot_even_be_read_holds_up_nobody() -> None:
+    scene = Scene(rack(2)).waits(1, constraint="a&&").waits(2, excluded=("n9",)).waits(3, partitions=("removed",)).waits(4)
+    for told in (scene.main(), scene.backfill(), scene.both()):
+        assert told.starts == {4: "n1"}
+        assert told.reasons == {1: "BadConstraints", 2: "BadConstraints", 3: "PartitionConfig"}
+
+
 def test_nodes_that_are_down_are_waited_for() -> None:
     scene = Scene([*rack(1), Node(name="sick", cpus=4, memory=4_000, state=State.DRAINED)])
     told = scene.waits(1, required=("sick",)).waits(2, 2).waits(3).main()

@@ -14,7 +14,7 @@ from fairbank.scheduling.order import queue
 from fairbank.scheduling.pending import Pending
 from fairbank.scheduling.preemption import may_preempt
 from fairbank.scheduling.situation import PreemptBy, Preemption, QosRules
-from fairbank.values.trouble import Malformed, Unknown
+from fairbank.values.trouble import Malformed
 from tests.scheduling.machines import rack
 from tests.scheduling.scenes import NOW, Scene
 
@@ -73,6 +73,11 @@ def test_tasks_of_an_array_go_in_their_order_and_wishes_before_needs() -> None:
         ({"partitions": ("closed",)}, "PartitionDown"),
         ({"partitions": ("wide",), "nodes": 1, "max_nodes": 1}, "PartitionNodeLimit"),
         ({"partitions": ("wide",), "nodes": 5}, "PartitionNodeLimit"),
+        ({"partitions": ("removed",)}, "PartitionConfig"),
+        ({"constraint": "a&&"}, "BadConstraints"),
+        ({"prefer": "[a|"}, "BadConstraints"),
+        ({"excluded": ("n9",)}, "BadConstraints"),
+        ({"required": ("n9",)}, "BadConstraints"),
     ],
 )
 def test_who_may_not_start_at_all_has_no_place_but_a_reason(said: dict[str, Any], why: str) -> None:
@@ -116,9 +121,10 @@ def test_partitions_preempt_by_tier_where_they_share_nodes_and_the_lower_one_may
     assert not may_preempt(situation, ("urgent", ""), ("safe", ""))
 
 
-def test_a_partition_that_is_not_there_is_told() -> None:
-    with pytest.raises(Unknown, match="there is no partition 'debug'"):
-        numbers(Scene(rack(1)).waits(1, partitions=("debug",)))
+def test_a_partition_that_was_removed_takes_no_place_in_another() -> None:
+    entries, reasons = queue(Scene(rack(1)).waits(1, partitions=("removed", "batch")).situation, NOW)
+    assert [entry.rules.name for entry in entries] == ["batch"]
+    assert reasons == {}
 
 
 @pytest.mark.parametrize(

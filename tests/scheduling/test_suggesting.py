@@ -18,6 +18,11 @@ def test_a_limit_that_fits_the_gap_before_a_large_job() -> None:
     assert suggested(scene.waits(3, 4, minutes=240), 3) == Suggestion("-t 02:59:00", NOW)
 
 
+def test_a_job_whose_partition_was_removed_may_go_to_one_that_is_there() -> None:
+    assert suggested(Scene(rack(1)).waits(1, partitions=("removed",)), 1) == Suggestion("-p removed,batch", NOW)
+    assert suggested(Scene(rack(1)).waits(1, constraint="a&&"), 1) is None
+
+
 def test_another_partition_where_nodes_are_free() -> None:
     left, right = PartitionRules(name="left", nodes=("n1",)), PartitionRules(name="right", nodes=("n2",))
     scene = Scene(rack(2), left, right).runs(1, "n1", 60, partition="left")

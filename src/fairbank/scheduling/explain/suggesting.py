@@ -75,7 +75,8 @@ def _longest(job: Pending, situation: Situation, parameters: Parameters, now: in
         shorter = msgspec.structs.replace(job, limit=minutes * MINUTE, time_min=None)
         return _start(both(situation.with_job(shorter), parameters, now), job.number, now) == now
 
-    low, high = 1, max(job.seconds(situation.machine.rules[name]) for name in job.partitions) // MINUTE
+    there = [situation.machine.rules[name] for name in job.partitions if name in situation.machine.rules]
+    low, high = 1, max((job.seconds(rules) for rules in there), default=0) // MINUTE
     if high <= 1 or not starts(low):
         return None
     while high - low > 1:

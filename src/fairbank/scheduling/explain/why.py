@@ -100,8 +100,7 @@ def _may_start(job: Pending, situation: Situation, now: int) -> Check:
 
 
 def _partition(job: Pending, situation: Situation, name: str) -> Check:
-    rules, nodes = situation.machine.partition(name)
-    wrong = outside(job, rules, nodes, shortest=True)
+    wrong = outside(job, situation.machine, name, shortest=True)
     return Check(f"partition {name} takes it", wrong is None, "within its limits" if wrong is None else sentence(wrong))
 
 
