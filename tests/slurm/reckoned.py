@@ -133,7 +133,7 @@ def ranks(there: Said, tree: Tree, figures: Standings, wishes: Mapping[int, Wish
             size=float(terms.job_size[at]),
             place=float(terms.partition[at]),
             qos=float(terms.qos[at]),
-            tres={name: float(column[at]) for name, column in zip(to.tres, terms.tres, strict=True)},
+            tres={name: float(column[at]) for name, column in zip(to.tres, terms.tres, strict=True) if column[at]},
             site=wishes[_number(job)].site,
             nice=int(job["Nice"]),
         )

@@ -23,7 +23,7 @@ from fairbank.slurm.answers.conf import read_conf
 from fairbank.slurm.answers.priority import FLAGS, TRES, flags_in_doubt, read_settings
 from fairbank.slurm.answers.scontrol import read_clock, read_config
 from fairbank.slurm.answers.shares import Share, read_shares
-from fairbank.slurm.answers.sprio import Factors, read_factors
+from fairbank.slurm.answers.sprio import FACTOR_DIGITS, TRES_DIGITS, Factors, read_factors, unrounded
 from fairbank.slurm.answers.squeue import read_waiting
 from fairbank.slurm.answers.values import Answer, Waiting
 from fairbank.slurm.answers.version import Version, read_version
@@ -212,8 +212,13 @@ def weights_of(weights: Weighed, tres_text: str) -> Weights:
 
 
 def rank_of(row: Factors, weights: Weights, accounts: Mapping[int, tuple[str, str]] | None = None) -> Rank:
-    """Each factor with the seven digits that sprio prints. `accounts` are the jobs' accounts and QOS, where they are known."""
+    """The job with factors that are printed in both columns as sprio printed them. `accounts` are the jobs' accounts and QOS, where they
+    are known."""
     account, qos_name = (accounts or {}).get(row.job, ("", ""))
+
+    def factor(letter: str, weight: int) -> float:
+        return unrounded(row.weighted[letter], row.normal[letter], weight, FACTOR_DIGITS)
+
     return Rank(
         job=row.job,
         partition=row.partition,
@@ -221,13 +226,16 @@ def rank_of(row: Factors, weights: Weights, accounts: Mapping[int, tuple[str, st
         account=account,
         qos_name=qos_name,
         cluster=row.cluster,
-        age=row.normal["a"] * weights.age,
-        association=row.normal["b"] * weights.association,
-        fair_share=row.normal["f"] * weights.fair_share,
-        size=row.normal["j"] * weights.size,
-        place=row.normal["p"] * weights.place,
-        qos=row.normal["q"] * weights.qos,
-        tres=row.tres,
+        age=factor("a", weights.age),
+        association=factor("b", weights.association),
+        fair_share=factor("f", weights.fair_share),
+        size=factor("j", weights.size),
+        place=factor("p", weights.place),
+        qos=factor("q", weights.qos),
+        tres={
+            name: unrounded(value, row.tres_normal.get(name, 0.0), weights.tres.get(name, 0.0), TRES_DIGITS)
+            for name, value in row.tres.items()
+        },
         site=row.site,
         nice=row.nice,
         direct=row.priority if row.given else None,

@@ -75,18 +75,20 @@ def test_every_line_of_the_usual_form_is_as_wide_as_its_head(rows: list[ShareRow
         assert len(line) - len(head) in range(-1, 6), "whole numbers of up to 16 digits make a line wider, nothing else does"
 
 
-FACTORS = st.floats(0, 1).map(lambda part: round(part, 7))
+FACTORS = st.floats(0, 1)
+WEIGHTS = st.one_of(st.floats(0.001, 1000), st.integers(1, 10**9).map(float))
 SIGNED = st.integers(-(2**31) + 3, 2**31 - 3)
 
 
 @st.composite
 def queues(draw: st.DrawFn) -> tuple[list[Rank], Weights]:
-    weight = st.integers(1, 2**32 - 1)
+    weight = st.one_of(st.integers(0, 1000), st.integers(0, 2**32 - 1))
     age, association, fair_share, size, place, qos = (draw(weight) for _ in range(6))
-    weights = Weights(age, association, fair_share, size, place, qos, {"cpu": 1000.0}, "CPU=1000")
+    weights = Weights(age, association, fair_share, size, place, qos, {"cpu": draw(WEIGHTS), "mem": draw(WEIGHTS)}, "of both")
     rows = []
     for job in draw(st.lists(st.integers(1, 2**31), unique=True, max_size=6)):
-        row = Rank(job, draw(NAMES), draw(NAMES), site=draw(SIGNED), nice=draw(SIGNED), tres={"cpu": float(draw(st.integers(1, 1000)))})
+        tres = {name: value for name, one in weights.tres.items() if (value := draw(FACTORS) * one)}
+        row = Rank(job, draw(NAMES), draw(NAMES), site=draw(SIGNED), nice=draw(SIGNED), tres=tres)
         row = row._replace(age=draw(FACTORS) * age, association=draw(FACTORS) * association, fair_share=draw(FACTORS) * fair_share)
         rows.append(row._replace(size=draw(FACTORS) * size, place=draw(FACTORS) * place, qos=draw(FACTORS) * qos))
     return rows, weights
@@ -101,7 +103,7 @@ def test_priorities_printed_and_read_again(queue: tuple[list[Rank], Weights]) ->
     assert answer.unreadable == ()
     again = [rank_of(row, weights) for row in answer.rows]
     assert [int(row.priority) for row in again] == [int(row.priority) for row in rows]
-    for form in ("%i %r %u %c %S %N %T %Y", "%a %b %f %j %p %q"):
+    for form in ("%i %r %u %c %S %N %Y", "%A %B %F %J %P %Q %T", "%a %b %f %j %p %q %t"):
         assert lines_of_ranks(again, weights, parse_format(form)) == lines_of_ranks(rows, weights, parse_format(form))
 
 
@@ -109,3 +111,35 @@ def test_priorities_printed_and_read_again(queue: tuple[list[Rank], Weights]) ->
 def test_sorting_loses_nobody(queue: tuple[list[Rank], Weights], letter: str) -> None:
     rows, weights = queue
     assert sorted(row.job for row in in_order(rows, weights, f"-{letter},i")) == sorted(row.job for row in rows)
+
+
+@given(
+    st.one_of(FACTORS, st.integers(0, 2**11).map(lambda part: part / 2**11)), st.one_of(st.integers(1, 2**12), st.integers(1, 2**32 - 1))
+)
+def test_what_is_rounded_twice_is_known_again_in_both_ways(factor: float, weight: int) -> None:
+    exact = factor * weight
+    for digits in (2, 7):
+        found = sprio.unrounded(float(f"{exact:.0f}"), float(f"{exact / weight:.{digits}f}"), weight, digits)
+        assert (f"{found:.0f}", f"{found / weight:.{digits}f}") == (f"{exact:.0f}", f"{exact / weight:.{digits}f}")
+
+
+def test_a_young_age_is_what_sprio_shows() -> None:
+    """505 of 604,800 seconds at a weight of 100,000 are 83.499, and of the normalised column 83.5."""
+    assert f"{sprio.unrounded(83, 0.000835, 100_000, 7):.0f}" == "83"
+
+
+def test_where_weights_are_others_by_now_the_weighted_column_counts() -> None:
+    assert f"{sprio.unrounded(84, 0.5, 1_000, 7):.0f}" == "84"
+    assert f"{sprio.unrounded(84, math.inf, 1_000, 7):.0f}" == "84"
+    assert sprio.unrounded(84, 0.5, 0, 7) == 84.0
+
+
+def test_a_tres_that_adds_next_to_nothing_stays_listed() -> None:
+    first, *_ = printed("fair-tree", "sprio-everything").splitlines()
+    cells = [cell.strip() for cell in first.split("|")]
+    cells[-2:] = ["cpu=21,mem=0", "cpu=0.02,mem=0.00"]
+    (row,) = sprio.read_factors("|".join(cells)).rows
+    again = rank_of(row, Weights(tres={"cpu": 1000.0, "mem": 2000.0}))
+    assert lines_of_ranks([again], Weights(tres={"cpu": 1000.0, "mem": 2000.0}), parse_format("%T %t"), header=False) == [
+        "cpu=21,mem=0 cpu=0.02,mem=0.00"
+    ]

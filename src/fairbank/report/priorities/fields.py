@@ -46,7 +46,7 @@ def _share_of_tres(row: Rank, weights: Weights) -> dict[str, float]:
 
 
 def _pairs(values: Mapping[str, float], decimals: int) -> str:
-    return ",".join(f"{name}={value:.{decimals}f}" for name, value in values.items() if value)
+    return ",".join(f"{name}={value:.{decimals}f}" for name, value in values.items())
 
 
 def _normal_priority(row: Rank) -> float:

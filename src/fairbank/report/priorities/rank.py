@@ -24,6 +24,7 @@ class Weights(NamedTuple):
 
 class Rank(NamedTuple):
     """A job in one of its partitions. The factors are weighted: each times its weight, with all decimals; `place` is the partition's.
+    `tres` has those that add anything, be it less than sprio's columns show.
 
     `site` and `nice` are counted from 0. `direct` is the priority that an administrator gave, and then there are no factors. `total` is the
     sum where it is known better than from the factors.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from math import nextafter
+from math import copysign, nextafter
 
 import msgspec
 
@@ -20,6 +20,8 @@ LETTERS = "ircuYySAaBbFfJjPpQqNTt"
 FORMAT = PIPE.join(f"%{letter}" for letter in LETTERS)
 FACTORS = "abfjpq"
 """Age, association, fair share, job size, partition, QOS."""
+FACTOR_DIGITS, TRES_DIGITS = 7, 2
+"""So many follow the point of what is normalised."""
 HIGHEST = 2**32 - 1
 _NONE = "Unable to find jobs matching"
 _OFFSET_MAX = 2**31
@@ -52,6 +54,20 @@ def read_factors(text: str) -> Answer[Factors]:
     if text.startswith(_NONE):
         return Answer(())
     return read("sprio", records("sprio", text, LETTERS, PIPE), _factors)
+
+
+def unrounded(weighted: float, normal: float, weight: float, digits: int) -> float:
+    """A weighted factor of which both columns come again: whole, as `weighted`, and by its weight with so many `digits`, as `normal`.
+
+    Where no factor has both (the weights are others by now), it is nearest to the normalised one among those that are `weighted`.
+    """
+    if not weight or f"{weighted / weight:.{digits}f}" == f"{normal:.{digits}f}":
+        return float(weighted)
+    about = normal * weight
+    if abs(about - weighted) < 0.5:
+        return about
+    end = weighted + copysign(0.5, about - weighted)
+    return end if round(end) == weighted else nextafter(end, weighted)  # halves are rounded to the even number
 
 
 def _factors(padded: dict[str, str]) -> Factors:
