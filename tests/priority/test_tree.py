@@ -9,7 +9,8 @@ import pytest
 
 from fairbank.priority.columns import AS_ON_X86_64
 from fairbank.priority.fairtree import fair_tree
-from fairbank.priority.tree import DEPTH_MAX, LEVEL_SHARES_MAX, PARENT, SHARES_MAX, Association, planted, summed, usage_of
+from fairbank.priority.lineage import DEPTH_MAX
+from fairbank.priority.tree import LEVEL_SHARES_MAX, PARENT, SHARES_MAX, Association, planted, summed, usage_of
 from fairbank.values.trouble import Malformed
 
 ROOT = Association("root")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fairbank.priority.decay import Decay
+from fairbank.priority.lineage import DEPTH_MAX
 from fairbank.priority.ticks import Rules, started, ticked, unused
 from fairbank.priority.usage import Usage, copied, decayed, lines, minutes, nothing_used, rebuilt, reset, set_aside
 from fairbank.values.trouble import Malformed
@@ -41,6 +42,13 @@ def test_rows_without_parents_are_lines_of_one() -> None:
 
 def test_parents_may_come_later() -> None:
     assert lines(np.array([0]), np.array([2, -1, 1])).row.tolist() == [0, 2, 1]
+
+
+def test_a_line_as_deep_as_a_tree_may_be_is_charged_up_to_its_root() -> None:
+    parent = np.arange(-1, DEPTH_MAX)
+    assert len(lines(np.array([DEPTH_MAX]), parent).row) == DEPTH_MAX + 1
+    with pytest.raises(Malformed, match=f"row {DEPTH_MAX + 1}: {DEPTH_MAX} parents above it and no root"):
+        lines(np.array([DEPTH_MAX + 1]), np.arange(-1, DEPTH_MAX + 1))
 
 
 @pytest.mark.parametrize("parent", [[-1, 1], [-1, 2, 1], [0, 1]])

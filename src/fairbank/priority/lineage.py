@@ -6,6 +6,9 @@ import numpy as np
 
 from fairbank.priority.columns import Bools, Ints
 
+DEPTH_MAX = 1_000
+"""Levels below the root. Deeper is no tree of accounts but a mistake, and would cost time for each level."""
+
 
 def distances(parent: Ints) -> Ints:
     """How many steps each row is from the row whose parent is -1; -1 itself for rows that never come there."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairbank.priority.columns import Bools, Ints, Long, Longs, Parents
-from fairbank.priority.lineage import distances, in_a_circle
+from fairbank.priority.lineage import DEPTH_MAX, distances, in_a_circle
 from fairbank.priority.shape import Shape, shaped
 from fairbank.values.trouble import Malformed
 
@@ -20,9 +20,6 @@ PARENT = 2**31 - 1
 SHARES_MAX = PARENT - 1
 LEVEL_SHARES_MAX = 2**32 - 1
 """Slurm adds the shares of siblings in 32 bits."""
-
-DEPTH_MAX = 1_000
-"""Levels below the root. Deeper is no tree of accounts but a mistake, and would cost time for each level."""
 
 
 class Association(NamedTuple):

@@ -12,13 +12,11 @@ import numpy as np
 
 from fairbank.priority.billing import Wholes
 from fairbank.priority.columns import Bools, Doubles, Ints, Long, Longs
+from fairbank.priority.lineage import DEPTH_MAX
 from fairbank.values.trouble import Malformed
 
 COUNTED = 2.0**63
 """Run-seconds stay below this; Slurm's own counter wraps round at twice as much."""
-
-LEVELS_MAX = 1_000
-"""More parents than this are a circle."""
 
 
 class Usage(NamedTuple):
@@ -84,9 +82,9 @@ def lines(rows: Ints, parent: Ints | None = None) -> Lines:
     climbed = [rows]
     while parent is not None and ((above := np.where(climbed[-1] >= 0, parent[climbed[-1]], -1)) >= 0).any():
         climbed.append(above)
-        if len(climbed) > LEVELS_MAX:
+        if len(climbed) > DEPTH_MAX + 1:  # the row itself is the first
             lost = rows[np.flatnonzero(above >= 0)[0]]
-            raise Malformed(f"row {lost}: {LEVELS_MAX} parents above it and no root", field="parent", remedy="mend the circle of parents")
+            raise Malformed(f"row {lost}: {DEPTH_MAX} parents above it and no root", field="parent", remedy="mend the circle of parents")
     table = np.stack(climbed, axis=1)
     return Lines(np.nonzero(table >= 0)[0], table[table >= 0])
 
