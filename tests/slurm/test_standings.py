@@ -23,6 +23,7 @@ from fairbank.report.priorities import Rank, Weights, parse_format, usual_format
 from fairbank.report.shares import Ending, ShareRow, usual_fields
 from fairbank.slurm.answers.priority import read_algorithm
 from tests.slurm import forest
+from tests.slurm.compared import compared
 from tests.slurm.conftest import Tell, guarded
 from tests.slurm.forest import Planted, Wish
 from tests.slurm.frozen import Said, own_usage, said, started
@@ -117,7 +118,7 @@ def _set_up(
     records = _records(slurm, ran)
     counted["jobs that ran"] += len(records)
     used = recounted(before, records, state, tree)
-    wrong = [each for question in QUESTIONS for each in _compared(question, answers[question], ours[question], counted)]
+    wrong = [each for question in QUESTIONS for each in compared(question, answers[question], ours[question], counted)]
     wrong += _unlike(used, own_usage(state, start), tree, counted)
     own = at_tick(own_usage(state, start), start.counted_at, state, tree, alone=True).raw
     left = {int(row["ID"]): one for row, one in zip(state.associations, own, strict=True)}
@@ -205,19 +206,3 @@ def _in_order(rows: list[ShareRow]) -> list[ShareRow]:
 
 def _has_levels(answers: dict[str, list[str]]) -> bool:
     return "LevelFS" in answers["sshare -l -a"][0]
-
-
-def _compared(question: str, theirs: list[str], ours: list[str], counted: Counter[str]) -> Iterator[str]:
-    if len(theirs) != len(ours):
-        yield f"{question}: {len(theirs)} lines, not {len(ours)}"
-    head = [cell.strip() for cell in theirs[0].split("|")]
-    counted[f"rows of {question.split()[0]}"] += len(theirs) - 1
-    for said_so, found in zip(theirs, ours, strict=False):
-        cells = list(zip(said_so.split("|"), found.split("|"), strict=False))
-        counted["cells"] += len(cells) if len(head) > 1 else len(said_so.split())
-        if said_so.rstrip() == found.rstrip():
-            continue
-        who = " ".join(cell for cell, _ in cells[:3]) if len(head) > 1 else ""
-        for name, (one, other) in zip(head, cells, strict=False):
-            if one.strip() != other.strip():
-                yield f"{question}: {who}: {name if len(head) > 1 else ''}: Slurm says\n    {one}\n and we\n    {other}"
