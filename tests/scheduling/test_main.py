@@ -136,6 +136,15 @@ def test_maintenance_is_told_as_such_and_holds_up_nobody() -> None:
     assert told.starts == {2: "n1"}
 
 
+def test_nobody_is_preempted_who_started_in_the_same_pass() -> None:
+    scene = Scene(rack(1))
+    scene.preemption = Preemption(by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))})
+    scene.waits(1, qos="scavenge", expedited=True).waits(2, qos="urgent")
+    for told in (scene.main(), scene.backfill(), scene.both()):
+        assert told.starts == {1: "n1"}
+        assert told.instead == {}
+
+
 @pytest.mark.parametrize(("exempt", "instead"), [(0, (7,)), (3_600, ())])
 def test_a_preemptor_takes_the_place_of_the_youngest_of_the_lowest(exempt: int, instead: tuple[int, ...]) -> None:
     scene = Scene(rack(4)).runs(5, "n1", 60, qos="scavenge", priority=9).runs(6, "n2", 60, qos="scavenge", since=90)

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.reservation import Reservation
+from fairbank.cluster.wanted import Wanted
 from fairbank.scheduling.backfill import backfill
 from fairbank.scheduling.main import main
 from fairbank.scheduling.order import queue
@@ -23,7 +25,7 @@ from fairbank.scheduling.placement.machine import Machine
 from fairbank.scheduling.placement.placing import Places, place
 from fairbank.scheduling.placement.room import Placement, Room
 from fairbank.scheduling.plan import Plan
-from fairbank.scheduling.situation import Situation
+from fairbank.scheduling.situation import PreemptBy, Preemption, QosRules, Situation
 from fairbank.scheduling.slurm import both
 from fairbank.values.time import Instant
 from tests.scheduling.machines import machines, rules, wishes
@@ -41,6 +43,7 @@ class Afternoon(NamedTuple):
     """And when each ends, in seconds from now."""
     pending: list[Pending]
     reserved: list[Reservation]
+    preemption: Preemption = Preemption()
 
     def situation(self) -> Situation:
         machine = Machine(self.nodes, [self.rules])
@@ -49,7 +52,7 @@ class Afternoon(NamedTuple):
             if (where := place(machine, room, places.request(job.wanted, "batch"), machine.usable)) is not None:
                 room.take(where)
                 running.append(begun(job, where, NOW - 600, 600 + seconds))
-        return Situation(machine, pending=self.pending, running=running, reservations=self.reserved)
+        return Situation(machine, pending=self.pending, running=running, reservations=self.reserved, preemption=self.preemption)
 
 
 @st.composite
@@ -128,6 +131,29 @@ def test_plans_are_feasible_and_nobody_behind_delays_one(afternoon: Afternoon) -
     for each in within:
         assert fits_then(situation, plan, each.at, each.placement)
         assert keeps_off(afternoon.reserved, situation.machine, each.at, seconds(each.job), each.placement)
+
+
+@given(afternoons(), st.data())
+@settings(max_examples=60, deadline=None)
+def test_places_are_taken_once_and_only_from_those_who_ran_before(afternoon: Afternoon, data: st.DataObject) -> None:
+    def kind(job: Pending) -> Pending:
+        """Urgent, or a scavenger that was requeued to go before everybody: the likeliest to be sent away again at once."""
+        qos, nodes = data.draw(st.sampled_from(["urgent", "scavenge"])), data.draw(st.integers(1, len(afternoon.nodes)))
+        return replace(job, qos=qos, expedited=qos == "scavenge", wanted=Wanted(nodes=nodes, exclusive=True))
+
+    drawn, ran = [kind(job) for job in afternoon.pending], [(kind(job), seconds) for job, seconds in afternoon.running]
+    rules = Preemption(by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))})
+    situation = afternoon._replace(running=ran, pending=drawn, preemption=rules).situation()
+    for decide in (main, backfill, both):
+        plan = decide(situation, PARAMETERS, NOW)
+        taken = [number for start in plan.starts for number in start.placement.instead]
+        assert len(taken) == len(set(taken))
+        assert set(taken) <= {job.number for job in situation.running if job.qos == "scavenge"}
+        after = situation.after(plan, NOW)
+        assert {job.number for job in after.running} == ({job.number for job in situation.running} - set(taken)) | {
+            start.job.number for start in plan.starts
+        }
+        assert not after.room.overdrawn()
 
 
 def seconds(job: Pending) -> int:

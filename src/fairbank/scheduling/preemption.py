@@ -35,12 +35,17 @@ def mode(situation: Situation, kind: Kind) -> PreemptMode:
 
 
 def victims(situation: Situation, running: list[Active], kind: Kind, among: NodeSet, now: int) -> list[Active]:
-    """The jobs on these nodes whose place a job of this kind may take, those of the lowest priority first, and of these the youngest."""
+    """The jobs on these nodes whose place a job of this kind may take, those of the lowest priority first, and of these the youngest.
+
+    Whoever started just now is none: what a pass decides it does not undo.
+    """
     if situation.preemption.by is PreemptBy.NONE:
         return []
     may = {other: may_preempt(situation, kind, other) for other in {(job.partition, job.qos) for job in running}}
     found = [
-        job for job in running if may[job.partition, job.qos] and job.nodes & among and now - job.started >= _exempt_seconds(situation, job)
+        job
+        for job in running
+        if job.started < now and may[job.partition, job.qos] and job.nodes & among and now - job.started >= _exempt_seconds(situation, job)
     ]
     return sorted(found, key=lambda job: (job.priority, -job.started, job.number))
 
