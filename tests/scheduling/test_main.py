@@ -49,6 +49,17 @@ def test_what_can_never_run_is_told_and_holds_up_nobody() -> None:
     assert told.reasons == {1: "BadConstraints", 2: "BadConstraints"}
 
 
+@pytest.mark.parametrize("partitions", [("small", "batch"), ("batch", "small")])
+@pytest.mark.parametrize(("ahead", "why"), [(0, "Resources"), (1, "Priority")])
+def test_a_job_waits_in_one_partition_though_it_could_never_run_in_the_other(partitions: tuple[str, str], ahead: int, why: str) -> None:
+    fast = Node(name="fast", cpus=4, memory=4_000, features=frozenset({"fast"}))
+    scene = Scene([*rack(1), fast], PartitionRules(name="small", nodes=("n1",)), PartitionRules(name="batch", nodes=("fast",)))
+    scene.runs(1, "fast", 60)
+    for number in range(ahead):
+        scene.waits(10 + number, priority=9)
+    assert scene.waits(2, partitions=partitions, constraint="fast").main().reasons[2] == why
+
+
 def test_what_cannot_even_be_read_holds_up_nobody() -> None:
     scene = Scene(rack(2)).waits(1, constraint="a&&").waits(2, excluded=("n9",)).waits(3, partitions=("removed",)).waits(4)
     for told in (scene.main(), scene.backfill(), scene.both()):

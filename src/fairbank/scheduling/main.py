@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fairbank.scheduling.order import Entry, Queue, queue, requested
+from fairbank.scheduling.order import Entry, Queue, outside, queue, requested
 from fairbank.scheduling.parameters import Parameters
 from fairbank.scheduling.pending import Pending, begun
 from fairbank.scheduling.placement import nodeset
@@ -123,7 +123,8 @@ class _Pass:
         if entry.soft:
             return  # it comes again without what it would only prefer
         if not situation.places.ever(request):
-            self.reasons[job.number] = BAD_CONSTRAINTS
+            if not self._ever(job):
+                self.reasons[job.number] = BAD_CONSTRAINTS
             return
         if entry.reservation is None and (why := self._maintained(entry, request, seconds)) is not None:
             self.reasons[job.number] = why
@@ -132,6 +133,11 @@ class _Pass:
         if job.array is not None:
             self.rejected.add((job.array, entry.rules.name, job.reservation))
         self._fails(entry, request)
+
+    def _ever(self, job: Pending) -> bool:
+        """Whether any of its partitions could ever give it nodes: then it waits there."""
+        machine, places = self.situation.machine, self.situation.places
+        return any(outside(job, machine, name) is None and places.ever(places.request(job.wanted, name)) for name in job.partitions)
 
     def _maintained(self, entry: Entry, request: Request, seconds: int) -> str | None:
         """Slurm's word where it is maintenance that leaves too few nodes to the job."""
