@@ -128,6 +128,11 @@ def test_plans_keep_off_reservations_and_fit_between_them() -> None:
     assert scene.waits(2, minutes=41).backfill().planned == {2: (200, "n1")}
 
 
+def test_a_node_that_is_idle_but_reserved_is_planned_for_when_the_reservation_ends() -> None:
+    scene = Scene(rack(2)).runs(1, "n2", 60).reserves("class", "n1", -10, 5)
+    assert scene.waits(2).backfill().planned == {2: (5, "n1")}
+
+
 def test_partitions_have_their_own_nodes_in_one_plan() -> None:
     left, right = PartitionRules(name="left", nodes=("n1",)), PartitionRules(name="right", nodes=("n2",))
     scene = Scene(rack(2), left, right).runs(1, "n1", 60, partition="left")

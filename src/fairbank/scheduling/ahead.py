@@ -118,7 +118,7 @@ class Ahead:
             self._fits[key] = place(self.places.machine, self.places.empty, request, within) is not None
         if not self._fits[key]:
             return None
-        if not request.demand.alone:
+        if not request.demand.alone or (self._idling.at(self.now) & within).bit_count() >= request.least:
             return self.now
         low, high = 0, len(self.running)
         while low < high:
