@@ -92,10 +92,6 @@ class Outcome(Protocol):
 class Planning(Protocol):
     """The scheduler on paper."""
 
-    def policies(self) -> Mapping[str, str]:
-        """The names of the policies, and what each does."""
-        ...
-
     def simulate(
         self,
         trace: str,

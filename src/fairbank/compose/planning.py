@@ -6,16 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairbank.service.simulating import Progress, check_starts, read_shares, simulate_file, write_starts
-from fairbank.simulator.policies import POLICIES
 from fairbank.simulator.simulation import Outcome, Plan
 
 
 class Planning:
     """Recorded workloads under any policy."""
-
-    def policies(self) -> dict[str, str]:
-        """The names of the policies, and what each does."""
-        return {policy.name: policy.about for policy in POLICIES.values()}
 
     def simulate(
         self,

@@ -1,4 +1,4 @@
-"""A recorded workload under several policies, one after the other: each reads the file again, so that memory does not grow with it."""
+"""A recorded workload under several policies, one after the other: each reads the file again, and of a job only its start is kept."""
 
 from __future__ import annotations
 
