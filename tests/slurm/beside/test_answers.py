@@ -64,6 +64,14 @@ def test_strange_ends_are_told(code: str, total: str, field: str) -> None:
     assert ([each.field for each in found.unreadable], found.rows) == ([field], ())
 
 
+def test_half_a_record_was_never_told_the_number_of_its_user() -> None:
+    whole = ("0", "root", "chem", "cpu", "normal", 60, "cpu=1", "cpu=1")
+    half = ("0", "alice", "chem", "", "", "", "", "")
+    times = ("2026-11-21T10:00:00", "2026-11-21T10:00:01", "2026-11-21T10:00:04", 3, "CANCELLED")
+    found = sacct.read_jobs("".join(line(number, *times, *rest) for number, rest in enumerate((whole, half), start=1)))
+    assert [(job.user, job.owner, job.whole) for job in found.rows] == [("root", 0, True), ("alice", None, False)]
+
+
 def test_both_executions_of_a_requeued_job() -> None:
     again = [job for job in sacct.read_jobs(said("22.05", "sacct-runs.txt")).rows if job.job_id == 19]
     assert [job.state for job in again] == ["REQUEUED", "RUNNING"]

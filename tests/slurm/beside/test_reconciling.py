@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pwd
 import time
 
 import msgspec
@@ -79,6 +80,17 @@ def test_half_a_record_is_charged_by_what_the_bank_was_told_of_the_start(opened:
     told = opened.tell("reconcile")
     assert "1  have half a record in accounting, and the bank has heard their ends itself" in told
     assert json.loads(opened.tell("reconcile", "--json"))["summary"] == {"compared": 1, "matched": 0, "free": 0, "late": 0, "half": 1}
+
+
+def test_half_a_record_says_the_user_by_name_only_and_its_number_nought_is_nobody(opened: Centre) -> None:
+    """slurmdbd takes the name from the association; the number it was never told."""
+    other = next(each for each in pwd.getpwall() if each.pw_uid)
+    job = opened.job(1, user=other.pw_name, owner=other.pw_uid)
+    opened.report(job, owner_uid=other.pw_uid)
+    opened.ran(msgspec.structs.replace(job, owner=0, partition="", tres="", qos=None, limit_seconds=None))
+    (row,) = opened.reconciled("--fix")
+    assert (row["kind"], row["amount"], row["done"]) == ("OPEN", 40, "yes")
+    assert opened.reconciled() == []
 
 
 def test_an_epilog_that_lay_before_the_period_is_found_all_the_same(opened: Centre) -> None:

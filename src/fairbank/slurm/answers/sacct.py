@@ -42,10 +42,16 @@ def _job(cells: dict[str, str]) -> Job:
         elapsed=words.number(cells["ElapsedRaw"], "ElapsedRaw"),
         state=words.state(cells["State"], "State"),
         user=cells["User"],
-        owner=words.number(cells["UID"], "UID", most=ids.UID_MAX),
+        owner=_owner(cells),
         account=ids.name(cells["Account"], field="Account"),
         partition=cells["Partition"] and ids.name(cells["Partition"], field="Partition"),
         qos=ids.name(cells["QOS"], field="QOS") if cells["QOS"] else None,
         limit_seconds=words.minutes(cells["TimelimitRaw"], "TimelimitRaw"),
         tres=words.tres(cells[held], held),
     )
+
+
+def _owner(cells: dict[str, str]) -> int | None:
+    """Half a record, of whose start slurmdbd has not heard, has its user's name from the association, and 0 where the number would be."""
+    told = words.number(cells["UID"], "UID", most=ids.UID_MAX)
+    return told if told or cells["Partition"] else None
