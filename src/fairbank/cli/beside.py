@@ -71,13 +71,28 @@ class Finding(Protocol):
     def amount(self) -> int | None: ...
 
 
+class Against(Protocol):
+    """What the bank says against an end: `reason` where it is a refusal, `field` where it is about one that was sent."""
+
+    @property
+    def detail(self) -> str: ...
+    @property
+    def remedy(self) -> str | None: ...
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def field(self) -> str | None: ...
+
+
 class Outcome(Protocol):
-    """`said`: None when it is mended, else why not; empty when nobody asked for it."""
+    """`said`: None when it is mended, else why not; empty when nobody asked for it. `against`: what the bank says, or said last."""
 
     @property
     def finding(self) -> Finding: ...
     @property
     def said(self) -> str | None: ...
+    @property
+    def against(self) -> Against | None: ...
 
 
 class Comparison(Protocol):

@@ -17,10 +17,10 @@ from fairbank.values.trouble import Malformed
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from fairbank.cli.beside import Finding, Outcome, Reconciled
+    from fairbank.cli.beside import Against, Finding, Outcome, Reconciled
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
-    from fairbank.report.columns import Row
+    from fairbank.report.columns import Look, Row
 
 GRACE_MINUTES = 60
 
@@ -39,6 +39,16 @@ ADVICE = {
     "UNHEARD": "see whether slurmdbd has lost records: sacct -D -j JOBID",
 }
 
+
+def _done(row: Row, look: Look) -> str:
+    """Of what the bank refused in short which field is how, or which figures: the reason comes before it, in full."""
+    refusal = row["refusal"]
+    if refusal is None or look.exact:
+        return str(row["done"])
+    reason, _, about = str(refusal["detail"]).removesuffix(".").partition(": ")
+    return about if about and refusal["reason"] else reason
+
+
 COLUMNS = (
     Column("JOBID", text("job_id"), right=True),
     Column("PROJECT", text("account")),
@@ -46,7 +56,7 @@ COLUMNS = (
     Column("STARTED", moment("start"), drop=1),
     Column("SU", su("amount"), right=True),
     Column("WHAT", text("what"), least=24),
-    Column("DONE", text("done")),
+    Column("DONE", _done),
     Column("SUBMITTED", moment("submitted"), extra=True),
     Column("JOB", text("job"), right=True, extra=True),
 )
@@ -152,7 +162,13 @@ def _row(outcome: Outcome) -> Row:
         "amount": finding.amount,
         "job": finding.run.id if finding.run else None,
         "done": "yes" if outcome.said is None else outcome.said or "no",
+        "refusal": _refusal(outcome.against),
     }
+
+
+def _refusal(no: Against | None) -> Row | None:
+    """What the bank says against it, with the field that would have to be another."""
+    return None if no is None else {"reason": no.reason, "field": no.field, "detail": no.detail, "remedy": no.remedy}
 
 
 def _whose(finding: Finding) -> Row:

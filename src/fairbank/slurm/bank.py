@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster
@@ -29,6 +29,25 @@ Progress = Callable[[str, int, int], None]
 
 def silent(what: str, done: int, of: int) -> None:
     """For those who want no progress told."""
+
+
+class Against(NamedTuple):
+    """What the bank says against a report: `reason` where it is a refusal, `field` where it is about one that was sent."""
+
+    detail: str
+    remedy: str | None = None
+    reason: str | None = None
+    field: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.detail}{f' (try: {self.remedy})' if self.remedy else ''}"
+
+
+class Kept(NamedTuple):
+    """The last refusal that the bank keeps of a run, and when it said so."""
+
+    at: int
+    against: Against
 
 
 class Bank:
@@ -62,13 +81,14 @@ class Bank:
         for which in (period, {"state": "held"}):
             yield from map(booked_run, self._rows("/job", {"cluster": cluster, "order": "oldest", **which}))
 
-    def refused(self, cluster: str, since: int) -> dict[tuple[int, int], int]:
-        """When a report of a run was refused for the last time, by job id and submission."""
-        found: dict[tuple[int, int], int] = {}
+    def refused(self, cluster: str, since: int) -> dict[tuple[int, int], Kept]:
+        """When a report of a run was refused for the last time, and why, by job id and submission."""
+        found: dict[tuple[int, int], Kept] = {}
         for row in self._rows("/failure", {"cluster": cluster, "order": "oldest", "since": iso(since)}):
             if row["run"]:
                 run = Run.parse(row["run"])
-                found[run.job_id, run.submitted] = parse_instant(row["at"])
+                against = Against(row["detail"], next(iter(row["remedies"]), None), row["reason"])
+                found[run.job_id, run.submitted] = Kept(parse_instant(row["at"]), against)
         return found
 
     def projects_alone(self) -> list[BookedProject]:
@@ -96,9 +116,9 @@ class Bank:
     def put(self, path: str, body: Mapping[str, Any]) -> None:
         self._client.put(path, dict(body))
 
-    def report(self, reports: Sequence[Mapping[str, Any]], progress: Progress = silent) -> list[str | None]:
+    def report(self, reports: Sequence[Mapping[str, Any]], progress: Progress = silent) -> list[Against | None]:
         """Tell the bank of runs. For each, in order, None when it is in the books now, else what the bank said against it."""
-        said: list[str | None] = []
+        said: list[Against | None] = []
         for first in range(0, len(reports), BATCH):
             answers = self._client.post("/job/bulk", {"reports": list(reports[first : first + BATCH])})["data"]
             said += [None if each["status"] in (200, 201) else _against(each) for each in answers]
@@ -117,6 +137,6 @@ class Bank:
                 return
 
 
-def _against(answer: Mapping[str, Any]) -> str:
-    remedy = answer.get("remedy")
-    return f"{answer.get('detail') or answer['status']}{f' (try: {remedy})' if remedy else ''}"
+def _against(answer: Mapping[str, Any]) -> Against:
+    reason = (answer.get("refusal") or {}).get("reason")
+    return Against(str(answer.get("detail") or answer["status"]), answer.get("remedy"), reason, answer.get("field"))

@@ -11,7 +11,7 @@ import msgspec
 
 from fairbank.cluster.partition import Cluster
 from fairbank.slurm.answers.values import Job, Spent
-from fairbank.slurm.bank import Bank, Progress, silent
+from fairbank.slurm.bank import Against, Bank, Progress, silent
 from fairbank.slurm.judging import reports
 from fairbank.slurm.judging.books import Funds
 from fairbank.slurm.judging.reconcile import CHARGED, RELEASED, Finding, Kind, restart_of
@@ -19,10 +19,12 @@ from fairbank.values.trouble import Malformed
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What was, or would be, done about a finding: `said` is None when it is mended, else why not; empty when nobody asked for it."""
+    """What was, or would be, done about a finding: `said` is None when it is mended, else why not; empty when nobody asked for it.
+    `against` is what the bank says against its end, or said the last time."""
 
     finding: Finding
     said: str | None = ""
+    against: Against | None = None
 
 
 class Mender:
@@ -64,7 +66,7 @@ class Mender:
                 told += [] if body is None else [(finding, body)]
                 left += [Outcome(finding=finding)] if body is None else []
         answers = self._bank.report([body for _, body in told], progress)
-        return left + [Outcome(finding=finding, said=said) for (finding, _), said in zip(told, answers, strict=True)]
+        return left + [_told(finding, against) for (finding, _), against in zip(told, answers, strict=True)]
 
     def foretell(self, findings: Sequence[Finding]) -> list[Outcome]:
         """What `mend` would come to, as far as that can be known without asking the bank."""
@@ -112,6 +114,10 @@ class Mender:
     @cached_property
     def _funds(self) -> Funds:
         return self._given or Funds(self._bank.projects(), self._bank.allocations())
+
+
+def _told(finding: Finding, against: Against | None) -> Outcome:
+    return Outcome(finding=finding, said=None if against is None else str(against), against=against)
 
 
 def _not_told(finding: Finding, why: Malformed) -> Outcome:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from fairbank.cluster.partition import Cluster
 from fairbank.slurm.answers.values import Answer, Job, Spent, Unreadable
-from fairbank.slurm.bank import Bank, Progress, silent
+from fairbank.slurm.bank import Bank, Kept, Progress, silent
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.judging.books import BookedRun, Funds
 from fairbank.slurm.judging.reconcile import CHARGED, RELEASED, Comparison, Finding, Kind, Sides, compare
@@ -67,7 +67,7 @@ class Reconciler:
         also what the bank has refused before. Without it the outcomes may be `foretold`, with projects and allocations as they will be."""
         begun = time.monotonic()
         prices = self._bank.cluster(self._slurm.check(cluster))
-        sides, unreadable = self._sides(prices, since, until, progress)
+        sides, kept, unreadable = self._sides(prices, since, until, progress)
         comparison = compare(sides)
         history = self._history(comparison, progress)
         comparison, sides = _with_history(sides, comparison, history.rows)
@@ -83,19 +83,23 @@ class Reconciler:
             cluster=prices.name,
             compared=sum(1 for job in sides.jobs if job.ended),
             comparison=comparison,
-            outcomes=tuple(outcomes),
+            outcomes=tuple(_with_refusal(each, kept) for each in outcomes),
             unreadable=unreadable,
             seconds=time.monotonic() - begun,
         )
 
     # --- fetching ---
 
-    def _sides(self, prices: Cluster, since: int, until: int, progress: Progress) -> tuple[Sides, tuple[Unreadable, ...]]:
-        """The queue comes before accounting and the books: a run that ends meanwhile is then alive, not lost."""
+    def _sides(
+        self, prices: Cluster, since: int, until: int, progress: Progress
+    ) -> tuple[Sides, Mapping[tuple[int, int], Kept], tuple[Unreadable, ...]]:
+        """Both sides, and what the bank refused. The queue comes before accounting and the books: a run that ends meanwhile is then alive,
+        not lost."""
         queue = self._slurm.queue()
         jobs, unreadable = read_jobs(self._slurm, since, until, progress)
         first = min((job.start for job in jobs if job.start is not None), default=since)
         runs = self._runs(prices.name, max(0, min(first, since) - MARGIN_SECONDS), until + MARGIN_SECONDS, len(jobs), progress)
+        kept = self._bank.refused(prices.name, since)
         sides = Sides(
             cluster=prices,
             since=since,
@@ -105,9 +109,9 @@ class Reconciler:
             jobs=[job for job in jobs if job.end is None or since <= job.end < until],
             runs=runs,
             queue=queue.rows,
-            refused=self._bank.refused(prices.name, since),
+            refused={run: each.at for run, each in kept.items()},
         )
-        return sides, unreadable + queue.unreadable
+        return sides, kept, unreadable + queue.unreadable
 
     def _runs(self, cluster: str, since: int, until: int, about: int, progress: Progress) -> list[BookedRun]:
         found: dict[int, BookedRun] = {}
@@ -166,6 +170,15 @@ def _days(since: int, until: int) -> Iterator[tuple[int, int]]:
 def _job_id(finding: Finding) -> int:
     found = finding.job or finding.run
     return found.job_id if found is not None else 0
+
+
+def _with_refusal(outcome: Outcome, kept: Mapping[tuple[int, int], Kept]) -> Outcome:
+    """An end that nobody has told the bank now, with what it said against it before."""
+    job = outcome.finding.job
+    known = None if job is None or outcome.against is not None or outcome.said is None else kept.get((job.job_id, job.submitted))
+    if known is None or job is None or known.at < (job.end or 0):
+        return outcome
+    return msgspec.structs.replace(outcome, against=known.against)
 
 
 def _with_history(sides: Sides, comparison: Comparison, history: Sequence[Job]) -> tuple[Comparison, Sides]:
