@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from fairbank.compose import Works
-from fairbank.compose.forecasts import backs_of
 from fairbank.report.rule import Rule
 from fairbank.report.share_tree import level_of
 from fairbank.report.shares import PARENT, ShareRow
+from fairbank.slurm.ranking.backs import backs_of
 from tests.cli.conftest import Run, Said
 from tests.support.standing import printed, standings
 

@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import pytest
 
-from fairbank.compose import reckoning
 from fairbank.report.priorities import Rank, in_order, lines, parse_format, usual_format
 from fairbank.report.rule import Rule
 from fairbank.report.shares import ShareRow
 from fairbank.slurm.answers.pending import Pending, read_pending
+from fairbank.slurm.ranking import shares_anew
 from tests.support.reckoned import Told, reckoned
 from tests.support.standing import asked, printed, ranks, standings, weights_then
 
@@ -49,7 +49,7 @@ def _fair_share(rule: str, job: Pending, partition: str) -> float:
 @cache
 def _stand(rule: str) -> list[ShareRow]:
     """From shares and usage."""
-    return reckoning.computed(standings(rule), Rule(fair_tree=rule == "fair-tree"))
+    return shares_anew.computed(standings(rule), Rule(fair_tree=rule == "fair-tree"))
 
 
 QUESTIONS = [

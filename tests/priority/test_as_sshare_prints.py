@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.compose.reckoning import FIGURES, computed, differences
 from fairbank.compose.standing import Shares, Standings
 from fairbank.report.rule import Rule
 from fairbank.report.shares import ShareRow, parse_fields
+from fairbank.slurm.ranking.shares_anew import FIGURES, computed, differences
 
 TREES = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "trees"
 SETUPS = sorted(folder.name for folder in TREES.iterdir())

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fairbank.compose.standing import weights_of
 from fairbank.priority.billing import STATIC
 from fairbank.priority.classic import classic
 from fairbank.priority.fairtree import fair_tree
@@ -22,6 +21,7 @@ from fairbank.report.shares import ShareRow
 from fairbank.slurm.answers.priority import TRES as WEIGHED_TRES
 from fairbank.slurm.answers.priority import read_settings
 from fairbank.slurm.answers.scontrol import read_config
+from fairbank.slurm.ranking.jobs import weights_of
 from fairbank.values.tres import parse_counts
 from tests.slurm.forest import Wish
 from tests.slurm.frozen import Row, Said, Start, instant, minutes, own_usage

@@ -6,11 +6,12 @@ import ast
 from functools import cache
 from pathlib import Path
 
-from fairbank.compose.standing import rank_of, share_rows, weights_of
 from fairbank.report.priorities import Rank, Weights
 from fairbank.report.shares import ShareRow
 from fairbank.slurm.answers import priority, shares, sprio
 from fairbank.slurm.answers.scontrol import read_config
+from fairbank.slurm.ranking.jobs import rank_of, weights_of
+from fairbank.slurm.ranking.shares import share_rows
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "standing"
 

@@ -35,6 +35,7 @@ STREETS: Mapping[str, tuple[str, ...]] = {
     "slurm": ("values", "cluster", "priority", "rest.bodies", "rest.client", "slurm.answers", "slurm.judging"),
     "slurm.answers": ("values", "priority"),
     "slurm.judging": ("values", "cluster", "bank", "slurm.answers"),
+    "slurm.ranking": ("values", "priority", "report", "slurm.answers"),
     "slurm.agent": ("values", "cluster", "priority", "slurm", "rest.bodies", "rest.client", "rest.sign_in", "rest.server.unix_socket"),
     "wlm.core": ("values", "cluster", "priority", "scheduling"),
     "wlm.wire": ("values",),

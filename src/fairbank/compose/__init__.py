@@ -123,7 +123,7 @@ class Works:
 
     def reckoned(self, found: Said, shares: Mapping[str, int]) -> Shares:
         """Fair share as it would be with other shares of some accounts."""
-        from fairbank.compose.reckoning import changed, computed
         from fairbank.compose.standing import Shares
+        from fairbank.slurm.ranking.shares_anew import changed, computed
 
         return Shares(found.cluster, found.as_of, found.rule, computed(changed(found.rows, shares), found.rule), found.unreadable)

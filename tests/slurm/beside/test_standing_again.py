@@ -7,12 +7,13 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.compose.standing import rank_of, share_rows, standing_of
 from fairbank.report.priorities import HIGHEST, Rank, Weights, in_order, parse_format
 from fairbank.report.priorities import lines as lines_of_ranks
 from fairbank.report.shares import PARENT, Ending, ShareRow, lines, parse_fields, usual_fields
 from fairbank.report.shares import in_order as in_slurms_order
 from fairbank.slurm.answers import shares, sprio
+from fairbank.slurm.ranking.jobs import rank_of
+from fairbank.slurm.ranking.shares import share_row, share_rows
 from tests.support.standing import printed
 
 PARTS = st.floats(0, 1).map(lambda part: round(part, 6))
@@ -57,7 +58,7 @@ def test_fair_share_printed_and_read_again(rows: list[ShareRow]) -> None:
     text = "".join(f"{line}\n" for line in lines(ordered, parse_fields(",".join(shares.COLUMNS)), Ending.BETWEEN, header=False))
     answer = shares.read_shares(text)
     assert answer.unreadable == ()
-    assert [standing_of(row) for row in answer.rows] == ordered
+    assert [share_row(row) for row in answer.rows] == ordered
 
 
 def test_a_rank_has_all_its_digits_again_unless_slurm_hides_some_users() -> None:

@@ -11,6 +11,7 @@ import msgspec
 from fairbank.slurm.answers import words
 from fairbank.slurm.answers.separated import PIPE, read, records
 from fairbank.slurm.answers.values import Answer
+from fairbank.slurm.answers.version import Version
 from fairbank.values import ids
 from fairbank.values.tres import tres_name
 from fairbank.values.trouble import Malformed
@@ -23,6 +24,8 @@ FACTORS = "abfjpq"
 FACTOR_DIGITS, TRES_DIGITS = 7, 2
 """So many follow the point of what is normalised."""
 HIGHEST = 2**32 - 1
+NAMED_SINCE = Version(23, 2, 0)
+"""From here on sprio tells account and QOS."""
 _NONE = "Unable to find jobs matching"
 _OFFSET_MAX = 2**31
 _SIGNED = re.compile(r"-?\d{1,10}", re.ASCII)

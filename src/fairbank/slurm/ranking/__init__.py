@@ -1,0 +1,1 @@
+"""How users and jobs rank, as rows to be shown: what Slurm's answers say of it, and the same computed anew by the room `priority`."""

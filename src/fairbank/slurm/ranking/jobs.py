@@ -1,0 +1,55 @@
+"""What sprio told, as rows to be shown, and the weights of the factors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fairbank.priority.multifactor.settings import Weights as Weighed
+from fairbank.report.priorities import Rank, Weights
+from fairbank.slurm.answers.sprio import FACTOR_DIGITS, TRES_DIGITS, Factors, unrounded
+
+
+def weights_of(weights: Weighed, tres_text: str) -> Weights:
+    """`tres_text`: PriorityWeightTRES as the settings have it."""
+    return Weights(
+        age=weights.age,
+        association=weights.association,
+        fair_share=weights.fairshare,
+        size=weights.job_size,
+        place=weights.partition,
+        qos=weights.qos,
+        tres=weights.tres,
+        tres_text=tres_text,
+    )
+
+
+def rank_of(row: Factors, weights: Weights, accounts: Mapping[int, tuple[str, str]] | None = None) -> Rank:
+    """The job with factors that are printed in both columns as sprio printed them. `accounts` are the jobs' accounts and QOS, where they
+    are known."""
+    account, qos_name = (accounts or {}).get(row.job, ("", ""))
+
+    def factor(letter: str, weight: int) -> float:
+        return unrounded(row.weighted[letter], row.normal[letter], weight, FACTOR_DIGITS)
+
+    return Rank(
+        job=row.job,
+        partition=row.partition,
+        user=row.user,
+        account=account,
+        qos_name=qos_name,
+        cluster=row.cluster,
+        age=factor("a", weights.age),
+        association=factor("b", weights.association),
+        fair_share=factor("f", weights.fair_share),
+        size=factor("j", weights.size),
+        place=factor("p", weights.place),
+        qos=factor("q", weights.qos),
+        tres={
+            name: unrounded(value, row.tres_normal.get(name, 0.0), weights.tres.get(name, 0.0), TRES_DIGITS)
+            for name, value in row.tres.items()
+        },
+        site=row.site,
+        nice=row.nice,
+        direct=row.priority if row.given else None,
+        total=row.total,
+    )

@@ -1,0 +1,67 @@
+"""What a Slurm said before, from the files of a folder: it answers as one that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fairbank.priority.settings import PrioritySettings
+from fairbank.slurm.answers.conf import read_conf
+from fairbank.slurm.answers.priority import FLAGS, flags_in_doubt, read_settings
+from fairbank.slurm.answers.scontrol import read_clock, read_config
+from fairbank.slurm.answers.shares import Share, read_shares
+from fairbank.slurm.answers.sprio import Factors, read_factors
+from fairbank.slurm.answers.squeue import read_waiting
+from fairbank.slurm.answers.values import Answer, Waiting
+from fairbank.slurm.answers.version import Version, read_version
+from fairbank.values.trouble import Malformed, Unknown
+
+SHARES, RANKS, WAITING, SETTINGS, CONF = "sshare.txt", "sprio.txt", "squeue.txt", "config.txt", "slurm.conf"
+
+
+class Said:
+    """A folder with such files. Raises Unknown for one that is needed and not there, Malformed for one that cannot be read."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        return read_config(self._text(SETTINGS))
+
+    @property
+    def cluster(self) -> str:
+        return self.config.get("ClusterName", "")
+
+    @property
+    def version(self) -> Version:
+        """Raises Malformed."""
+        return read_version(f"slurm {self.config.get('SLURM_VERSION', '')}")
+
+    def clock(self) -> int:
+        """When it said so; it must have spoken in UTC."""
+        return read_clock(self._text(SETTINGS))
+
+    def shares(self) -> Answer[Share]:
+        return read_shares(self._text(SHARES))
+
+    def factors(self) -> Answer[Factors]:
+        return read_factors(self._text(RANKS))
+
+    def waiting(self) -> Answer[Waiting]:
+        return read_waiting(self._text(WAITING)) if (self._folder / WAITING).exists() else Answer(())
+
+    def priority(self) -> PrioritySettings:
+        in_doubt = flags_in_doubt(self.config) and (self._folder / CONF).exists()
+        return read_settings(self.config, read_conf(self._text(CONF)).settings.get(FLAGS.lower()) if in_doubt else None)
+
+    def _text(self, name: str) -> str:
+        try:
+            return (self._folder / name).read_text(errors="replace")
+        except FileNotFoundError as missing:
+            raise Unknown(f"there is no {name} in {self._folder}", field="--from", remedy=_HOW) from missing
+        except OSError as wrong:
+            raise Malformed(f"cannot read {self._folder / name}: {wrong.strerror}", field="--from", remedy=_HOW) from wrong
+
+
+_HOW = f"the folder has {SHARES}, {RANKS} and {SETTINGS}; docs/howto/explain-fair-share.md says what to ask Slurm"
