@@ -7,13 +7,13 @@ from itertools import pairwise
 
 import pytest
 
-from fairbank.report.priorities import Rank, in_order, lines, parse_format, usual_format
+from fairbank.report.priorities import PriorityRow, in_order, lines, parse_format, usual_format
 from fairbank.report.rule import Rule
 from fairbank.report.shares import ShareRow
 from fairbank.slurm.answers.pending import Pending, read_pending
 from fairbank.slurm.ranking import shares_anew
 from tests.support.reckoned import Told, reckoned
-from tests.support.standing import asked, printed, ranks, standings, weights_then
+from tests.support.standing import asked, printed, priorities_then, standings, weights_then
 
 RULES = ("fair-tree", "classic")
 
@@ -23,7 +23,7 @@ def told(rule: str) -> Told:
         config=printed(rule, "config"),
         jobs=printed(rule, "jobs"),
         partitions=printed(rule, "partitions"),
-        listed=ranks(rule),
+        listed=priorities_then(rule),
         nodes=10,
         cpus=6 * 64 + 2 * 48 + 2 * 64,
         qos={"normal": 0, "high": 100, "low": 1, "dear": 0},
@@ -32,14 +32,14 @@ def told(rule: str) -> Told:
     )
 
 
-def computed(rule: str) -> list[Rank]:
-    given = [row for row in ranks(rule) if row.direct is not None]
+def computed(rule: str) -> list[PriorityRow]:
+    given = [row for row in priorities_then(rule) if row.direct is not None]
     return in_order([*reckoned(told(rule), partial(_fair_share, rule)), *given], weights_then(rule))
 
 
 def _fair_share(rule: str, job: Pending, partition: str) -> float:
     """From shares and usage. Under the classic rule sshare reckons anew when it is asked: there sprio's own, if it has enough digits."""
-    said = next(row.fair_share for row in ranks(rule) if (row.job, row.partition) == (job.job_id, partition)) / 100_000
+    said = next(row.fair_share for row in priorities_then(rule) if (row.job, row.partition_name) == (job.job_id, partition)) / 100_000
     if rule == "classic" and said < 0.9999999:
         return said
     of = {(row.account, row.user, row.partition): row.factor or 0.0 for row in _stand(rule) if row.user}
@@ -77,6 +77,6 @@ def test_computed_and_printed_as_slurm_printed_it(rule: str, name: str) -> None:
 def test_the_priority_of_a_job_is_that_of_one_of_its_partitions(rule: str) -> None:
     found = computed(rule)
     jobs = {job.job_id: job.priority for job in read_pending(printed(rule, "jobs")).rows}
-    assert {row.job for row in found} == {row.job for row in ranks(rule)}
+    assert {row.job for row in found} == {row.job for row in priorities_then(rule)}
     for number in {row.job for row in found}:
         assert jobs[number] in {int(row.priority) for row in found if row.job == number}

@@ -8,7 +8,7 @@ import pytest
 
 from fairbank.report.priorities import (
     FIELDS,
-    Rank,
+    PriorityRow,
     Weights,
     chosen,
     in_order,
@@ -18,7 +18,7 @@ from fairbank.report.priorities import (
     usual_format,
 )
 from fairbank.values.trouble import Malformed
-from tests.support.standing import asked, printed, ranks, weights_then
+from tests.support.standing import asked, printed, priorities_then, weights_then
 
 RULES = ("fair-tree", "classic")
 NOTHING = ("no-jobs", "by-nice")  # sprio says in words that there is no job, or that it cannot sort by its own S
@@ -37,7 +37,7 @@ def test_as_a_real_slurm_printed_it(rule: str, name: str) -> None:
         made = lines_of_weights(weights, format_)
     else:
         rows = chosen(
-            ranks(rule),
+            priorities_then(rule),
             jobs=[int(job) for job in given["-j"].split(",")] if "-j" in words else None,
             users=given["-u"].split(",") if "-u" in words else None,
             partitions=given["-p"].split(",") if "-p" in words else None,
@@ -48,13 +48,13 @@ def test_as_a_real_slurm_printed_it(rule: str, name: str) -> None:
 
 # vector V12: a job of 8 CPUs and 32 GiB that has waited for half of PriorityMaxAge
 WEIGHTS = Weights(1000, 0, 10000, 500, 1000, 2000, {"cpu": 1000.0, "mem": 2000.0}, "cpu=1000,mem=2000")
-JOB = Rank(
+JOB = PriorityRow(
     job=1,
-    partition="cpu",
+    partition_name="cpu",
     age=500.0,
     fair_share=4084.7886331027494,
-    size=37.50000000000001,
-    place=500.0,
+    job_size=37.50000000000001,
+    partition=500.0,
     qos=1000.0,
     tres={"cpu": 50.0, "mem": 100.0},
     site=50,
@@ -76,17 +76,17 @@ def test_factors_by_themselves() -> None:
 
 
 def test_half_is_rounded_to_the_even_number() -> None:
-    (line,) = lines([Rank(1, "p", age=0.5, size=1.5, qos=2.5)], WEIGHTS, parse_format("%A %J %Q"), header=False)
+    (line,) = lines([PriorityRow(1, "p", age=0.5, job_size=1.5, qos=2.5)], WEIGHTS, parse_format("%A %J %Q"), header=False)
     assert line == "0 2 2"
 
 
 @pytest.mark.parametrize(("age", "nice", "shown"), [(0.0, 0, "1"), (50.0, 100, "1"), (5.0, -2147483645, "2147483650"), (1.5, 0, "1")])
 def test_a_job_that_is_not_held_has_at_least_1(age: float, nice: int, shown: str) -> None:
-    assert lines([Rank(1, "p", age=age, nice=nice)], WEIGHTS, parse_format("%Y"), header=False) == [shown]
+    assert lines([PriorityRow(1, "p", age=age, nice=nice)], WEIGHTS, parse_format("%Y"), header=False) == [shown]
 
 
 def test_the_long_form_of_newer_slurms_has_account_and_qos() -> None:
-    row = Rank(7, "cpu", "ayla", "chem_qmc_long", "a_long_quality", nice=5)
+    row = PriorityRow(7, "cpu", "ayla", "chem_qmc_long", "a_long_quality", nice=5)
     head, line = lines([row], WEIGHTS, usual_format(WEIGHTS, long=True, named=True))
     assert head == (
         "          JOBID PARTITION     USER  ACCOUNT   PRIORITY       SITE        AGE      ASSOC  FAIRSHARE    JOBSIZE  PARTITION"
@@ -110,7 +110,7 @@ def test_only_factors_that_count_are_shown_unless_all_are_asked_for() -> None:
 
 
 def test_every_letter_sorts_up_and_down() -> None:
-    rows = [JOB, JOB._replace(job=2, age=1.0, partition="a", tres={}), JOB._replace(job=3, nice=-5, user="z")]
+    rows = [JOB, JOB._replace(job=2, age=1.0, partition_name="a", tres={}), JOB._replace(job=3, nice=-5, user="z")]
     for letter in FIELDS:
         up = in_order(rows, WEIGHTS, letter)
         keys = [FIELDS[letter].key(row, WEIGHTS) for row in up]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from fairbank.report.priorities import Rank, Weights
+from fairbank.report.priorities import PriorityRow, Weights
 from fairbank.report.priority_bars import as_data, best, explained, parts, queues
 
-WEIGHTS = Weights(age=10_000, fair_share=100_000, size=1000, qos=2000, tres={"cpu": 1000.0}, tres_text="cpu=1000")
-MINE = Rank(812345, "idle", "ayla", "chem_qmc", age=1200.0, fair_share=41_200.4, size=31.0, tres={"cpu": 250.0, "mem": 0.0}, nice=100)
-THEIRS = Rank(812300, "idle", "jorge", "bio", age=1100.0, fair_share=42_000.0, size=31.0, qos=500.0, site=-20)
-GIVEN = Rank(812350, "idle", "root", direct=99_999)
-ELSEWHERE = Rank(812000, "gpu", "ayla", fair_share=99_000.0)
+WEIGHTS = Weights(age=10_000, fair_share=100_000, job_size=1000, qos=2000, tres={"cpu": 1000.0}, tres_text="cpu=1000")
+MINE = PriorityRow(
+    812345, "idle", "ayla", "chem_qmc", age=1200.0, fair_share=41_200.4, job_size=31.0, tres={"cpu": 250.0, "mem": 0.0}, nice=100
+)
+THEIRS = PriorityRow(812300, "idle", "jorge", "bio", age=1100.0, fair_share=42_000.0, job_size=31.0, qos=500.0, site=-20)
+GIVEN = PriorityRow(812350, "idle", "root", direct=99_999)
+ELSEWHERE = PriorityRow(812000, "gpu", "ayla", fair_share=99_000.0)
 QUEUE = queues([ELSEWHERE, MINE, THEIRS, GIVEN])["idle"]
 
 
@@ -50,7 +52,7 @@ def test_of_equals_the_lower_number_goes_first() -> None:
 
 def test_a_job_that_asked_for_several_qos_is_not_behind_itself() -> None:
     dear = MINE._replace(qos=2000.0, qos_name="dear")
-    rows = [MINE, dear, THEIRS, ELSEWHERE, MINE._replace(partition="gpu")]
+    rows = [MINE, dear, THEIRS, ELSEWHERE, MINE._replace(partition_name="gpu")]
     assert queues(rows)["idle"] == [dear, THEIRS], "each once, where its best QOS puts it"
     assert [row.qos_name for row in best(rows) if row.job == MINE.job] == ["dear", ""], "once in each partition"
     told = explained(dear, queues(rows)["idle"], WEIGHTS)
@@ -63,7 +65,7 @@ def test_the_least_priority_is_told() -> None:
 
 
 def test_places_are_counted_as_people_do() -> None:
-    rows = [Rank(number, "p", age=float(200 - number)) for number in range(1, 124)]
+    rows = [PriorityRow(number, "p", age=float(200 - number)) for number in range(1, 124)]
     told = {rows[at].job: explained(rows[at], rows, WEIGHTS)[1].split(", ")[1] for at in (0, 1, 2, 3, 10, 11, 12, 20, 100, 110, 121, 122)}
     assert [place.split(" of ")[0] for place in told.values()] == ("1st 2nd 3rd 4th 11th 12th 13th 21st 101st 111th 122nd 123rd".split())
 

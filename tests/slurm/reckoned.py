@@ -16,7 +16,7 @@ from fairbank.priority.standing import Ranking, Standings
 from fairbank.priority.tree import PARENT, Association, Tree, planted
 from fairbank.priority.usage import Usage
 from fairbank.priority.usage import minutes as whole_minutes
-from fairbank.report.priorities import Rank, Weights
+from fairbank.report.priorities import PriorityRow, Weights
 from fairbank.report.shares import ShareRow
 from fairbank.slurm.answers.priority import TRES as WEIGHED_TRES
 from fairbank.slurm.answers.priority import read_settings
@@ -95,7 +95,7 @@ def weights(there: Said) -> Weights:
     return weights_of(read_settings(config).factors.weights, config[WEIGHED_TRES])
 
 
-def ranks(there: Said, tree: Tree, figures: Standings, wishes: Mapping[int, Wish]) -> list[Rank]:
+def queue(there: Said, tree: Tree, figures: Standings, wishes: Mapping[int, Wish]) -> list[PriorityRow]:
     """The rows of sprio: of the jobs that are neither held nor to begin later, each in each of its partitions."""
     pairs = [(job, place) for job in sorted(there.jobs, key=_number) if _is_listed(job) for place in job["Partition"].split(",")]
     factor = {row[:3]: float(figures.factor[at]) for at, row in enumerate(tree.rows)}
@@ -123,15 +123,15 @@ def ranks(there: Said, tree: Tree, figures: Standings, wishes: Mapping[int, Wish
     return [
         _given(job, place, direct)
         if (direct := wishes[_number(job)].given) is not None
-        else Rank(
+        else PriorityRow(
             job=_number(job),
-            partition=place,
+            partition_name=place,
             user=_user(job),
             age=float(terms.age[at]),
             association=float(terms.association[at]),
             fair_share=float(terms.fairshare[at]),
-            size=float(terms.job_size[at]),
-            place=float(terms.partition[at]),
+            job_size=float(terms.job_size[at]),
+            partition=float(terms.partition[at]),
             qos=float(terms.qos[at]),
             tres={name: float(column[at]) for name, column in zip(to.tres, terms.tres, strict=True) if column[at]},
             site=wishes[_number(job)].site,
@@ -141,8 +141,8 @@ def ranks(there: Said, tree: Tree, figures: Standings, wishes: Mapping[int, Wish
     ]
 
 
-def _given(job: Row, place: str, direct: int) -> Rank:
-    return Rank(job=_number(job), partition=place, user=_user(job), direct=direct)
+def _given(job: Row, place: str, direct: int) -> PriorityRow:
+    return PriorityRow(job=_number(job), partition_name=place, user=_user(job), direct=direct)
 
 
 def _scale(there: Said, highest: int) -> Scale:

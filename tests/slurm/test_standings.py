@@ -19,7 +19,7 @@ from fairbank.priority.columns import Longs
 from fairbank.priority.settings import Algorithm
 from fairbank.priority.tree import Tree
 from fairbank.report import priorities, shares
-from fairbank.report.priorities import Rank, Weights, parse_format, usual_format
+from fairbank.report.priorities import PriorityRow, Weights, parse_format, usual_format
 from fairbank.report.shares import Ending, ShareRow, usual_fields
 from fairbank.slurm.answers.priority import read_algorithm
 from tests.slurm import forest
@@ -30,7 +30,7 @@ from tests.slurm.frozen import Said, own_usage, said, started
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.packages import Unobtainable, check
 from tests.slurm.lab.standing import ALL_OF_PRIORITIES
-from tests.slurm.reckoned import ranks, reckoned, standings, weights
+from tests.slurm.reckoned import queue, reckoned, standings, weights
 from tests.slurm.recounted import AS_WRITTEN, COLUMNS, Before, at_tick, recounted
 from tests.support.waiting import wait_until
 
@@ -113,7 +113,7 @@ def _set_up(
     counted["associations"] += len(state.associations)
     counted["jobs that wait"] += len(wishes)
     ours = _ours(
-        standings(state, tree, figures, usage), ranks(state, tree, figures, wishes), weights(state), fair_tree=_has_levels(answers)
+        standings(state, tree, figures, usage), queue(state, tree, figures, wishes), weights(state), fair_tree=_has_levels(answers)
     )
     records = _records(slurm, ran)
     counted["jobs that ran"] += len(records)
@@ -186,15 +186,15 @@ def _answers(slurm: Cluster) -> dict[str, list[str]]:
     return {name: slurm.root(*words).splitlines() for name, words in QUESTIONS.items()}
 
 
-def _ours(rows: list[ShareRow], jobs: list[Rank], by: Weights, *, fair_tree: bool) -> dict[str, list[str]]:
-    ordered, queue = _in_order(rows), priorities.in_order(jobs, by)
+def _ours(rows: list[ShareRow], jobs: list[PriorityRow], by: Weights, *, fair_tree: bool) -> dict[str, list[str]]:
+    ordered, waiting = _in_order(rows), priorities.in_order(jobs, by)
     every = usual_fields(long=True, partitions=True, fair_tree=fair_tree)
     return {
         "sshare -l -a": list(shares.lines(ordered, usual_fields(long=True, fair_tree=fair_tree))),
         "sshare -l -a -m -P": list(shares.lines(ordered, every, Ending.BETWEEN)),
-        "sprio -l": priorities.lines(queue, by, usual_format(by, long=True)),
-        "sprio -n": priorities.lines(queue, by, usual_format(by, norm=True)),
-        "sprio with all": priorities.lines(queue, by, parse_format(ALL_OF_PRIORITIES)),
+        "sprio -l": priorities.lines(waiting, by, usual_format(by, long=True)),
+        "sprio -n": priorities.lines(waiting, by, usual_format(by, norm=True)),
+        "sprio with all": priorities.lines(waiting, by, parse_format(ALL_OF_PRIORITIES)),
     }
 
 

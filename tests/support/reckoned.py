@@ -9,7 +9,7 @@ import numpy as np
 
 from fairbank.priority.multifactor.composing import priorities, shown, weighted
 from fairbank.priority.multifactor.pending import NO_QOS, Scale, pending, scale
-from fairbank.report.priorities import Rank
+from fairbank.report.priorities import PriorityRow
 from fairbank.slurm.answers.pending import Pending, read_pending
 from fairbank.slurm.answers.priority import read_settings
 from fairbank.slurm.answers.scontrol import read_config, read_places
@@ -26,7 +26,7 @@ class Told(NamedTuple):
     config: str
     jobs: str
     partitions: str
-    listed: Sequence[Rank]
+    listed: Sequence[PriorityRow]
     nodes: int
     cpus: int
     qos: Mapping[str, int]
@@ -38,13 +38,13 @@ FairShare = Callable[[Pending, str], float]
 """The factor of a job in one of its partitions."""
 
 
-def reckoned(told: Told, fair_share: FairShare) -> list[Rank]:
+def reckoned(told: Told, fair_share: FairShare) -> list[PriorityRow]:
     """Each row of sprio but those whose priority was given."""
     config = read_config(told.config)
     settings = read_settings(config).factors
     jobs = {job.job_id: job for job in read_pending(told.jobs).rows}
     rows = [row for row in told.listed if row.direct is None]
-    pairs = [(jobs[row.job], row.partition) for row in rows]
+    pairs = [(jobs[row.job], row.partition_name) for row in rows]
     places = {place.name: place for place in read_places(told.partitions).rows}
     names = [name.lower() for name in config["AccountingStorageTRES"].split(",") if name != "billing"]
     to = _scale(told, [place.tres for place in places.values()], [place.factor for place in places.values()], names)
@@ -70,10 +70,10 @@ def reckoned(told: Told, fair_share: FairShare) -> list[Rank]:
         "the controller's sum is that of sprio but for the last digit"
     )
     return [
-        Rank(
-            job=job.job_id, partition=partition, user=job.user, account=job.account,
+        PriorityRow(
+            job=job.job_id, partition_name=partition, user=job.user, account=job.account,
             age=float(terms.age[at]), association=float(terms.association[at]), fair_share=float(terms.fairshare[at]),
-            size=float(terms.job_size[at]), place=float(terms.partition[at]), qos=float(terms.qos[at]),
+            job_size=float(terms.job_size[at]), partition=float(terms.partition[at]), qos=float(terms.qos[at]),
             tres={name: float(terms.tres[row][at]) for row, name in enumerate(to.tres) if terms.tres[row][at]},
             site=int(terms.site[at]), nice=int(terms.nice[at]), total=float(totals[at]),
         )
@@ -93,7 +93,7 @@ def _scale(told: Told, tres: Sequence[str], factors: Sequence[int], names: Seque
     )
 
 
-def _now(rows: Sequence[Rank], accrued: Sequence[int], weight: int, max_age: int) -> int:
+def _now(rows: Sequence[PriorityRow], accrued: Sequence[int], weight: int, max_age: int) -> int:
     """When slurmctld reckoned: the age of the oldest job tells, which is less than PriorityMaxAge here."""
     return max(
         (round(row.age / weight * max_age) + since for row, since in zip(rows, accrued, strict=True) if row.age and weight), default=0

@@ -6,11 +6,11 @@ import ast
 from functools import cache
 from pathlib import Path
 
-from fairbank.report.priorities import Rank, Weights
+from fairbank.report.priorities import PriorityRow, Weights
 from fairbank.report.shares import ShareRow
 from fairbank.slurm.answers import priority, shares, sprio
 from fairbank.slurm.answers.scontrol import read_config
-from fairbank.slurm.ranking.jobs import rank_of, weights_of
+from fairbank.slurm.ranking.jobs import priority_row, weights_of
 from fairbank.slurm.ranking.shares import share_rows
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "standing"
@@ -46,8 +46,8 @@ def weights_then(rule: str) -> Weights:
 
 
 @cache
-def ranks(rule: str) -> list[Rank]:
+def priorities_then(rule: str) -> list[PriorityRow]:
     """The lines of sprio, sorted by job. Their factors have the seven digits that sprio prints."""
     answer = sprio.read_factors(printed(rule, "sprio-everything"))
     assert answer.unreadable == ()
-    return [rank_of(row, weights_then(rule)) for row in answer.rows]
+    return [priority_row(row, weights_then(rule)) for row in answer.rows]

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
-    from fairbank.cli.standings import Ranks
-    from fairbank.report.priorities import Rank
+    from fairbank.cli.standings import Priorities
+    from fairbank.report.priorities import PriorityRow
 
 
 def add(parser: Parser) -> None:
@@ -52,7 +52,7 @@ def _jobs(text: str) -> list[int]:
 
 def run(desk: Desk, options: Namespace) -> int:
     form = parse_format(options.format) if options.format else None
-    found = desk.works.standings.ranks(options.folder)
+    found = desk.works.standings.priorities(options.folder)
     code = told(desk, found.unreadable, "sprio -l")
     if options.form == "weights":
         usual = form or usual_format(found.weights, long=options.long, norm=options.norm, named=found.named)
@@ -82,16 +82,16 @@ def _users(desk: Desk, options: Namespace) -> Sequence[str] | None:
     return [desk.works.standings.me()]
 
 
-def _explain(desk: Desk, found: Ranks, rows: Sequence[Rank]) -> None:
+def _explain(desk: Desk, found: Priorities, rows: Sequence[PriorityRow]) -> None:
     there = queues(found.rows)
     for number, row in enumerate(best(rows)):
         if number:
             desk.say()
-        for line in explained(row, there[row.partition], found.weights):
+        for line in explained(row, there[row.partition_name], found.weights):
             desk.say(line)
 
 
-def _known(desk: Desk, rows: Sequence[Rank]) -> int:
+def _known(desk: Desk, rows: Sequence[PriorityRow]) -> int:
     """3 when a job that was named does not wait."""
     missing = [each for each in desk.options.jobs or () if each not in {row.job for row in rows}]
     if missing:

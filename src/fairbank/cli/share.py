@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
-    from fairbank.cli.standings import Ranks, Shares
+    from fairbank.cli.standings import Priorities, Shares
     from fairbank.report.shares import ShareRow
 
 NOT_WHOLE = 8
@@ -124,7 +124,7 @@ def _record(desk: Desk, options: Namespace) -> int:
     return code
 
 
-def as_of(desk: Desk, found: Shares | Ranks) -> str:
+def as_of(desk: Desk, found: Shares | Priorities) -> str:
     return iso(desk.now() if found.as_of is None else found.as_of)
 
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fairbank.report.forecasts import Back
-    from fairbank.report.priorities import Rank, Weights
+    from fairbank.report.priorities import PriorityRow, Weights
     from fairbank.report.rule import Rule
     from fairbank.report.shares import ShareRow
 
@@ -33,7 +33,7 @@ class Shares(Protocol):
     def unreadable(self) -> Sequence[str]: ...
 
 
-class Ranks(Protocol):
+class Priorities(Protocol):
     """Every job that waits, once for each of its partitions. `named`: accounts and QOS are known, as newer Slurms show them."""
 
     @property
@@ -43,7 +43,7 @@ class Ranks(Protocol):
     @property
     def weights(self) -> Weights: ...
     @property
-    def rows(self) -> Sequence[Rank]: ...
+    def rows(self) -> Sequence[PriorityRow]: ...
     @property
     def named(self) -> bool: ...
     @property
@@ -55,7 +55,7 @@ class Standings(Protocol):
 
     def shares(self, folder: str | None) -> Shares: ...
 
-    def ranks(self, folder: str | None) -> Ranks: ...
+    def priorities(self, folder: str | None) -> Priorities: ...
 
     def me(self) -> str:
         """Who asks."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from fairbank.cli.zone import Local
 from fairbank.report.forecasts import Back
-from fairbank.report.priorities import Rank, Weights
+from fairbank.report.priorities import PriorityRow, Weights
 from fairbank.report.rule import Rule
 from fairbank.report.shares import ShareRow
 from fairbank.slurm.answers.priority import TRES
@@ -19,7 +19,7 @@ from fairbank.slurm.answers.sprio import NAMED_SINCE, Factors
 from fairbank.slurm.answers.values import Answer, Waiting
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.ranking.backs import backs_of
-from fairbank.slurm.ranking.jobs import rank_of, weights_of
+from fairbank.slurm.ranking.jobs import priority_row, weights_of
 from fairbank.slurm.ranking.shares import rule_of, share_rows
 from fairbank.slurm.said import Said
 from fairbank.values.trouble import Malformed
@@ -38,11 +38,11 @@ class Shares(NamedTuple):
         return backs_of(self.rows, self.rule, oblivious=self.rule.depth_oblivious)
 
 
-class Ranks(NamedTuple):
+class Priorities(NamedTuple):
     cluster: str | None
     as_of: int | None
     weights: Weights
-    rows: Sequence[Rank]
+    rows: Sequence[PriorityRow]
     named: bool
     unreadable: Sequence[str]
 
@@ -59,7 +59,7 @@ class Standings:
         rows = share_rows(answer.rows, fair_tree=rule.fair_tree)
         return Shares(source.cluster or None, as_of, rule, rows, _told(answer))
 
-    def ranks(self, folder: str | None) -> Ranks:
+    def priorities(self, folder: str | None) -> Priorities:
         """Raises Malformed where jobs are not ranked by factors."""
         source = Said(folder) if folder else Slurm()
         settings = source.priority()
@@ -68,9 +68,9 @@ class Standings:
             raise Malformed("this Slurm starts jobs in their order, without factors", field="PriorityType", remedy=remedy)
         answer, waiting, weights = source.factors(), source.waiting(), weights_of(settings.factors.weights, source.config.get(TRES, ""))
         whose = {job.job_id: (job.account, job.qos) for job in waiting.rows}
-        rows = [rank_of(row, weights, whose) for row in answer.rows]
+        rows = [priority_row(row, weights, whose) for row in answer.rows]
         unreadable = (*_told(answer), *_told(waiting))
-        return Ranks(source.cluster or None, _as_of(source), weights, rows, source.version >= NAMED_SINCE, unreadable)
+        return Priorities(source.cluster or None, _as_of(source), weights, rows, source.version >= NAMED_SINCE, unreadable)
 
     def me(self) -> str:
         """Who asks; a number where this host has no name for them."""

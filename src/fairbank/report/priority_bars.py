@@ -6,27 +6,26 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from fairbank.report.priorities import Rank, Weights
+from fairbank.report.priorities import PriorityRow, Weights
 
 BAR = 24
 """The longest bar, in characters."""
 
 
 class Factor(NamedTuple):
-    """A factor that has one weight: its name in rows and weights, for programs, and in words."""
+    """A factor that has one weight: its name, and the same in words."""
 
     name: str
-    told: str
     words: str
 
 
 FACTORS = (
-    Factor("age", "age", "age"),
-    Factor("association", "association", "association"),
-    Factor("fair_share", "fair_share", "fair share"),
-    Factor("size", "job_size", "job size"),
-    Factor("place", "partition", "partition"),
-    Factor("qos", "qos", "QOS"),
+    Factor("age", "age"),
+    Factor("association", "association"),
+    Factor("fair_share", "fair share"),
+    Factor("job_size", "job size"),
+    Factor("partition", "partition"),
+    Factor("qos", "QOS"),
 )
 
 
@@ -38,7 +37,7 @@ class Part(NamedTuple):
     weight: float | None
 
 
-def parts(row: Rank, weights: Weights) -> list[Part]:
+def parts(row: PriorityRow, weights: Weights) -> list[Part]:
     """The factors that count here, then TRES one by one, site factor and nice where there are any; none where the priority is given."""
     if row.direct is not None:
         return []
@@ -48,38 +47,38 @@ def parts(row: Rank, weights: Weights) -> list[Part]:
     return found + ([Part("nice", float(-row.nice), None)] if row.nice else [])
 
 
-def best(rows: Sequence[Rank]) -> list[Rank]:
+def best(rows: Sequence[PriorityRow]) -> list[PriorityRow]:
     """Of each job in each partition the row with the highest priority: sprio has one more for each further QOS that a job asked for."""
-    found: dict[tuple[int, str], Rank] = {}
+    found: dict[tuple[int, str], PriorityRow] = {}
     for row in rows:
-        name = row.job, row.partition
-        if name not in found or _place(row) < _place(found[name]):
+        name = row.job, row.partition_name
+        if name not in found or _order(row) < _order(found[name]):
             found[name] = row
     return list(found.values())
 
 
-def queues(rows: Sequence[Rank]) -> dict[str, list[Rank]]:
+def queues(rows: Sequence[PriorityRow]) -> dict[str, list[PriorityRow]]:
     """Who waits in each partition, the first to start first; each job once (`best`)."""
-    found: dict[str, list[Rank]] = {}
-    for row in sorted(best(rows), key=_place):
-        found.setdefault(row.partition, []).append(row)
+    found: dict[str, list[PriorityRow]] = {}
+    for row in sorted(best(rows), key=_order):
+        found.setdefault(row.partition_name, []).append(row)
     return found
 
 
-def _place(row: Rank) -> tuple[int, int]:
+def _order(row: PriorityRow) -> tuple[int, int]:
     return -int(row.priority), row.job
 
 
-def explained(row: Rank, queue: Sequence[Rank], weights: Weights) -> list[str]:
+def explained(row: PriorityRow, queue: Sequence[PriorityRow], weights: Weights) -> list[str]:
     """The lines about one job, by its best row, among all that wait in the same partition, in their order."""
-    at = bisect_left(queue, _place(row), key=_place)
-    who = ", ".join(each for each in (row.user, row.account, f"partition {row.partition}") if each)
-    lines = [f"Job {row.job} ({who})", f"priority {int(row.priority):,}, {_th(at + 1)} of {len(queue)} that wait in {row.partition}"]
+    at = bisect_left(queue, _order(row), key=_order)
+    who = ", ".join(each for each in (row.user, row.account, f"partition {row.partition_name}") if each)
+    lines = [f"Job {row.job} ({who})", f"priority {int(row.priority):,}, {_th(at + 1)} of {len(queue)} that wait in {row.partition_name}"]
     lines += _bars(row, weights)
     return [*lines, _ahead(row, queue[at - 1], weights) if at else "Nobody is ahead of it there."]
 
 
-def _bars(row: Rank, weights: Weights) -> list[str]:
+def _bars(row: PriorityRow, weights: Weights) -> list[str]:
     if row.direct is not None:
         return ["  An administrator gave it this priority; no factor counts."]
     found = parts(row, weights)
@@ -94,7 +93,7 @@ def _line(part: Part, length: int) -> str:
     return f"  {part.name:<12} {part.value:>12,.0f}   {scaled:<20} {mark * length}".rstrip()
 
 
-def _ahead(row: Rank, other: Rank, weights: Weights) -> str:
+def _ahead(row: PriorityRow, other: PriorityRow, weights: Weights) -> str:
     whose = f" of {other.user}" if other.user else ""
     said = f"Just ahead: job {other.job}{whose} with {int(other.priority):,}"
     if other.direct is not None:
@@ -107,7 +106,7 @@ def _ahead(row: Rank, other: Rank, weights: Weights) -> str:
     return f"{said}: {', '.join(reasons)}."
 
 
-def _differences(row: Rank, other: Rank, weights: Weights) -> list[str]:
+def _differences(row: PriorityRow, other: PriorityRow, weights: Weights) -> list[str]:
     """Where it is better, the greatest first, then where it is worse."""
     mine: Mapping[str, float] = {part.name: part.value for part in parts(row, weights)}
     theirs = {part.name: part.value for part in parts(other, weights)}
@@ -120,12 +119,12 @@ def _th(number: int) -> str:
     return f"{number}{ending}"
 
 
-def as_data(rows: Sequence[Rank]) -> list[Mapping[str, object]]:
+def as_data(rows: Sequence[PriorityRow]) -> list[Mapping[str, object]]:
     """The rows for programs. Factors are weighted; they are null where an administrator gave the priority."""
     return [
         {
             "job_id": row.job,
-            "partition": row.partition,
+            "partition": row.partition_name,
             "user": row.user or None,
             "account": row.account or None,
             "qos": row.qos_name or None,
@@ -140,5 +139,5 @@ def as_data(rows: Sequence[Rank]) -> list[Mapping[str, object]]:
     ]
 
 
-def _factors(row: Rank) -> dict[str, object]:
-    return {**{each.told: getattr(row, each.name) for each in FACTORS}, "tres": dict(row.tres)}
+def _factors(row: PriorityRow) -> dict[str, object]:
+    return {**{each.name: getattr(row, each.name) for each in FACTORS}, "tres": dict(row.tres)}

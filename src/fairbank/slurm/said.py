@@ -16,7 +16,7 @@ from fairbank.slurm.answers.values import Answer, Waiting
 from fairbank.slurm.answers.version import Version, read_version
 from fairbank.values.trouble import Malformed, Unknown
 
-SHARES, RANKS, WAITING, SETTINGS, CONF = "sshare.txt", "sprio.txt", "squeue.txt", "config.txt", "slurm.conf"
+SHARES, PRIORITIES, WAITING, SETTINGS, CONF = "sshare.txt", "sprio.txt", "squeue.txt", "config.txt", "slurm.conf"
 
 
 class Said:
@@ -46,7 +46,7 @@ class Said:
         return read_shares(self._text(SHARES))
 
     def factors(self) -> Answer[Factors]:
-        return read_factors(self._text(RANKS))
+        return read_factors(self._text(PRIORITIES))
 
     def waiting(self) -> Answer[Waiting]:
         return read_waiting(self._text(WAITING)) if (self._folder / WAITING).exists() else Answer(())
@@ -64,4 +64,4 @@ class Said:
             raise Malformed(f"cannot read {self._folder / name}: {wrong.strerror}", field="--from", remedy=_HOW) from wrong
 
 
-_HOW = f"the folder has {SHARES}, {RANKS} and {SETTINGS}; docs/howto/explain-fair-share.md says what to ask Slurm"
+_HOW = f"the folder has {SHARES}, {PRIORITIES} and {SETTINGS}; docs/howto/explain-fair-share.md says what to ask Slurm"

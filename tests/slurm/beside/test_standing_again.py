@@ -7,12 +7,12 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.report.priorities import HIGHEST, Rank, Weights, in_order, parse_format
+from fairbank.report.priorities import HIGHEST, PriorityRow, Weights, in_order, parse_format
 from fairbank.report.priorities import lines as lines_of_ranks
 from fairbank.report.shares import PARENT, Ending, ShareRow, lines, parse_fields, usual_fields
 from fairbank.report.shares import in_order as in_slurms_order
 from fairbank.slurm.answers import shares, sprio
-from fairbank.slurm.ranking.jobs import rank_of
+from fairbank.slurm.ranking.jobs import priority_row
 from fairbank.slurm.ranking.shares import share_row, share_rows
 from tests.support.standing import printed
 
@@ -82,34 +82,34 @@ SIGNED = st.integers(-(2**31) + 3, 2**31 - 3)
 
 
 @st.composite
-def queues(draw: st.DrawFn) -> tuple[list[Rank], Weights]:
+def queues(draw: st.DrawFn) -> tuple[list[PriorityRow], Weights]:
     weight = st.one_of(st.integers(0, 1000), st.integers(0, 2**32 - 1))
     age, association, fair_share, size, place, qos = (draw(weight) for _ in range(6))
     weights = Weights(age, association, fair_share, size, place, qos, {"cpu": draw(WEIGHTS), "mem": draw(WEIGHTS)}, "of both")
     rows = []
     for job in draw(st.lists(st.integers(1, 2**31), unique=True, max_size=6)):
         tres = {name: value for name, one in weights.tres.items() if (value := draw(FACTORS) * one)}
-        row = Rank(job, draw(NAMES), draw(NAMES), site=draw(SIGNED), nice=draw(SIGNED), tres=tres)
+        row = PriorityRow(job, draw(NAMES), draw(NAMES), site=draw(SIGNED), nice=draw(SIGNED), tres=tres)
         row = row._replace(age=draw(FACTORS) * age, association=draw(FACTORS) * association, fair_share=draw(FACTORS) * fair_share)
-        rows.append(row._replace(size=draw(FACTORS) * size, place=draw(FACTORS) * place, qos=draw(FACTORS) * qos))
+        rows.append(row._replace(job_size=draw(FACTORS) * size, partition=draw(FACTORS) * place, qos=draw(FACTORS) * qos))
     return rows, weights
 
 
 @given(queues())
-def test_priorities_printed_and_read_again(queue: tuple[list[Rank], Weights]) -> None:
+def test_priorities_printed_and_read_again(queue: tuple[list[PriorityRow], Weights]) -> None:
     rows, weights = queue
     rows = [row for row in rows if row.priority < HIGHEST]  # what is more, slurmctld cuts before sprio sees it
     text = "".join(f"{line}\n" for line in lines_of_ranks(rows, weights, parse_format(sprio.FORMAT), header=False))
     answer = sprio.read_factors(text)
     assert answer.unreadable == ()
-    again = [rank_of(row, weights) for row in answer.rows]
+    again = [priority_row(row, weights) for row in answer.rows]
     assert [int(row.priority) for row in again] == [int(row.priority) for row in rows]
     for form in ("%i %r %u %c %S %N %Y", "%A %B %F %J %P %Q %T", "%a %b %f %j %p %q %t"):
         assert lines_of_ranks(again, weights, parse_format(form)) == lines_of_ranks(rows, weights, parse_format(form))
 
 
 @given(queues(), st.sampled_from("iruYSABFJPQNT"))
-def test_sorting_loses_nobody(queue: tuple[list[Rank], Weights], letter: str) -> None:
+def test_sorting_loses_nobody(queue: tuple[list[PriorityRow], Weights], letter: str) -> None:
     rows, weights = queue
     assert sorted(row.job for row in in_order(rows, weights, f"-{letter},i")) == sorted(row.job for row in rows)
 
@@ -140,7 +140,7 @@ def test_a_tres_that_adds_next_to_nothing_stays_listed() -> None:
     cells = [cell.strip() for cell in first.split("|")]
     cells[-2:] = ["cpu=21,mem=0", "cpu=0.02,mem=0.00"]
     (row,) = sprio.read_factors("|".join(cells)).rows
-    again = rank_of(row, Weights(tres={"cpu": 1000.0, "mem": 2000.0}))
+    again = priority_row(row, Weights(tres={"cpu": 1000.0, "mem": 2000.0}))
     assert lines_of_ranks([again], Weights(tres={"cpu": 1000.0, "mem": 2000.0}), parse_format("%T %t"), header=False) == [
         "cpu=21,mem=0 cpu=0.02,mem=0.00"
     ]

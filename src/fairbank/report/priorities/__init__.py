@@ -5,7 +5,7 @@ Pure formatting: who computed the factors makes no difference. A row is a job in
 
 from fairbank.report.priorities.fields import FIELDS, Field, in_order
 from fairbank.report.priorities.layout import Cell, Format, lines, lines_of_weights, parse_format, usual_format
-from fairbank.report.priorities.rank import HIGHEST, Rank, Weights, chosen
+from fairbank.report.priorities.row import HIGHEST, PriorityRow, Weights, chosen
 
 __all__ = [
     "FIELDS",
@@ -13,7 +13,7 @@ __all__ = [
     "Cell",
     "Field",
     "Format",
-    "Rank",
+    "PriorityRow",
     "Weights",
     "chosen",
     "in_order",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from fairbank.report.priorities.rank import HIGHEST, Rank, Weights
+from fairbank.report.priorities.row import HIGHEST, PriorityRow, Weights
 from fairbank.values.trouble import Malformed
 
 
@@ -13,19 +13,19 @@ class Field(NamedTuple):
     """A column: its head, what it shows of a row, what in the line of weights, and by what rows are sorted."""
 
     head: str
-    show: Callable[[Rank, Weights], str]
+    show: Callable[[PriorityRow, Weights], str]
     weight: Callable[[Weights], str]
-    key: Callable[[Rank, Weights], str | float]
+    key: Callable[[PriorityRow, Weights], str | float]
 
 
 def _blank(weights: Weights) -> str:
     return ""
 
 
-def _factor(head: str, value: Callable[[Rank], float], weight: Callable[[Weights], int]) -> tuple[Field, Field]:
+def _factor(head: str, value: Callable[[PriorityRow], float], weight: Callable[[Weights], int]) -> tuple[Field, Field]:
     """The column with the factor weighted, and that with it normalised."""
 
-    def normal(row: Rank, weights: Weights) -> float:
+    def normal(row: PriorityRow, weights: Weights) -> float:
         return value(row) / weight(weights) if weight(weights) else 0.0
 
     def told(weights: Weights) -> str:
@@ -37,11 +37,11 @@ def _factor(head: str, value: Callable[[Rank], float], weight: Callable[[Weights
     )
 
 
-def _plain(head: str, value: Callable[[Rank], str | int], weight: str = "") -> Field:
+def _plain(head: str, value: Callable[[PriorityRow], str | int], weight: str = "") -> Field:
     return Field(head, lambda row, weights: str(value(row)), lambda weights: weight, lambda row, weights: value(row))
 
 
-def _share_of_tres(row: Rank, weights: Weights) -> dict[str, float]:
+def _share_of_tres(row: PriorityRow, weights: Weights) -> dict[str, float]:
     return {name: value / weights.tres[name] if weights.tres.get(name) else 0.0 for name, value in row.tres.items()}
 
 
@@ -49,20 +49,20 @@ def _pairs(values: Mapping[str, float], decimals: int) -> str:
     return ",".join(f"{name}={value:.{decimals}f}" for name, value in values.items())
 
 
-def _normal_priority(row: Rank) -> float:
+def _normal_priority(row: PriorityRow) -> float:
     return row.priority if row.direct is not None else row.priority / HIGHEST  # sprio leaves a given one as it is
 
 
 _A, _a = _factor("AGE", lambda row: row.age, lambda weights: weights.age)
 _B, _b = _factor("ASSOC", lambda row: row.association, lambda weights: weights.association)
 _F, _f = _factor("FAIRSHARE", lambda row: row.fair_share, lambda weights: weights.fair_share)
-_J, _j = _factor("JOBSIZE", lambda row: row.size, lambda weights: weights.size)
-_P, _p = _factor("PARTITION", lambda row: row.place, lambda weights: weights.place)
+_J, _j = _factor("JOBSIZE", lambda row: row.job_size, lambda weights: weights.job_size)
+_P, _p = _factor("PARTITION", lambda row: row.partition, lambda weights: weights.partition)
 _Q, _q = _factor("QOS", lambda row: row.qos, lambda weights: weights.qos)
 
 FIELDS: Mapping[str, Field] = {
     "i": _plain("JOBID", lambda row: row.job, "Weights"),
-    "r": _plain("PARTITION", lambda row: row.partition),
+    "r": _plain("PARTITION", lambda row: row.partition_name),
     "c": _plain("CLUSTER", lambda row: "(null)" if row.cluster is None else row.cluster),
     "u": _plain("USER", lambda row: row.user),
     "o": _plain("ACCOUNT", lambda row: row.account),
@@ -96,7 +96,7 @@ FIELDS: Mapping[str, Field] = {
 """By the letters of -o."""
 
 
-def in_order(rows: Sequence[Rank], weights: Weights, keys: str = "i") -> list[Rank]:
+def in_order(rows: Sequence[PriorityRow], weights: Weights, keys: str = "i") -> list[PriorityRow]:
     """Sorted by letters apart by commas, the first counting most; `-` before one turns it around. Raises Malformed."""
     found = list(rows)
     for key in reversed(keys.split(",")):

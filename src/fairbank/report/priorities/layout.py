@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairbank.report.priorities.fields import FIELDS, Field
-from fairbank.report.priorities.rank import Rank, Weights
+from fairbank.report.priorities.row import PriorityRow, Weights
 from fairbank.values.trouble import Malformed
 
 
@@ -57,7 +57,7 @@ def usual_format(weights: Weights, *, long: bool = False, norm: bool = False, na
             return parse_format(f"{head} %10y %10a %10b %10f %10j %10p{name} %10q %20t")
         return parse_format(f"{head} %.10Y %.10S %.10A %.10B %.10F %.10J %.10P{name} %.10Q %.11N %.20T")
     head += " %.8u" if users else ""
-    counted = (weights.age, weights.association, weights.fair_share, weights.size, weights.place, weights.qos)
+    counted = (weights.age, weights.association, weights.fair_share, weights.job_size, weights.partition, weights.qos)
     letters = [letter for letter, weight in zip("ABFJPQ", counted, strict=True) if weight]
     if norm:
         factors = [f"%10{letter.lower()}" for letter in letters] + (["%20t"] if weights.tres_text else [])
@@ -66,7 +66,7 @@ def usual_format(weights: Weights, *, long: bool = False, norm: bool = False, na
     return parse_format(" ".join([head, "%.10Y", "%.10S", *factors]))
 
 
-def lines(rows: Sequence[Rank], weights: Weights, format_: Format, *, header: bool = True) -> list[str]:
+def lines(rows: Sequence[PriorityRow], weights: Weights, format_: Format, *, header: bool = True) -> list[str]:
     """The lines, without their ends."""
     made = [_line([cell.field.show(row, weights) for cell in format_.cells], format_) for row in rows]
     return [_heads(format_), *made] if header else made

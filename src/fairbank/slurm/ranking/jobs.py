@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fairbank.priority.multifactor.settings import Weights as Weighed
-from fairbank.report.priorities import Rank, Weights
+from fairbank.report.priorities import PriorityRow, Weights
 from fairbank.slurm.answers.sprio import FACTOR_DIGITS, TRES_DIGITS, Factors, unrounded
 
 
@@ -15,15 +15,15 @@ def weights_of(weights: Weighed, tres_text: str) -> Weights:
         age=weights.age,
         association=weights.association,
         fair_share=weights.fairshare,
-        size=weights.job_size,
-        place=weights.partition,
+        job_size=weights.job_size,
+        partition=weights.partition,
         qos=weights.qos,
         tres=weights.tres,
         tres_text=tres_text,
     )
 
 
-def rank_of(row: Factors, weights: Weights, accounts: Mapping[int, tuple[str, str]] | None = None) -> Rank:
+def priority_row(row: Factors, weights: Weights, accounts: Mapping[int, tuple[str, str]] | None = None) -> PriorityRow:
     """The job with factors that are printed in both columns as sprio printed them. `accounts` are the jobs' accounts and QOS, where they
     are known."""
     account, qos_name = (accounts or {}).get(row.job, ("", ""))
@@ -31,9 +31,9 @@ def rank_of(row: Factors, weights: Weights, accounts: Mapping[int, tuple[str, st
     def factor(letter: str, weight: int) -> float:
         return unrounded(row.weighted[letter], row.normal[letter], weight, FACTOR_DIGITS)
 
-    return Rank(
+    return PriorityRow(
         job=row.job,
-        partition=row.partition,
+        partition_name=row.partition,
         user=row.user,
         account=account,
         qos_name=qos_name,
@@ -41,8 +41,8 @@ def rank_of(row: Factors, weights: Weights, accounts: Mapping[int, tuple[str, st
         age=factor("a", weights.age),
         association=factor("b", weights.association),
         fair_share=factor("f", weights.fair_share),
-        size=factor("j", weights.size),
-        place=factor("p", weights.place),
+        job_size=factor("j", weights.job_size),
+        partition=factor("p", weights.partition),
         qos=factor("q", weights.qos),
         tres={
             name: unrounded(value, row.tres_normal.get(name, 0.0), weights.tres.get(name, 0.0), TRES_DIGITS)

@@ -10,20 +10,20 @@ HIGHEST = 2**32 - 1
 
 
 class Weights(NamedTuple):
-    """Slurm's PriorityWeight*: `place` is the partition's, `tres_text` PriorityWeightTRES as the settings have it, `tres` that by name."""
+    """Slurm's PriorityWeight*. `tres_text` is PriorityWeightTRES as the settings have it, `tres` that by name."""
 
     age: int = 0
     association: int = 0
     fair_share: int = 0
-    size: int = 0
-    place: int = 0
+    job_size: int = 0
+    partition: int = 0
     qos: int = 0
     tres: Mapping[str, float] = {}
     tres_text: str = ""
 
 
-class Rank(NamedTuple):
-    """A job in one of its partitions. The factors are weighted: each times its weight, with all decimals; `place` is the partition's.
+class PriorityRow(NamedTuple):
+    """A job in one of its partitions. The factors are weighted: each times its weight, with all decimals.
     `tres` has those that add anything, be it less than sprio's columns show.
 
     `site` and `nice` are counted from 0. `direct` is the priority that an administrator gave, and then there are no factors. `total` is the
@@ -31,7 +31,7 @@ class Rank(NamedTuple):
     """
 
     job: int
-    partition: str
+    partition_name: str
     user: str = ""
     account: str = ""
     qos_name: str = ""
@@ -39,8 +39,8 @@ class Rank(NamedTuple):
     age: float = 0.0
     association: float = 0.0
     fair_share: float = 0.0
-    size: float = 0.0
-    place: float = 0.0
+    job_size: float = 0.0
+    partition: float = 0.0
     qos: float = 0.0
     tres: Mapping[str, float] = {}
     site: int = 0
@@ -55,7 +55,7 @@ class Rank(NamedTuple):
             return float(self.direct)
         if self.total is not None:
             return max(self.total, 1.0)
-        found = self.age + self.association + self.fair_share + self.size + self.place + self.qos
+        found = self.age + self.association + self.fair_share + self.job_size + self.partition + self.qos
         found += self.site
         found -= self.nice
         for value in self.tres.values():
@@ -64,17 +64,17 @@ class Rank(NamedTuple):
 
 
 def chosen(
-    rows: Sequence[Rank],
+    rows: Sequence[PriorityRow],
     *,
     jobs: Collection[int] | None = None,
     users: Collection[str] | None = None,
     partitions: Collection[str] | None = None,
-) -> list[Rank]:
+) -> list[PriorityRow]:
     """The rows of these jobs, users and partitions; None stands for all of them."""
     return [
         row
         for row in rows
         if (jobs is None or row.job in jobs)
         and (users is None or row.user in users)
-        and (partitions is None or row.partition in partitions)
+        and (partitions is None or row.partition_name in partitions)
     ]
