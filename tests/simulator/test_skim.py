@@ -1,18 +1,21 @@
-"""Skimming a trace gives what reading all of it gives, and refuses what it refuses, in the columns that a schedule depends on."""
+"""Skimming a trace gives what reading all of it gives, and refuses what it refuses, line by line and in the same words."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from io import BytesIO
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbank.simulator.header import Header
 from fairbank.simulator.job_line import SwfJob
-from fairbank.simulator.skim import Skimmed, skim
-from fairbank.simulator.swf import read, write
+from fairbank.simulator.skim import Skimmed, needed, skim
+from fairbank.simulator.swf import REMARK_LIMIT, read, write
+from fairbank.values.time import LAST_INSTANT
 from fairbank.values.trouble import Malformed
+from fairbank.values.units import AMOUNT_MAX
 
 unknown_or = st.one_of(st.just(-1), st.integers(0, 100), st.integers(0, 2**33))
 jobs = st.lists(
@@ -26,9 +29,7 @@ jobs = st.lists(
 ).map(lambda found: sorted(found, key=lambda job: job.submit_time))
 
 
-def needed(job: SwfJob) -> Skimmed:
-    sizes = (job.allocated_processors, job.requested_processors, job.requested_time)
-    return (job.number, job.submit_time, job.run_time, *sizes, job.status, job.user, job.group, job.partition)
+PLAIN = "1 0 -1 10 4 -1 -1 4 20 -1 1 7 7 -1 1 1 -1 -1"
 
 
 def skimmed(text: str) -> list[Skimmed]:
@@ -41,7 +42,76 @@ def test_skimming_is_reading(found: list[SwfJob]) -> None:
     assert skimmed(text) == [needed(job) for job in read(BytesIO(text.encode())).jobs]
 
 
-PLAIN = "1 0 -1 10 4 -1 -1 4 20 -1 1 7 7 -1 1 1 -1 -1"
+def gone_through(jobs: Iterator[Skimmed]) -> tuple[list[Skimmed], str | None]:
+    """The jobs up to the first that is refused, and how."""
+    found: list[Skimmed] = []
+    try:
+        found.extend(jobs)
+    except Malformed as bad:
+        return found, f"{bad.field}: {bad}; {bad.remedy}"
+    return found, None
+
+
+def mended(places: list[int], new: list[str]) -> str:
+    """A plain line with other words at some places."""
+    found = PLAIN.split()
+    for at, word in zip(places, new, strict=False):
+        found[at] = word
+    return " ".join(found)
+
+
+BORDERS = [2**31, 10**7, 10**9, 10**10, 10**11, 2**53, 60 * AMOUNT_MAX, LAST_INSTANT, 10**30]
+DIRT = [
+    "-0",
+    "007",
+    "-01",
+    "5-",
+    "--5",
+    "1-0",
+    "-",
+    "+1",
+    "1_0",
+    "1.4",
+    "1.5",
+    "-0.6",
+    ".5",
+    "1e3",
+    "nan",
+    "ten",
+    "\u00e9",
+    "\0",
+    "-1 -1",
+    "",
+]
+WEIGHTY = [1, 2, 3, 4, 7, 8]
+"""Places of times and processors: what they come to together is judged too."""
+large = st.sampled_from(BORDERS).flatmap(lambda border: st.integers(border - 2, border + 2))
+words = st.one_of(st.integers(-2, 30).map(str), large.map(str), st.sampled_from(DIRT))
+numbers = st.one_of(st.integers(0, 30), st.sampled_from(BORDERS[:-3])).map(str)
+drawn_lines = st.one_of(
+    st.builds(mended, st.lists(st.integers(0, 17), max_size=3), st.lists(words, min_size=3, max_size=3)),
+    st.builds(mended, st.lists(st.sampled_from(WEIGHTY)), st.lists(numbers, min_size=3, max_size=3)),
+    st.sampled_from(["; a remark", "", f"{PLAIN}\r", f"{PLAIN} ;", PLAIN.replace(" ", "\t"), PLAIN.replace(" ", "\x0b"), f" {PLAIN}"]),
+)
+heads = st.sampled_from(
+    ["", "; UnixStartTime: 5\n", f"; UnixStartTime: {LAST_INSTANT - 40}\n", f"; UnixStartTime: {LAST_INSTANT - 10**11}\n"]
+)
+
+
+@settings(max_examples=500)
+@given(heads, st.lists(drawn_lines, min_size=1, max_size=4))
+def test_dirt_is_judged_alike(head: str, dirty: list[str]) -> None:
+    text = (head + "\n".join(dirty)).encode()
+    reading = gone_through(needed(job) for job in read(BytesIO(text)).jobs)
+    assert gone_through(skim(BytesIO(text)).jobs) == reading
+
+
+@pytest.mark.parametrize(("before", "among"), [(REMARK_LIMIT, 1), (REMARK_LIMIT // 2, REMARK_LIMIT // 2 + 1), (0, REMARK_LIMIT)])
+def test_remarks_before_the_jobs_and_among_them_count_together(before: int, among: int) -> None:
+    text = b";\n" * (before // 2) + f"{PLAIN}\n".encode() + b"\n" * (among + 1)
+    reading = gone_through(needed(job) for job in read(BytesIO(text)).jobs)
+    assert reading[1] is not None
+    assert gone_through(skim(BytesIO(text)).jobs) == reading
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,21 @@
-"""Skims a trace: of its 18 columns only those that a schedule depends on become numbers, and are judged.
+"""Skims a trace: of its 18 columns only those that a schedule depends on become numbers.
 
 So a line of plain numbers costs a third of what `job_line` takes to read all of them. Whatever is not plain (a comment, a decimal, a
-wrong number of columns, a number out of the ordinary) goes to `job_line`, which reads it or refuses it in the same words as ever.
+wrong number of columns, in any column a number out of the ordinary) goes to `job_line`, which reads it or refuses it in the same words as
+ever.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
 from fairbank.simulator.header import Header
-from fairbank.simulator.job_line import PLAIN, judge, parse_job
-from fairbank.simulator.swf import REMARK_LIMIT, ByteStream, bounded, head_of, is_remark, lines, too_many_remarks
-
-ORDINARY = 1 << 31
-"""Numbers below it need no second look: seconds of a lifetime, processors of any machine."""
+from fairbank.simulator.job_line import SwfJob, judge, parse_job
+from fairbank.simulator.swf import ByteStream, Remarks, head_of, is_remark, lines
+from fairbank.values.time import LAST_INSTANT
 
 Skimmed = tuple[int, int, int, int, int, int, int, int, int, int]
 """Of one line: job number, submit time, run time, allocated and requested processors, requested time, status, user, group, partition."""
@@ -29,38 +29,69 @@ class Skim(NamedTuple):
 
 
 def skim(stream: ByteStream) -> Skim:
-    """Skim a trace. Raises Malformed, with the line, as `swf.read` does, for all but what stands in a column that nobody asks for."""
-    numbered = lines(stream)
-    header, first = head_of(bounded(numbered))
-    return Skim(header, _skimmed(chain(first, numbered), header.unix_start_time or 0))
+    """Skim a trace: gives what `swf.read` gives, and raises Malformed, with the line, for all that it refuses."""
+    return skim_lines(lines(stream))
 
 
-def _skimmed(numbered: Iterator[tuple[int, bytes]], unix_start_time: int) -> Iterator[Skimmed]:
-    before = remarks = 0
+def skim_lines(numbered: Iterator[tuple[int, bytes]]) -> Skim:
+    """The same from lines with their numbers."""
+    remarks = Remarks()
+    header, first = head_of(remarks.bounded(numbered))
+    return Skim(header, _skimmed(chain(first, numbered), remarks, header.unix_start_time or 0))
+
+
+def needed(job: SwfJob) -> Skimmed:
+    """Of a job those columns that a schedule depends on."""
+    sizes = (job.allocated_processors, job.requested_processors, job.requested_time)
+    return (job.number, job.submit_time, job.run_time, *sizes, job.status, job.user, job.group, job.partition)
+
+
+def _known(digits: int) -> bytes:
+    return rb"[ \t\r]+(\d{1,%d})" % digits
+
+
+def _told(digits: int) -> bytes:
+    return rb"[ \t\r]+(-1|\d{1,%d})" % digits
+
+
+def _passed_over(columns: int) -> bytes:
+    return rb"(?:[ \t\r]+(?:-1|\d{1,9})){%d}" % columns
+
+
+# Numbers of so few digits need no second look: no job of them is too large or ends too late, wherever the log begins before _LATE.
+_PLAIN = re.compile(
+    rb"[ \t\r]*(\d{1,10})"  # job number
+    + _known(10)  # submit time
+    + _passed_over(1)
+    + _told(9)  # run time
+    + _told(7)  # allocated processors
+    + _passed_over(2)
+    + _told(7)  # requested processors
+    + _told(9)  # requested time
+    + _passed_over(1)
+    + _told(9) * 3  # status, user, group
+    + _passed_over(2)
+    + _told(9)  # partition
+    + _passed_over(2)
+    + rb"[ \t\r\n]*"
+)
+_LATE = LAST_INSTANT - 2 * 10**10
+
+
+def _skimmed(numbered: Iterator[tuple[int, bytes]], remarks: Remarks, unix_start_time: int) -> Iterator[Skimmed]:
+    before, plain = 0, _PLAIN.fullmatch
     for number, line in numbered:
-        skimmed = _plainly(line)
-        if skimmed is None or skimmed[0] < 0 or skimmed[1] < before:
-            if is_remark(line):
-                remarks += len(line)
-                if remarks > REMARK_LIMIT:
-                    raise too_many_remarks(number)
+        match = plain(line)
+        if match is not None and unix_start_time < _LATE:
+            name, submit, run, given, asked, limit, how, user, group, where = map(int, match.groups())
+            if submit >= before:
+                before = submit
+                yield name, submit, run, given, asked, limit, how, user, group, where
                 continue
-            job = parse_job(line, number)
-            judge(job, number, before, unix_start_time)
-            times = (job.number, job.submit_time, job.run_time)
-            sizes = (job.allocated_processors, job.requested_processors, job.requested_time)
-            skimmed = (*times, *sizes, job.status, job.user, job.group, job.partition)
-        before = skimmed[1]
-        yield skimmed
-
-
-def _plainly(line: bytes) -> Skimmed | None:
-    """A line of 18 plain columns; None where somebody is to look closer."""
-    if line.translate(None, PLAIN):
-        return None
-    try:
-        name, submit, _, run, given, _, _, asked, limit, _, how, user, group, _, _, where, _, _ = line.split()
-        found = int(name), int(submit), int(run), int(given), int(asked), int(limit), int(how), int(user), int(group), int(where)
-    except ValueError:
-        return None
-    return found if min(found) >= -1 and max(found) < ORDINARY else None
+        if is_remark(line):
+            remarks.take(number, line)
+            continue
+        job = parse_job(line, number)
+        judge(job, number, before, unix_start_time)
+        before = job.submit_time
+        yield needed(job)

@@ -58,7 +58,7 @@ def read(stream: ByteStream) -> Trace:
     Raises Malformed with the line, what was expected and the remedy, here or while the jobs are read. Of the stream's own
     errors, damaged compression is Malformed too; a disk that fails is not, and passes.
     """
-    numbered = bounded(lines(stream))
+    numbered = Remarks().bounded(lines(stream))
     header, first = head_of(numbered)
     return Trace(header, Jobs(_jobs(chain(first, numbered), header.unix_start_time or 0)))
 
@@ -126,17 +126,21 @@ def is_remark(line: bytes) -> bool:
     return line.lstrip()[:1] in (b";", b"")
 
 
-def bounded(numbered: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    """The same lines. Raises Malformed where remarks are more than anybody needs."""
-    remarks = 0
-    for number, line in numbered:
-        if is_remark(line):
-            remarks += len(line)
-        if remarks > REMARK_LIMIT:
-            raise too_many_remarks(number)
-        yield number, line
+class Remarks:
+    """Counts comments and blank lines. Raises Malformed where they are more than anybody needs."""
 
+    def __init__(self) -> None:
+        self._bytes = 0
 
-def too_many_remarks(number: int) -> Malformed:
-    what = f"line {number}: more than {REMARK_LIMIT} bytes of comments and blank lines, expected jobs"
-    return Malformed(what, remedy="remove the comments that nobody needs")
+    def take(self, number: int, line: bytes) -> None:
+        self._bytes += len(line)
+        if self._bytes > REMARK_LIMIT:
+            what = f"line {number}: more than {REMARK_LIMIT} bytes of comments and blank lines, expected jobs"
+            raise Malformed(what, remedy="remove the comments that nobody needs")
+
+    def bounded(self, numbered: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+        """The same lines, each remark among them counted."""
+        for number, line in numbered:
+            if is_remark(line):
+                self.take(number, line)
+            yield number, line
