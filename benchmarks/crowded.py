@@ -8,7 +8,7 @@ from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.wanted import Wanted
 from fairbank.scheduling.pending import Active, Pending, begun
-from fairbank.scheduling.placement.machine import Machine
+from fairbank.scheduling.placement.cluster import Cluster
 from fairbank.scheduling.placement.placing import Places, place
 from fairbank.scheduling.placement.room import Room
 from fairbank.scheduling.situation import Situation
@@ -18,23 +18,23 @@ DAY = 86_400
 
 
 def crowded(nodes: int, jobs: int, *, seed: int = 5, free: int = 0) -> Situation:
-    """So many nodes, `free` of them idle, and so many jobs that wait: half of them for parts of a node, some for a tenth of the machine."""
+    """So many nodes, `free` of them idle, and so many jobs that wait: half of them for parts of a node, some for a tenth of the cluster."""
     chance = Random(seed)
-    machine = _machine(nodes)
-    room, places, running, number = Room(machine), Places(machine), list[Active](), 0
+    cluster = _cluster(nodes)
+    room, places, running, number = Room(cluster), Places(cluster), list[Active](), 0
     while room.idle.bit_count() > free:
         number += 1
         job = _job(chance, number, nodes)
         if job.wanted.nodes <= max(room.idle.bit_count() - free, 1):
-            where = place(machine, room, places.request(job.wanted, job.partitions[0]), machine.usable)
+            where = place(cluster, room, places.request(job.wanted, job.partitions[0]), cluster.usable)
             if where is not None:
                 room.take(where)
                 running.append(begun(job, where, NOW - 600, 600 + chance.randrange(1, job.limit or DAY)))
     pending = [_job(chance, 1_000_000 + number, nodes) for number in range(jobs)]
-    return Situation(machine, pending=pending, running=running, places=places)
+    return Situation(cluster, pending=pending, running=running, places=places)
 
 
-def _machine(nodes: int) -> Machine:
+def _cluster(nodes: int) -> Cluster:
     there = [
         Node(
             name=f"n{number:05}",
@@ -46,7 +46,7 @@ def _machine(nodes: int) -> Machine:
         for number in range(nodes)
     ]
     fat = PartitionRules(name="fat", nodes=tuple(node.name for node in there[::4]))
-    return Machine(there, [PartitionRules(name="batch"), PartitionRules(name="short", max_seconds=DAY // 6, tier=2), fat])
+    return Cluster(there, [PartitionRules(name="batch"), PartitionRules(name="short", max_seconds=DAY // 6, tier=2), fat])
 
 
 def _job(chance: Random, number: int, nodes: int) -> Pending:

@@ -1,4 +1,4 @@
-"""Workloads drawn by Hypothesis, small enough that ties, full machines and long queues are common; and their schedules."""
+"""Workloads drawn by Hypothesis, small enough that ties, full clusters and long queues are common; and their schedules."""
 
 from __future__ import annotations
 

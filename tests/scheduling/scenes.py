@@ -13,7 +13,7 @@ from fairbank.scheduling.backfill import backfill
 from fairbank.scheduling.main import main
 from fairbank.scheduling.parameters import Parameters
 from fairbank.scheduling.pending import Active, Pending
-from fairbank.scheduling.placement.machine import Machine
+from fairbank.scheduling.placement.cluster import Cluster
 from fairbank.scheduling.placement.placing import Places, place
 from fairbank.scheduling.placement.room import Placement, Room
 from fairbank.scheduling.plan import Plan
@@ -31,8 +31,8 @@ class Scene:
     """Times are minutes from now. Jobs have their nodes for themselves unless they say else."""
 
     def __init__(self, nodes: Sequence[Node], *partitions: PartitionRules) -> None:
-        self.machine = Machine(nodes, partitions or (PartitionRules(name="batch"),))
-        self.places, self.room = Places(self.machine), Room(self.machine)
+        self.cluster = Cluster(nodes, partitions or (PartitionRules(name="batch"),))
+        self.places, self.room = Places(self.cluster), Room(self.cluster)
         self.pending: list[Pending] = []
         self.running: list[Active] = []
         self.reservations: list[Reservation] = []
@@ -44,7 +44,7 @@ class Scene:
         asked = {name: said.pop(name) for name in list(said) if name in _WANTED}
         names = tuple(expand(nodes))
         wanted = Wanted(**{"nodes": len(names), "required": names, "exclusive": True, **asked})
-        where = place(self.machine, self.room, self.places.request(wanted, partition), self.machine.everybody)
+        where = place(self.cluster, self.room, self.places.request(wanted, partition), self.cluster.everybody)
         assert where is not None
         self.room.take(where)
         self.running.append(Active(number=number, placement=where, started=NOW - since * 60, ends=NOW + minutes * 60, **said))
@@ -68,7 +68,7 @@ class Scene:
     @property
     def situation(self) -> Situation:
         return Situation(
-            self.machine,
+            self.cluster,
             pending=self.pending,
             running=self.running,
             reservations=self.reservations,
@@ -78,13 +78,13 @@ class Scene:
         )
 
     def main(self, *, full: bool = False, **parameters: Any) -> Told:
-        return Told(self.machine, main(self.situation, Parameters(**parameters), NOW, full=full))
+        return Told(self.cluster, main(self.situation, Parameters(**parameters), NOW, full=full))
 
     def backfill(self, **parameters: Any) -> Told:
-        return Told(self.machine, backfill(self.situation, Parameters(**parameters), NOW))
+        return Told(self.cluster, backfill(self.situation, Parameters(**parameters), NOW))
 
     def both(self, **parameters: Any) -> Told:
-        return Told(self.machine, both(self.situation, Parameters(**parameters), NOW))
+        return Told(self.cluster, both(self.situation, Parameters(**parameters), NOW))
 
 
 class OneEach:
@@ -107,10 +107,10 @@ class OneEach:
 class Told:
     """A plan in words: `starts` and `planned` say which nodes, `planned` also in how many minutes."""
 
-    def __init__(self, machine: Machine, plan: Plan[Pending, Placement]) -> None:
+    def __init__(self, cluster: Cluster, plan: Plan[Pending, Placement]) -> None:
         self.plan = plan
-        self.starts = {start.job.number: machine.names(start.placement.nodes) for start in plan.starts}
-        self.planned = {each.job.number: ((each.at - NOW) / 60, machine.names(each.placement.nodes)) for each in plan.planned}
+        self.starts = {start.job.number: cluster.names(start.placement.nodes) for start in plan.starts}
+        self.planned = {each.job.number: ((each.at - NOW) / 60, cluster.names(each.placement.nodes)) for each in plan.planned}
         self.reasons = dict(plan.reasons)
         self.instead = {start.job.number: start.placement.instead for start in plan.starts if start.placement.instead}
         self.minutes = {start.job.number: (start.job.limit or 0) / 60 for start in plan.starts}

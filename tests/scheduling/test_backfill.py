@@ -8,7 +8,7 @@ import pytest
 
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.scheduling.situation import PreemptBy, Preemption, QosRules
-from tests.scheduling.machines import rack
+from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import OneEach, Scene
 
 

@@ -14,7 +14,7 @@ from fairbank.scheduling.reason import sentence
 from fairbank.scheduling.situation import Unlimited
 from fairbank.values.time import iso
 from fairbank.values.trouble import Unknown
-from tests.scheduling.machines import rack
+from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, Scene
 
 

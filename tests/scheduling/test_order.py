@@ -15,7 +15,7 @@ from fairbank.scheduling.pending import Pending
 from fairbank.scheduling.preemption import may_preempt
 from fairbank.scheduling.situation import PreemptBy, Preemption, QosRules
 from fairbank.values.trouble import Malformed
-from tests.scheduling.machines import rack
+from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, Scene
 
 LOW, HIGH = PartitionRules(name="batch"), PartitionRules(name="urgent", tier=5)

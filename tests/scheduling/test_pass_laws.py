@@ -1,4 +1,4 @@
-"""Laws of the passes over nodes, whatever the machine, those who run and those who wait."""
+"""Laws of the passes over nodes, whatever the cluster, those who run and those who wait."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from fairbank.scheduling.main import main
 from fairbank.scheduling.order import queue
 from fairbank.scheduling.parameters import Parameters
 from fairbank.scheduling.pending import Active, Pending, begun
-from fairbank.scheduling.placement.machine import Machine
+from fairbank.scheduling.placement.cluster import Cluster
 from fairbank.scheduling.placement.placing import Places, place
 from fairbank.scheduling.placement.room import Placement, Room
 from fairbank.scheduling.plan import Plan
 from fairbank.scheduling.situation import PreemptBy, Preemption, QosRules, Situation
 from fairbank.scheduling.slurm import both
 from fairbank.values.time import Instant
-from tests.scheduling.machines import machines, rules, wishes
+from tests.scheduling.clusters import clusters, rules, wishes
 
 pytestmark = pytest.mark.slow
 
@@ -46,18 +46,18 @@ class Afternoon(NamedTuple):
     preemption: Preemption = Preemption()
 
     def situation(self) -> Situation:
-        machine = Machine(self.nodes, [self.rules])
-        room, places, running = Room(machine), Places(machine), list[Active]()
+        cluster = Cluster(self.nodes, [self.rules])
+        room, places, running = Room(cluster), Places(cluster), list[Active]()
         for job, seconds in self.running:
-            if (where := place(machine, room, places.request(job.wanted, "batch"), machine.usable)) is not None:
+            if (where := place(cluster, room, places.request(job.wanted, "batch"), cluster.usable)) is not None:
                 room.take(where)
                 running.append(begun(job, where, NOW - 600, 600 + seconds))
-        return Situation(machine, pending=self.pending, running=running, reservations=self.reserved, preemption=self.preemption)
+        return Situation(cluster, pending=self.pending, running=running, reservations=self.reserved, preemption=self.preemption)
 
 
 @st.composite
 def afternoons(draw: st.DrawFn) -> Afternoon:
-    nodes = draw(machines)
+    nodes = draw(clusters)
     wanted, seconds = wishes(len(nodes)), st.integers(-60, 4_000)
 
     def job(number: int) -> Pending:
@@ -130,7 +130,7 @@ def test_plans_are_feasible_and_nobody_behind_delays_one(afternoon: Afternoon) -
                 assert NOW + (start.job.limit or 0) < each.at + PARAMETERS.bf_resolution
     for each in within:
         assert fits_then(situation, plan, each.at, each.placement)
-        assert keeps_off(afternoon.reserved, situation.machine, each.at, seconds(each.job), each.placement)
+        assert keeps_off(afternoon.reserved, situation.cluster, each.at, seconds(each.job), each.placement)
 
 
 @given(afternoons(), st.data())
@@ -168,15 +168,15 @@ def apart(one: int, lasts: int, other: int, lasting: int) -> bool:
 
 def fits_then(situation: Situation, plan: Plan[Pending, Placement], at: int, placement: Placement) -> bool:
     """Whether the nodes have what the plan takes of them when all have ended who are to end by then."""
-    room = Room(situation.machine)
+    room = Room(situation.cluster)
     for job in situation.after(plan, NOW).running:
         if job.ends > max(at, NOW) or (job.ends <= NOW and at < NOW + 30):
             room.take(job.placement)
     room.take(placement)
-    rows = max(rules.rows for rules in situation.machine.rules.values())
+    rows = max(rules.rows for rules in situation.cluster.rules.values())
     lefts = (room.cpus, room.memory, *room.gpus.values(), rows * room.cpus - room.shared)
     return all((left >= 0).all() for left in lefts)
 
 
-def keeps_off(reserved: Sequence[Reservation], machine: Machine, at: int, lasts: int, placement: Placement) -> bool:
-    return all(at >= each.end or at + lasts < each.begin for each in reserved if machine.named(each.nodes) & placement.nodes)
+def keeps_off(reserved: Sequence[Reservation], cluster: Cluster, at: int, lasts: int, placement: Placement) -> bool:
+    return all(at >= each.end or at + lasts < each.begin for each in reserved if cluster.named(each.nodes) & placement.nodes)

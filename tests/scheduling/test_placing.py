@@ -1,4 +1,4 @@
-"""Where jobs go: choices as Slurm makes them, and laws that hold on any machine."""
+"""Where jobs go: choices as Slurm makes them, and laws that hold on any cluster."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from fairbank.cluster.node import Gpus, Node, State
 from fairbank.cluster.partition_rules import PartitionRules, Sharing
 from fairbank.cluster.wanted import Wanted
-from fairbank.scheduling.placement.machine import Machine
+from fairbank.scheduling.placement.cluster import Cluster
 from fairbank.scheduling.placement.placing import Places, place
 from fairbank.scheduling.placement.room import Placement, Room
 from fairbank.values.trouble import Malformed, Unknown
-from tests.scheduling.machines import Desk, every_way, machines, rack, rules, wishes
+from tests.scheduling.clusters import Desk, clusters, every_way, rack, rules, wishes
 
 
 def test_the_lightest_nodes_go_first_and_heavier_ones_only_where_these_are_too_few() -> None:
@@ -144,16 +144,16 @@ def test_what_is_not_there_is_told_with_what_is() -> None:
         desk.asks(partition="debug")
     assert (no.value.field, no.value.remedy) == ("partition", "there are: batch")
     with pytest.raises(Malformed, match="n1 is there twice"):
-        Machine([Node(name="n1"), Node(name="n1")])
+        Cluster([Node(name="n1"), Node(name="n1")])
     with pytest.raises(Malformed, match="partition batch is there twice"):
-        Machine(rack(1), [PartitionRules(name="batch")] * 2)
+        Cluster(rack(1), [PartitionRules(name="batch")] * 2)
 
 
 @st.composite
 def afternoons(draw: st.DrawFn) -> tuple[list[Node], PartitionRules, list[tuple[Wanted, bool]]]:
-    """A machine and jobs that come one after the other; some leave again before the next comes."""
-    machine = draw(machines)
-    return machine, draw(rules), draw(st.lists(st.tuples(wishes(len(machine)), st.booleans()), min_size=1, max_size=8))
+    """A cluster and jobs that come one after the other; some leave again before the next comes."""
+    cluster = draw(clusters)
+    return cluster, draw(rules), draw(st.lists(st.tuples(wishes(len(cluster)), st.booleans()), min_size=1, max_size=8))
 
 
 @pytest.mark.slow
@@ -163,27 +163,27 @@ def test_nothing_is_oversubscribed_what_is_chosen_is_what_was_asked_and_nothing_
     afternoon: tuple[list[Node], PartitionRules, list[tuple[Wanted, bool]]],
 ) -> None:
     nodes, division, jobs = afternoon
-    machine = Machine(nodes, [division])
-    room, places, there = Room(machine), Places(machine), list[Placement]()
+    cluster = Cluster(nodes, [division])
+    room, places, there = Room(cluster), Places(cluster), list[Placement]()
     for wanted, stays in jobs:
         request = places.request(wanted, "batch")
-        ways = set(every_way(machine, there, request))
-        found = place(machine, room, request, machine.usable)
+        ways = set(every_way(cluster, there, request))
+        found = place(cluster, room, request, cluster.usable)
         assert (found is None) == (not ways)
         if found is None:
             continue
         assert frozenset(share.place for share in found.shares) in ways
         room.take(found)
         there.append(found)
-        assert_held(machine, room, there, division)
+        assert_held(cluster, room, there, division)
         if not stays:
             room.give(there.pop())
-    assert_held(machine, room, there, division)
+    assert_held(cluster, room, there, division)
 
 
-def assert_held(machine: Machine, room: Room, there: list[Placement], division: PartitionRules) -> None:
+def assert_held(cluster: Cluster, room: Room, there: list[Placement], division: PartitionRules) -> None:
     """What is free is what nobody holds, and nobody holds what another has."""
-    for at, node in enumerate(machine.nodes):
+    for at, node in enumerate(cluster.nodes):
         plain = [share for each in there for share in each.shares if share.place == at and not each.sharing]
         sharing = [share for each in there for share in each.shares if share.place == at and each.sharing]
         left = node.cores * node.threads - sum(share.cpus for share in plain)
@@ -203,11 +203,11 @@ def test_what_was_found_before_is_as_good_as_looking_anew(
     afternoon: tuple[list[Node], PartitionRules, list[tuple[Wanted, bool]]],
 ) -> None:
     nodes, division, jobs = afternoon
-    machine = Machine(nodes, [division])
-    room, places = Room(machine), Places(machine)
+    cluster = Cluster(nodes, [division])
+    room, places = Room(cluster), Places(cluster)
     asked = [places.request(wanted, "batch") for wanted, _ in jobs]
     for request in asked:
-        if (found := place(machine, room, request, machine.usable)) is not None:
+        if (found := place(cluster, room, request, cluster.usable)) is not None:
             room.take(found)
         for each in asked:
             assert np.array_equal(room.tasks(each.demand), room.copy().tasks(each.demand))

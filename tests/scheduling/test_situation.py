@@ -6,7 +6,7 @@ import pytest
 
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.values.trouble import Malformed, Unknown
-from tests.scheduling.machines import rack
+from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, OneEach, Scene
 
 

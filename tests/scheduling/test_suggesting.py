@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.scheduling.explain.suggesting import Suggestion, suggest
 from fairbank.scheduling.parameters import Parameters
-from tests.scheduling.machines import rack
+from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, Scene
 
 

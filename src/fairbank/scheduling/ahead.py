@@ -12,8 +12,8 @@ from collections.abc import Callable
 from fairbank.cluster.node import Gpus
 from fairbank.scheduling.idling import Idling
 from fairbank.scheduling.pending import Active
+from fairbank.scheduling.placement.cluster import Counts
 from fairbank.scheduling.placement.demand import Demand
-from fairbank.scheduling.placement.machine import Counts
 from fairbank.scheduling.placement.nodeset import NodeSet
 from fairbank.scheduling.placement.placing import Free, Places, Request, place
 from fairbank.scheduling.placement.room import Placement, Room
@@ -109,13 +109,13 @@ class Ahead:
 
     def place(self, request: Request, within: NodeSet, at: int) -> Placement | None:
         """Where the job would go at that time."""
-        return place(self.places.machine, self.free_at(at, request.demand), request, within)
+        return place(self.places.cluster, self.free_at(at, request.demand), request, within)
 
     def enough_from(self, request: Request, within: NodeSet) -> int | None:
         """Before then too few of the nodes are free whatever is planned; None: for ever."""
         key = request, within
         if key not in self._fits:
-            self._fits[key] = place(self.places.machine, self.places.empty, request, within) is not None
+            self._fits[key] = place(self.places.cluster, self.places.empty, request, within) is not None
         if not self._fits[key]:
             return None
         if not request.demand.alone or (self._idling.at(self.now) & within).bit_count() >= request.least:

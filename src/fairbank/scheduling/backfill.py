@@ -59,7 +59,7 @@ class _Cycle:
         self.limits = situation.limits.copy()
         self.room = situation.room.copy()
         self.ahead = Ahead(situation.places, self.room, situation.running, now, linear=parameters.bf_window_linear)
-        self.space = Space(situation.machine.usable, now, parameters.window_seconds, parameters.bf_resolution)
+        self.space = Space(situation.cluster.usable, now, parameters.window_seconds, parameters.bf_resolution)
         self.entries, self.reasons = queued[0], dict(queued[1])
         self.starts: list[Start[Pending, Placement]] = []
         self.expected: dict[int, Planned[Pending, Placement]] = {}
@@ -127,7 +127,7 @@ class _Cycle:
 
     def _earliest(self, entry: Entry, request: Request, *, later: bool) -> _Found | None:
         """The first start on nodes that neither plans nor reservations need until its end. `later`: also after now."""
-        possible = entry.nodes & self.situation.machine.usable & request.possible()
+        possible = entry.nodes & self.situation.cluster.usable & request.possible()
         if possible.bit_count() < request.least or request.required & possible != request.required:
             return None
         seconds = entry.job.least_seconds(entry.rules)

@@ -50,7 +50,7 @@ class _Pass:
         self.situation, self.parameters, self.now = situation, parameters, now
         self.room, self.limits = situation.room.copy(), situation.limits.copy()
         self.running = list(situation.running)
-        self.open = situation.machine.usable
+        self.open = situation.cluster.usable
         self.entries, self.reasons = queued[0], dict(queued[1])
         self.starts: list[Start[Pending, Placement]] = []
         self.done: set[int] = set()
@@ -89,12 +89,12 @@ class _Pass:
         request = requested(self.situation, entry)
         seconds = job.seconds(entry.rules)
         usable = entry.nodes & self.open & left(self.situation, job, self.now, self.now + seconds)
-        if request.required & self.situation.machine.usable != request.required:
+        if request.required & self.situation.cluster.usable != request.required:
             self.reasons[job.number] = NOT_AVAILABLE
             return
         where = None
         if usable.bit_count() >= request.least:
-            where = place(self.situation.machine, self.room, request, usable)
+            where = place(self.situation.cluster, self.room, request, usable)
             if where is None:
                 kind = partition, job.qos
                 where = place_instead(
@@ -136,8 +136,8 @@ class _Pass:
 
     def _ever(self, job: Pending) -> bool:
         """Whether any of its partitions could ever give it nodes: then it waits there."""
-        machine, places = self.situation.machine, self.situation.places
-        return any(outside(job, machine, name) is None and places.ever(places.request(job.wanted, name)) for name in job.partitions)
+        cluster, places = self.situation.cluster, self.situation.places
+        return any(outside(job, cluster, name) is None and places.ever(places.request(job.wanted, name)) for name in job.partitions)
 
     def _maintained(self, entry: Entry, request: Request, seconds: int) -> str | None:
         """Slurm's word where it is maintenance that leaves too few nodes to the job."""

@@ -16,7 +16,7 @@ from fairbank.cluster.reservation import Reservation
 from fairbank.cluster.wanted import Wanted
 from fairbank.scheduling.pending import Pending
 from fairbank.scheduling.placement import constraint
-from fairbank.scheduling.placement.machine import Machine
+from fairbank.scheduling.placement.cluster import Cluster
 from fairbank.scheduling.placement.nodeset import NodeSet
 from fairbank.scheduling.placement.placing import Request
 from fairbank.scheduling.preemption import Kind, may_preempt
@@ -64,7 +64,7 @@ def queue(situation: Situation, now: int, *, shortest: bool = False) -> Queue:
             continue
         found = len(entries)
         for at, name in enumerate(job.partitions):
-            if (why := outside(job, situation.machine, name, shortest=shortest)) is None:
+            if (why := outside(job, situation.cluster, name, shortest=shortest)) is None:
                 entries.extend(_entries(job, at, situation))
             elif job.number not in reasons:
                 reasons[job.number] = why
@@ -88,16 +88,16 @@ def _not_yet(job: Pending, situation: Situation, now: int) -> str | None:
     return None if reserved.running(now) or (reserved.flexible and not reserved.over(now)) else "Reservation"
 
 
-def outside(job: Pending, machine: Machine, name: str, *, shortest: bool = False) -> str | None:
+def outside(job: Pending, cluster: Cluster, name: str, *, shortest: bool = False) -> str | None:
     """Why the job has no place in a partition, in Slurm's word; None where it has one.
 
     The machine may have changed since the job was taken, and it waits with a reason then: one job is not to end the pass for all.
     """
-    if name not in machine.rules:
+    if name not in cluster.rules:
         return "PartitionConfig"
-    if not _readable(job.wanted, machine):
+    if not _readable(job.wanted, cluster):
         return "BadConstraints"
-    rules, nodes = machine.partition(name)
+    rules, nodes = cluster.partition(name)
     if not rules.up:
         return "PartitionDown"
     asked = job.time_min if shortest and job.time_min is not None else job.limit
@@ -108,19 +108,19 @@ def outside(job: Pending, machine: Machine, name: str, *, shortest: bool = False
     return "PartitionNodeLimit" if job.wanted.nodes > nodes.bit_count() else None
 
 
-def _readable(wanted: Wanted, machine: Machine) -> bool:
+def _readable(wanted: Wanted, cluster: Cluster) -> bool:
     """Whether its constraints are some, and the nodes that it names are there."""
     try:
         for text in (wanted.constraint, wanted.prefer):
             constraint.parse(text)
-        machine.named((*wanted.required, *wanted.excluded))
+        cluster.named((*wanted.required, *wanted.excluded))
     except (Malformed, Unknown):
         return False
     return True
 
 
 def _entries(job: Pending, at: int, situation: Situation) -> Iterable[Entry]:
-    rules, nodes = situation.machine.partition(job.partitions[at])
+    rules, nodes = situation.cluster.partition(job.partitions[at])
     priority = job.priorities[at] if job.priorities else job.priority
     reserved = None if job.reservation is None else situation.reservations[job.reservation][0]
     begins = 0 if reserved is None else reserved.begin

@@ -20,7 +20,7 @@ def may_preempt(situation: Situation, one: Kind, other: Kind) -> bool:
         return False
     if rules.by is PreemptBy.QOS:
         return one[1] in rules.qos and other[1] in rules.qos[one[1]].preempts
-    (high, theirs), (low, others) = (situation.machine.partition(name) for name, _ in (one, other))
+    (high, theirs), (low, others) = (situation.cluster.partition(name) for name, _ in (one, other))
     return high.tier > low.tier and bool(theirs & others)
 
 
@@ -30,7 +30,7 @@ def mode(situation: Situation, kind: Kind) -> PreemptMode:
     if rules.by is PreemptBy.QOS:
         said = rules.qos[qos].preempted if qos in rules.qos else None
     else:
-        said = situation.machine.partition(partition)[0].preempted
+        said = situation.cluster.partition(partition)[0].preempted
     return rules.mode if said is None else said
 
 
@@ -61,12 +61,12 @@ def place_instead(situation: Situation, room: Room, request: Request, within: No
         return None
     freed = room.copy()
     freed.give_all(job.placement for job in those)
-    if place(situation.machine, freed, request, within) is None:
+    if place(situation.cluster, freed, request, within) is None:
         return None
     freed, gone = room.copy(), list[Active]()
     for job in those:
         freed.give(job.placement)
         gone.append(job)
-        if (found := place(situation.machine, freed, request, within)) is not None:
+        if (found := place(situation.cluster, freed, request, within)) is not None:
             return found._replace(instead=tuple(sorted(job.number for job in gone if job.nodes & found.nodes)))
     return None

@@ -17,7 +17,7 @@ def left(situation: Situation, job: Pending, begin: int, end: int, *, resolution
     `maintenance` False: as if nobody worked on the nodes.
     """
     own: Reservation | None = None
-    found = situation.machine.everybody
+    found = situation.cluster.everybody
     for each, nodes in situation.reservations.values():
         if each.name == job.reservation:
             own = each

@@ -13,7 +13,7 @@ import msgspec
 from fairbank.cluster.partition_rules import PreemptMode
 from fairbank.cluster.reservation import Reservation
 from fairbank.scheduling.pending import Active, Pending, begun
-from fairbank.scheduling.placement.machine import Machine
+from fairbank.scheduling.placement.cluster import Cluster
 from fairbank.scheduling.placement.nodeset import NodeSet
 from fairbank.scheduling.placement.placing import Places
 from fairbank.scheduling.placement.room import Placement, Room
@@ -89,7 +89,7 @@ class Situation:
 
     def __init__(
         self,
-        machine: Machine,
+        cluster: Cluster,
         *,
         pending: Sequence[Pending] = (),
         running: Iterable[Active] = (),
@@ -98,11 +98,11 @@ class Situation:
         limits: Limits | None = None,
         places: Places | None = None,
     ) -> None:
-        self.machine = machine
-        self.places = places or Places(machine)
+        self.cluster = cluster
+        self.places = places or Places(cluster)
         self.pending = pending
         self.running = sorted(running, key=_by_end)
-        self.room = Room(machine)
+        self.room = Room(cluster)
         for job in self.running:
             self.room.take(job.placement)
         self._check_jobs()
@@ -111,7 +111,7 @@ class Situation:
             if each.name in self.reservations:
                 remedy = "give each a name of its own"
                 raise Malformed(f"reservation {each.name} is there twice", field="reservations", remedy=remedy)
-            self.reservations[each.name] = each, machine.named(each.nodes, field=f"{each.name}.nodes")
+            self.reservations[each.name] = each, cluster.named(each.nodes, field=f"{each.name}.nodes")
         self.preemption = preemption or Preemption()
         self.limits: Limits = limits or Unlimited()
 
@@ -122,7 +122,7 @@ class Situation:
             number, times = numbers.most_common(1)[0]
             raise Malformed(f"job {number} is there {times} times", field="jobs", remedy="give each job and task a number of its own")
         if wrong := self.room.overdrawn():
-            names = self.machine.names(wrong)
+            names = self.cluster.names(wrong)
             jobs = ", ".join(map(str, sorted(job.number for job in self.running if job.nodes & wrong)))
             remedy = f"look which of these jobs still run there: {jobs}"
             raise Malformed(f"the jobs that run hold more of {names} than there is", field="running", remedy=remedy)
@@ -145,7 +145,7 @@ class Situation:
                 other.room.give(running.pop(number).placement)
             other.room.take(where)
             other.limits.started(job, where.partition)
-            running[job.number] = begun(job, where, now, job.seconds(self.machine.rules[where.partition]))
+            running[job.number] = begun(job, where, now, job.seconds(self.cluster.rules[where.partition]))
         begun_now = {start.job.number for start in plan.starts}
         other.pending = [job for job in self.pending if job.number not in begun_now]
         other.running = sorted(running.values(), key=_by_end)

@@ -63,13 +63,13 @@ Cause = tuple[str, NodeSet]
 
 def _unable(situation: Situation, entry: Entry, request: Request) -> Iterator[Cause]:
     """By what they are, whoever is there."""
-    machine, what, wanted = situation.machine, request.demand, entry.job.wanted
-    yield "excluded by name", machine.named(wanted.excluded, field="excluded")
-    yield f"fewer than {what.least_cpus} CPUs", nodeset.packed(machine.cpus < what.least_cpus)
+    cluster, what, wanted = situation.cluster, request.demand, entry.job.wanted
+    yield "excluded by name", cluster.named(wanted.excluded, field="excluded")
+    yield f"fewer than {what.least_cpus} CPUs", nodeset.packed(cluster.cpus < what.least_cpus)
     memory = max(what.memory or 0, what.memory_per_cpu * what.least_cpus)
-    yield f"less than {memory} MiB of memory", nodeset.packed(machine.memory < memory)
-    yield f"less than {what.tmp} MiB of temporary disk", nodeset.packed(machine.tmp < what.tmp)
-    everybody = machine.everybody
+    yield f"less than {memory} MiB of memory", nodeset.packed(cluster.memory < memory)
+    yield f"less than {what.tmp} MiB of temporary disk", nodeset.packed(cluster.tmp < what.tmp)
+    everybody = cluster.everybody
     if what.gpus:
         names = ", ".join(f"{number} {kind}".strip() for kind, number in what.gpus)
         yield (
@@ -89,7 +89,7 @@ def _unusable(situation: Situation) -> Iterator[Cause]:
     """By their state."""
     for state in State:
         if not state.usable:
-            yield state.value, nodeset.of(place for place, node in enumerate(situation.machine.nodes) if node.state is state)
+            yield state.value, nodeset.of(place for place, node in enumerate(situation.cluster.nodes) if node.state is state)
 
 
 def _reserved(situation: Situation, entry: Entry, now: int) -> Iterator[Cause]:
@@ -98,7 +98,7 @@ def _reserved(situation: Situation, entry: Entry, now: int) -> Iterator[Cause]:
     for each, nodes in situation.reservations.values():
         if each.name == entry.job.reservation:
             if entry.kept_to is not None:
-                yield f"not in reservation {each.name}", nodeset.without(situation.machine.everybody, nodes)
+                yield f"not in reservation {each.name}", nodeset.without(situation.cluster.everybody, nodes)
         elif each.begin <= end and now < each.end:
             what = "reserved for maintenance" if each.maintenance else "reserved for others"
             yield f"{what}: {each.name}", nodes
@@ -106,13 +106,13 @@ def _reserved(situation: Situation, entry: Entry, now: int) -> Iterator[Cause]:
 
 def _taken(situation: Situation, request: Request) -> Iterator[Cause]:
     """By those who run."""
-    machine, room, what = situation.machine, situation.room, request.demand
-    everybody, busy = machine.everybody, nodeset.without(machine.everybody, room.idle)
+    cluster, room, what = situation.cluster, situation.room, request.demand
+    everybody, busy = cluster.everybody, nodeset.without(cluster.everybody, room.idle)
     if what.alone:
         yield "other jobs are there", busy
     yield "too few CPUs are free", nodeset.packed(what.rows * room.cpus - room.shared < what.least_cpus)
     if what.memory is None:
-        yield "a job there holds memory, and this one wants all", nodeset.packed(room.memory < machine.memory)
+        yield "a job there holds memory, and this one wants all", nodeset.packed(room.memory < cluster.memory)
     else:
         memory = max(what.memory, what.memory_per_cpu * what.least_cpus)
         yield "too little memory is free", nodeset.packed(room.memory < memory)

@@ -50,11 +50,11 @@ def _start(plan: Plan[Pending, Placement], number: int, now: int) -> int | None:
 def _changes(job: Pending, situation: Situation, parameters: Parameters, now: int) -> Iterator[tuple[str, Pending]]:
     """What may be changed, the smallest sacrifice first."""
     wanted = job.wanted
-    for name, rules in situation.machine.rules.items():
+    for name, rules in situation.cluster.rules.items():
         if name not in job.partitions and rules.up:
             yield f"-p {','.join((*job.partitions, name))}", msgspec.structs.replace(job, partitions=(*job.partitions, name), priorities=())
     if wanted.memory_per_node is None and wanted.memory_per_cpu is None:
-        least = min(node.memory // max(node.cpus, 1) for node in situation.machine.nodes) * wanted.cpus_per_task
+        least = min(node.memory // max(node.cpus, 1) for node in situation.cluster.nodes) * wanted.cpus_per_task
         yield f"--mem={least}M", _wanting(job, memory_per_node=least)
     elif wanted.memory_per_node:
         yield f"--mem={wanted.memory_per_node // 2}M", _wanting(job, memory_per_node=wanted.memory_per_node // 2)
@@ -75,7 +75,7 @@ def _longest(job: Pending, situation: Situation, parameters: Parameters, now: in
         shorter = msgspec.structs.replace(job, limit=minutes * MINUTE, time_min=None)
         return _start(both(situation.with_job(shorter), parameters, now), job.number, now) == now
 
-    there = [situation.machine.rules[name] for name in job.partitions if name in situation.machine.rules]
+    there = [situation.cluster.rules[name] for name in job.partitions if name in situation.cluster.rules]
     low, high = 1, max((job.seconds(rules) for rules in there), default=0) // MINUTE
     if high <= 1 or not starts(low):
         return None

@@ -100,7 +100,7 @@ def _may_start(job: Pending, situation: Situation, now: int) -> Check:
 
 
 def _partition(job: Pending, situation: Situation, name: str) -> Check:
-    wrong = outside(job, situation.machine, name, shortest=True)
+    wrong = outside(job, situation.cluster, name, shortest=True)
     return Check(f"partition {name} takes it", wrong is None, "within its limits" if wrong is None else sentence(wrong))
 
 
@@ -108,7 +108,7 @@ def _able(situation: Situation, entry: Entry, found: Sifted) -> Check:
     """Whether there are nodes at all that would do."""
     request, lasting = requested(situation, entry), [each for each in found.excluded if each.lasting]
     said = [f"{found.able.bit_count()} of {entry.nodes.bit_count()} would do, and it wants {request.least}"]
-    said += [f"{each.cause}: {situation.machine.names(each.nodes)}" for each in lasting]
+    said += [f"{each.cause}: {situation.cluster.names(each.nodes)}" for each in lasting]
     fits = situation.places.ever(request)
     if not fits and found.able.bit_count() >= request.least:
         said.append("but not together, with all that it asks for")
@@ -117,7 +117,7 @@ def _able(situation: Situation, entry: Entry, found: Sifted) -> Check:
 
 def _free(situation: Situation, entry: Entry, found: Sifted) -> Check:
     """Whether enough of those are free."""
-    request, names = requested(situation, entry), situation.machine.names
+    request, names = requested(situation, entry), situation.cluster.names
     said = [f"{found.fitting.bit_count()} are free now, and it wants {request.least}"]
     said += [f"{each.cause}: {names(each.nodes)}" for each in found.excluded if not each.lasting]
     if ends := [job.ends for job in situation.running if job.nodes & found.able]:

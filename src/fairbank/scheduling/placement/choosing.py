@@ -11,7 +11,7 @@ from itertools import chain
 import numpy as np
 
 from fairbank.scheduling.placement import nodeset, thorough
-from fairbank.scheduling.placement.machine import Counts
+from fairbank.scheduling.placement.cluster import Counts
 from fairbank.scheduling.placement.nodeset import NodeSet
 from fairbank.scheduling.placement.thorough import Asked
 

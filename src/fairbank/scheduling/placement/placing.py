@@ -8,8 +8,8 @@ from fairbank.cluster.node import Gpus
 from fairbank.cluster.wanted import Wanted
 from fairbank.scheduling.placement import constraint, nodeset
 from fairbank.scheduling.placement.choosing import choose
+from fairbank.scheduling.placement.cluster import Cluster, Counts
 from fairbank.scheduling.placement.demand import Demand, demand
-from fairbank.scheduling.placement.machine import Counts, Machine
 from fairbank.scheduling.placement.nodeset import NodeSet
 from fairbank.scheduling.placement.room import Placement, Room, Share
 from fairbank.scheduling.placement.thorough import Asked
@@ -58,11 +58,11 @@ class Free(Protocol):
 
 
 class Places:
-    """A machine that requests are read for. What is found for a request is kept for the next of its like."""
+    """A cluster that requests are read for. What is found for a request is kept for the next of its like."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-        self.empty = Room(machine)
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.empty = Room(cluster)
         self._known: dict[tuple[Wanted, str], Request] = {}
         self._ever: dict[Request, bool] = {}
 
@@ -71,24 +71,24 @@ class Places:
         key = wanted, partition
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = _request(self.machine, self.empty, wanted, partition)
+            found = self._known[key] = _request(self.cluster, self.empty, wanted, partition)
         return found
 
     def ever(self, request: Request) -> bool:
         """Whether the job would fit if nobody else were there and all nodes were up."""
         found = self._ever.get(request)
         if found is None:
-            found = self._ever[request] = place(self.machine, self.empty, request, self.machine.everybody) is not None
+            found = self._ever[request] = place(self.cluster, self.empty, request, self.cluster.everybody) is not None
         return found
 
 
-def _request(machine: Machine, empty: Room, wanted: Wanted, partition: str) -> Request:
-    rules, among = machine.partition(partition)
+def _request(cluster: Cluster, empty: Room, wanted: Wanted, partition: str) -> Request:
+    rules, among = cluster.partition(partition)
     what = demand(wanted, rules)
     said = constraint.parse(wanted.constraint)
-    having, everybody = machine.having, machine.everybody
-    able = nodeset.without(among, machine.named(wanted.excluded, field="excluded")) & empty.nodes(what)
-    required = machine.named(wanted.required, field="required")
+    having, everybody = cluster.having, cluster.everybody
+    able = nodeset.without(among, cluster.named(wanted.excluded, field="excluded")) & empty.nodes(what)
+    required = cluster.named(wanted.required, field="required")
     least = max(wanted.nodes, rules.min_nodes, required.bit_count(), sum(group.least for group in said.groups))
     tasks = max(wanted.least_tasks, least)
     return Request(
@@ -105,10 +105,10 @@ def _request(machine: Machine, empty: Room, wanted: Wanted, partition: str) -> R
     )
 
 
-def place(machine: Machine, room: Free, request: Request, within: NodeSet) -> Placement | None:
+def place(cluster: Cluster, room: Free, request: Request, within: NodeSet) -> Placement | None:
     """Where the job goes if it takes nodes of `within` only; None where it does not fit there now.
 
-    Nodes are the machine's lightest that do; of a constraint in brackets the first alternative that fits. Jobs that share CPUs go to
+    Nodes are the lightest that do; of a constraint in brackets the first alternative that fits. Jobs that share CPUs go to
     where they need not, if they can.
     """
     for plain in (request.demand._replace(rows=1), request.demand) if request.demand.rows > 1 else (request.demand,):
@@ -116,15 +116,15 @@ def place(machine: Machine, room: Free, request: Request, within: NodeSet) -> Pl
         for alternative in request.alternatives:
             among = free & alternative
             asked = Asked(request.least, request.most, request.tasks, request.required, request.kinds, request.contiguous)
-            if (places := choose(among, machine.by_weight, room.tasks(plain), asked)) is not None:
-                return _dealt(machine, room, request, plain, places)
+            if (places := choose(among, cluster.by_weight, room.tasks(plain), asked)) is not None:
+                return _dealt(cluster, room, request, plain, places)
     return None
 
 
-def _dealt(machine: Machine, room: Free, request: Request, plain: Demand, places: list[int]) -> Placement:
+def _dealt(cluster: Cluster, room: Free, request: Request, plain: Demand, places: list[int]) -> Placement:
     """Each node gets as many tasks as it has room for, but for one that is left for each node behind it."""
     tasks, behind, shares = request.tasks, len(places), []
-    columns = (room.tasks(plain), machine.cpus, machine.threads, machine.memory)
+    columns = (room.tasks(plain), cluster.cpus, cluster.threads, cluster.memory)
     for at, fits, whole, threads, has in zip(places, *(column[places].tolist() for column in columns), strict=True):
         behind -= 1
         here = min(fits, max(tasks - behind, 1))
@@ -132,6 +132,6 @@ def _dealt(machine: Machine, room: Free, request: Request, plain: Demand, places
         cpus = max(here * plain.cpus, plain.least_cpus)
         got = whole if plain.alone else -(-cpus // threads) * threads
         memory = has if plain.memory is None else plain.memory or plain.memory_per_cpu * (got if plain.alone else cpus)
-        gpus = room.gpus_at(at, plain.gpus, alone=plain.alone) if machine.gpus and (plain.gpus or plain.alone) else ()
+        gpus = room.gpus_at(at, plain.gpus, alone=plain.alone) if cluster.gpus and (plain.gpus or plain.alone) else ()
         shares.append(Share(at, got, memory, gpus))
     return Placement(nodeset.of(places), tuple(shares), request.partition, sharing=request.demand.rows > 1)

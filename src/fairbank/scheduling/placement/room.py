@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from fairbank.cluster.node import Gpus
 from fairbank.scheduling.placement import nodeset
+from fairbank.scheduling.placement.cluster import Cluster, Counts
 from fairbank.scheduling.placement.demand import Demand
-from fairbank.scheduling.placement.machine import Counts, Machine
 from fairbank.scheduling.placement.nodeset import NodeSet
 
 _ALL = slice(None)
@@ -58,16 +58,16 @@ class _Seen:
 class Room:
     """What is free. `take` and `give` keep it up to date; a copy may be played with."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-        self.cpus = machine.cpus.copy()
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.cpus = cluster.cpus.copy()
         """Not held by a job that shares none."""
         self.shared = np.zeros_like(self.cpus)
         """CPUs of jobs that share them, counted as often as they are held."""
-        self.memory = machine.memory.copy()
-        self.gpus = {kind: counts.copy() for kind, counts in machine.gpus.items()}
+        self.memory = cluster.memory.copy()
+        self.gpus = {kind: counts.copy() for kind, counts in cluster.gpus.items()}
         self.jobs = np.zeros_like(self.cpus)
-        self.idle = machine.everybody
+        self.idle = cluster.everybody
         """Where no job is."""
         self._seen: dict[Demand, _Seen] = {}
         self._changes: list[int] = []
@@ -75,7 +75,7 @@ class Room:
     def copy(self) -> Room:
         """The same, to be changed without changing this one."""
         other = object.__new__(Room)
-        other.machine = self.machine
+        other.cluster = self.cluster
         other.cpus, other.shared, other.memory, other.jobs = self.cpus.copy(), self.shared.copy(), self.memory.copy(), self.jobs.copy()
         other.gpus = {kind: counts.copy() for kind, counts in self.gpus.items()}
         other.idle = self.idle
@@ -139,15 +139,15 @@ class Room:
         return seen
 
     def _count(self, demand: Demand, at: slice | npt.NDArray[np.intp]) -> Counts:
-        machine = self.machine
+        cluster = self.cluster
         cpus = demand.rows * self.cpus[at] - self.shared[at]
         tasks = cpus // demand.cpus
-        fits = (cpus >= demand.least_cpus) & (machine.tmp[at] >= demand.tmp)
+        fits = (cpus >= demand.least_cpus) & (cluster.tmp[at] >= demand.tmp)
         memory = self.memory[at]
         if demand.memory is None:
-            fits &= memory == machine.memory[at]
+            fits &= memory == cluster.memory[at]
         elif demand.memory_per_cpu and demand.alone:
-            fits &= memory >= demand.memory_per_cpu * machine.cpus[at]
+            fits &= memory >= demand.memory_per_cpu * cluster.cpus[at]
         elif demand.memory_per_cpu:
             tasks = np.minimum(tasks, memory // (demand.memory_per_cpu * demand.cpus))
             fits &= memory >= demand.memory_per_cpu * demand.least_cpus

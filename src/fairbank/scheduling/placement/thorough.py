@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairbank.scheduling.placement import nodeset
-from fairbank.scheduling.placement.machine import Counts
+from fairbank.scheduling.placement.cluster import Counts
 from fairbank.scheduling.placement.nodeset import NodeSet
 
 

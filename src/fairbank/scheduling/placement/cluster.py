@@ -19,8 +19,8 @@ Counts = npt.NDArray[np.int64]
 """A number for each node, in their order."""
 
 
-class Machine:
-    """Nodes, and the partitions that they are in. Neither changes: a node that goes down is another machine.
+class Cluster:
+    """Nodes, and the partitions that they are in. Neither changes: with a node down it is another cluster.
 
     Raises Malformed for two nodes or partitions of one name, Unknown for a partition's node that is not there.
     """
@@ -41,7 +41,7 @@ class Machine:
             self.partitions[rules.name] = self.named(rules.nodes, field=f"{rules.name}.nodes") if rules.nodes else self.everybody
 
     def named(self, names: Iterable[str], *, field: str = "nodes") -> NodeSet:
-        """The set of these nodes. Raises Unknown, naming `field`, for one that the machine has not."""
+        """The set of these nodes. Raises Unknown, naming `field`, for one that the cluster has not."""
         found = nodeset.NOBODY
         for name in names:
             place = self.place.get(name)

@@ -1,4 +1,4 @@
-"""Small machines, jobs that ask for anything, and the plainest scheduler there is: it tries every set of nodes."""
+"""Small clusters, jobs that ask for anything, and the plainest scheduler there is: it tries every set of nodes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from fairbank.cluster.node import Gpus, Node, State
 from fairbank.cluster.partition_rules import PartitionRules, Sharing
 from fairbank.cluster.wanted import Wanted
 from fairbank.scheduling.placement import nodeset
+from fairbank.scheduling.placement.cluster import Cluster
 from fairbank.scheduling.placement.demand import Demand
-from fairbank.scheduling.placement.machine import Machine
 from fairbank.scheduling.placement.placing import Places, Request, place
 from fairbank.scheduling.placement.room import Placement, Room
 
@@ -29,16 +29,16 @@ class Desk:
     """A machine whose jobs come and go by hand."""
 
     def __init__(self, nodes: Sequence[Node], *partitions: PartitionRules) -> None:
-        self.machine = Machine(nodes, partitions or (PartitionRules(name="batch"),))
-        self.places = Places(self.machine)
-        self.room = Room(self.machine)
+        self.cluster = Cluster(nodes, partitions or (PartitionRules(name="batch"),))
+        self.places = Places(self.cluster)
+        self.room = Room(self.cluster)
 
     def asks(self, partition: str = "batch", **said: Any) -> Request:
         return self.places.request(Wanted(**({"memory_per_node": 1} | said)), partition)
 
     def would_go(self, within: str | None = None, **said: Any) -> Placement | None:
-        among = self.machine.usable if within is None else self.machine.named(within.split(","))
-        return place(self.machine, self.room, self.asks(**said), among)
+        among = self.cluster.usable if within is None else self.cluster.named(within.split(","))
+        return place(self.cluster, self.room, self.asks(**said), among)
 
     def goes(self, **said: Any) -> str:
         """The nodes that the job is given, and takes; `nowhere`."""
@@ -46,7 +46,7 @@ class Desk:
         if found is None:
             return "nowhere"
         self.room.take(found)
-        return self.machine.names(found.nodes)
+        return self.cluster.names(found.nodes)
 
     def dealt(self, **said: Any) -> list[int]:
         """The CPUs of each node that the job would get, in the order in which tasks are dealt."""
@@ -77,7 +77,7 @@ nodes: st.SearchStrategy[dict[str, Any]] = st.builds(
     weight=st.integers(1, 2),
     state=st.sampled_from([State.UP] * 5 + [State.DOWN]),
 )
-machines = st.lists(nodes, min_size=1, max_size=6).map(
+clusters = st.lists(nodes, min_size=1, max_size=6).map(
     lambda said: [Node(name=f"n{number}", **each) for number, each in enumerate(said)],
 )
 rules = st.sampled_from([PartitionRules(name="batch", sharing=sharing, rows=2) for sharing in Sharing])
@@ -108,19 +108,19 @@ def wishes(draw: st.DrawFn, count: int) -> Wanted:
     )
 
 
-def every_way(machine: Machine, there: Sequence[Placement], request: Request) -> Iterable[frozenset[int]]:
+def every_way(cluster: Cluster, there: Sequence[Placement], request: Request) -> Iterable[frozenset[int]]:
     """Each set of nodes on which the job could start now, beside those that are there."""
-    tasks = [fitting(machine, there, request.demand, place) for place in range(len(machine.nodes))]
-    up = [place for place, node in enumerate(machine.nodes) if node.state.usable and tasks[place]]
+    tasks = [fitting(cluster, there, request.demand, place) for place in range(len(cluster.nodes))]
+    up = [place for place, node in enumerate(cluster.nodes) if node.state.usable and tasks[place]]
     for size in range(request.least, min(request.most, len(up)) + 1):
         for some in combinations(up, size):
             if sum(tasks[place] for place in some) >= request.tasks and suits(frozenset(some), request):
                 yield frozenset(some)
 
 
-def fitting(machine: Machine, there: Sequence[Placement], what: Demand, place: int) -> int:
+def fitting(cluster: Cluster, there: Sequence[Placement], what: Demand, place: int) -> int:
     """How many tasks have room on a node: as many as there are CPUs, fewer as long as something lacks."""
-    node = machine.nodes[place]
+    node = cluster.nodes[place]
     held = [(share, each.sharing) for each in there for share in each.shares if share.place == place]
     whole = node.cores * node.threads
     left = what.rows * (whole - sum(share.cpus for share, sharing in held if not sharing)) - sum(
