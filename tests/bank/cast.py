@@ -117,7 +117,7 @@ class Cast:
                 return Hold(run=run(number), amount=su(amount), until=until, **facts)
             case ["adjust", number, *who, amount]:
                 facts = self._drawn(who[0], who[1], options, now) if who else {}
-                whose = {k: v for k, v in facts.items() if k in Adjust.__struct_fields__}
+                whose = {k: v for k, v in facts.items() if k in Adjust.__struct_fields__} | {"priced_in": options.get("priced")}
                 return Adjust(run=run(number), amount=su(amount), until=until, particulars=told, **whose)
             case ["charge", number, *who, amount]:
                 facts = self._drawn(who[0], who[1], options, now) if who else {}

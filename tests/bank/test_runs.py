@@ -114,6 +114,28 @@ def test_an_end_that_is_not_that_of_its_hold_is_kept_and_closes_nothing() -> Non
     )
 
 
+def test_a_new_limit_that_is_not_of_its_hold_is_kept_and_changes_nothing() -> None:
+    tell(
+        PHYSICS
+        + """
+        project chemistry
+        open chemistry/cpu 0..1000 with 100
+        hold 1 alice physics/cpu 60 partition std
+        adjust 1 bob physics/cpu 80             -> TOLD_OTHERWISE asked 80 left 40 from physics/cpu for physics
+        adjust 1 alice chemistry/cpu 80         -> TOLD_OTHERWISE
+        adjust 1 alice nobody/cpu 80            -> TOLD_OTHERWISE
+        adjust 1 alice physics/cpu 80 priced gpu -> TOLD_OTHERWISE
+        adjust 1 bob physics/cpu 60             -> TOLD_OTHERWISE   # also where it would change nothing
+        kept physics/cpu 5
+        adjust 1 bob physics/cpu 80 key a       -> TOLD_OTHERWISE
+        adjust 1 alice physics/cpu 80 priced std key a -> ok left 20 # its key was left free
+        adjust 1 90                             -> ok left 10        # says nothing about itself
+        charge 1 alice physics/cpu 45           -> ok left 55
+        adjust 1 bob physics/cpu 80             -> RUN_RESOLVED
+        """
+    )
+
+
 def test_a_failed_node_costs_nothing() -> None:
     tell(
         PHYSICS

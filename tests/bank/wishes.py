@@ -89,11 +89,12 @@ _told = st.none() | st.builds(
     cpu_seconds=st.none() | st.integers(0, 200),
 )
 _drawn["particulars"] = _told
+_told_again = {each: _drawn[each] for each in Adjust.__struct_fields__ if each in _drawn}
 _ended: dict[str, Any] = {"ended": instants, "outcome": st.sampled_from(["COMPLETED", "FAILED"]), "elapsed_seconds": st.integers(0, 99)}
 
 
-def _of_its_job(wish: Hold | Charge | Release) -> Request:
-    """Starts and ends of one job that agree on whose it is."""
+def _of_its_job(wish: Hold | Adjust | Charge | Release) -> Request:
+    """Starts, changes and ends of one job that agree on whose it is."""
     which = wish.run.job_id - 1
     return msgspec.structs.replace(wish, owner=which % 2 + 1, line=LINES[which])
 
@@ -102,6 +103,8 @@ of_runs = st.one_of(
     st.builds(Hold, key=keys, amount=costs, until=instants, **_drawn).map(_of_its_job),
     st.builds(Hold, key=keys, amount=costs, until=instants, **_drawn),
     st.builds(Adjust, key=keys, run=runs, amount=costs, until=instants, particulars=_told),
+    st.builds(Adjust, key=keys, amount=costs, until=instants, **_told_again).map(_of_its_job),
+    st.builds(Adjust, key=keys, amount=costs, until=instants, **_told_again),
     st.builds(Charge, key=keys, amount=costs, **_drawn, **_ended).map(_of_its_job),
     st.builds(Release, key=keys, **_drawn, **_ended).map(_of_its_job),
     st.builds(Charge, key=keys, amount=costs, **_drawn, **_ended),

@@ -58,6 +58,18 @@ def test_an_end_agrees_with_its_hold(world: World) -> None:
     assert world.ask("POST", "/job", AGENT, json=end | {"partition": "std"}).json()["data"]["amount"] == 1
 
 
+def test_a_new_limit_agrees_with_its_hold(world: World) -> None:
+    """As an end does."""
+    started = report(94, partition="big", resource="cpu")
+    assert world.ask("POST", "/job", AGENT, json=started).status_code == 201
+    longer = started | {"do": "adjust", "time_limit": 7_200}
+    weighed = {"billing": None, "tres": "cpu=2", "partition": "std"}
+    for field, told in (("owner_uid", {"owner_uid": MEMBER + 1}), ("account", {"account": "nobodys"}), ("partition", weighed)):
+        problem = world.ask("POST", "/job", AGENT, json=longer | told).json()
+        assert (problem["status"], problem["field"], problem["refusal"]["reason"]) == (409, field, "TOLD_OTHERWISE")
+    assert world.ask("POST", "/job", AGENT, json=longer | {"partition": "std"}).status_code == 201
+
+
 def test_of_a_run_of_which_only_the_cost_was_told_the_rest_is_null(old_world: World) -> None:
     row = data(old_world, f"/job/{old_world.own['job']}")
     untold = ("name", "qos", "nodes", "cpus", "tres", "time_limit", "exit_code", "exit_signal", "cpu_seconds")

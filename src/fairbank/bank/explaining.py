@@ -48,8 +48,8 @@ _WHY: Mapping[Reason, str] = {
     Reason.NO_HOLD: "Something is to change about a run of which the bank never heard that it began, or which was never charged.",
     Reason.RUN_TAKEN: "The start of this very run (cluster, job, submission, restart) was reported before with other figures.",
     Reason.RUN_RESOLVED: "A run is charged or released once. This one was, and the report that came now says something else.",
-    Reason.TOLD_OTHERWISE: "An end names another user or project than its hold, or is priced by another partition: one of them is "
-    "wrong. The hold stays, and an end that agrees with it counts.",
+    Reason.TOLD_OTHERWISE: "An end, or a new time limit, names another user or project than its hold, or is priced by another "
+    "partition: one of them is wrong. The hold stays as it is, and a report that agrees with it counts.",
     Reason.KEY_TAKEN: "A key stands for one wish of one user: the same wish gets its first answer again, another is a conflict.",
     Reason.NOT_ENOUGH: "Only what is neither used nor held can be taken out or moved on, and a credit limit is no credit of one's own. "
     "A refund is taken back only if what it gave is still unused, unless the bank records what goes beyond the credit.",

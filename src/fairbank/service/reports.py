@@ -104,6 +104,7 @@ class Reports:
             key=report.key,
             comment=report.comment,
             particulars=report.particulars,
+            priced_in=_priced_in(report),
         )
 
     def _resolution(self, report: Ended) -> Charge | Release | Unpriced:
@@ -129,8 +130,7 @@ class Reports:
             amount = SuMinutes(0) if free else self._price(report, report.elapsed_seconds)
         except Unknown as unknown:  # a partition that was renamed since: the usage is not lost, but kept as refused
             return Unpriced(why=unknown.message, **facts)
-        weighed = report.amount is None and report.billing is None
-        return Charge(amount=amount, priced_in=report.partition if weighed else None, **facts) if amount else Release(**facts)
+        return Charge(amount=amount, priced_in=_priced_in(report), **facts) if amount else Release(**facts)
 
     def _price(self, report: Report, seconds: int) -> SuMinutes:
         """What `seconds` of the run cost. Raises Malformed when nothing says what the run holds."""
@@ -171,6 +171,11 @@ class Reports:
 
     def _cluster(self, report: Report) -> Cluster:
         return named(self._clusters, report.run.cluster, otherwise="; or send resource and billing")
+
+
+def _priced_in(report: Changed | Ended) -> str | None:
+    """The partition by whose weights it is priced; None where it says its price itself."""
+    return report.partition if report.amount is None and report.billing is None else None
 
 
 def _demand_limit(report: Report) -> None:

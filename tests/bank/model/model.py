@@ -27,6 +27,9 @@ class Model(Undoing):
             return "again" if word == "ok" else word
         word = str(getattr(self, f"_{type(wish).__name__.lower()}")(wish, asked.at))
         usage = isinstance(wish, w.Charge | w.Release) and word != "ok"  # it happened: it may be said again until it counts
-        if wish.key and word not in ("again", "NO_HOLD") and not usage:  # what came before its hold may be said again after it
+        noted = isinstance(wish, w.Adjust) and (word == "TOLD_OTHERWISE" or wish.run not in self.runs)
+        if (
+            wish.key and word not in ("again", "NO_HOLD") and not usage and not noted
+        ):  # what came before its hold may be said again after it
             self.answers[asked.actor, wish.key] = (asked, word, len(self.asked) - 1)
         return word

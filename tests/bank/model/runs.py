@@ -57,8 +57,12 @@ class Runs(Granted):
 
     def _adjust(self, wish: w.Adjust, at: int) -> str:
         run = self.runs.get(wish.run)
+        if not run and wish.owner is not None and not self.enforce:
+            return "ok"  # let through, nothing is held
         if not run or run["state"] != "held":
             return "RUN_RESOLVED" if run else "NO_HOLD"
+        if not self._repeats(run["set"]) and not self._is_its_own(run, wish):
+            return "TOLD_OTHERWISE"
         if (run["held"], run["until"]) == (wish.amount, wish.until) or self._repeats(run["set"]):
             return self._again(run["set"])
         more = wish.amount - run["held"]
@@ -76,7 +80,7 @@ class Runs(Granted):
 
     def _resolve(self, wish: w.Charge | w.Release, state: str, cost: int) -> str:
         run = self.runs.get(wish.run)
-        if run and not self._repeats(run["set"]) and not self._is_its_end(run, wish):
+        if run and not self._repeats(run["set"]) and not self._is_its_own(run, wish):
             return "TOLD_OTHERWISE"
         if run and run["state"] in ("charged", "released"):
             same = (run["state"], run["charged"] + run["off"]) == (state, cost)
@@ -92,8 +96,8 @@ class Runs(Granted):
         run.update(state=state, held=0, charged=paid, off=cost - paid, set=len(self.asked) - 1)
         return "ok"
 
-    def _is_its_end(self, run: dict[str, Any], wish: w.Charge | w.Release) -> bool:
-        return (wish.owner, wish.line[0]) == (run["owner"], run["project"])
+    def _is_its_own(self, run: dict[str, Any], wish: w.Adjust | w.Charge | w.Release) -> bool:
+        return wish.owner is None or (wish.owner, wish.line[0]) == (run["owner"], run["project"])
 
     def _late_payer(self, offers: list[int], uid: int, cost: int) -> int:
         """Who would have held it; then who has the credit, capped before frozen; then whoever is not frozen; then the first."""

@@ -1,19 +1,19 @@
-"""Ends that are not those of their holds: of another user or project, or priced by another partition (docs/decisions/0024)."""
+"""Ends and changes that are not those of their holds: of another user or project, or priced by another partition (docs/decisions/0024)."""
 
 from __future__ import annotations
 
 from fairbank.bank.run import RunRecord
-from fairbank.bank.wish import Charge, Ending
+from fairbank.bank.wish import Adjust, Charge, Ending
 
 
-def told_otherwise(known: RunRecord, wish: Ending) -> str | None:
-    """In which field the end contradicts what the books have of its run, and how; None where in none that it tells."""
+def told_otherwise(known: RunRecord, wish: Ending | Adjust) -> str | None:
+    """In which field the wish contradicts what the books have of its run, and how; None where in none that it tells."""
     if wish.owner not in (None, known.owner):
         return f"owner_uid is {wish.owner}, but its run is one of user {known.owner}"
     if wish.account is not None:
         return f"account is {wish.account!r}, which no project has, but its run is one of project {known.project}"
     if wish.line[:1] not in ((), (known.project,)):
         return f"account is that of project {wish.line[0]}, but its run is one of project {known.project}"
-    if isinstance(wish, Charge) and wish.priced_in not in (None, known.partition):
+    if isinstance(wish, Charge | Adjust) and wish.priced_in not in (None, known.partition):
         return f"partition is {wish.priced_in!r}, but its run started in {known.partition!r}"
     return None

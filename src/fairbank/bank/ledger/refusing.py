@@ -81,7 +81,7 @@ def refuse_early(work: WorkingSet, asked: Asked, wish: Adjust | Charge | Release
 
 
 def refuse_otherwise(work: WorkingSet, asked: Asked, known: RunRecord, about: str, cost: int) -> Refusal:
-    """Refuse an end that is not that of its hold, and keep the refusal where the hold is. The hold stays, and the key."""
+    """Refuse an end or a change that is not that of its hold, and keep the refusal where the hold is. The hold stays, and the key."""
     allocation = work.allocations[known.allocation]
     no = Refusal(
         reason=Reason.TOLD_OTHERWISE,

@@ -97,7 +97,11 @@ def adjust(work: WorkingSet, asked: Asked, wish: Adjust, policy: Policy) -> Outc
         return already_resolved(known)
     allocation = work.allocations[known.allocation]
     more, newest = wish.amount - known.held, work.entry(known.set_by)
-    if (more == 0 and wish.until == known.until) or is_reported_by(newest, asked):
+    if is_reported_by(newest, asked):
+        return again(newest)
+    if (about := told_otherwise(known, wish)) is not None:
+        return refuse_otherwise(work, asked, known, about, wish.amount)
+    if more == 0 and wish.until == known.until:
         return again(newest)
     if (about := from_future(asked, wish)) is not None:
         return refuse_early(work, asked, wish, about, allocation)

@@ -110,7 +110,7 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.NO_HOLD: "send the hold first; an end without one is charged only where policy.late_charges = true",
     Reason.RUN_TAKEN: "send the run's own figures again, or adjust its hold",
     Reason.RUN_RESOLVED: "look at what it cost: fairbank jobs; a correction is a refund, by staff",
-    Reason.TOLD_OTHERWISE: "send the end with user, account and partition as its start had them: fairbank jobs -a -l -j {job}",
+    Reason.TOLD_OTHERWISE: "send the report with user, account and partition as its start had them: fairbank jobs -a -l -j {job}",
     Reason.KEY_TAKEN: "use a new key for a new wish",
     Reason.NOT_ENOUGH: "take out at most {most}",
     Reason.LIMIT_IN_USE: "first deposit what is drawn on the limit: fairbank deposit {no.allocation} AMOUNT --reason '...'",

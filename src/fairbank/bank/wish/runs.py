@@ -37,7 +37,8 @@ class Hold(Wish, frozen=True, kw_only=True, tag="hold"):
 class Adjust(Wish, frozen=True, kw_only=True, tag="adjust"):
     """A running job's time limit changed: its hold becomes `amount` and lapses at `until`.
 
-    `start` is the one reported. Fields from `line` on as in Hold; they only tell whose run it is, where it has no hold.
+    `start` is the one reported. Fields from `line` on as in Hold: they tell whose run it is, where it has no hold; else owner and
+    project must be those of the hold, where they are told. `priced_in` as in Charge.
     """
 
     run: Run
@@ -49,6 +50,7 @@ class Adjust(Wish, frozen=True, kw_only=True, tag="adjust"):
     resource: str | None = None
     owner: int | None = None
     particulars: Particulars | None = None
+    priced_in: str | None = None
 
 
 class Ending(Wish, frozen=True, kw_only=True):
