@@ -39,6 +39,19 @@ def test_a_rule_out_of_range_is_told_with_its_place(file: Path) -> None:
     assert no.value.field == "policy.hold_grace_seconds"
 
 
+def test_only_states_in_which_jobs_end_cost_nothing(file: Path) -> None:
+    """A word misspelt would have every such job charged, and nobody would know why."""
+    asked = '[policy]\nfree_states = ["NODE_FAIL", "NODEFAIL"]'
+    file.write_text(example(Path("/srv"), "memory:").replace("[policy]", asked))
+    with pytest.raises(Malformed) as no:
+        read_settings(file)
+    assert (no.value.field or "").startswith("policy.free_states[")
+    assert "'NODEFAIL'" in no.value.message
+    assert (no.value.remedy or "").startswith("one of: BOOT_FAIL, CANCELLED, COMPLETED, ")
+    file.write_text(example(Path("/srv"), "memory:").replace("[policy]", asked.replace("NODEFAIL", "DEADLINE")))
+    assert read_settings(file).policy.free_states == {"NODE_FAIL", "DEADLINE"}
+
+
 @pytest.mark.parametrize(
     ("lines", "field", "remedy"),
     [

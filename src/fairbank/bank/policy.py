@@ -7,6 +7,7 @@ from typing import Annotated
 
 import msgspec
 
+from fairbank.values.final_state import FinalState
 from fairbank.values.units import SUM_MAX
 
 
@@ -32,7 +33,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     enforce: bool = True
     overrun: Overrun = Overrun.WRITE_OFF
     late_charges: bool = True
-    free_states: frozenset[str] = frozenset({"NODE_FAIL", "BOOT_FAIL"})
+    free_states: frozenset[FinalState] = frozenset({"NODE_FAIL", "BOOT_FAIL"})
     hold_grace_seconds: Annotated[int, msgspec.Meta(ge=1)] = 86_400
     clock_tolerance_seconds: Annotated[int, msgspec.Meta(ge=0)] = 300
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import Literal, get_args
 
-FINAL_STATES = (
+FinalState = Literal[
     "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "LOST", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REQUEUED", "REVOKED",
     "TIMEOUT",
-)  # fmt: skip
+]  # fmt: skip
 """Those of sacct(1) in which nothing runs any more. REQUEUED ends this run of its job; LOST is ours, of a run that Slurm does not know."""
 
+FINAL_STATES: tuple[FinalState, ...] = get_args(FinalState)
 REQUEUED, LOST = "REQUEUED", "LOST"
 
 PATTERN = rf"^({'|'.join(FINAL_STATES)})(\+| by [0-9]{{1,10}})?$"

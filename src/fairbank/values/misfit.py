@@ -10,6 +10,8 @@ from msgspec import Struct, ValidationError, inspect
 from fairbank.values.trouble import Malformed
 
 _WHERE = re.compile(r"(?P<what>.*?) - at `(?:key in )?\$\.?(?P<path>.*)`", re.DOTALL)
+_EACH = re.compile(r"\[[^]]*\]")
+"""A value of a table by its key, or one of a list by its place."""
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
 _WORDS = {"int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false", "object": "a table", "array": "a list"}
@@ -37,7 +39,7 @@ def misfit(error: ValidationError, settings: type[Struct], page: str) -> Malform
 
 def _choice(settings: type[Struct], path: str) -> list[str]:
     """The keys of the table at this place, or the words that its value may be."""
-    keys = path.replace("[...]", ".*").split(".") if path else []
+    keys = _EACH.sub(".*", path).split(".") if path else []
     return [each for shape in _at(inspect.type_info(settings), keys) for each in _names(shape)]
 
 
@@ -54,6 +56,8 @@ def _at(shape: inspect.Type, keys: list[str]) -> Iterator[inspect.Type]:
                     yield from _at(field.type, keys[1:])
         case inspect.DictType():
             yield from _at(shape.value_type, keys[1:])
+        case inspect.CollectionType():
+            yield from _at(shape.item_type, keys[1:])
 
 
 def _names(shape: inspect.Type) -> list[str]:

@@ -38,7 +38,7 @@ def _kind(kind: Any) -> str:
     if origin is dict:
         return "tables by name" if isinstance(inner[1], type) and issubclass(inner[1], msgspec.Struct) else "numbers by name"
     if origin in (frozenset, list, tuple):
-        return f"a list of {_kind(inner[0])}s"
+        return f"a list of {_kind(inner[0])}{'' if get_origin(inner[0]) is Literal else 's'}"
     return " or ".join(_kind(each) for each in inner if not isinstance(each, msgspec.Meta))
 
 
