@@ -17,7 +17,10 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit
 # Plug-ins that cost seconds at each start and that only the slow half uses.
 LIGHT := -p no:schemathesis -p no:xdist -p no:pytest_cov -p no:faker -p no:platformdirs
 # pytest ends with 5 when it finds no test: no harm to a half where ARGS or TESTS narrow the choice, for the other may have them all.
-half = $(BIN)/pytest $(1) $(ARGS) $(TESTS)$(if $(strip $(ARGS)$(TESTS)), || [ $$? = 5 ])
+# NONE says that the quick half had none.
+half = $(BIN)/pytest $(1) $(ARGS) $(TESTS)$(if $(strip $(ARGS)$(TESTS)), || { [ $$? = 5 ] && $(2); })
+NONE := $(VENV)/.none-was-quick
+NO_TEST := No test is chosen by ARGS and TESTS, neither a quick nor a slow one: is a word misspelt?
 say = @printf '\n== %s\n' '$(1)'
 
 export UV_PYTHON_DOWNLOADS := never
@@ -36,9 +39,10 @@ demo: $(VENV)/.runtime ## run the main job: a month of jobs through the bank, th
 
 test: $(VENV)/.dev ## run the tests, PostgreSQL included
 	$(call say,test: the quick half)
-	$(call half,$(LIGHT) -m 'not slow and not campaign and not slurm')
+	@rm -f $(NONE)
+	$(call half,$(LIGHT) -m 'not slow and not campaign and not slurm',touch $(NONE))
 	$(call say,test: the slow half)
-	$(call half,-m 'slow and not campaign and not slurm')
+	$(call half,-m 'slow and not campaign and not slurm',{ [ ! -e $(NONE) ] || { echo '$(NO_TEST)'; exit 1; }; })
 
 test-slurm: $(VENV)/.dev ## tests with a real Slurm from Debian's packages, which it installs; as root
 	$(call say,test-slurm: packages)

@@ -35,6 +35,16 @@ def test_what_was_chosen_is_run_and_decides(checkout: Path, tmp_path: Path, chos
     assert "the slow half" in made.stdout
 
 
+@pytest.mark.timeout(300)
+def test_a_choice_of_no_test_at_all_fails_with_words(checkout: Path, tmp_path: Path) -> None:
+    """As after a word misspelt; and the next call is none the worse for it."""
+    tests = tmp_path / "test_halves.py"
+    tests.write_text(TWO_HALVES)
+    made = make(checkout, f"TESTS={tests}", "ARGS=-k test_slwo")
+    assert (made.returncode, "No test is chosen by ARGS and TESTS" in made.stdout) == (2, True), made.stdout
+    assert make(checkout, f"TESTS={tests}", "ARGS=-k test_quick").returncode == 0
+
+
 def test_a_half_that_finds_no_test_has_failed_where_nothing_narrowed_the_choice(checkout: Path) -> None:
     told = make(checkout, "--dry-run").stdout
     assert told.count("/pytest ") == 2
