@@ -58,7 +58,8 @@ def refused(line: str) -> Refusal:
         ),
         (
             "open physics/cpu:x 1500..1600",
-            "the project has an allocation of this resource that overlaps in time.",
+            "the project has an allocation of this resource that overlaps in time: end is 1970-01-01T00:26:40Z, and allocation 2 is for "
+            "1970-01-01T00:16:40Z to 1970-01-01T00:33:20Z.",
             ("end or move allocation 2, or choose another period",),
             RefusalKind.CONFLICT,
         ),

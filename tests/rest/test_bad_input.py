@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fairbank.values.time import Instant, iso
 from tests.rest.refused import JSON, WHY, refused
 from tests.rest.world import AGENT, DAY, MEMBER, NOW, PI, SUPERUSER, World, grant, report
 
@@ -101,6 +102,10 @@ def test_an_allocation_cannot_be_moved_over_its_neighbour(old_world: World) -> N
     path = f"/alloc/{old_world.own['allocation']}"
     problem = refused(old_world, SUPERUSER, "PATCH", path, 409, "end", json={"end": str(NOW + 100 * DAY), **WHY})
     assert problem["refusal"]["reason"] == "OVERLAP"
+    later = f"/alloc/{old_world.own['later']}"
+    problem = refused(old_world, SUPERUSER, "PATCH", later, 409, "start", json={"start": str(NOW), **WHY})
+    assert problem["refusal"]["reason"] == "OVERLAP"
+    assert f": start is {iso(Instant(NOW))}, and allocation {old_world.own['allocation']} is for " in problem["detail"]
 
 
 def test_a_change_that_changes_nothing(old_world: World) -> None:

@@ -36,7 +36,7 @@ def fields_of_body(kind: Any) -> frozenset[str]:
     return frozenset(name for each in shapes for name in each.__struct_encode_fields__)
 
 
-_TELLING = frozenset({Reason.FROM_FUTURE, Reason.TOLD_OTHERWISE, Reason.EXISTS, Reason.NAMES_STAY, Reason.PROJECT_REMOVED})
+_TELLING = frozenset({Reason.FROM_FUTURE, Reason.TOLD_OTHERWISE, Reason.EXISTS, Reason.NAMES_STAY, Reason.PROJECT_REMOVED, Reason.OVERLAP})
 """They say what it is about by the field's own name."""
 
 CONCERNED: Mapping[Reason, tuple[str, ...]] = {

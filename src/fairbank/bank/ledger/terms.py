@@ -33,7 +33,7 @@ def open_allocation(work: WorkingSet, asked: Asked, wish: Open) -> Outcome:
         return Refusal(reason=Reason.TOO_LARGE, asked=wish.deposit, project=wish.project)
     other = overlapping(wish.start, wish.end, work.funds(wish.project, wish.resource))
     if other is not None:
-        return Refusal(reason=Reason.OVERLAP, allocation=other.id, project=wish.project, resource=wish.resource)
+        return _overlap(wish, other, f"end is {iso(wish.end)}")
     fresh = Allocation(
         id=next(work.allocation_ids),
         project=wish.project,
@@ -168,12 +168,18 @@ def _objection(work: WorkingSet, old: Allocation, new: Allocation) -> Refusal | 
         return Refusal(reason=Reason.BAD_PERIOD, allocation=old.id, project=old.project, resource=old.resource, about=_period(new))
     other = overlapping(new.start, new.end, (each for each in work.funds(old.project, old.resource) if each.id != old.id))
     if other is not None:
-        return Refusal(reason=Reason.OVERLAP, allocation=other.id, project=old.project, resource=old.resource)
+        return _overlap(new, other, f"start is {iso(new.start)}" if new.end == old.end else f"end is {iso(new.end)}")
     if not is_countable(new.deposited + new.credit_limit):
         return Refusal(reason=Reason.TOO_LARGE, asked=new.credit_limit, allocation=old.id)
     if new.credit_limit < old.credit_limit and new.available < 0:
         return Refusal(reason=Reason.LIMIT_IN_USE, asked=-old.own_available, available=new.credit_limit, allocation=old.id)
     return None
+
+
+def _overlap(terms: Open | Allocation, other: Allocation, moved: str) -> Refusal:
+    """`moved` is the side of the period that is asked for."""
+    about = f"{moved}, and allocation {other.id} is for {iso(other.start)} to {iso(other.end)}"
+    return Refusal(reason=Reason.OVERLAP, allocation=other.id, project=terms.project, resource=terms.resource, about=about)
 
 
 def set_cap(work: WorkingSet, asked: Asked, wish: SetCap, *, undoes: int | None = None) -> Outcome:
