@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fairbank.bank.entry import Kind
 from tests.rest.operations import FOREIGN, NOBODYS, OWN, operations
 from tests.rest.rights import EXPECTED, ROLES, UIDS, Asking, told
-from tests.rest.world import ADMIN, MEMBER, OTHER_PI, PI, SUPERUSER, UNKNOWN, World
+from tests.rest.world import ADMIN, AGENT, MEMBER, OTHER_PI, PI, SUPERUSER, UNKNOWN, World, report
 
 
 @given(
@@ -69,6 +69,15 @@ def test_what_is_written_while_acting_carries_both_names(world: World) -> None:
     rows = world.ask("GET", f"/alloc/{world.own['allocation']}/statement", SUPERUSER).json()["data"]["entries"]
     entry = next(each for each in rows if each["id"] == made.json()["data"]["entry"])
     assert (entry["actor"], entry["acting_as"]) == (SUPERUSER, PI)
+
+
+def test_an_admin_reports_runs_only_as_the_agent_and_with_both_names(world: World) -> None:
+    """See docs/decisions/0025."""
+    assert world.ask("POST", "/job", ADMIN, json=report(91)).status_code == 403
+    held = world.ask("POST", "/job", ADMIN, as_=AGENT, json=report(91)).json()["data"]
+    rows = world.ask("GET", f"/alloc/{held['allocation']}/statement", SUPERUSER).json()["data"]["entries"]
+    entry = next(each for each in rows if each["id"] == held["entry"])
+    assert (entry["kind"], entry["actor"], entry["acting_as"]) == ("hold", ADMIN, AGENT)
 
 
 @pytest.mark.parametrize(
