@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from fairbank.bank.allocation import Standing
 from fairbank.bank.entry import Kind
@@ -34,6 +35,9 @@ instant = st.none() | ats
 number = st.none() | st.integers(0, 9)
 owners = st.none() | wishes.uids
 resources = st.none() | wishes.resources
+categories = st.none() | st.sampled_from(["startup", "nosuch"])
+clusters = st.none() | st.sampled_from(["darwin", "nosuch"])
+partitions = st.none() | st.sampled_from(["", "std"])
 names = st.none() | st.sampled_from(["g1", "g2", "g5"])
 some_projects = st.frozensets(st.integers(0, 6), max_size=4)
 projects = st.none() | some_projects
@@ -46,16 +50,30 @@ def _asking(question: str, *about: st.SearchStrategy[Any]) -> st.SearchStrategy[
     return st.tuples(st.just(question), st.tuples(*about))
 
 
+def _every(query: type[Struct], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Queries by a few fields at a time, that something be found, of every field that there is: one that is new must be drawn here, or no
+    store is held to it."""
+    undrawn = set(query.__struct_fields__) - set(fields)
+    assert not undrawn, f"{query.__name__} is never asked by {', '.join(sorted(undrawn))}"
+    few = st.lists(st.sampled_from(sorted(set(fields) - {"sight"})), max_size=4, unique=True)
+    return few.flatmap(lambda chosen: st.builds(query, **{each: fields[each] for each in ("sight", *chosen)}))
+
+
 questions: st.SearchStrategy[Question] = st.one_of(
-    _asking("projects", st.builds(ProjectQuery, sight=sights, ids=some_ids, gname=names, gid=number, account=names), pages),
+    _asking(
+        "projects",
+        _every(ProjectQuery, sight=sights, ids=some_ids, gname=names, gid=number, account=names, removed=st.none() | st.booleans()),
+        pages,
+    ),
     _asking(
         "allocations",
-        st.builds(
+        _every(
             AllocationQuery,
             sight=sights,
             ids=some_ids,
             projects=projects,
             resource=resources,
+            category=categories,
             stands=st.none() | st.tuples(st.sampled_from(Standing), ats),
             active_at=instant,
             lenders=sights.map(lambda each: each.projects),
@@ -64,15 +82,18 @@ questions: st.SearchStrategy[Question] = st.one_of(
     ),
     _asking(
         "runs",
-        st.builds(
+        _every(
             RunQuery,
             sight=sights,
             ids=some_ids,
             projects=projects,
             resource=resources,
+            category=categories,
             active_at=instant,
             allocation=number,
             owner=owners,
+            cluster=clusters,
+            partition=partitions,
             failed=st.none() | st.booleans(),
             state=st.none() | st.sampled_from(RunState),
             job_id=number,
@@ -83,7 +104,7 @@ questions: st.SearchStrategy[Question] = st.one_of(
     ),
     _asking(
         "entries",
-        st.builds(
+        _every(
             EntryQuery,
             sight=sights,
             ids=some_ids,
@@ -98,13 +119,16 @@ questions: st.SearchStrategy[Question] = st.one_of(
     ),
     _asking(
         "refusals",
-        st.builds(
+        _every(
             RefusalQuery,
             sight=sights,
             ids=some_ids,
             allocation=number,
             projects=projects,
+            account=names,
             resource=resources,
+            category=categories,
+            cluster=clusters,
             active_at=instant,
             owner=owners,
             job_id=number,
@@ -115,7 +139,7 @@ questions: st.SearchStrategy[Question] = st.one_of(
     ),
     _asking(
         "usage",
-        st.builds(
+        _every(
             UsageQuery, sight=sights, projects=projects, allocation=number, resource=resources, owner=owners, since=instant, until=instant
         ),
         st.sampled_from([UsageBy.USER, UsageBy.ALLOCATION]),
@@ -129,7 +153,7 @@ questions: st.SearchStrategy[Question] = st.one_of(
     _asking("drawn", st.integers(0, 9), pages),
     _asking(
         "debits",
-        st.builds(DebitQuery, sight=sights, projects=projects, allocation=number, owner=owners),
+        _every(DebitQuery, sight=sights, projects=projects, allocation=number, owner=owners),
         st.builds(DebitPage, limit=st.integers(0, 9), after=st.none() | st.tuples(st.integers(0, 9), wishes.uids)),
     ),
     _asking("memberships", wishes.uids),
