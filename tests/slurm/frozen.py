@@ -10,6 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from fairbank.priority.columns import Long, Longs
+from fairbank.slurm.answers.pending import read_pending
+from fairbank.slurm.answers.priority import TRACKED, read_settings
+from fairbank.slurm.answers.sacctmgr import PRIORITIES, QUALITIES, read_priorities, read_qualities
+from fairbank.slurm.answers.scontrol import read_config, read_nodes, read_places
+from fairbank.slurm.ranking.priorities_anew import Grounds
 from tests.slurm.lab import answers
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import SLURMCTLD
@@ -38,7 +43,8 @@ class Said(NamedTuple):
     jobs: list[dict[str, str]]
     """Those that wait."""
     running: list[dict[str, str]]
-    qualities: Mapping[str, int]
+    grounds: Grounds
+    """What priorities are made of, as Fairbank reads it."""
 
 
 def started(cluster: Cluster, changes: Mapping[str, str]) -> Start:
@@ -54,17 +60,30 @@ def said(cluster: Cluster, flags: str) -> Said:
     """What it says now, with the PriorityFlags as slurm.conf has them: 22.05 tells NO_NORMAL_ALL for any one of the four."""
     asked = ("--noheader", "--parsable2", "list", "associations", f"format={','.join(ASSOCIATIONS).lower()}")
     rows = (line.split("|") for line in cluster.root("sacctmgr", *asked).splitlines())
-    quality = cluster.root("sacctmgr", "--noheader", "--parsable2", "list", "qos", "format=name,priority").splitlines()
+    config = re.sub(r"(?m)^(PriorityFlags *= ).*$", rf"\g<1>{flags}", cluster.root("scontrol", "show", "config"))
     jobs = _each(cluster, "job")
     return Said(
         counted_at=_counted_at(cluster),
-        config=re.sub(r"(?m)^(PriorityFlags *= ).*$", rf"\g<1>{flags}", cluster.root("scontrol", "show", "config")),
+        config=config,
         associations=sorted((dict(zip(ASSOCIATIONS, row, strict=True)) for row in rows), key=lambda row: int(row["LFT"])),
         partitions=_each(cluster, "partition"),
         jobs=[job for job in jobs if job["JobState"] == "PENDING"],
         running=[job for job in jobs if job["JobState"] == "RUNNING"],
-        qualities={name: int(priority) for name, priority in (line.split("|") for line in quality)},
+        grounds=_grounds(cluster, read_config(config)),
     )
+
+
+def _grounds(cluster: Cluster, config: Mapping[str, str]) -> Grounds:
+    shown = {what: cluster.root("scontrol", "--oneliner", "show", what) for what in ("job", "partition", "node")}
+    listed = [
+        cluster.root("sacctmgr", "--noheader", "--parsable2", "list", what, f"format={','.join(columns).lower()}")
+        for what, columns in (("qos", QUALITIES), ("associations", PRIORITIES))
+    ]
+    jobs, places, nodes = read_pending(shown["job"]), read_places(shown["partition"]), read_nodes(shown["node"])
+    qualities, priorities = read_qualities(listed[0]), read_priorities(listed[1])
+    lost = (*jobs.unreadable, *places.unreadable, *nodes.unreadable, *qualities.unreadable, *priorities.unreadable)
+    assert lost == ()
+    return Grounds(read_settings(config).factors, config[TRACKED], jobs.rows, places.rows, nodes.rows, qualities.rows, priorities.rows)
 
 
 def _each(cluster: Cluster, what: str) -> list[dict[str, str]]:

@@ -9,8 +9,6 @@ import numpy as np
 from fairbank.priority.billing import STATIC
 from fairbank.priority.classic import classic
 from fairbank.priority.fairtree import fair_tree
-from fairbank.priority.multifactor.composing import weighted
-from fairbank.priority.multifactor.pending import Scale, pending, scale
 from fairbank.priority.settings import Algorithm
 from fairbank.priority.standing import Ranking, Standings
 from fairbank.priority.tree import PARENT, Association, Tree, planted
@@ -22,16 +20,10 @@ from fairbank.slurm.answers.priority import TRES as WEIGHED_TRES
 from fairbank.slurm.answers.priority import read_settings
 from fairbank.slurm.answers.scontrol import read_config
 from fairbank.slurm.ranking.jobs import weights_of
-from fairbank.values.tres import parse_counts
+from fairbank.slurm.ranking.priorities_anew import computed
 from tests.slurm.forest import Wish
-from tests.slurm.frozen import Row, Said, Start, instant, minutes, own_usage
+from tests.slurm.frozen import Row, Said, Start, own_usage
 from tests.slurm.recounted import NAMES, at_tick
-
-NODES, CPUS = 10, 6 * 64 + 2 * 48 + 2 * 64
-TRES = ("cpu", "mem", "node", "gres/gpu")
-"""Those that jobs of the proof have, in Slurm's order."""
-
-Key = tuple[str, str, str]
 
 
 def reckoned(there: Said, start: Start) -> tuple[Tree, Standings, Usage]:
@@ -97,89 +89,22 @@ def weights(there: Said) -> Weights:
 
 def queue(there: Said, tree: Tree, figures: Standings, wishes: Mapping[int, Wish]) -> list[PriorityRow]:
     """The rows of sprio: of the jobs that are neither held nor to begin later, each in each of its partitions."""
-    pairs = [(job, place) for job in sorted(there.jobs, key=_number) if _is_listed(job) for place in job["Partition"].split(",")]
-    factor = {row[:3]: float(figures.factor[at]) for at, row in enumerate(tree.rows)}
-    own = {(row["Account"], row["User"], row["Partition"]): int(row["Priority"] or 0) for row in there.associations}
-    keys = [_key(job, place, factor) for job, place in pairs]
-    places, qualities = [each["PartitionName"] for each in there.partitions], list(there.qualities)
-    counts = [parse_counts(_counted(job["TRES"])) for job, _ in pairs]
-    to = _scale(there, max(own.values()))
-    jobs = pending(
-        to,
-        len(pairs),
-        accrued_at=[instant(_since(job, there)) for job, _ in pairs],
-        association=[own[key] for key in keys],
-        fairshare=[factor[key] for key in keys],
-        nodes=[int(job["NumNodes"].partition("-")[0]) for job, _ in pairs],
-        cpus=[int(job["NumCPUs"].partition("-")[0]) for job, _ in pairs],
-        limit_minutes=[minutes(job["TimeLimit"]) for job, _ in pairs],
-        nice=[int(job["Nice"]) for job, _ in pairs],
-        site=[wishes[_number(job)].site for job, _ in pairs],
-        partition=[places.index(place) for _, place in pairs],
-        qos=[qualities.index(job["QOS"]) for job, _ in pairs],
-        tres={name: [float(each.get(name, 0)) for each in counts] for name in TRES},
-    )
-    terms = weighted(jobs, to, read_settings(read_config(there.config)).factors, there.counted_at)
-    return [
-        _given(job, place, direct)
-        if (direct := wishes[_number(job)].given) is not None
-        else PriorityRow(
-            job=_number(job),
-            partition_name=place,
-            user=_user(job),
-            age=float(terms.age[at]),
-            association=float(terms.association[at]),
-            fair_share=float(terms.fairshare[at]),
-            job_size=float(terms.job_size[at]),
-            partition=float(terms.partition[at]),
-            qos=float(terms.qos[at]),
-            tres={name: float(column[at]) for name, column in zip(to.tres, terms.tres, strict=True) if column[at]},
-            site=wishes[_number(job)].site,
-            nice=int(job["Nice"]),
-        )
-        for at, (job, place) in enumerate(pairs)
-    ]
+    rows = [_told(job, place, wishes[_number(job)]) for job in there.jobs if _is_listed(job) for place in job["Partition"].split(",")]
+    factors = {row[:3]: float(figures.factor[at]) for at, row in enumerate(tree.rows)}
+    return [row for row in rows if row.direct is not None] + computed(rows, there.grounds, factors, there.counted_at)
 
 
-def _given(job: Row, place: str, direct: int) -> PriorityRow:
-    return PriorityRow(job=_number(job), partition_name=place, user=_user(job), direct=direct)
-
-
-def _scale(there: Said, highest: int) -> Scale:
-    totals = [parse_counts(_counted(each["TRES"])) for each in there.partitions]
-    return scale(
-        nodes=NODES,
-        cpus=CPUS,
-        partition_factors=[int(each["PriorityJobFactor"]) for each in there.partitions],
-        qos_priorities=list(there.qualities.values()),
-        association_max=highest,
-        totals={name: [float(each.get(name, 0)) for each in totals] for name in TRES},
-    )
+def _told(job: Row, place: str, wish: Wish) -> PriorityRow:
+    """What only an operator knows of it."""
+    user = job["UserId"].partition("(")[0]
+    if wish.given is not None:
+        return PriorityRow(job=_number(job), partition_name=place, user=user, direct=wish.given)
+    return PriorityRow(job=_number(job), partition_name=place, user=user, site=wish.site)
 
 
 def _is_listed(job: Row) -> bool:
     return job["Priority"] != "0" and job["Reason"] != "BeginTime"
 
 
-def _since(job: Row, there: Said) -> str:
-    always = "ACCRUE_ALWAYS" in read_config(there.config)["PriorityFlags"]
-    return job["SubmitTime"] if always and job["AccrueTime"] != "Unknown" else job["AccrueTime"]
-
-
-def _key(job: Row, place: str, known: Mapping[Key, float]) -> Key:
-    """The association that pays: the partition's own, where there is one."""
-    account, user = job["Account"], _user(job)
-    return (account, user, place) if (account, user, place) in known else (account, user, "")
-
-
-def _user(job: Row) -> str:
-    return job["UserId"].partition("(")[0]
-
-
 def _number(job: Row) -> int:
     return int(job["JobId"])
-
-
-def _counted(text: str) -> str:
-    """Without billing, which is no amount."""
-    return ",".join(part for part in text.split(",") if not part.startswith("billing="))

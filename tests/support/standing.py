@@ -9,8 +9,11 @@ from pathlib import Path
 from fairbank.report.priorities import PriorityRow, Weights
 from fairbank.report.shares import ShareRow
 from fairbank.slurm.answers import priority, shares, sprio
-from fairbank.slurm.answers.scontrol import read_config
+from fairbank.slurm.answers.pending import read_pending
+from fairbank.slurm.answers.sacctmgr import read_priorities, read_qualities
+from fairbank.slurm.answers.scontrol import read_config, read_nodes, read_places
 from fairbank.slurm.ranking.jobs import priority_row, weights_of
+from fairbank.slurm.ranking.priorities_anew import Grounds
 from fairbank.slurm.ranking.shares import share_rows
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "standing"
@@ -51,3 +54,29 @@ def priorities_then(rule: str) -> list[PriorityRow]:
     answer = sprio.read_factors(printed(rule, "sprio-everything"))
     assert answer.unreadable == ()
     return [priority_row(row, weights_then(rule)) for row in answer.rows]
+
+
+def said_more() -> dict[str, str]:
+    """What else Slurm said of that cluster, by the files of a folder: nodes, QOS, and the priorities of associations."""
+    own = {("wg_astro", "alice"): 40, ("wg_bio", "carol"): 100}
+    return {
+        "nodes": (GOLDEN.parent / "nodes-oneliner.txt").read_text(),
+        "qos": "normal|0|1.000000\nhigh|100|1.000000\nlow|1|1.000000\ndear|0|1.000000\n",
+        "associations": "root|||\n" + "".join(f"{account}|{user}||{priority}\n" for (account, user), priority in own.items()),
+    }
+
+
+@cache
+def grounds(rule: str) -> Grounds:
+    """What the priorities of that moment were made of. Job 18 had been tried on six whole nodes."""
+    config, more = read_config(printed(rule, "config")), said_more()
+    return Grounds(
+        priority.read_settings(config).factors,
+        config[priority.TRACKED],
+        read_pending(printed(rule, "jobs")).rows,
+        read_places(printed(rule, "partitions")).rows,
+        read_nodes(more["nodes"]).rows,
+        read_qualities(more["qos"]).rows,
+        read_priorities(more["associations"]).rows,
+        tested={18: 6 * 64},
+    )

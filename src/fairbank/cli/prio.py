@@ -6,13 +6,16 @@ from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
-from fairbank.cli.exits import NOT_FOUND
+from fairbank.cli.exits import FOUND, NOT_FOUND
 from fairbank.cli.options import listed
-from fairbank.cli.share import add_folder, as_of, told
+from fairbank.cli.said_by_slurm import add_folder, as_of, note, told
+from fairbank.report.cells import counted
 from fairbank.report.columns import Look
+from fairbank.report.differences import differences, reasons
 from fairbank.report.envelope import as_json, as_yaml, envelope
 from fairbank.report.priorities import chosen, in_order, lines, lines_of_weights, parse_format, usual_format
 from fairbank.report.priority_bars import as_data, best, explained, queues
+from fairbank.values.trouble import Malformed
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -34,6 +37,7 @@ def add(parser: Parser) -> None:
     group = parser.add_argument_group("How to show it")
     form = group.add_mutually_exclusive_group()
     form.add_argument("--explain", dest="form", action="store_const", const="explain", help="bars for each factor, and who is just ahead")
+    form.add_argument("--check", dest="form", action="store_const", const="check", help="every factor computed anew beside what Slurm says")
     form.add_argument("--json", dest="form", action="store_const", const="json", help="JSON, with a named schema")
     form.add_argument("--yaml", dest="form", action="store_const", const="yaml", help="the same as YAML")
     form.add_argument("-w", "--weights", dest="form", action="store_const", const="weights", help="the weights of the factors, no jobs")
@@ -52,6 +56,8 @@ def _jobs(text: str) -> list[int]:
 
 def run(desk: Desk, options: Namespace) -> int:
     form = parse_format(options.format) if options.format else None
+    if options.form == "check":
+        return _check(desk, options)
     found = desk.works.standings.priorities(options.folder)
     code = told(desk, found.unreadable, "sprio -l")
     if options.form == "weights":
@@ -59,7 +65,7 @@ def run(desk: Desk, options: Namespace) -> int:
         for line in lines_of_weights(found.weights, usual, header=not options.noheader):
             desk.say(line)
         return code
-    rows = chosen(found.rows, jobs=options.jobs or None, users=_users(desk, options), partitions=options.partition or None)
+    rows = _chosen(desk, options, found.rows)
     rows = in_order(rows, found.weights, options.sort)
     match options.form:
         case "json" | "yaml":
@@ -73,6 +79,26 @@ def run(desk: Desk, options: Namespace) -> int:
             for line in lines(rows, found.weights, usual, header=not options.noheader):
                 desk.say(line)
     return _known(desk, rows) or code
+
+
+def _chosen(desk: Desk, options: Namespace, rows: Sequence[PriorityRow]) -> list[PriorityRow]:
+    return chosen(rows, jobs=options.jobs or None, users=_users(desk, options), partitions=options.partition or None)
+
+
+def _check(desk: Desk, options: Namespace) -> int:
+    """8 where a factor is not what follows from the answers of Slurm."""
+    found = desk.works.standings.priorities_anew(options.folder)
+    if told(desk, found.unreadable, "sprio -l, scontrol show job, sshare -a -l -P"):
+        raise Malformed("with lines left out all other factors may be wrong", field="--check", remedy="mend what is told above first")
+    rows, anew = _chosen(desk, options, found.said.rows), _chosen(desk, options, found.rows)
+    different = list(differences(rows, anew, found.said.weights))
+    for each in different:
+        desk.say(str(each))
+    desk.say(f"{counted(len(anew), 'row')} computed anew: {counted(len(different), 'difference') if different else 'no differences'}")
+    note(desk, reasons(different))
+    if given := len(rows) - len(anew):
+        desk.note(f"Not computed: {counted(given, 'row')} of jobs whose priority was given, or that wait no more.")
+    return _known(desk, rows) or (FOUND if different else 0)
 
 
 def _users(desk: Desk, options: Namespace) -> Sequence[str] | None:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command, Noun
 from fairbank.cli.options import listed
+from fairbank.cli.said_by_slurm import add_folder, as_of, note, told
 from fairbank.report import forecasts
-from fairbank.report.cells import counted, folded, plain
+from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Look
 from fairbank.report.envelope import as_json, as_yaml, envelope
 from fairbank.report.share_tree import COLUMNS, as_data, tree_rows, what_moves_it
 from fairbank.report.shares import FIELDS, PARENT, Ending, chosen, lines, parse_fields, usual_fields
 from fairbank.report.tables import table
-from fairbank.values.time import iso
 from fairbank.values.trouble import Malformed
 
 if TYPE_CHECKING:
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
-    from fairbank.cli.standings import Priorities, Shares
+    from fairbank.cli.standings import Shares
     from fairbank.report.shares import ShareRow
 
-NOT_WHOLE = 8
-TOLD_MAX = 10
-"""Lines that could not be read: so many are told one by one."""
+SSHARE = "sshare -a -l -P"
+"""Where to look for what could not be read."""
 
 
 def add(parser: Parser) -> None:
@@ -63,17 +62,13 @@ def _changes(text: str) -> dict[str, int]:
     return found
 
 
-def add_folder(parser: Parser) -> None:
-    parser.add_argument("--from", dest="folder", metavar="FOLDER", help="what Slurm said before, from the files there (usual: ask it)")
-
-
 def run(desk: Desk, options: Namespace) -> int:
     if options.helpformat:
         desk.say(" ".join(field.name for field in FIELDS))
         return 0
     fields = parse_fields(options.format) if options.format else None
     found = desk.works.standings.shares(options.folder)
-    code = told(desk, found.unreadable)
+    code = told(desk, found.unreadable, SSHARE)
     found = _there(desk, found)
     rows = chosen(found.rows, users=_users(desk, options), accounts=options.accounts or None, users_only=options.users_only)
     if options.forecast:
@@ -113,7 +108,7 @@ def _add_record(parser: Parser) -> None:
 
 def _record(desk: Desk, options: Namespace) -> int:
     done = desk.works.history.record(desk.client, options.folder, dry_run=options.dry_run)
-    code = told(desk, done.unreadable)
+    code = told(desk, done.unreadable, SSHARE)
     of = f"{plain(done.cluster)}, {done.day}"
     if options.dry_run:
         desk.note(f"Nothing is recorded. {of}: {counted(done.kept, 'association')} would be.")
@@ -122,21 +117,6 @@ def _record(desk: Desk, options: Namespace) -> int:
     else:
         desk.note(f"{of}: recorded before")
     return code
-
-
-def as_of(desk: Desk, found: Shares | Priorities) -> str:
-    return iso(desk.now() if found.as_of is None else found.as_of)
-
-
-def told(desk: Desk, unreadable: Sequence[str], command: str = "sshare -a -l -P") -> int:
-    """Say what could not be read, and where to look. Returns the exit code: 8 where something is left out."""
-    for line in unreadable[:TOLD_MAX]:
-        desk.note(f"! not read: {line}")
-    if len(unreadable) > TOLD_MAX:
-        desk.note(f"! not read: {len(unreadable) - TOLD_MAX} further lines")
-    if unreadable:
-        desk.note(f"What is told above is left out. To see what Slurm has there: {command}")
-    return NOT_WHOLE if unreadable else 0
 
 
 def _users(desk: Desk, options: Namespace) -> Sequence[str] | None:
@@ -149,7 +129,7 @@ def _show_tree(desk: Desk, found: Shares, rows: Sequence[ShareRow]) -> None:
     made = table(COLUMNS, tree_rows(rows, found.rule), desk.look, desk.room, heads=not desk.options.noheader)
     for line in made.lines:
         desk.paint(line)
-    _note(desk, what_moves_it(rows, found.rule, found.backs, desk.options.accounts or ()))
+    note(desk, what_moves_it(rows, found.rule, found.backs, desk.options.accounts or ()))
 
 
 def _show_forecast(desk: Desk, found: Shares, rows: Sequence[ShareRow]) -> None:
@@ -163,13 +143,7 @@ def _show_forecast(desk: Desk, found: Shares, rows: Sequence[ShareRow]) -> None:
     made = table(forecasts.COLUMNS, forecasts.table_rows(backs), desk.look, desk.room, heads=not desk.options.noheader)
     for line in made.lines:
         desk.paint(line)
-    _note(desk, forecasts.assumed(found.rule))
-
-
-def _note(desk: Desk, sentences: Sequence[str]) -> None:
-    for sentence in sentences:
-        for line in folded(plain(sentence), desk.room):
-            desk.note(line)
+    note(desk, forecasts.assumed(found.rule))
 
 
 COMMAND = Noun(

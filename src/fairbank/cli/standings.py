@@ -50,12 +50,30 @@ class Priorities(Protocol):
     def unreadable(self) -> Sequence[str]: ...
 
 
+class PrioritiesAnew(Protocol):
+    """What sprio says, and the same rows computed anew; `unreadable` is of everything that they are computed from."""
+
+    @property
+    def said(self) -> Priorities: ...
+    @property
+    def rows(self) -> Sequence[PriorityRow]:
+        """Without jobs whose priority was given, and those that wait no more. Raises Malformed."""
+        ...
+
+    @property
+    def unreadable(self) -> Sequence[str]: ...
+
+
 class Standings(Protocol):
     """The Slurm of this host, or with `folder` what one said before. These raise Trouble: Unreachable when Slurm does not answer."""
 
     def shares(self, folder: str | None) -> Shares: ...
 
     def priorities(self, folder: str | None) -> Priorities: ...
+
+    def priorities_anew(self, folder: str | None) -> PrioritiesAnew:
+        """With every factor computed from the jobs, partitions, QOS, associations, shares and usage that Slurm tells."""
+        ...
 
     def me(self) -> str:
         """Who asks."""

@@ -6,23 +6,26 @@ import os
 import pwd
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fairbank.cli.zone import Local
 from fairbank.report.forecasts import Back
 from fairbank.report.priorities import PriorityRow, Weights
 from fairbank.report.rule import Rule
 from fairbank.report.shares import ShareRow
-from fairbank.slurm.answers.priority import TRES
-from fairbank.slurm.answers.shares import Share
-from fairbank.slurm.answers.sprio import NAMED_SINCE, Factors
-from fairbank.slurm.answers.values import Answer, Waiting
+from fairbank.slurm.answers.priority import TRACKED, TRES
+from fairbank.slurm.answers.sprio import NAMED_SINCE
+from fairbank.slurm.answers.values import Answer
 from fairbank.slurm.commands import Slurm
+from fairbank.slurm.ranking import shares_anew
 from fairbank.slurm.ranking.backs import backs_of
 from fairbank.slurm.ranking.jobs import priority_row, weights_of
+from fairbank.slurm.ranking.priorities_anew import Grounds, computed, factors_of
 from fairbank.slurm.ranking.shares import rule_of, share_rows
 from fairbank.slurm.said import Said
 from fairbank.values.trouble import Malformed
+
+Source = Said | Slurm
 
 
 class Shares(NamedTuple):
@@ -47,12 +50,27 @@ class Priorities(NamedTuple):
     unreadable: Sequence[str]
 
 
+class PrioritiesAnew(NamedTuple):
+    said: Priorities
+    grounds: Grounds
+    shares: Sequence[ShareRow]
+    rule: Rule
+    unreadable: Sequence[str]
+
+    @property
+    def rows(self) -> Sequence[PriorityRow]:
+        """Computed once everything is known to be whole."""
+        return computed(self.said.rows, self.grounds, factors_of(self.shares, shares_anew.computed(self.shares, self.rule)))
+
+
 class Standings:
     """The Slurm of this host, or what one said before."""
 
     def shares(self, folder: str | None) -> Shares:
+        return self._shares(_source(folder))
+
+    def _shares(self, source: Source) -> Shares:
         """slurmctld's local time is taken to be that of this host."""
-        source = Said(folder) if folder else Slurm()
         answer, settings = source.shares(), source.priority()
         as_of = _as_of(source)
         rule = rule_of(settings.fair_share, int(time.time()) if as_of is None else as_of, Local())
@@ -61,7 +79,18 @@ class Standings:
 
     def priorities(self, folder: str | None) -> Priorities:
         """Raises Malformed where jobs are not ranked by factors."""
-        source = Said(folder) if folder else Slurm()
+        return self._priorities(_source(folder))
+
+    def priorities_anew(self, folder: str | None) -> PrioritiesAnew:
+        source = _source(folder)
+        said, shares, settings = self._priorities(source), self._shares(source), source.priority().factors
+        answers = source.pending(), source.places(), source.nodes(), source.qualities(), source.association_priorities()
+        jobs, places, nodes, qualities, priorities = answers
+        grounds = Grounds(settings, source.config[TRACKED], jobs.rows, places.rows, nodes.rows, qualities.rows, priorities.rows)
+        unreadable = (*said.unreadable, *shares.unreadable, *(line for answer in answers for line in _told(answer)))
+        return PrioritiesAnew(said, grounds, shares.rows, shares.rule, unreadable)
+
+    def _priorities(self, source: Source) -> Priorities:
         settings = source.priority()
         if not settings.by_factors:
             remedy = "it is priority/multifactor that has factors"
@@ -81,9 +110,13 @@ class Standings:
             return str(uid)
 
 
-def _as_of(source: Said | Slurm) -> int | None:
+def _source(folder: str | None) -> Source:
+    return Said(folder) if folder else Slurm()
+
+
+def _as_of(source: Source) -> int | None:
     return source.clock() if isinstance(source, Said) else None
 
 
-def _told(answer: Answer[Share] | Answer[Factors] | Answer[Waiting]) -> tuple[str, ...]:
+def _told(answer: Answer[Any]) -> tuple[str, ...]:
     return tuple(map(str, answer.unreadable))

@@ -16,14 +16,15 @@ from functools import cache, cached_property
 import msgspec
 
 from fairbank.priority.settings import PrioritySettings
-from fairbank.slurm.answers import held, json_2311, sacct, sacctmgr, scontrol, shares, spent, sprio, squeue, sshare, starting
+from fairbank.slurm.answers import held, json_2311, pending, sacct, sacctmgr, scontrol, shares, spent, sprio, squeue, sshare, starting
 from fairbank.slurm.answers.held import Held
+from fairbank.slurm.answers.pending import Pending
 from fairbank.slurm.answers.priority import FLAGS, flags_in_doubt, read_settings
 from fairbank.slurm.answers.separated import DELIMITER
 from fairbank.slurm.answers.shares import Share
 from fairbank.slurm.answers.sprio import Factors
 from fairbank.slurm.answers.starting import Starting
-from fairbank.slurm.answers.values import Answer, Association, Job, Node, Place, Qos, Queued, Spent, Waiting
+from fairbank.slurm.answers.values import Answer, Association, AssociationPriority, Job, Node, Place, Qos, Queued, Spent, Waiting
 from fairbank.slurm.answers.version import COMPLETE_JSON, Version, read_version
 from fairbank.slurm.conf_file import conf_path, conf_settings
 from fairbank.slurm.judging.accounts import Usage
@@ -149,6 +150,9 @@ class Slurm:
     def associations(self) -> Answer[Association]:
         return sacctmgr.read_associations(self._managed("associations", sacctmgr.ASSOCIATIONS, f"cluster={self.cluster}"))
 
+    def association_priorities(self) -> Answer[AssociationPriority]:
+        return sacctmgr.read_priorities(self._managed("associations", sacctmgr.PRIORITIES, f"cluster={self.cluster}"))
+
     def coordinators(self) -> Answer[Association]:
         return sacctmgr.read_coordinators(self._managed("account", sacctmgr.COORDINATED, "withcoord"))
 
@@ -178,6 +182,10 @@ class Slurm:
     def waiting(self) -> Answer[Waiting]:
         """Whose the jobs are that wait."""
         return squeue.read_waiting(self._text("squeue", "--all", "--noheader", "--states=PENDING", f"--format={squeue.WAITING_FORMAT}"))
+
+    def pending(self) -> Answer[Pending]:
+        """What the jobs that wait ask for."""
+        return pending.read_pending(self._text("scontrol", "--all", "--oneliner", "show", "job"))
 
     def priority(self) -> PrioritySettings:
         """How it ranks users and jobs. Raises Malformed."""

@@ -7,16 +7,19 @@ from pathlib import Path
 
 from fairbank.priority.settings import PrioritySettings
 from fairbank.slurm.answers.conf import read_conf
+from fairbank.slurm.answers.pending import Pending, read_pending
 from fairbank.slurm.answers.priority import FLAGS, flags_in_doubt, read_settings
-from fairbank.slurm.answers.scontrol import read_clock, read_config
+from fairbank.slurm.answers.sacctmgr import read_priorities, read_qualities
+from fairbank.slurm.answers.scontrol import read_clock, read_config, read_nodes, read_places
 from fairbank.slurm.answers.shares import Share, read_shares
 from fairbank.slurm.answers.sprio import Factors, read_factors
 from fairbank.slurm.answers.squeue import read_waiting
-from fairbank.slurm.answers.values import Answer, Waiting
+from fairbank.slurm.answers.values import Answer, AssociationPriority, Node, Place, Qos, Waiting
 from fairbank.slurm.answers.version import Version, read_version
 from fairbank.values.trouble import Malformed, Unknown
 
 SHARES, PRIORITIES, WAITING, SETTINGS, CONF = "sshare.txt", "sprio.txt", "squeue.txt", "config.txt", "slurm.conf"
+JOBS, PLACES, NODES, QUALITIES, ASSOCIATIONS = "jobs.txt", "partitions.txt", "nodes.txt", "qos.txt", "associations.txt"
 
 
 class Said:
@@ -51,6 +54,21 @@ class Said:
     def waiting(self) -> Answer[Waiting]:
         return read_waiting(self._text(WAITING)) if (self._folder / WAITING).exists() else Answer(())
 
+    def pending(self) -> Answer[Pending]:
+        return read_pending(self._text(JOBS))
+
+    def places(self) -> Answer[Place]:
+        return read_places(self._text(PLACES))
+
+    def nodes(self) -> Answer[Node]:
+        return read_nodes(self._text(NODES))
+
+    def qualities(self) -> Answer[Qos]:
+        return read_qualities(self._text(QUALITIES))
+
+    def association_priorities(self) -> Answer[AssociationPriority]:
+        return read_priorities(self._text(ASSOCIATIONS))
+
     def priority(self) -> PrioritySettings:
         in_doubt = flags_in_doubt(self.config) and (self._folder / CONF).exists()
         return read_settings(self.config, read_conf(self._text(CONF)).settings.get(FLAGS.lower()) if in_doubt else None)
@@ -64,4 +82,4 @@ class Said:
             raise Malformed(f"cannot read {self._folder / name}: {wrong.strerror}", field="--from", remedy=_HOW) from wrong
 
 
-_HOW = f"the folder has {SHARES}, {PRIORITIES} and {SETTINGS}; docs/howto/explain-fair-share.md says what to ask Slurm"
+_HOW = f"the folder has {SHARES}, {PRIORITIES}, {SETTINGS} and for prio --check more; docs/howto/explain-fair-share.md says what to ask"

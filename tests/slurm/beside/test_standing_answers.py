@@ -7,6 +7,7 @@ import math
 import pytest
 
 from fairbank.slurm.answers import pending, shares, sprio
+from fairbank.slurm.answers.sacctmgr import read_priorities
 from fairbank.slurm.answers.scontrol import read_places
 from tests.support.standing import printed
 
@@ -199,6 +200,16 @@ def test_a_damaged_job_is_left_out_and_told(damage: tuple[str, str], field: str)
 
 def test_no_job_at_all() -> None:
     assert pending.read_pending("No jobs in the system\n").rows == ()
+
+
+def test_associations_have_a_priority_where_they_were_given_one() -> None:
+    answer = read_priorities("root|||\n chem|dave||40\nchem|dave|gpu|7\nbio|eve||many\n")
+    assert [(row.account, row.user, row.partition, row.priority) for row in answer.rows] == [
+        ("root", "", "", 0),
+        ("chem", "dave", "", 40),
+        ("chem", "dave", "gpu", 7),
+    ]
+    assert [(lost.line, lost.field) for lost in answer.unreadable] == [(4, "Priority")]
 
 
 def test_partitions_have_a_factor_and_tres() -> None:

@@ -14,6 +14,7 @@ from fairbank.values.trouble import Malformed
 
 FLAGS = "PriorityFlags"
 TRES = "PriorityWeightTRES"
+TRACKED = "AccountingStorageTRES"
 ALL_RAW = "NO_NORMAL_ALL"
 
 _YES = {"yes": True, "no": False}

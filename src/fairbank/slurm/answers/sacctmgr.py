@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from fairbank.slurm.answers.separated import PIPE, read, records
-from fairbank.slurm.answers.values import Answer, Association, Qos
+from fairbank.slurm.answers.values import Answer, Association, AssociationPriority, Qos
 from fairbank.slurm.answers.words import number, shown, user
 from fairbank.values import ids
 from fairbank.values.trouble import Malformed
 
 ASSOCIATIONS = ("Account", "User", "ParentName", "Share", "GrpTRESMins", "Partition")
+PRIORITIES = ("Account", "User", "Partition", "Priority")
 COORDINATED = ("Account", "Coordinators")
 QUALITIES = ("Name", "Priority", "UsageFactor")
 _SHARES = re.compile(r"\d{1,10}|parent", re.ASCII)
@@ -19,6 +20,11 @@ _SHARES = re.compile(r"\d{1,10}|parent", re.ASCII)
 def read_associations(text: str) -> Answer[Association]:
     """`show associations format=account,user,parentname,share,grptresmins,partition`."""
     return read("sacctmgr show associations", records("sacctmgr show associations", text, ASSOCIATIONS, PIPE), _association)
+
+
+def read_priorities(text: str) -> Answer[AssociationPriority]:
+    """`show associations format=account,user,partition,priority`."""
+    return read("sacctmgr show associations", records("sacctmgr show associations", text, PRIORITIES, PIPE), _priority)
 
 
 def read_coordinators(text: str) -> Answer[Association]:
@@ -42,6 +48,15 @@ def _association(cells: dict[str, str]) -> Association:
         shares,
         cells["GrpTRESMins"],
         cells["Partition"],
+    )
+
+
+def _priority(cells: dict[str, str]) -> AssociationPriority:
+    return AssociationPriority(
+        ids.name(cells["Account"].strip(), field="Account"),
+        cells["User"] and user(cells["User"], "User"),
+        cells["Partition"],
+        number(cells["Priority"] or "0", "Priority"),
     )
 
 

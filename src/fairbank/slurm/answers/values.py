@@ -84,6 +84,15 @@ class Association(msgspec.Struct, frozen=True):
     coordinators: tuple[str, ...] = ()
 
 
+class AssociationPriority(msgspec.Struct, frozen=True):
+    """What an association's jobs get for it: its Priority, 0 where it has none."""
+
+    account: str
+    user: str
+    partition: str
+    priority: int
+
+
 class Qos(msgspec.Struct, frozen=True):
     """A quality of service: `factor` is its UsageFactor as Slurm writes it."""
 

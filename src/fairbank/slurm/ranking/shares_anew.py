@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -11,11 +11,8 @@ from fairbank.priority.fairtree import fair_tree
 from fairbank.priority.standing import Ranking, Standings
 from fairbank.priority.tree import Association, Tree, planted, summed
 from fairbank.report.rule import Rule
-from fairbank.report.shares import PARENT, Field, ShareRow, lines, parse_fields
+from fairbank.report.shares import PARENT, ShareRow
 from fairbank.values.trouble import Unknown
-
-FIGURES = "norms,normu,eff,fair,level"
-"""What is computed, by the names of sshare."""
 
 
 def changed(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[ShareRow]:
@@ -67,18 +64,3 @@ def _level(row: ShareRow, at: int, stands: Standings) -> float | None:
     if row.shares == PARENT:
         return None
     return float(stands.level[at]) if isinstance(stands, Ranking) else 0.0
-
-
-def differences(said: Sequence[ShareRow], rule: Rule) -> Iterator[str]:
-    """Where Slurm says otherwise than what follows from shares and usage, as both are printed."""
-    fields = parse_fields(FIGURES)
-    for theirs, ours in zip(said, computed(said, rule), strict=True):
-        for field in fields:
-            if (said_so := _cell(theirs, field)) != (found := _cell(ours, field)):
-                whose = f"{theirs.user} in {theirs.account}" if theirs.user else theirs.account
-                yield f"{field.name} of {whose}: Slurm says {said_so or 'nothing'}, computed {found or 'nothing'}"
-
-
-def _cell(row: ShareRow, field: Field) -> str:
-    (line,) = lines([row], [field], header=False)
-    return line.strip()

@@ -1,0 +1,44 @@
+"""What `share` and `prio` have in common: where Slurm's answers come from, what could not be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank.cli.exits import FOUND
+from fairbank.report.cells import folded, plain
+from fairbank.values.time import iso
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairbank.cli.desk import Desk
+    from fairbank.cli.parser import Parser
+    from fairbank.cli.standings import Priorities, Shares
+
+TOLD_MAX = 10
+"""Lines that could not be read: so many are told one by one."""
+
+
+def add_folder(parser: Parser) -> None:
+    parser.add_argument("--from", dest="folder", metavar="FOLDER", help="what Slurm said before, from the files there (usual: ask it)")
+
+
+def as_of(desk: Desk, found: Shares | Priorities) -> str:
+    return iso(desk.now() if found.as_of is None else found.as_of)
+
+
+def told(desk: Desk, unreadable: Sequence[str], command: str) -> int:
+    """Say what could not be read, and where to look: `command`. Returns the exit code: 8 where something is left out."""
+    for line in unreadable[:TOLD_MAX]:
+        desk.note(f"! not read: {line}")
+    if len(unreadable) > TOLD_MAX:
+        desk.note(f"! not read: {len(unreadable) - TOLD_MAX} further lines")
+    if unreadable:
+        desk.note(f"What is told above is left out. To see what Slurm has there: {command}")
+    return FOUND if unreadable else 0
+
+
+def note(desk: Desk, sentences: Sequence[str]) -> None:
+    for sentence in sentences:
+        for line in folded(plain(sentence), desk.room):
+            desk.note(line)

@@ -1,0 +1,58 @@
+"""Where sprio says otherwise than what is computed from Slurm's other answers: factor by factor, as both are printed, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from fairbank.report.priorities import FIELDS, PriorityRow, Weights
+
+FACTORS = ("Aa", "Bb", "Ff", "Jj", "Pp", "Qq", "Tt")
+"""What is computed of a job, by the letters of sprio: weighted and normalised."""
+
+
+class Difference(NamedTuple):
+    """A figure, of what job and where, what Slurm says and what was found."""
+
+    figure: str
+    of: str
+    said: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.figure} of {self.of}: Slurm says {self.said or 'nothing'}, computed {self.found or 'nothing'}"
+
+
+def differences(said: Sequence[PriorityRow], found: Sequence[PriorityRow], weights: Weights) -> Iterator[Difference]:
+    """Of the rows that were computed. The priority itself is told only where no factor explains it."""
+    by_name = {_name(row): row for row in said}
+    for ours in found:
+        theirs = by_name[_name(ours)]
+        of = f"job {ours.job} in {ours.partition_name}"
+        wrong = [pair for pair in (*FACTORS, "N") if _cells(theirs, pair, weights) != _cells(ours, pair, weights)]
+        for pair in wrong or ([] if int(theirs.priority) == int(ours.priority) else ["Y"]):
+            one, other = _cells(theirs, pair, weights), _cells(ours, pair, weights)
+            at = next(at for at in range(len(pair)) if one[at] != other[at])
+            yield Difference(FIELDS[pair].head if pair in FIELDS else FIELDS[pair[0]].head, of, one[at], other[at])
+
+
+def _name(row: PriorityRow) -> tuple[int, str, str]:
+    return row.job, row.partition_name, row.qos_name
+
+
+def _cells(row: PriorityRow, letters: str, weights: Weights) -> list[str]:
+    return [FIELDS[letter].show(row, weights) for letter in letters]
+
+
+_WHY = {
+    "AGE": "Age counts to slurmctld's last tick, and of a job that came or was changed since then to that moment.",
+    "FAIRSHARE": "A job has the factor that its association had at slurmctld's last tick.",
+    "JOBSIZE": "Of a job that takes whole nodes slurmctld counts all their CPUs once it has tried to place it; it tells those asked for.",
+}
+_ELSE = "What was changed since slurmctld's last tick counts from the next one on."
+
+
+def reasons(found: Collection[Difference]) -> list[str]:
+    """What may be behind such differences, each reason once."""
+    figures = {each.figure for each in found}
+    return [why for figure, why in _WHY.items() if figure in figures] + ([_ELSE] if figures - _WHY.keys() else [])
