@@ -27,9 +27,14 @@ def slurm(tmp_path: Path, surroundings: pytest.MonkeyPatch) -> Recorded:
     found.say("sshare", printed("fair-tree", "sshare-everything"))
     found.say("sprio", printed("fair-tree", "sprio-everything"))
     found.say("scontrol-show-config", printed("fair-tree", "config"))
-    found.say("squeue", "".join(line(job, account, "normal") for job, account in ((10, "wg_astro"), (11, "wg_bio"), (12, "wg_bio"))))
+    found.say("squeue", queue((10, "wg_astro", 19), (11, "wg_bio", 19), (12, "wg_bio", 20)))
     surroundings.setenv("PATH", found.environment["PATH"])
     return found
+
+
+def queue(*jobs: tuple[int, str, int]) -> str:
+    """What squeue says: job, account, and the second of a minute in which it was submitted."""
+    return "".join(line(job, account, "normal", f"2026-11-21T23:53:{second}") for job, account, second in jobs)
 
 
 @pytest.fixture
@@ -73,7 +78,7 @@ def test_what_was_asked_of_slurm(ask: Ask, slurm: Recorded) -> None:
         "scontrol show config",
         "scontrol show config",
         "sprio --noheader --format=%i|%r|%c|%u|%Y|%y|%S|%A|%a|%B|%b|%F|%f|%J|%j|%P|%p|%Q|%q|%N|%T|%t",
-        "squeue --all --noheader --states=PENDING --format=%A\x1f%a\x1f%q",
+        "squeue --all --noheader --states=PENDING --format=%A\x1f%a\x1f%q\x1f%V",
         "sinfo --version",
     ]
 
@@ -96,6 +101,15 @@ def test_a_job_explained(ask: Ask) -> None:
     assert said.out.splitlines()[:2] == ["Job 12 (carol, wg_bio, partition gpu)", "priority 29,726, 1st of 2 that wait in gpu"]
     assert said.out.splitlines()[-1] == "Nobody is ahead of it there."
     assert ask("prio", "--explain", "-u", "alice").out.count("Just ahead: ") == 2
+
+
+def test_a_requeued_job_is_behind_those_that_came_while_it_ran(ask: Ask, slurm: Recorded) -> None:
+    first, *_ = printed("fair-tree", "sprio-everything").splitlines()
+    slurm.say("sprio", "".join(f"{number}{first.removeprefix('10')}\n" for number in (10, 12)))
+    slurm.say("squeue", queue((10, "wg_astro", 40), (12, "wg_astro", 20)))
+    assert ask("prio", "--explain", "-j", "12").out.splitlines()[-1] == "Nobody is ahead of it there."
+    last = ask("prio", "--explain", "-j", "10").out.splitlines()[-1]
+    assert last == "Just ahead: job 12 of alice with 33,631: the same, and it was submitted earlier."
 
 
 def test_a_job_is_explained_once_in_each_partition(ask: Ask, slurm: Recorded) -> None:

@@ -50,6 +50,13 @@ def test_of_equals_the_lower_number_goes_first() -> None:
     assert explained(second, [first, second], WEIGHTS)[-1].endswith("with 42,581: the same, and the lower number goes first.")
 
 
+def test_of_equals_the_one_that_was_submitted_first_goes_first() -> None:
+    """A requeued job keeps its number, and goes behind those that came while it ran."""
+    requeued, later = MINE._replace(submitted=2_000), MINE._replace(job=812346, submitted=1_000)
+    assert queues([requeued, later])["idle"] == [later, requeued]
+    assert explained(requeued, [later, requeued], WEIGHTS)[-1].endswith("with 42,581: the same, and it was submitted earlier.")
+
+
 def test_a_job_that_asked_for_several_qos_is_not_behind_itself() -> None:
     dear = MINE._replace(qos=2000.0, qos_name="dear")
     rows = [MINE, dear, THEIRS, ELSEWHERE, MINE._replace(partition_name="gpu")]

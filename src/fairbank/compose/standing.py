@@ -19,7 +19,7 @@ from fairbank.slurm.answers.values import Answer
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.ranking import shares_anew
 from fairbank.slurm.ranking.backs import backs_of
-from fairbank.slurm.ranking.jobs import priority_row, weights_of
+from fairbank.slurm.ranking.jobs import priority_rows, weights_of
 from fairbank.slurm.ranking.priorities_anew import Grounds, computed, factors_of
 from fairbank.slurm.ranking.shares import rule_of, share_rows
 from fairbank.slurm.said import Said
@@ -96,8 +96,7 @@ class Standings:
             remedy = "it is priority/multifactor that has factors"
             raise Malformed("this Slurm starts jobs in their order, without factors", field="PriorityType", remedy=remedy)
         answer, waiting, weights = source.factors(), source.waiting(), weights_of(settings.factors.weights, source.config.get(TRES, ""))
-        whose = {job.job_id: (job.account, job.qos) for job in waiting.rows}
-        rows = [priority_row(row, weights, whose) for row in answer.rows]
+        rows = priority_rows(answer.rows, weights, waiting.rows)
         unreadable = (*_told(answer), *_told(waiting))
         return Priorities(source.cluster or None, _as_of(source), weights, rows, source.version >= NAMED_SINCE, unreadable)
 

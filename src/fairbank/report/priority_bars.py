@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import NamedTuple
 
 from fairbank.report.priorities import PriorityRow, Weights
@@ -65,8 +66,9 @@ def queues(rows: Sequence[PriorityRow]) -> dict[str, list[PriorityRow]]:
     return found
 
 
-def _order(row: PriorityRow) -> tuple[int, int]:
-    return -int(row.priority), row.job
+def _order(row: PriorityRow) -> tuple[int, float, int]:
+    """As slurmctld goes through them: of equals the one that was submitted first, and then the lower number."""
+    return -int(row.priority), inf if row.submitted is None else row.submitted, row.job
 
 
 def explained(row: PriorityRow, queue: Sequence[PriorityRow], weights: Weights) -> list[str]:
@@ -101,9 +103,9 @@ def _ahead(row: PriorityRow, other: PriorityRow, weights: Weights) -> str:
     if row.direct is not None:
         return f"{said}."
     reasons = _differences(row, other, weights)
-    if not reasons:
-        return f"{said}: the same, and the lower number goes first."
-    return f"{said}: {', '.join(reasons)}."
+    if reasons:
+        return f"{said}: {', '.join(reasons)}."
+    return f"{said}: the same, and " + ("the lower number goes first." if other.submitted == row.submitted else "it was submitted earlier.")
 
 
 def _differences(row: PriorityRow, other: PriorityRow, weights: Weights) -> list[str]:

@@ -27,7 +27,7 @@ class PriorityRow(NamedTuple):
     `tres` has those that add anything, be it less than sprio's columns show.
 
     `site` and `nice` are counted from 0. `direct` is the priority that an administrator gave, and then there are no factors. `total` is the
-    sum where it is known better than from the factors.
+    sum where it is known better than from the factors. `submitted` is the instant, None where it is not known.
     """
 
     job: int
@@ -47,6 +47,7 @@ class PriorityRow(NamedTuple):
     nice: int = 0
     direct: int | None = None
     total: float | None = None
+    submitted: int | None = None
 
     @property
     def priority(self) -> float:

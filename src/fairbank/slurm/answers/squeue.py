@@ -9,8 +9,8 @@ from fairbank.values import ids
 
 COLUMNS = ("JobID", "SubmitTime", "State")
 FORMAT = DELIMITER.join(("%A", "%V", "%T"))
-WAITING_COLUMNS = ("JobID", "Account", "QOS")
-WAITING_FORMAT = DELIMITER.join(("%A", "%a", "%q"))
+WAITING_COLUMNS = ("JobID", "Account", "QOS", "SubmitTime")
+WAITING_FORMAT = DELIMITER.join(("%A", "%a", "%q", "%V"))
 
 
 def read_queue(text: str) -> Answer[Queued]:
@@ -27,7 +27,7 @@ def _queued(cells: dict[str, str]) -> Queued:
 
 
 def read_waiting(text: str) -> Answer[Waiting]:
-    """The lines of `squeue --noheader --states=PENDING --format=WAITING_FORMAT`."""
+    """The lines of `squeue --noheader --states=PENDING --format=WAITING_FORMAT`, times in UTC."""
     return read("squeue", records("squeue", text, WAITING_COLUMNS), _waiting)
 
 
@@ -36,4 +36,5 @@ def _waiting(cells: dict[str, str]) -> Waiting:
         words.number(cells["JobID"], "JobID", most=ids.JOB_ID_MAX),
         ids.name(cells["Account"], field="Account"),
         ids.name(cells["QOS"], field="QOS"),
+        words.submitted(words.instant(cells["SubmitTime"], "SubmitTime"), "SubmitTime"),
     )

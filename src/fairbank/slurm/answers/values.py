@@ -65,11 +65,12 @@ class Queued(msgspec.Struct, frozen=True, gc=False):
 
 
 class Waiting(msgspec.Struct, frozen=True, gc=False):
-    """Whose a job is that waits."""
+    """Whose a job is that waits, and since when it stands in the queue: of one that was requeued since then."""
 
     job_id: int
     account: str
     qos: str
+    submitted: int
 
 
 class Association(msgspec.Struct, frozen=True):

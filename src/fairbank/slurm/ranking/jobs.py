@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from fairbank.priority.multifactor.settings import Weights as Weighed
 from fairbank.report.priorities import PriorityRow, Weights
 from fairbank.slurm.answers.sprio import FACTOR_DIGITS, TRES_DIGITS, Factors, unrounded
+from fairbank.slurm.answers.values import Waiting
 
 
 def weights_of(weights: Weighed, tres_text: str) -> Weights:
@@ -23,10 +24,14 @@ def weights_of(weights: Weighed, tres_text: str) -> Weights:
     )
 
 
-def priority_row(row: Factors, weights: Weights, accounts: Mapping[int, tuple[str, str]] | None = None) -> PriorityRow:
-    """The job with factors that are printed in both columns as sprio printed them. `accounts` are the jobs' accounts and QOS, where they
-    are known."""
-    account, qos_name = (accounts or {}).get(row.job, ("", ""))
+def priority_rows(told: Sequence[Factors], weights: Weights, waiting: Sequence[Waiting]) -> list[PriorityRow]:
+    """All that sprio told, in its order, and what squeue told of the same jobs."""
+    by_number = {job.job_id: job for job in waiting}
+    return [priority_row(row, weights, by_number.get(row.job)) for row in told]
+
+
+def priority_row(row: Factors, weights: Weights, waiting: Waiting | None = None) -> PriorityRow:
+    """The job with factors that are printed in both columns as sprio printed them."""
 
     def factor(letter: str, weight: int) -> float:
         return unrounded(row.weighted[letter], row.normal[letter], weight, FACTOR_DIGITS)
@@ -35,8 +40,8 @@ def priority_row(row: Factors, weights: Weights, accounts: Mapping[int, tuple[st
         job=row.job,
         partition_name=row.partition,
         user=row.user,
-        account=account,
-        qos_name=qos_name,
+        account=waiting.account if waiting else "",
+        qos_name=waiting.qos if waiting else "",
         cluster=row.cluster,
         age=factor("a", weights.age),
         association=factor("b", weights.association),
@@ -52,4 +57,5 @@ def priority_row(row: Factors, weights: Weights, accounts: Mapping[int, tuple[st
         nice=row.nice,
         direct=row.priority if row.given else None,
         total=row.total,
+        submitted=waiting.submitted if waiting else None,
     )
