@@ -37,6 +37,10 @@ def queue(*jobs: tuple[int, str, int]) -> str:
     return "".join(line(job, account, "normal", f"2026-11-21T23:53:{second}") for job, account, second in jobs)
 
 
+def plain(text: str) -> str:
+    return " ".join(text.split())
+
+
 @pytest.fixture
 def ask(fairbank: Run, slurm: Recorded) -> Ask:
     def call(*words: object) -> Said:
@@ -77,9 +81,9 @@ def test_what_was_asked_of_slurm(ask: Ask, slurm: Recorded) -> None:
         "EffectvUsage,FairShare,LevelFS,GrpTRESMins,GrpTRESRaw,ID,TRESRunMins",
         "scontrol show config",
         "scontrol show config",
+        "sinfo --version",
         "sprio --noheader --format=%i|%r|%c|%u|%Y|%y|%S|%A|%a|%B|%b|%F|%f|%J|%j|%P|%p|%Q|%q|%N|%T|%t",
         "squeue --all --noheader --states=PENDING --format=%A\x1f%a\x1f%q\x1f%V",
-        "sinfo --version",
     ]
 
 
@@ -132,7 +136,13 @@ def test_for_programs(ask: Ask) -> None:
 
 
 def test_newer_slurms_name_account_and_qos(ask: Ask, slurm: Recorded) -> None:
+    """Of each row: of a job that asked for several QOS squeue tells all in one."""
+    lines = [line for line in printed("fair-tree", "sprio-everything").splitlines() if line.startswith(("10", "12"))]
     slurm.say("sinfo", "slurm 23.02.7\n")
+    slurm.say("sprio", "".join(f"{line}|wg_astro|{qos}\n" for line, qos in zip([*lines, lines[1]], ("normal", "high", "low"), strict=True)))
+    slurm.say("squeue", "")
+    assert [row["qos"] for row in json.loads(ask("prio", "--json").out)["data"]] == ["normal", "high", "low"]
+    assert "|%T|%t|%o|%n" in "".join(slurm.asked)
     head, first, *_ = ask("prio", "-l").out.splitlines()
     assert re.findall(r"\S+", head)[2:4] == ["USER", "ACCOUNT"]
     assert "QOSNAME" in head
@@ -159,6 +169,20 @@ def test_what_slurm_said_before(ask: Ask, slurm: Recorded, tmp_path: Path) -> No
     said = ask("share", "--from", tmp_path)
     assert said.code == 3
     assert "sshare.txt" in said.err
+
+
+def test_where_nobody_told_whose_jobs_they_are(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "sprio.txt").write_text(printed("fair-tree", "sprio-everything"))
+    (tmp_path / "config.txt").write_text(printed("fair-tree", "config"))
+    blank = "Account and QOS of 9 jobs are not known: squeue tells them, or with --from its file squeue.txt."
+    assert ask("prio", "--from", tmp_path).err == "", "what shows no account lacks none"
+    for form in (("--json",), ("--yaml",), ("-o", "%i %o %n")):
+        assert plain(ask("prio", "--from", tmp_path, *form).err) == blank
+    told = plain(ask("prio", "--from", tmp_path, "--explain", "-j", "10").err)
+    assert told.startswith("Account and QOS of 1 job are not known")
+    assert "Of equal priorities the lower number stands first here" in told
+    (tmp_path / "squeue.txt").write_text(queue(*((job, "wg_bio", 19) for job in range(10, 21))))
+    assert ask("prio", "--from", tmp_path, "--json").err == ""
 
 
 def test_a_line_that_cannot_be_read_is_told_and_the_others_are_shown(ask: Ask, slurm: Recorded) -> None:

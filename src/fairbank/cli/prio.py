@@ -14,7 +14,7 @@ from fairbank.report.columns import Look
 from fairbank.report.differences import differences, reasons
 from fairbank.report.envelope import as_json, as_yaml, envelope
 from fairbank.report.priorities import chosen, in_order, lines, lines_of_weights, parse_format, usual_format
-from fairbank.report.priority_bars import as_data, best, explained, queues
+from fairbank.report.priority_bars import as_data, best, explained, nameless, queues, undated
 from fairbank.values.trouble import Malformed
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def run(desk: Desk, options: Namespace) -> int:
         case "json" | "yaml":
             document = envelope("fairbank.prio/1", as_of(desk, found), found.cluster, as_data(rows), found.unreadable, Look())
             desk.say(as_json(document) if options.form == "json" else as_yaml(document))
+            note(desk, nameless(rows))
             return code
         case "explain":
             _explain(desk, found, rows)
@@ -78,6 +79,7 @@ def run(desk: Desk, options: Namespace) -> int:
             usual = form or usual_format(found.weights, long=options.long, norm=options.norm, named=found.named, users=bool(options.user))
             for line in lines(rows, found.weights, usual, header=not options.noheader):
                 desk.say(line)
+            note(desk, nameless(rows) if usual.tells_names else [])
     return _known(desk, rows) or code
 
 
@@ -115,6 +117,7 @@ def _explain(desk: Desk, found: Priorities, rows: Sequence[PriorityRow]) -> None
             desk.say()
         for line in explained(row, there[row.partition_name], found.weights):
             desk.say(line)
+    note(desk, [*nameless(rows), *undated(found.rows)])
 
 
 def _known(desk: Desk, rows: Sequence[PriorityRow]) -> int:

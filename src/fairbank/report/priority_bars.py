@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
+from fairbank.report.cells import counted
 from fairbank.report.priorities import PriorityRow, Weights
 
 BAR = 24
@@ -119,6 +120,20 @@ def _differences(row: PriorityRow, other: PriorityRow, weights: Weights) -> list
 def _th(number: int) -> str:
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
+
+
+def nameless(rows: Sequence[PriorityRow]) -> list[str]:
+    """That accounts and QOS are blank, where nobody told them."""
+    if jobs := {row.job for row in rows if not row.account}:
+        return [f"Account and QOS of {counted(len(jobs), 'job')} are not known: squeue tells them, or with --from its file squeue.txt."]
+    return []
+
+
+def undated(rows: Sequence[PriorityRow]) -> list[str]:
+    """That nobody told when jobs were submitted, by which slurmctld orders those of equal priorities."""
+    if any(row.submitted is None for row in rows):
+        return ["Of equal priorities the lower number stands first here: squeue, or squeue.txt, would tell which job was submitted first."]
+    return []
 
 
 def as_data(rows: Sequence[PriorityRow]) -> list[Mapping[str, object]]:

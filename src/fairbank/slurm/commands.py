@@ -177,7 +177,8 @@ class Slurm:
 
     def factors(self) -> Answer[Factors]:
         """The priorities of the jobs that wait, and what they are made of."""
-        return sprio.read_factors(self._text("sprio", "--noheader", f"--format={sprio.FORMAT}"))
+        text = self._text("sprio", "--noheader", f"--format={sprio.format_of(self.version)}")
+        return sprio.read_factors(text, sprio.letters_of(self.version))
 
     def waiting(self) -> Answer[Waiting]:
         """Whose the jobs are that wait."""

@@ -12,7 +12,7 @@ from fairbank.slurm.answers.priority import FLAGS, flags_in_doubt, read_settings
 from fairbank.slurm.answers.sacctmgr import read_priorities, read_qualities
 from fairbank.slurm.answers.scontrol import read_clock, read_config, read_nodes, read_places
 from fairbank.slurm.answers.shares import Share, read_shares
-from fairbank.slurm.answers.sprio import Factors, read_factors
+from fairbank.slurm.answers.sprio import Factors, letters_in, read_factors
 from fairbank.slurm.answers.squeue import read_waiting
 from fairbank.slurm.answers.values import Answer, AssociationPriority, Node, Place, Qos, Waiting
 from fairbank.slurm.answers.version import Version, read_version
@@ -49,9 +49,11 @@ class Said:
         return read_shares(self._text(SHARES))
 
     def factors(self) -> Answer[Factors]:
-        return read_factors(self._text(PRIORITIES))
+        text = self._text(PRIORITIES)
+        return read_factors(text, letters_in(text))
 
     def waiting(self) -> Answer[Waiting]:
+        """Nobody where the folder has no such file."""
         return read_waiting(self._text(WAITING)) if (self._folder / WAITING).exists() else Answer(())
 
     def pending(self) -> Answer[Pending]:

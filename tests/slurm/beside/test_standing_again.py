@@ -12,6 +12,7 @@ from fairbank.report.priorities import lines as lines_of_ranks
 from fairbank.report.shares import PARENT, Ending, ShareRow, lines, parse_fields, usual_fields
 from fairbank.report.shares import in_order as in_slurms_order
 from fairbank.slurm.answers import shares, sprio
+from fairbank.slurm.answers.version import OLDEST, Version
 from fairbank.slurm.ranking.jobs import priority_row
 from fairbank.slurm.ranking.shares import share_row, share_rows
 from tests.support.standing import printed
@@ -95,16 +96,19 @@ def queues(draw: st.DrawFn) -> tuple[list[PriorityRow], Weights]:
     return rows, weights
 
 
-@given(queues())
-def test_priorities_printed_and_read_again(queue: tuple[list[PriorityRow], Weights]) -> None:
+@given(queues(), st.sampled_from([OLDEST, sprio.NAMED_SINCE]))
+def test_priorities_printed_and_read_again(queue: tuple[list[PriorityRow], Weights], version: Version) -> None:
     rows, weights = queue
     rows = [row for row in rows if row.priority < HIGHEST]  # what is more, slurmctld cuts before sprio sees it
-    text = "".join(f"{line}\n" for line in lines_of_ranks(rows, weights, parse_format(sprio.FORMAT), header=False))
-    answer = sprio.read_factors(text)
+    if version >= sprio.NAMED_SINCE:
+        rows = [row._replace(account="chem", qos_name="high") for row in rows]
+    form = sprio.format_of(version)
+    text = "".join(f"{line}\n" for line in lines_of_ranks(rows, weights, parse_format(form), header=False))
+    answer = sprio.read_factors(text, sprio.letters_of(version))
     assert answer.unreadable == ()
     again = [priority_row(row, weights) for row in answer.rows]
     assert [int(row.priority) for row in again] == [int(row.priority) for row in rows]
-    for form in ("%i %r %u %c %S %N %Y", "%A %B %F %J %P %Q %T", "%a %b %f %j %p %q %t"):
+    for form in ("%i %r %u %o %n %c %S %N %Y", "%A %B %F %J %P %Q %T", "%a %b %f %j %p %q %t"):
         assert lines_of_ranks(again, weights, parse_format(form)) == lines_of_ranks(rows, weights, parse_format(form))
 
 

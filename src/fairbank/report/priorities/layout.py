@@ -26,6 +26,11 @@ class Format(NamedTuple):
     before: str
     cells: tuple[Cell, ...]
 
+    @property
+    def tells_names(self) -> bool:
+        """Whether it has the account or the QOS of a job."""
+        return any(cell.field in (FIELDS["o"], FIELDS["n"]) for cell in self.cells)
+
 
 _WANTED = re.compile(r"(\.?)(\d{0,4})(.)(.*)", re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""The factors of the jobs that wait: `sprio --noheader --format=FORMAT`, of any version."""
+"""The factors of the jobs that wait: `sprio --noheader --format=` what `format_of` its version says."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from fairbank.values.trouble import Malformed
 
 LETTERS = "ircuYySAaBbFfJjPpQqNTt"
 """Job, partition, cluster, user; priority whole and normalised; site; each factor weighted and normalised; nice; TRES in both forms."""
-FORMAT = PIPE.join(f"%{letter}" for letter in LETTERS)
+NAMES = "on"
+"""Account and QOS, which sprio tells from NAMED_SINCE on."""
 FACTORS = "abfjpq"
 """Age, association, fair share, job size, partition, QOS."""
 FACTOR_DIGITS, TRES_DIGITS = 7, 2
 """So many follow the point of what is normalised."""
 HIGHEST = 2**32 - 1
 NAMED_SINCE = Version(23, 2, 0)
-"""From here on sprio tells account and QOS."""
 _NONE = "Unable to find jobs matching"
 _OFFSET_MAX = 2**31
 _SIGNED = re.compile(r"-?\d{1,10}", re.ASCII)
@@ -35,7 +35,7 @@ _PAIR = re.compile(r"([a-z][\w/:.-]*)=(\d{1,20}(?:\.\d+)?)", re.ASCII)
 class Factors(msgspec.Struct, frozen=True):
     """A job in one of its partitions. `weighted` and `normal` are the factors by the letters of FACTORS, rounded as sprio rounds them;
     so are `tres` (weighted) and `tres_normal`. `total` is what PRIORITY was cut off from. Where `given`, an administrator gave the
-    priority, and there are no factors."""
+    priority, and there are no factors. `account` and `qos_name` are empty where sprio does not tell them."""
 
     job: int
     partition: str
@@ -50,13 +50,30 @@ class Factors(msgspec.Struct, frozen=True):
     normal: Mapping[str, float]
     tres: Mapping[str, float]
     tres_normal: Mapping[str, float]
+    account: str = ""
+    qos_name: str = ""
 
 
-def read_factors(text: str) -> Answer[Factors]:
+def letters_of(version: Version) -> str:
+    """What sprio of this version tells, by the letters of its columns."""
+    return LETTERS + NAMES if version >= NAMED_SINCE else LETTERS
+
+
+def format_of(version: Version) -> str:
+    return PIPE.join(f"%{letter}" for letter in letters_of(version))
+
+
+def letters_in(text: str) -> str:
+    """By which letters a file was asked for: with the names where any line has as many cells."""
+    named = LETTERS + NAMES
+    return named if any(line.count(PIPE) == len(named) - 1 for line in text.splitlines()) else LETTERS
+
+
+def read_factors(text: str, letters: str = LETTERS) -> Answer[Factors]:
     """The lines, in the order of sprio; none where it says that no job waits."""
     if text.startswith(_NONE):
         return Answer(())
-    return read("sprio", records("sprio", text, LETTERS, PIPE), _factors)
+    return read("sprio", records("sprio", text, letters, PIPE), _factors)
 
 
 def unrounded(weighted: float, normal: float, weight: float, digits: int) -> float:
@@ -94,6 +111,8 @@ def _factors(padded: dict[str, str]) -> Factors:
         normal,
         _pairs(cells["T"]),
         _pairs(cells["t"]),
+        ids.name(cells["o"], field="ACCOUNT") if cells.get("o") else "",
+        ids.name(cells["n"], field="QOSNAME") if cells.get("n") else "",
     )
 
 
