@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from fairbank.priority.tree import PARENT, Tree
+from fairbank.priority.tree import Tree
+from fairbank.values.slurm_numbers import ON_PARENT
 
 
 class Node:
@@ -39,7 +40,7 @@ class PlainFairTree:
             if above >= 0:
                 account = self.nodes[above]
                 account.below.append(node)
-                account.shares_below += node.raw_shares if node.raw_shares != PARENT else 0
+                account.shares_below += node.raw_shares if node.raw_shares != ON_PARENT else 0
         self.root = self.nodes[tree.root]
         self.users = sum(node.is_user for node in self.nodes)
 
@@ -69,7 +70,7 @@ class PlainFairTree:
     def _measure(self, node: Node, account: Node) -> None:
         node.effective_usage = node.usage / account.usage if account.usage else 0.0
         node.norm_usage = node.usage / self.root.usage if self.root.usage else 0.0
-        if node.raw_shares == PARENT:
+        if node.raw_shares == ON_PARENT:
             node.norm_shares = account.norm_shares
             node.level = math.inf if node.is_user else -1.0
             return

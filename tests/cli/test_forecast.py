@@ -11,8 +11,9 @@ import pytest
 from fairbank.compose import Works
 from fairbank.report.rule import Rule
 from fairbank.report.share_tree import level_of
-from fairbank.report.shares import PARENT, ShareRow
+from fairbank.report.shares import ShareRow
 from fairbank.slurm.ranking.backs import backs_of
+from fairbank.values.slurm_numbers import ON_PARENT
 from tests.cli.conftest import Run, Said
 from tests.support.standing import printed, standings
 
@@ -65,7 +66,7 @@ def test_everybody_with_a_level_of_its_own_is_foretold(rule: str) -> None:
     for row in rows:
         back = foretold.get((row.account, row.user, row.partition))
         level = level_of(row, WEEK[rule])
-        expected = bool(row.user or row.parent) and (rule == "classic" or row.shares != PARENT)
+        expected = bool(row.user or row.parent) and (rule == "classic" or row.shares != ON_PARENT)
         assert (back is not None) == expected
         if back is not None and level is not None:
             assert back.level == level

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from fairbank.priority.billing import STATIC
 from fairbank.priority.charging import Jobs
 from fairbank.priority.ticks import Payers
+from fairbank.values.slurm_numbers import STATIC_TRES
 
-NAMES = (*STATIC, "gres/gpu")
+NAMES = (*STATIC_TRES, "gres/gpu")
 CPU, MEM, BILLING, GPU = (NAMES.index(name) for name in ("cpu", "mem", "billing", "gres/gpu"))
 
 # root - physics - (alice, optics - bob), chem - carol

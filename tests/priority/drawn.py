@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fairbank.priority.columns import Longs
-from fairbank.priority.tree import PARENT, Association, Tree, planted, summed
+from fairbank.priority.tree import Association, Tree, planted, summed
+from fairbank.values.slurm_numbers import ON_PARENT
 
 
 class Drawn(NamedTuple):
@@ -25,7 +26,7 @@ def draw(picture: str) -> Drawn:
         while line[-1][0] >= indent:
             line.pop()
         name, shares, *used = text.split()
-        raw = PARENT if shares == "parent" else int(shares)
+        raw = ON_PARENT if shares == "parent" else int(shares)
         if used:
             rows.append(Association(line[-1][1], name, shares=raw))
             own.append(float(used[0]))

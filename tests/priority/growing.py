@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from fairbank.priority.tree import PARENT, SHARES_MAX, Association
+from fairbank.priority.tree import Association
+from fairbank.values.slurm_numbers import ON_PARENT, SHARES_MAX
 from tests.priority.drawn import Drawn, drawn
 
 few = st.integers(0, 4)
-shares = st.one_of(few, few, st.just(PARENT), st.integers(0, 300))
+shares = st.one_of(few, few, st.just(ON_PARENT), st.integers(0, 300))
 used = st.one_of(st.just(0), few.map(lambda count: 10 * count), st.integers(0, 10**12))
-wild_shares = st.one_of(st.sampled_from([0, 1, PARENT, SHARES_MAX // 8]), shares)
+wild_shares = st.one_of(st.sampled_from([0, 1, ON_PARENT, SHARES_MAX // 8]), shares)
 wild_usage = st.one_of(st.sampled_from([0.0, 5e-324, 1e-300, 1e300, 1.7e308]), st.floats(0, 1e300))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from fairbank.priority.tree import PARENT, Tree
+from fairbank.priority.tree import Tree
+from fairbank.values.slurm_numbers import ON_PARENT
 
 NOTHING = 4_294_967_294  # no level
 FOREVER = 10**9_000  # what slurmctld takes for infinite
@@ -34,9 +35,9 @@ class Visit:
 
     def level(self, at: int) -> Fraction:
         siblings = [row for row, above in enumerate(self.above) if above == self.above[at]]
-        if self.tree.shares[at] == PARENT:
+        if self.tree.shares[at] == ON_PARENT:
             return Fraction(FOREVER if self.tree.is_user[at] else NOTHING)
-        all_shares = sum(int(self.tree.shares[row]) for row in siblings if self.tree.shares[row] != PARENT)
+        all_shares = sum(int(self.tree.shares[row]) for row in siblings if self.tree.shares[row] != ON_PARENT)
         if not self.tree.shares[at]:
             return Fraction(0)
         if not self.usage[at]:
@@ -61,6 +62,6 @@ class Visit:
 
     def _stands_on(self, at: int) -> int:
         above = int(self.tree.parent[at])
-        while above > 0 and self.tree.shares[above] == PARENT:
+        while above > 0 and self.tree.shares[above] == ON_PARENT:
             above = int(self.tree.parent[above])
         return above

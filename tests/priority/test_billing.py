@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.priority.billing import NO_CONSUME, STATIC, Wholes, allocated, billable, prices, whole
+from fairbank.priority.billing import NO_CONSUME, Wholes, allocated, billable, prices, whole
 from fairbank.priority.columns import Doubles
+from fairbank.values.slurm_numbers import STATIC_TRES
 from fairbank.values.tres import Adding, billing, parse_counts, parse_weights
 from fairbank.values.trouble import Malformed
 
 SUM, MAX, MAX_GRES = Adding.SUM, Adding.MAX_TRES, Adding.MAX_TRES_GRES
-NAMES = (*STATIC, "gres/gpu", "license/a", "bb/cray")
+NAMES = (*STATIC_TRES, "gres/gpu", "license/a", "bb/cray")
 V11 = "CPU=1.0,Mem=0.25G,GRES/gpu=2.0,license/a=1.5"
 DARWIN = "CPU=1.0,Mem=0.5G"
 DARWIN_GPU = "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0"

@@ -11,8 +11,9 @@ import pytest
 from benchmarks.priority import plain, plain_rows, plain_scale
 from fairbank.priority.multifactor import composing
 from fairbank.priority.multifactor.composing import Pairs, pair_priorities, priorities, settled, shown, weighted
-from fairbank.priority.multifactor.pending import NICE_MAX, pending, scale
+from fairbank.priority.multifactor.pending import pending, scale
 from fairbank.priority.multifactor.settings import RAW, Flag, Settings, Weights
+from fairbank.values.slurm_numbers import NICE_MAX
 from fairbank.values.trouble import Malformed
 from tests.priority.cluster import MEMORY, NOW, WEEK, WEIGHTS, cluster, one, priority
 

@@ -12,15 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.priority.multifactor.composing import LOWEST, normalised, priorities, weighted
-from fairbank.priority.multifactor.pending import NICE_MAX, U32_MAX, Scale, pending, scale
-from fairbank.priority.multifactor.settings import RAW, WEIGHT_MAX, Flag, Settings, Weights
+from fairbank.priority.multifactor.pending import Scale, pending, scale
+from fairbank.priority.multifactor.settings import RAW, Flag, Settings, Weights
+from fairbank.values.slurm_numbers import NICE_MAX, U32_MAX
 
 NOW = 2_000_000_000
 U64_MAX = 2**64 - 1
 LARGEST = float(np.finfo(float).max)
 
 u32, nice = st.integers(0, U32_MAX), st.integers(-NICE_MAX, NICE_MAX)
-weight = st.one_of(st.sampled_from([0, 1, WEIGHT_MAX]), st.integers(0, WEIGHT_MAX))
+weight = st.one_of(st.sampled_from([0, 1, U32_MAX]), st.integers(0, U32_MAX))
 tres_weight = st.one_of(st.sampled_from([0.0, 1.0, 1e308]), st.floats(0, 1e6))
 weights = st.builds(
     Weights,
@@ -40,7 +41,7 @@ def some_settings(flags: st.SearchStrategy[frozenset[Flag]]) -> st.SearchStrateg
         Settings,
         weights=weights,
         flags=flags,
-        max_age_seconds=st.integers(0, WEIGHT_MAX),
+        max_age_seconds=st.integers(0, U32_MAX),
         favour_small=st.booleans(),
         accounted=st.booleans(),
     )
@@ -118,12 +119,12 @@ def test_at_the_ends_of_the_types_nothing_overflows(site: int, expected: int) ->
         "tres": {"cpu": U64_MAX},
     }
     heavy = Weights(
-        age=WEIGHT_MAX,
-        association=WEIGHT_MAX,
-        fairshare=WEIGHT_MAX,
-        job_size=WEIGHT_MAX,
-        partition=WEIGHT_MAX,
-        qos=WEIGHT_MAX,
+        age=U32_MAX,
+        association=U32_MAX,
+        fairshare=U32_MAX,
+        job_size=U32_MAX,
+        partition=U32_MAX,
+        qos=U32_MAX,
         tres={"cpu": LARGEST, "mem": LARGEST},
     )
     for flags in (RAW, frozenset[Flag]()):

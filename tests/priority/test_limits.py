@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from fairbank.priority.limits.holding import holding
 from fairbank.priority.limits.reasons import ASSOC, Kind
-from fairbank.priority.limits.standing import UNLIMITED, Asking, Association, Limits, Qos, Used
+from fairbank.priority.limits.standing import Asking, Association, Limits, Qos, Used
 from fairbank.priority.limits.walk import Enforced
+from fairbank.values.slurm_numbers import UNLIMITED_MINUTES
 from fairbank.values.trouble import Malformed
 from tests.priority.asking import ACCOUNT, BUDGET, HALF, LIMITS, ROOT, SAFE, USER, asking, chain, reason, tres
 
@@ -52,11 +53,13 @@ def test_the_budget_of_root_holds_too() -> None:
 
 
 def test_no_time_limit_at_all_never_starts_under_safe() -> None:
-    assert reason(charged(UNLIMITED), SAFE) == "AssocGrpCPUMinutesLimit"
-    assert reason(charged(UNLIMITED), LIMITS) is None
+    assert reason(charged(UNLIMITED_MINUTES), SAFE) == "AssocGrpCPUMinutesLimit"
+    assert reason(charged(UNLIMITED_MINUTES), LIMITS) is None
 
 
-@pytest.mark.parametrize(("default", "longest", "held"), [(30, 60, False), (None, 30, False), (None, 31, True), (None, UNLIMITED, True)])
+@pytest.mark.parametrize(
+    ("default", "longest", "held"), [(30, 60, False), (None, 30, False), (None, 31, True), (None, UNLIMITED_MINUTES, True)]
+)
 def test_a_job_without_a_limit_is_taken_for_as_long_as_its_partition_lets_it(default: int | None, longest: int, held: bool) -> None:
     job = asking(
         limit_minutes=None,

@@ -7,8 +7,9 @@ import pytest
 from fairbank.priority.limits.ending import ending
 from fairbank.priority.limits.holding import after_nodes, before_nodes
 from fairbank.priority.limits.reasons import QOS, Kind
-from fairbank.priority.limits.standing import UNLIMITED, Association, Limits, Qos, Used
+from fairbank.priority.limits.standing import Association, Limits, Qos, Used
 from fairbank.priority.limits.walk import Enforced
+from fairbank.values.slurm_numbers import UNLIMITED_MINUTES
 from tests.priority.asking import ACCOUNT, BUDGET, LIMITS, ROOT, SAFE, USER, asking, chain, reason, tres
 
 # --- jobs and wall time ---
@@ -60,8 +61,8 @@ def test_where_a_qos_counts_jobs_the_association_does_not(kind: Kind) -> None:
         (4_260.0, 30, LIMITS, None),
         (5_999.0, 30, LIMITS, None),
         (6_000.0, 30, LIMITS, "GrpWallLimit"),
-        (0.0, UNLIMITED, SAFE, "GrpWallLimit"),
-        (60.0, UNLIMITED, SAFE, None),
+        (0.0, UNLIMITED_MINUTES, SAFE, "GrpWallLimit"),
+        (60.0, UNLIMITED_MINUTES, SAFE, None),
         (4_260.0, None, SAFE, "GrpWallLimit"),
         (0.0, None, SAFE, None),
     ],

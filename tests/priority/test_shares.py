@@ -8,19 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.priority.shares import (
-    SHARES_MAX,
-    Communal,
-    Holdings,
-    Node,
-    Pool,
-    Share,
-    core_tres,
-    node_weights,
-    raw_shares,
-    requeue_weights,
-    shares,
-)
+from fairbank.priority.shares import Communal, Holdings, Node, Pool, Share, core_tres, node_weights, raw_shares, requeue_weights, shares
+from fairbank.values.slurm_numbers import SHARES_MAX
 from fairbank.values.tres import parse_weights
 from fairbank.values.trouble import Malformed
 

@@ -10,19 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairbank.priority.sitefactor import (
-    LINEAR,
-    VALUE_MAX,
-    Power,
-    Rule,
-    Sigmoid,
-    credit_factor,
-    expiry_factor,
-    in_slurm,
-    power,
-    scaled,
-    sigmoid,
-)
+from fairbank.priority.sitefactor import LINEAR, Power, Rule, Sigmoid, credit_factor, expiry_factor, in_slurm, power, scaled, sigmoid
+from fairbank.values.slurm_numbers import NICE_MAX
 from fairbank.values.trouble import Malformed
 
 LAST_BITS = 1e-13  # of what a formula in doubles may differ by
@@ -185,7 +174,7 @@ def test_the_linear_rule_is_exact(deposited: int, used: int, longest: int, left:
     assert scaled(LINEAR.of(credit_factor(deposited, used), expiry_factor(left, longest)), weight) == int(exact)
 
 
-@given(factor=parts, more=parts, weight=st.integers(0, VALUE_MAX))
+@given(factor=parts, more=parts, weight=st.integers(0, NICE_MAX))
 def test_a_value_is_from_0_to_the_weight_and_in_the_order_of_the_factors(factor: float, more: float, weight: int) -> None:
     low, high = scaled([min(factor, more), max(factor, more)], weight).tolist()
     assert 0 <= low <= high <= weight
@@ -196,7 +185,7 @@ def test_fractions_of_a_point_are_cut_off() -> None:
     assert scaled([0.9999, 0.5, 0.00099], 1_000).tolist() == [999, 500, 0]
 
 
-@pytest.mark.parametrize("weight", [-1, VALUE_MAX + 1])
+@pytest.mark.parametrize("weight", [-1, NICE_MAX + 1])
 def test_a_weight_that_slurm_does_not_take_is_refused(weight: int) -> None:
     with pytest.raises(Malformed) as bad:
         scaled(0.5, weight)
@@ -204,4 +193,4 @@ def test_a_weight_that_slurm_does_not_take_is_refused(weight: int) -> None:
 
 
 def test_slurm_keeps_values_above_its_middle() -> None:
-    assert in_slurm([0, 1_000, -1, VALUE_MAX + 5]).tolist() == [2**31, 2**31 + 1_000, 2**31 - 1, 2**31 + VALUE_MAX]
+    assert in_slurm([0, 1_000, -1, NICE_MAX + 5]).tolist() == [2**31, 2**31 + 1_000, 2**31 - 1, 2**31 + NICE_MAX]

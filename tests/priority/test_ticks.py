@@ -7,11 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from fairbank.priority.charging import UNLIMITED, seconds_run
+from fairbank.priority.charging import seconds_run
 from fairbank.priority.decay import Decay, fading
 from fairbank.priority.resets import Reset
 from fairbank.priority.ticks import Books, Rules, ended, started, ticked, unused
 from fairbank.priority.usage import minutes, reset
+from fairbank.values.slurm_numbers import UNLIMITED_MINUTES
 from fairbank.values.time import DAY
 from fairbank.values.trouble import Malformed
 from tests.priority.accounts import (
@@ -194,15 +195,15 @@ def test_what_may_be_used_is_cut_off_after_the_qos_factor_and_never_falls_below_
 
 
 def test_a_job_without_a_limit_sets_aside_all_the_minutes_slurm_counts() -> None:
-    books = started(empty(), job(ALICE, NOON, cpus=64, limit=UNLIMITED), PAYERS, WEEK)
+    books = started(empty(), job(ALICE, NOON, cpus=64, limit=UNLIMITED_MINUTES), PAYERS, WEEK)
     assert run_minutes(books, ROOT) == 64 * (2**32 - 1)
 
 
 def test_more_run_seconds_than_are_counted_name_the_row_and_the_remedy() -> None:
     with pytest.raises(Malformed, match=f"row {ALICE} would hold") as refused:
-        started(empty(), together(job(ALICE, NOON), job(ALICE, NOON, cpus=2**32, limit=UNLIMITED)), PAYERS, WEEK)
+        started(empty(), together(job(ALICE, NOON), job(ALICE, NOON, cpus=2**32, limit=UNLIMITED_MINUTES)), PAYERS, WEEK)
     assert refused.value.field == "time limit"
-    many = together(*[job(BOB, NOON, cpus=2**24, limit=UNLIMITED)] * 5)  # their sum in 64 bits would look small
+    many = together(*[job(BOB, NOON, cpus=2**24, limit=UNLIMITED_MINUTES)] * 5)  # their sum in 64 bits would look small
     with pytest.raises(Malformed, match=f"row {ROOT} would hold"):
         started(empty(), many, PAYERS, WEEK)
 

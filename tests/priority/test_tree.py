@@ -10,7 +10,8 @@ import pytest
 from fairbank.priority.columns import AS_ON_X86_64
 from fairbank.priority.fairtree import fair_tree
 from fairbank.priority.lineage import DEPTH_MAX
-from fairbank.priority.tree import LEVEL_SHARES_MAX, PARENT, SHARES_MAX, Association, planted, summed, usage_of
+from fairbank.priority.tree import LEVEL_SHARES_MAX, Association, planted, summed, usage_of
+from fairbank.values.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.values.trouble import Malformed
 
 ROOT = Association("root")
@@ -53,7 +54,7 @@ def refused(*rows: Association) -> Malformed:
             "account",
         ),
         ([ROOT, Association("root", "dave", shares=-1)], "row 2 (account root, user dave): -1 are no shares", "shares"),
-        ([ROOT, Association("root", "dave", shares=PARENT + 1)], "row 2 (account root, user dave): 2147483648 are no shares", "shares"),
+        ([ROOT, Association("root", "dave", shares=ON_PARENT + 1)], "row 2 (account root, user dave): 2147483648 are no shares", "shares"),
         ([ROOT, Association("root", "dave", shares=10**30)], f"row 2 (account root, user dave): {10**30} are no shares", "shares"),
         ([ROOT, Association("root", "dave", shares=math.nan)], "row 2 (account root, user dave): nan are no shares", "shares"),  # type: ignore[arg-type]
         ([ROOT, Association("root", "dave", shares=0.5)], "row 2 (account root, user dave): 0.5 are no shares", "shares"),  # type: ignore[arg-type]

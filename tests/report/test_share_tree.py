@@ -10,8 +10,9 @@ from fairbank.report.columns import Look
 from fairbank.report.forecasts import Back
 from fairbank.report.rule import Rule
 from fairbank.report.share_tree import COLUMNS, as_data, level_of, tree_rows, what_moves_it
-from fairbank.report.shares import PARENT, ShareRow
+from fairbank.report.shares import ShareRow
 from fairbank.report.tables import table
+from fairbank.values.slurm_numbers import ON_PARENT
 
 DAY = 86_400
 FAIR_TREE, CLASSIC = Rule(fair_tree=True, half_life=14 * DAY), Rule(fair_tree=False, half_life=14 * DAY)
@@ -23,7 +24,7 @@ ROWS = [
     ShareRow("chem_qmc", parent="chem", shares=20, norm_shares=0.5, effective=0.7, level=0.5 / 0.7),
     ShareRow("chem_qmc", "ayla", shares=1, norm_shares=0.333, effective=0.588, factor=0.25, level=0.333 / 0.588),
     ShareRow("chem_qmc", "jorge", shares=1, norm_shares=0.333, effective=0.33, factor=0.5, level=0.333 / 0.33),
-    ShareRow("chem_qmc", "minh", "gpu", shares=PARENT, norm_shares=0.5, effective=0.1, factor=0.75),
+    ShareRow("chem_qmc", "minh", "gpu", shares=ON_PARENT, norm_shares=0.5, effective=0.1, factor=0.75),
     ShareRow("new", parent="root", shares=20, norm_shares=0.2, effective=0.0, level=math.inf),
     ShareRow("old", parent="root", shares=0, norm_shares=0.0, effective=0.3, level=0.0),
 ]

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from fairbank.report.shares import FIELDS, PARENT, Ending, ShareRow, chosen, in_order, lines, parse_fields, usual_fields
+from fairbank.report.shares import FIELDS, Ending, ShareRow, chosen, in_order, lines, parse_fields, usual_fields
+from fairbank.values.slurm_numbers import ON_PARENT
 from fairbank.values.trouble import Malformed
 from tests.support.standing import asked, printed, standings
 
@@ -45,7 +46,7 @@ def test_the_text_of_two_departments_and_a_parent() -> None:
         _user("bob", "physics", 3, 0.75, 100, 0.25, 1.0),
         _user("alice", "physics", 1, 0.25, 300, 0.75, 0.8),
         *_account("chem", 40, 0.4, 600, 0.6, 2 / 3),
-        _user("dave", "chem", PARENT, 0.4, 0, 0.0, 0.6),
+        _user("dave", "chem", ON_PARENT, 0.4, 0, 0.0, 0.6),
         _user("carol", "chem", 1, 1.0, 600, 1.0, 0.4),
         *_account("bio", 0, 0.0, 0, 0.0, 0.0),
         _user("erin", "bio", 1, 1.0, 0, 0.0, 0.2),

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fairbank.priority.billing import STATIC
 from fairbank.priority.classic import classic
 from fairbank.priority.fairtree import fair_tree
 from fairbank.priority.settings import Algorithm
 from fairbank.priority.standing import Ranking, Standings
-from fairbank.priority.tree import PARENT, Association, Tree, planted
+from fairbank.priority.tree import Association, Tree, planted
 from fairbank.priority.usage import Usage
 from fairbank.priority.usage import minutes as whole_minutes
 from fairbank.report.priorities import PriorityRow, Weights
@@ -21,6 +20,7 @@ from fairbank.slurm.answers.priority import read_settings
 from fairbank.slurm.answers.scontrol import read_config
 from fairbank.slurm.ranking.jobs import weights_of
 from fairbank.slurm.ranking.priorities_anew import computed
+from fairbank.values.slurm_numbers import ON_PARENT, STATIC_TRES
 from tests.slurm.forest import Wish
 from tests.slurm.frozen import Row, Said, Start, own_usage
 from tests.slurm.recounted import NAMES, at_tick
@@ -38,7 +38,7 @@ def reckoned(there: Said, start: Start) -> tuple[Tree, Standings, Usage]:
 
 
 def _association(row: Row) -> Association:
-    shares = PARENT if row["Share"] == "parent" else int(row["Share"])
+    shares = ON_PARENT if row["Share"] == "parent" else int(row["Share"])
     return Association(row["Account"], row["User"], row["Partition"], "" if row["User"] else row["ParentName"], shares)
 
 
@@ -53,7 +53,7 @@ def standings(there: Said, tree: Tree, figures: Standings, usage: Usage) -> list
 
 def _standing(tree: Tree, figures: Standings, at: int, row: Row, running: str) -> ShareRow:
     association, root, ranked = tree.rows[at], at == tree.root, isinstance(figures, Ranking)
-    on_parent = association.shares == PARENT
+    on_parent = association.shares == ON_PARENT
     level = float(figures.level[at]) if isinstance(figures, Ranking) and not (root or on_parent) else None
     return ShareRow(
         account=association.account,
@@ -76,7 +76,7 @@ def _standing(tree: Tree, figures: Standings, at: int, row: Row, running: str) -
 
 def _in_slurms_order(limits: str) -> str:
     """sacctmgr tells them as somebody wrote them down."""
-    return ",".join(sorted(filter(None, limits.split(",")), key=lambda each: STATIC.index(each.partition("=")[0])))
+    return ",".join(sorted(filter(None, limits.split(",")), key=lambda each: STATIC_TRES.index(each.partition("=")[0])))
 
 
 # ---------------------------------------------------------------- sprio

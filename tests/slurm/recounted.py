@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairbank.priority.billing import STATIC, allocated, billable, prices
+from fairbank.priority.billing import allocated, billable, prices
 from fairbank.priority.charging import Jobs, usage_factors
 from fairbank.priority.columns import Ints, Long, Longs
 from fairbank.priority.decay import fading, parse_half_life
@@ -17,12 +17,13 @@ from fairbank.priority.tree import Tree, summed
 from fairbank.priority.usage import Usage
 from fairbank.slurm.answers.priority import read_adding
 from fairbank.slurm.answers.scontrol import read_config
+from fairbank.values.slurm_numbers import STATIC_TRES
 from fairbank.values.tres import parse_counts, parse_weights
 from tests.slurm.forest import COSTLY, QUALITIES
 from tests.slurm.frozen import Row, Said, instant, minutes
 
 COLUMNS = ("JobIDRaw", "User", "Account", "Partition", "QOS", "State", "Start", "End", "TimelimitRaw", "AllocTRES")
-NAMES = (*STATIC, "gres/gpu")
+NAMES = (*STATIC_TRES, "gres/gpu")
 AS_WRITTEN = 2e-6
 """slurmctld writes six decimals."""
 

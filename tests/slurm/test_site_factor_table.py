@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.priority.sitefactor import VALUE_MAX
 from fairbank.slurm.site_factor import SIZE_MAX, Table, decode, encode
+from fairbank.values.slurm_numbers import NICE_MAX
 from fairbank.values.trouble import Malformed
 from tests.slurm.beside.jobs import NOW
 from tests.slurm.site_factor import GUARDS, compiled
@@ -20,7 +20,7 @@ from tests.slurm.site_factor import GUARDS, compiled
 names = st.text(st.characters(codec="ascii", exclude_categories=["Cc", "Zs"]), min_size=1, max_size=71)
 short = st.text("abXY09_-.", min_size=1, max_size=3)
 resources = st.text("abcxyz09_-", min_size=1, max_size=39)
-values = st.integers(-VALUE_MAX, VALUE_MAX)
+values = st.integers(-NICE_MAX, NICE_MAX)
 tables = st.builds(
     Table,
     written=st.integers(0, 2**63 - 1),
@@ -51,7 +51,7 @@ def test_the_form_is_the_one_that_is_written_down() -> None:
         Table(0, 1, {"x" * 72: "cpu"}, {}),
         Table(0, 1, {"cpu": "y" * 40}, {}),
         Table(0, 1, {}, {("ä", "cpu"): 1}),
-        Table(0, 1, {}, {("a", "cpu"): VALUE_MAX + 1}),
+        Table(0, 1, {}, {("a", "cpu"): NICE_MAX + 1}),
         Table(-1, 1, {}, {}),
         Table(0, 2**31, {}, {}),
         Table(0, 1, {}, {(str(number), "cpu"): 1 for number in range(SIZE_MAX // 120 + 1)}),
@@ -147,8 +147,8 @@ WRONG = {
     "written too late": (raw(written=2**63), "its head is wrong"),
     "something in the head": (raw(nothing=1), "its head is wrong"),
     "something in a row": (raw(row(nothing=1)), "one of its rows is wrong"),
-    "value too great": (raw(row(value=VALUE_MAX + 1)), "one of its rows is wrong"),
-    "value too small": (raw(row(value=-VALUE_MAX - 1)), "one of its rows is wrong"),
+    "value too great": (raw(row(value=NICE_MAX + 1)), "one of its rows is wrong"),
+    "value too small": (raw(row(value=-NICE_MAX - 1)), "one of its rows is wrong"),
     "no name": (raw(row(b"")), "one of its rows is wrong"),
     "a name without an end": (raw(row(b"x" * 72)), "one of its rows is wrong"),
     "a resource without an end": (raw(row(resource=b"x" * 40)), "one of its rows is wrong"),
@@ -172,7 +172,7 @@ def test_what_is_no_table_is_refused(name: str) -> None:
 def test_the_plug_in_refuses_what_is_no_table(check: Path, file: Path) -> None:
     said = {name: said_of(check, file, text, NOW) for name, (text, _) in WRONG.items()}
     assert {name: each[0][: len(WRONG[name][1])] for name, each in said.items()} == {name: why for name, (_, why) in WRONG.items()}
-    assert decode(raw(row(), row(b"chem", b"gpu", -VALUE_MAX), row(b"d", value=VALUE_MAX))).values["d", "cpu"] == VALUE_MAX
+    assert decode(raw(row(), row(b"chem", b"gpu", -NICE_MAX), row(b"d", value=NICE_MAX))).values["d", "cpu"] == NICE_MAX
 
 
 @pytest.mark.slow

@@ -13,8 +13,9 @@ from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Look
 from fairbank.report.envelope import as_json, as_yaml, envelope
 from fairbank.report.share_tree import COLUMNS, as_data, tree_rows, what_moves_it
-from fairbank.report.shares import FIELDS, PARENT, Ending, chosen, lines, parse_fields, usual_fields
+from fairbank.report.shares import FIELDS, Ending, chosen, lines, parse_fields, usual_fields
 from fairbank.report.tables import table
+from fairbank.values.slurm_numbers import ON_PARENT
 from fairbank.values.trouble import Malformed
 
 if TYPE_CHECKING:
@@ -56,9 +57,9 @@ def _changes(text: str) -> dict[str, int]:
     found = {}
     for each in listed(text):
         name, _, shares = each.partition("=")
-        if shares != "parent" and not (name and shares.isascii() and shares.isdigit() and len(shares) <= 10 and int(shares) < PARENT):
+        if shares != "parent" and not (name and shares.isascii() and shares.isdigit() and len(shares) <= 10 and int(shares) < ON_PARENT):
             raise ArgumentTypeError(f"{each[:40]!r} is not ACCOUNT=SHARES; write for example chem=60 or chem=parent")
-        found[name] = PARENT if shares == "parent" else int(shares)
+        found[name] = ON_PARENT if shares == "parent" else int(shares)
     return found
 
 

@@ -8,9 +8,6 @@ import msgspec
 
 from fairbank.values.time import Instant
 
-ON_PARENT = 2**31 - 1
-"""The shares of who has its parent's."""
-
 
 class ShareFigure(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How an association of a cluster stood on a day, which is counted from 1970 in UTC.

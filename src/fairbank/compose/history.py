@@ -11,8 +11,9 @@ from fairbank.compose.figures import Drawn, written
 from fairbank.compose.standing import Shares, Standings
 from fairbank.report.fairshare import Kept, figures
 from fairbank.report.share_tree import level_of
-from fairbank.report.shares import PARENT, ShareRow
+from fairbank.report.shares import ShareRow
 from fairbank.rest.client import Client
+from fairbank.values.slurm_numbers import ON_PARENT
 from fairbank.values.time import iso
 from fairbank.values.trouble import Malformed
 
@@ -74,7 +75,7 @@ def _rows(found: Shares) -> Iterator[Mapping[str, Any]]:
             "account": row.account,
             "user": row.user or None,
             "partition": row.partition or None,
-            "shares": "parent" if row.shares == PARENT else row.shares,
+            "shares": "parent" if row.shares == ON_PARENT else row.shares,
             "norm_shares": row.norm_shares,
             "usage": row.usage,
             "effective": row.effective,

@@ -20,9 +20,6 @@ from fairbank.values.trouble import Malformed
 
 Wholes = npt.NDArray[np.uint64]
 
-STATIC = ("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages")
-"""The TRES that every Slurm has, in the order of their ids; others follow in the order in which a site made them."""
-
 NO_CONSUME = 2**64 - 2
 """The count of a TRES that a job holds without using it up."""
 

@@ -17,9 +17,6 @@ from fairbank.priority.columns import Bools, Doubles, Ints, Long
 from fairbank.priority.decay import Decay
 from fairbank.priority.usage import Costs, check_counted
 
-UNLIMITED = 2**32 - 1
-"""Minutes of a job without a time limit, as Slurm counts it."""
-
 _RUNS = frozenset({"RUNNING", "SUSPENDED", "STOPPED"})
 _NOT_YET_OR_NO_MORE = frozenset({"COMPLETING", "POWER_UP_NODE"})
 

@@ -7,10 +7,9 @@ from fractions import Fraction
 
 import msgspec
 
+from fairbank.values.slurm_numbers import SHARES_MAX
 from fairbank.values.tres import Weights
 from fairbank.values.trouble import Malformed
-
-SHARES_MAX = 2**31 - 2  # one more is Slurm's word for "parent"
 
 
 class Node(msgspec.Struct, frozen=True):

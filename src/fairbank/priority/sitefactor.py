@@ -12,16 +12,11 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairbank.values.slurm_numbers import NICE_MAX, NICE_OFFSET
 from fairbank.values.trouble import Malformed
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-VALUE_MAX = 2**31 - 3
-"""Slurm takes site factors from minus this up to this."""
-
-OFFSET = 2**31
-"""What Slurm keeps in a job's record is the value above this."""
 
 EXPONENT_MAX = 1_000.0
 _FLAT = 1e-18  # a sigmoid less steep than this is a straight line in every bit of a double
@@ -135,12 +130,12 @@ def scaled(factor: ArrayLike, weight: int) -> Integers:
     """Site factors from 0 to 1 as whole numbers from 0 to `weight`, rounded down. What the arithmetic of doubles left short of a whole
     number, by less than a part in 2^44, is that number. Raises Malformed for a weight that Slurm does not take.
     """
-    if not 0 <= weight <= VALUE_MAX:
-        raise Malformed(f"{weight} is no weight of the site factor", field="weight", remedy=f"from 0 to {VALUE_MAX}")
+    if not 0 <= weight <= NICE_MAX:
+        raise Malformed(f"{weight} is no weight of the site factor", field="weight", remedy=f"from 0 to {NICE_MAX}")
     whole = np.floor(np.asarray(factor, np.float64) * weight * _SLACK)
     return np.clip(whole, 0, weight).astype(np.int64)
 
 
 def in_slurm(value: ArrayLike) -> Integers:
     """Values as slurmctld keeps them in a job's record: above 2^31, and no further from it than Slurm allows."""
-    return np.clip(np.asarray(value, np.int64), -VALUE_MAX, VALUE_MAX) + OFFSET
+    return np.clip(np.asarray(value, np.int64), -NICE_MAX, NICE_MAX) + NICE_OFFSET

@@ -7,8 +7,9 @@ import numpy as np
 
 from fairbank.priority.columns import Doubles, Ints, Long, Longs, quotient
 from fairbank.priority.tree import Tree
+from fairbank.values.slurm_numbers import NO_VAL
 
-NO_LEVEL = Long(4_294_967_294)
+NO_LEVEL = Long(NO_VAL)
 """The level of who has none: the root, and accounts on their parent's shares. Slurm prints it blank; it sorts as this number."""
 
 

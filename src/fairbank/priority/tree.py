@@ -12,13 +12,10 @@ from numpy.typing import ArrayLike
 from fairbank.priority.columns import Bools, Ints, Long, Longs, Parents
 from fairbank.priority.lineage import DEPTH_MAX, distances, in_a_circle
 from fairbank.priority.shape import Shape, shaped
+from fairbank.values.slurm_numbers import ON_PARENT, SHARES_MAX, U32_MAX
 from fairbank.values.trouble import Malformed
 
-PARENT = 2**31 - 1
-"""The shares of who has none of its own and stands on those of its parent, as Slurm writes them."""
-
-SHARES_MAX = PARENT - 1
-LEVEL_SHARES_MAX = 2**32 - 1
+LEVEL_SHARES_MAX = U32_MAX
 """Slurm adds the shares of siblings in 32 bits."""
 
 
@@ -56,7 +53,7 @@ class Tree(msgspec.Struct, frozen=True, eq=False):
     @property
     def stands_on_parent(self) -> Bools:
         """Whether the row's shares are `parent`."""
-        on_parent: Bools = self.shares == PARENT
+        on_parent: Bools = self.shares == ON_PARENT
         return on_parent
 
 
@@ -69,7 +66,7 @@ def planted(rows: Sequence[Association]) -> Tree:
     shares = np.fromiter((_shares(at, row) for at, row in enumerate(rows)), np.int64, len(rows))
     is_user = np.fromiter((bool(row.user) for row in rows), np.bool_, len(rows))
     _check_lines(rows, parent)
-    shape = shaped(parent, np.where(shares == PARENT, 0, shares), shares == PARENT, is_user)
+    shape = shaped(parent, np.where(shares == ON_PARENT, 0, shares), shares == ON_PARENT, is_user)
     _check_sums(rows, shape)
     return Tree(rows, parent.astype(np.int32), shares, is_user, shape)
 
@@ -157,8 +154,8 @@ def _parent(at: int, row: Association, accounts: dict[str, int], root: int) -> i
 
 
 def _shares(at: int, row: Association) -> int:
-    if not (0 <= row.shares <= PARENT and row.shares == int(row.shares)):  # what comes from elsewhere may be a fraction, or NaN
-        remedy = f"a whole number from 0 to {SHARES_MAX}, or {PARENT} for parent"
+    if not (0 <= row.shares <= ON_PARENT and row.shares == int(row.shares)):  # what comes from elsewhere may be a fraction, or NaN
+        remedy = f"a whole number from 0 to {SHARES_MAX}, or {ON_PARENT} for parent"
         raise _malformed(at, row, f"{row.shares} are no shares", "shares", remedy)
     return row.shares
 

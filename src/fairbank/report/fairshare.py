@@ -10,7 +10,7 @@ from fairbank.report.forecasts import shown_level
 from fairbank.report.plots.days import FACTOR, LEVEL, PART, Curve, Scale, day_name, day_number, figure
 from fairbank.report.plots.picture import Picture
 from fairbank.report.plots.square import STYLES
-from fairbank.report.shares import PARENT
+from fairbank.values.slurm_numbers import ON_PARENT
 
 COLUMNS = (
     Column("DAY", text("day")),
@@ -53,7 +53,7 @@ def kept_of(row: Row) -> Kept:
         account=row["account"],
         user=row["user"] or "",
         partition=row["partition"] or "",
-        shares=PARENT if row["shares"] == "parent" else row["shares"],
+        shares=ON_PARENT if row["shares"] == "parent" else row["shares"],
         norm_shares=row["norm_shares"],
         usage=row["usage"],
         effective=row["effective"],
@@ -77,7 +77,7 @@ def rows_of(kept: Sequence[Kept]) -> list[Row]:
             "cluster": each.cluster,
             "account": each.account,
             "user": f"{each.user} ({each.partition})" if each.partition else each.user or None,
-            "shares": "parent" if each.shares == PARENT else each.shares,
+            "shares": "parent" if each.shares == ON_PARENT else each.shares,
             "norm": f"{each.norm_shares:.3f}",
             "usage": None if each.effective is None else f"{each.effective:.3f}",
             "level": _level(each),
@@ -118,7 +118,7 @@ def _name(kept: Kept) -> str:
 
 
 def _unused(kept: Kept) -> bool:
-    return kept.level is None and kept.effective == 0 and kept.shares not in (None, PARENT)
+    return kept.level is None and kept.effective == 0 and kept.shares not in (None, ON_PARENT)
 
 
 def _level(kept: Kept) -> str | None:

@@ -8,7 +8,8 @@ from math import inf
 from fairbank.report.columns import Column, Row, text
 from fairbank.report.forecasts import TWO_ANSWERS, Back, reset_said, sentences, shown_level, span
 from fairbank.report.rule import Rule
-from fairbank.report.shares import PARENT, ShareRow
+from fairbank.report.shares import ShareRow
+from fairbank.values.slurm_numbers import ON_PARENT
 
 EVEN = 0.05
 """Who is within this of 1 used about its share."""
@@ -51,7 +52,7 @@ def _row(row: ShareRow, depth: int, level: float | None) -> dict[str, object]:
     name = f"{row.user} ({row.partition})" if row.partition else row.user
     return {
         "name": "  " * depth + (name or row.account),
-        "shares": "parent" if row.shares == PARENT else row.shares,
+        "shares": "parent" if row.shares == ON_PARENT else row.shares,
         "norm": f"{row.norm_shares:.3f}",
         "usage": None if row.effective is None else f"{row.effective:.3f}",
         "level": None if level is None else shown_level(level),
@@ -61,7 +62,7 @@ def _row(row: ShareRow, depth: int, level: float | None) -> dict[str, object]:
 
 
 def _in_words(row: ShareRow, level: float | None) -> str:
-    if row.shares == PARENT:
+    if row.shares == ON_PARENT:
         return "as its account"
     if level is None:
         return ""
@@ -109,7 +110,7 @@ def as_data(rows: Sequence[ShareRow], rule: Rule) -> list[Mapping[str, object]]:
             "user": row.user or None,
             "partition": row.partition or None,
             "parent": row.parent or None,
-            "shares": "parent" if row.shares == PARENT else row.shares,
+            "shares": "parent" if row.shares == ON_PARENT else row.shares,
             "norm_shares": row.norm_shares,
             "raw_usage": int(row.usage),
             "norm_usage": row.norm_usage,

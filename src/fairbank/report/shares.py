@@ -11,10 +11,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from fairbank.values.slurm_numbers import ON_PARENT
 from fairbank.values.trouble import Malformed
-
-PARENT = 2**31 - 1
-"""The shares of an association that has its parent's."""
 
 
 class ShareRow(NamedTuple):
@@ -63,7 +61,7 @@ class Field(NamedTuple):
 
 
 def _shares(row: ShareRow) -> str | int | None:
-    return "parent" if row.shares == PARENT else row.shares
+    return "parent" if row.shares == ON_PARENT else row.shares
 
 
 # In the order in which a name that was cut short is looked for.

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from fairbank.cluster.partition import Cluster
-from fairbank.priority.sitefactor import LINEAR, VALUE_MAX, Rule, credit_factor, expiry_factor, scaled
+from fairbank.priority.sitefactor import LINEAR, Rule, credit_factor, expiry_factor, scaled
 from fairbank.slurm.judging.books import BookedAllocation, BookedProject, Funds
+from fairbank.values.slurm_numbers import NICE_MAX
 from fairbank.values.trouble import Malformed
 
 VERSION = 1
@@ -99,8 +100,8 @@ def encode(table: Table) -> bytes:
 
 
 def _row(name: str, resource: str, value: int) -> bytes:
-    if abs(value) > VALUE_MAX:
-        raise Malformed(f"{value} is no site factor", field="values", remedy=f"from {-VALUE_MAX} to {VALUE_MAX}")
+    if abs(value) > NICE_MAX:
+        raise Malformed(f"{value} is no site factor", field="values", remedy=f"from {-NICE_MAX} to {NICE_MAX}")
     return _ROW.pack(_packed(name, _NAME), _packed(resource, _RESOURCE), value, 0)
 
 
@@ -138,7 +139,7 @@ def _rising(rows: Sequence[tuple[bytes, bytes, int, int]], *, by_name: bool) -> 
     before: tuple[bytes, ...] = ()
     for packed_name, packed_resource, value, nothing in rows:
         name, resource = packed_name.rstrip(b"\0"), packed_resource.rstrip(b"\0")
-        if not (_is_name(name, _NAME) and _is_name(resource, _RESOURCE)) or nothing or abs(value) > VALUE_MAX:
+        if not (_is_name(name, _NAME) and _is_name(resource, _RESOURCE)) or nothing or abs(value) > NICE_MAX:
             raise _wrong("one of its rows is wrong")
         key = (name,) if by_name else (name, resource)
         if key <= before:

@@ -7,20 +7,21 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.report.priorities import HIGHEST, PriorityRow, Weights, in_order, parse_format
+from fairbank.report.priorities import PriorityRow, Weights, in_order, parse_format
 from fairbank.report.priorities import lines as lines_of_ranks
-from fairbank.report.shares import PARENT, Ending, ShareRow, lines, parse_fields, usual_fields
+from fairbank.report.shares import Ending, ShareRow, lines, parse_fields, usual_fields
 from fairbank.report.shares import in_order as in_slurms_order
 from fairbank.slurm.answers import shares, sprio
 from fairbank.slurm.answers.version import OLDEST, Version
 from fairbank.slurm.ranking.jobs import priority_row
 from fairbank.slurm.ranking.shares import share_row, share_rows
+from fairbank.values.slurm_numbers import ON_PARENT, PRIORITY_MAX
 from tests.support.standing import printed
 
 PARTS = st.floats(0, 1).map(lambda part: round(part, 6))
 LEVELS = st.one_of(st.none(), st.just(math.inf), st.floats(0, 1e12).map(lambda level: round(level, 6)))
 NAMES = st.text("abcxyz_.-0129", min_size=1, max_size=24).map(lambda text: f"a{text}")
-SHARES = st.one_of(st.integers(0, PARENT - 1), st.just(PARENT))
+SHARES = st.one_of(st.integers(0, ON_PARENT - 1), st.just(ON_PARENT))
 
 
 @st.composite
@@ -99,7 +100,7 @@ def queues(draw: st.DrawFn) -> tuple[list[PriorityRow], Weights]:
 @given(queues(), st.sampled_from([OLDEST, sprio.NAMED_SINCE]))
 def test_priorities_printed_and_read_again(queue: tuple[list[PriorityRow], Weights], version: Version) -> None:
     rows, weights = queue
-    rows = [row for row in rows if row.priority < HIGHEST]  # what is more, slurmctld cuts before sprio sees it
+    rows = [row for row in rows if row.priority < PRIORITY_MAX]  # what is more, slurmctld cuts before sprio sees it
     if version >= sprio.NAMED_SINCE:
         rows = [row._replace(account="chem", qos_name="high") for row in rows]
     form = sprio.format_of(version)

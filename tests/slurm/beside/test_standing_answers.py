@@ -9,6 +9,7 @@ import pytest
 from fairbank.slurm.answers import pending, shares, sprio
 from fairbank.slurm.answers.sacctmgr import read_priorities
 from fairbank.slurm.answers.scontrol import read_places
+from fairbank.values.slurm_numbers import NICE_MAX, ON_PARENT
 from tests.support.standing import printed
 
 ROOT = "root|lab||||0.000000|1000||1.000000||||cpu=0|1|cpu=0"
@@ -92,6 +93,7 @@ def test_below_each_other() -> None:
     ("damage", "field"),
     [
         (("40", "many"), "RawShares"),
+        (("40", f"{ON_PARENT}"), "RawShares"),
         (("0.400000", "nan"), "NormShares"),
         (("|600|", "|-600|"), "RawUsage"),
         (("|600|", "||"), "RawUsage"),
@@ -187,6 +189,7 @@ def test_who_names_a_job_like_a_line_of_slurm_is_not_believed(where: str) -> Non
         (("Partition=cpu", "Partition=a|b"), "Partition"),
         (("TRES=cpu=8", "TRES=cpu=many"), "TRES"),
         (("Nice=100", "Nice=99999999999"), "Nice"),
+        (("Nice=100", f"Nice={NICE_MAX + 1}"), "Nice"),
         (("Priority=33631", "Priority=4294967296"), "Priority"),
         (("UserId=alice(60601)", "UserId=alice"), "UserId"),
     ],

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairbank.priority.limits.reasons import Kind
-from fairbank.priority.limits.standing import UNLIMITED, Asking, Counts, Hold, Qos, Used
+from fairbank.priority.limits.standing import Asking, Counts, Hold, Qos, Used
 from fairbank.priority.limits.walk import Enforced, Place, Walk
+from fairbank.values.slurm_numbers import U32_MAX
 
 
 def holding(job: Asking, enforced: Enforced) -> Hold | None:
@@ -59,7 +60,7 @@ class _BeforeNodes(Walk):
             return
         asked, used = self._time(limit, place.limits.wall.get(Kind.MAX_WALL)), place.used.wall_minutes()
         # Slurm adds in 32 bits, so that no time limit at all, which is the highest number, passes once a minute is used.
-        if used >= limit or (self.enforced.safe and (used + asked) % (UNLIMITED + 1) > limit):
+        if used >= limit or (self.enforced.safe and (used + asked) % (U32_MAX + 1) > limit):
             yield place.hold(Kind.GRP_WALL, limit, asked=asked, used=used)
 
     def _wall(self, place: Place) -> Iterator[Hold]:

@@ -8,20 +8,16 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from fairbank.priority.limits.reasons import ASSOC, QOS, Kind, reason
+from fairbank.values.slurm_numbers import STATIC_TRES, UNLIMITED_MINUTES
 from fairbank.values.trouble import Malformed
 
 Counts = Mapping[str, int]
 """How much of each TRES, by its lower-case name."""
 
-UNLIMITED = 2**32 - 1
-"""A time limit of none, in minutes, as Slurm counts on with it."""
-
-_ORDER = ("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages")
-
 
 def in_order(limits: Counts) -> Iterator[tuple[str, int]]:
     """Limits in the order in which Slurm looks at them: its own TRES first, others as they are given. Nothing limits energy."""
-    for name in sorted(limits, key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER)):
+    for name in sorted(limits, key=lambda name: STATIC_TRES.index(name) if name in STATIC_TRES else len(STATIC_TRES)):
         if name != "energy":
             yield name, limits[name]
 
@@ -113,14 +109,14 @@ class Qos(msgspec.Struct, frozen=True, kw_only=True):
 class Asking(msgspec.Struct, frozen=True, kw_only=True):
     """A job that would start, with what was selected for it or, before that, what it asks for.
 
-    `limit_minutes`: None where it has none, UNLIMITED where it asked for that. `chain`: its associations, the user's own first.
+    `limit_minutes`: None where it has none, UNLIMITED_MINUTES where it asked for that. `chain`: its associations, the user's own first.
     `overridden`: the TRES of which an administrator set aside the limits for it; `time_overridden`: likewise those on its time.
     """
 
     counts: Counts
     chain: tuple[Association, ...]
     limit_minutes: int | None = None
-    partition_max_minutes: int = UNLIMITED
+    partition_max_minutes: int = UNLIMITED_MINUTES
     partition_default_minutes: int | None = None
     nodes: frozenset[str] = frozenset()
     qos: Qos | None = None
@@ -141,15 +137,15 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     def charged(self, minutes: int) -> int:
         """A time limit as long as it will be charged, where the job's QOS wants it so."""
         factor = self.usage_factor()
-        if self.qos and self.qos.usage_factor_safe and (minutes != UNLIMITED or factor < 1):
-            return min(int(minutes * factor), UNLIMITED)
+        if self.qos and self.qos.usage_factor_safe and (minutes != UNLIMITED_MINUTES or factor < 1):
+            return min(int(minutes * factor), UNLIMITED_MINUTES)
         return minutes
 
     def minutes_at_most(self, *limits: int | None) -> int:
         """Its time limit; where it has none, the lowest of these and of the partition's."""
         if self.limit_minutes is not None:
             return self.limit_minutes
-        return min(self.partition_max_minutes, *(UNLIMITED if limit is None else limit for limit in limits))
+        return min(self.partition_max_minutes, *(UNLIMITED_MINUTES if limit is None else limit for limit in limits))
 
 
 class Hold(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbank.priority.multifactor import factors
-from fairbank.priority.multifactor.pending import U32_MAX, Floats, Indexes, Pending, Scale
+from fairbank.priority.multifactor.pending import Floats, Indexes, Pending, Scale
 from fairbank.priority.multifactor.settings import Flag, Settings
+from fairbank.values.slurm_numbers import U32_MAX
 from fairbank.values.trouble import Malformed
 
 Priorities = npt.NDArray[np.uint32]

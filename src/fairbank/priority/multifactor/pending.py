@@ -9,16 +9,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from fairbank.values.slurm_numbers import NICE_MAX, U32_MAX
 from fairbank.values.trouble import Malformed
 
 Floats = npt.NDArray[np.float64]
 Indexes = npt.NDArray[np.intp]
 Numbers = npt.ArrayLike
 
-NICE_MAX = 2**31 - 3
-"""Nice values and site factors are from minus this up to this."""
-
-U32_MAX = 2**32 - 1
 NO_QOS = -1
 
 

@@ -8,10 +8,10 @@ from enum import Enum
 
 import msgspec
 
+from fairbank.values.slurm_numbers import U32_MAX
 from fairbank.values.time import DAY
 from fairbank.values.trouble import Malformed
 
-WEIGHT_MAX = 2**32 - 1
 WORDS = {
     "age": "Age",
     "association": "Assoc",
@@ -57,8 +57,8 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name, word in WORDS.items():
             value = getattr(self, name)
-            if not (isinstance(value, int) and 0 <= value <= WEIGHT_MAX):
-                remedy = f"a whole number from 0 to {WEIGHT_MAX}"
+            if not (isinstance(value, int) and 0 <= value <= U32_MAX):
+                remedy = f"a whole number from 0 to {U32_MAX}"
                 raise Malformed(f"{value!r} is not a weight", field=f"PriorityWeight{word}", remedy=remedy)
         for name, weight in self.tres.items():
             if not (math.isfinite(weight) and weight >= 0):
@@ -79,8 +79,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     accounted: bool = True
 
     def __post_init__(self) -> None:
-        if not 0 <= self.max_age_seconds <= WEIGHT_MAX:
-            remedy = f"from 0 to {WEIGHT_MAX} seconds; 7-0 is a week"
+        if not 0 <= self.max_age_seconds <= U32_MAX:
+            remedy = f"from 0 to {U32_MAX} seconds; 7-0 is a week"
             raise Malformed(f"{self.max_age_seconds} s is no age", field="PriorityMaxAge", remedy=remedy)
 
     @property

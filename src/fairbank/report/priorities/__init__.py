@@ -5,11 +5,10 @@ Pure formatting: who computed the factors makes no difference. A row is a job in
 
 from fairbank.report.priorities.fields import FIELDS, Field, in_order
 from fairbank.report.priorities.layout import Cell, Format, lines, lines_of_weights, parse_format, usual_format
-from fairbank.report.priorities.row import HIGHEST, PriorityRow, Weights, chosen
+from fairbank.report.priorities.row import PriorityRow, Weights, chosen
 
 __all__ = [
     "FIELDS",
-    "HIGHEST",
     "Cell",
     "Field",
     "Format",

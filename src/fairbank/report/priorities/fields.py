@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from fairbank.report.priorities.row import HIGHEST, PriorityRow, Weights
+from fairbank.report.priorities.row import PriorityRow, Weights
+from fairbank.values.slurm_numbers import PRIORITY_MAX
 from fairbank.values.trouble import Malformed
 
 
@@ -50,7 +51,7 @@ def _pairs(values: Mapping[str, float], decimals: int) -> str:
 
 
 def _normal_priority(row: PriorityRow) -> float:
-    return row.priority if row.direct is not None else row.priority / HIGHEST  # sprio leaves a given one as it is
+    return row.priority if row.direct is not None else row.priority / PRIORITY_MAX  # sprio leaves a given one as it is
 
 
 _A, _a = _factor("AGE", lambda row: row.age, lambda weights: weights.age)

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-HIGHEST = 2**32 - 1
-"""What a normalised priority is a part of."""
-
 
 class Weights(NamedTuple):
     """Slurm's PriorityWeight*. `tres_text` is PriorityWeightTRES as the settings have it, `tres` that by name."""

@@ -14,12 +14,12 @@ from msgspec import Meta, Raw, Struct
 from fairbank.values.final_state import PATTERN
 from fairbank.values.ids import COMMENT_MAX, ID_MAX, JOB_ID_MAX, JOB_NAME_MAX, UID_MAX
 from fairbank.values.sizes import CPU_SECONDS_MAX, NODES_MAX
+from fairbank.values.slurm_numbers import SHARES_MAX
 from fairbank.values.time import LAST_INSTANT, LIMIT_MAX_SECONDS
 from fairbank.values.units import AMOUNT_MAX
 
 REPORTS_MAX = 1_000
 STANDINGS_MAX = 10_000
-SHARES_MOST = 2**31 - 2
 
 Id = Annotated[int, Meta(ge=1, le=ID_MAX)]
 Uid = Annotated[int, Meta(ge=0, le=UID_MAX, description="a Unix id")]
@@ -215,7 +215,7 @@ class NewShare(Body, frozen=True, kw_only=True):
     account: Name
     user: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
     partition: NameOrNone | None = None
-    shares: Annotated[int, Meta(ge=0, le=SHARES_MOST)] | Literal["parent"] | None = None
+    shares: Annotated[int, Meta(ge=0, le=SHARES_MAX)] | Literal["parent"] | None = None
     norm_shares: Part
     usage: NotNegative
     effective: NotNegative | None = None

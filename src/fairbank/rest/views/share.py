@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairbank.cluster.share_figure import ON_PARENT, Place, ShareFigure, in_order
+from fairbank.cluster.share_figure import Place, ShareFigure, in_order
 from fairbank.rest.bodies import answers
 from fairbank.rest.bodies.requests import NewShares
 from fairbank.values import ids
+from fairbank.values.slurm_numbers import ON_PARENT
 from fairbank.values.time import DAY, Instant, iso, parse_instant
 from fairbank.values.trouble import Malformed
 

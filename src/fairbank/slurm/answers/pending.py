@@ -15,6 +15,7 @@ from fairbank.slurm.answers import words
 from fairbank.slurm.answers.separated import Record, read
 from fairbank.slurm.answers.values import Answer, Unreadable
 from fairbank.values import ids
+from fairbank.values.slurm_numbers import NICE_MAX, PRIORITY_MAX
 from fairbank.values.trouble import Malformed
 
 _COMMAND = "scontrol show job"
@@ -23,7 +24,6 @@ _WHOSE = re.compile(
     r" UserId=([^ ()]+)\(\d+\) GroupId=\S+ MCS_label=\S* Priority=(\d+) Nice=(-?\d+) Account=(\S+) QOS=(\S+) (?:WCKey=\S* )?JobState=(\S+) "
 )
 _NODES = re.compile(r"(\d{1,9})(?:-\d{1,9})?", re.ASCII)
-NICE_MAX = 2**31 - 1
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +80,7 @@ def _pending(cells: dict[str, str]) -> Pending | None:
         account=ids.name(cells["Account"], field="Account"),
         qos=_names(cells, "QOS"),
         partitions=_names(cells, "Partition"),
-        priority=words.number(cells["Priority"], "Priority", most=2**32 - 1),
+        priority=words.number(cells["Priority"], "Priority", most=PRIORITY_MAX),
         nice=_nice(cells["Nice"]),
         submitted=words.submitted(words.instant(_there(cells, "SubmitTime"), "SubmitTime"), "SubmitTime"),
         eligible=words.instant(_there(cells, "EligibleTime"), "EligibleTime"),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from fairbank.priority.multifactor.settings import RAW, WEIGHT_MAX, WORDS, Flag, Settings, Weights
+from fairbank.priority.multifactor.settings import RAW, WORDS, Flag, Settings, Weights
 from fairbank.priority.resets import parse_reset
 from fairbank.priority.settings import DAMPENING_MAX, Algorithm, FairShare, PrioritySettings
 from fairbank.slurm.answers import words
+from fairbank.values.slurm_numbers import U32_MAX
 from fairbank.values.tres import Adding, parse_weights
 from fairbank.values.trouble import Malformed
 
@@ -92,7 +93,7 @@ def _yes(said: Config, name: str) -> bool:
 
 
 def _weight(said: Config, word: str) -> int:
-    return _whole(said, f"PriorityWeight{word}", 0, WEIGHT_MAX)
+    return _whole(said, f"PriorityWeight{word}", 0, U32_MAX)
 
 
 def _whole(said: Config, name: str, least: int, most: int) -> int:

@@ -11,6 +11,7 @@ from fairbank.slurm.answers import words
 from fairbank.slurm.answers.separated import PIPE, Record, read, records
 from fairbank.slurm.answers.values import Answer, Unreadable
 from fairbank.values import ids
+from fairbank.values.slurm_numbers import SHARES_MAX
 from fairbank.values.trouble import Malformed
 
 COLUMNS = (
@@ -33,7 +34,6 @@ COLUMNS = (
 PARENT = "parent"
 """The shares of who has its parent's."""
 _USAGE_MAX = 10**18 - 1
-_SHARES_MAX = 2**31 - 1
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -116,7 +116,7 @@ def _share(cells: dict[str, str], account: str, parent: str) -> Share:
         user and words.user(user, "User"),
         cells["Partition"] and ids.name(cells["Partition"], field="Partition"),
         parent,
-        words.number(shares, "RawShares", most=_SHARES_MAX) if shares not in ("", PARENT) else shares or None,
+        words.number(shares, "RawShares", most=SHARES_MAX) if shares not in ("", PARENT) else shares or None,
         words.amount(cells["NormShares"], "NormShares", most=1),
         words.number(cells["RawUsage"], "RawUsage", most=_USAGE_MAX),
         _perhaps(cells, "NormUsage", most=1),

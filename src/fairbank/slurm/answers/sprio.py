@@ -13,6 +13,7 @@ from fairbank.slurm.answers.separated import PIPE, read, records
 from fairbank.slurm.answers.values import Answer
 from fairbank.slurm.answers.version import Version
 from fairbank.values import ids
+from fairbank.values.slurm_numbers import NICE_OFFSET, PRIORITY_MAX
 from fairbank.values.tres import tres_name
 from fairbank.values.trouble import Malformed
 
@@ -24,10 +25,8 @@ FACTORS = "abfjpq"
 """Age, association, fair share, job size, partition, QOS."""
 FACTOR_DIGITS, TRES_DIGITS = 7, 2
 """So many follow the point of what is normalised."""
-HIGHEST = 2**32 - 1
 NAMED_SINCE = Version(23, 2, 0)
 _NONE = "Unable to find jobs matching"
-_OFFSET_MAX = 2**31
 _SIGNED = re.compile(r"-?\d{1,10}", re.ASCII)
 _PAIR = re.compile(r"([a-z][\w/:.-]*)=(\d{1,20}(?:\.\d+)?)", re.ASCII)
 
@@ -94,7 +93,7 @@ def _factors(padded: dict[str, str]) -> Factors:
     cells = {letter: cell.strip(" ") for letter, cell in padded.items()}
     normal = {letter: words.decimal(cells[letter], letter.upper()) for letter in FACTORS}
     weighted = {letter: _signed(cells[letter.upper()], letter.upper(), most=2**40) for letter in FACTORS}
-    priority = words.number(cells["Y"], "PRIORITY", most=HIGHEST)
+    priority = words.number(cells["Y"], "PRIORITY", most=PRIORITY_MAX)
     part = words.decimal(cells["y"], "PRIORITY")
     given = part > 1 or (not any(normal.values()) and not cells["T"] and part == priority)
     return Factors(
@@ -103,7 +102,7 @@ def _factors(padded: dict[str, str]) -> Factors:
         words.user(cells["u"], "USER"),
         None if cells["c"] in ("", "(null)") else ids.name(cells["c"], field="CLUSTER"),
         priority,
-        float(priority) if given else min(max(float(priority), part * HIGHEST), nextafter(priority + 1, 0)),  # as 14 digits may miss it
+        float(priority) if given else _uncut(priority, part),
         given,
         _signed(cells["S"], "SITE"),
         _signed(cells["N"], "NICE"),
@@ -116,7 +115,12 @@ def _factors(padded: dict[str, str]) -> Factors:
     )
 
 
-def _signed(text: str, field: str, most: int = _OFFSET_MAX) -> int:
+def _uncut(priority: int, part: float) -> float:
+    """What the priority was cut off from; the 14 digits of the normalised one may miss it by a little."""
+    return min(max(float(priority), part * PRIORITY_MAX), nextafter(priority + 1, 0))
+
+
+def _signed(text: str, field: str, most: int = NICE_OFFSET) -> int:
     if _SIGNED.fullmatch(text) and abs(int(text)) <= most:
         return int(text)
     raise Malformed(f"{words.shown(text)} is not a whole number", field=field)

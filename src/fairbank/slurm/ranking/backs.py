@@ -9,7 +9,8 @@ from fairbank.priority.forecast import Standpoint, back_after
 from fairbank.report.forecasts import Back
 from fairbank.report.rule import Rule
 from fairbank.report.share_tree import level_of
-from fairbank.report.shares import PARENT, ShareRow
+from fairbank.report.shares import ShareRow
+from fairbank.values.slurm_numbers import ON_PARENT
 
 
 def backs_of(rows: Sequence[ShareRow], rule: Rule, *, oblivious: bool = False) -> list[Back]:
@@ -21,7 +22,7 @@ def backs_of(rows: Sequence[ShareRow], rule: Rule, *, oblivious: bool = False) -
     decay, backs = Decay(rule.half_life), []
     for row in rows:
         below_root = root.account == (row.account if row.user else row.parent)
-        on_parent = rule.fair_tree and row.shares == PARENT
+        on_parent = rule.fair_tree and row.shares == ON_PARENT
         if row is root or on_parent or (oblivious and not rule.fair_tree and not below_root):
             continue
         who = _beside_siblings(row) if rule.fair_tree else _beside_all(row, root)

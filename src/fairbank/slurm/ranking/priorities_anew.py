@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from fairbank.priority.multifactor.composing import Terms, shown, weighted
-from fairbank.priority.multifactor.pending import NO_QOS, U32_MAX, Scale, pending, scale
+from fairbank.priority.multifactor.pending import NO_QOS, Scale, pending, scale
 from fairbank.priority.multifactor.pending import Pending as Columns
 from fairbank.priority.multifactor.settings import Flag, Settings
 from fairbank.report.priorities import PriorityRow
 from fairbank.report.shares import ShareRow
 from fairbank.slurm.answers.pending import Pending
 from fairbank.slurm.answers.values import AssociationPriority, Node, Place, Qos
+from fairbank.values.slurm_numbers import U32_MAX
 from fairbank.values.tres import parse_counts
 
 Payer = tuple[str, str, str]

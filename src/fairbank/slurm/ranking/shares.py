@@ -8,9 +8,10 @@ from datetime import tzinfo
 from fairbank.priority.resets import next_reset
 from fairbank.priority.settings import Algorithm, FairShare
 from fairbank.report.rule import Rule
-from fairbank.report.shares import PARENT, ShareRow
+from fairbank.report.shares import ShareRow
 from fairbank.slurm.answers import shares
 from fairbank.slurm.answers.shares import Share
+from fairbank.values.slurm_numbers import ON_PARENT
 
 RANKS_APART = 500_000
 """So many users' ranks differ in the six digits that sshare prints."""
@@ -35,7 +36,7 @@ def share_row(row: Share) -> ShareRow:
         user=row.user,
         partition=row.partition,
         parent=row.parent,
-        shares=PARENT if row.shares == shares.PARENT else row.shares if isinstance(row.shares, int) else None,
+        shares=ON_PARENT if row.shares == shares.PARENT else row.shares if isinstance(row.shares, int) else None,
         norm_shares=row.norm_shares,
         usage=row.usage,
         norm_usage=row.norm_usage,

@@ -11,7 +11,8 @@ from fairbank.priority.fairtree import fair_tree
 from fairbank.priority.standing import Ranking, Standings
 from fairbank.priority.tree import Association, Tree, planted, summed
 from fairbank.report.rule import Rule
-from fairbank.report.shares import PARENT, ShareRow
+from fairbank.report.shares import ShareRow
+from fairbank.values.slurm_numbers import ON_PARENT
 from fairbank.values.trouble import Unknown
 
 
@@ -61,6 +62,6 @@ def _row(row: ShareRow, at: int, tree: Tree, stands: Standings) -> ShareRow:
 
 
 def _level(row: ShareRow, at: int, stands: Standings) -> float | None:
-    if row.shares == PARENT:
+    if row.shares == ON_PARENT:
         return None
     return float(stands.level[at]) if isinstance(stands, Ranking) else 0.0
