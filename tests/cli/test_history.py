@@ -136,11 +136,11 @@ def test_a_days_figures_under_the_classic_rule_have_levels_too(ask: Run, say: Sa
 @pytest.mark.parametrize(
     ("found", "field"),
     [
-        (Shares(None, None, RULE, [ShareRow("root")], []), "ClusterName"),
-        (Shares("lab", None, RULE, [], []), "sshare"),
-        (Shares("lab", None, RULE, [ShareRow("root", usage=float("nan"))], []), "RawUsage"),
-        (Shares("lab", None, RULE, [ShareRow("root"), ShareRow("root")], []), "sshare"),
-        (Shares("lab", None, RULE, [ShareRow("a", "ada", factor=float("inf"))], []), "FairShare"),
+        (Shares(None, 0, RULE, [ShareRow("root")], []), "ClusterName"),
+        (Shares("lab", 0, RULE, [], []), "sshare"),
+        (Shares("lab", 0, RULE, [ShareRow("root", usage=float("nan"))], []), "RawUsage"),
+        (Shares("lab", 0, RULE, [ShareRow("root"), ShareRow("root")], []), "sshare"),
+        (Shares("lab", 0, RULE, [ShareRow("a", "ada", factor=float("inf"))], []), "FairShare"),
     ],
 )
 def test_what_would_be_no_history_is_refused(found: Shares, field: str) -> None:
@@ -151,5 +151,5 @@ def test_what_would_be_no_history_is_refused(found: Shares, field: str) -> None:
 
 def test_what_is_infinite_is_kept_as_unused() -> None:
     unused = ShareRow("a", shares=1, norm_shares=1.0, effective=0.0, level=float("inf"))
-    (row,) = told(Shares("lab", None, RULE, [unused], []))
+    (row,) = told(Shares("lab", 0, RULE, [unused], []))
     assert (row["level"], row["effective"]) == (None, 0.0)

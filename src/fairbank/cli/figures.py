@@ -29,7 +29,7 @@ class Figures(Protocol):
 
 
 class Recorded(Protocol):
-    """What came of recording a day: how many associations are kept now, or would be, and how many were kept before."""
+    """What came of recording a day: how many associations are kept now, or would be."""
 
     @property
     def cluster(self) -> str: ...
@@ -38,16 +38,14 @@ class Recorded(Protocol):
     @property
     def kept(self) -> int: ...
     @property
-    def there(self) -> int: ...
-    @property
     def unreadable(self) -> Sequence[str]: ...
 
 
 class History(Protocol):
     """Daily figures of fair share, which the bank keeps."""
 
-    def record(self, client: Client, folder: str | None, *, dry_run: bool) -> Recorded:
-        """Tell the bank how everybody stands, by the Slurm of this host or by the files of a folder."""
+    def record(self, client: Client, folder: str | None, now: int, *, dry_run: bool) -> Recorded:
+        """Tell the bank how everybody stands, by the Slurm of this host, which is asked `now`, or by the files of a folder."""
         ...
 
     def draw(self, folder: str, kept: Sequence[Kept], *, as_png: bool) -> Sequence[Drawn]:

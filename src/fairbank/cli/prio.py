@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command
 from fairbank.cli.exits import FOUND, NOT_FOUND
 from fairbank.cli.options import listed
-from fairbank.cli.said_by_slurm import add_folder, as_of, note, told
+from fairbank.cli.said_by_slurm import add_folder, note, told
 from fairbank.report.cells import counted
 from fairbank.report.columns import Look
 from fairbank.report.differences import differences, reasons
 from fairbank.report.envelope import as_json, as_yaml, envelope
 from fairbank.report.priorities import chosen, in_order, lines, lines_of_weights, parse_format, usual_format
 from fairbank.report.priority_bars import as_data, best, explained, nameless, queues, undated
+from fairbank.values.time import iso
 from fairbank.values.trouble import Malformed
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def run(desk: Desk, options: Namespace) -> int:
     form = parse_format(options.format) if options.format else None
     if options.form == "check":
         return _check(desk, options)
-    found = desk.works.standings.priorities(options.folder)
+    found = desk.works.standings.priorities(options.folder, desk.now())
     code = told(desk, found.unreadable, "sprio -l")
     if options.form == "weights":
         usual = form or usual_format(found.weights, long=options.long, norm=options.norm, named=found.named)
@@ -69,7 +70,7 @@ def run(desk: Desk, options: Namespace) -> int:
     rows = in_order(rows, found.weights, options.sort)
     match options.form:
         case "json" | "yaml":
-            document = envelope("fairbank.prio/1", as_of(desk, found), found.cluster, as_data(rows), found.unreadable, Look())
+            document = envelope("fairbank.prio/1", iso(found.as_of), found.cluster, as_data(rows), found.unreadable, Look())
             desk.say(as_json(document) if options.form == "json" else as_yaml(document))
             note(desk, nameless(rows))
             return code
@@ -89,7 +90,7 @@ def _chosen(desk: Desk, options: Namespace, rows: Sequence[PriorityRow]) -> list
 
 def _check(desk: Desk, options: Namespace) -> int:
     """8 where a factor is not what follows from the answers of Slurm."""
-    found = desk.works.standings.priorities_anew(options.folder)
+    found = desk.works.standings.priorities_anew(options.folder, desk.now())
     if told(desk, found.unreadable, "sprio -l, scontrol show job, sshare -a -l -P"):
         raise Malformed("with lines left out all other factors may be wrong", field="--check", remedy="mend what is told above first")
     rows, anew = _chosen(desk, options, found.said.rows), _chosen(desk, options, found.rows)

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.exits import FOUND
 from fairbank.report.cells import folded, plain
-from fairbank.values.time import iso
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
-    from fairbank.cli.standings import Priorities, Shares
 
 TOLD_MAX = 10
 """Lines that could not be read: so many are told one by one."""
@@ -21,10 +19,6 @@ TOLD_MAX = 10
 
 def add_folder(parser: Parser) -> None:
     parser.add_argument("--from", dest="folder", metavar="FOLDER", help="what Slurm said before, from the files there (usual: ask it)")
-
-
-def as_of(desk: Desk, found: Shares | Priorities) -> str:
-    return iso(desk.now() if found.as_of is None else found.as_of)
 
 
 def told(desk: Desk, unreadable: Sequence[str], command: str) -> int:

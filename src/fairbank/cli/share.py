@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command, Noun
 from fairbank.cli.options import listed
-from fairbank.cli.said_by_slurm import add_folder, as_of, note, told
+from fairbank.cli.said_by_slurm import add_folder, note, told
 from fairbank.report import forecasts
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Look
@@ -16,6 +16,7 @@ from fairbank.report.share_tree import COLUMNS, as_data, tree_rows, what_moves_i
 from fairbank.report.shares import FIELDS, Ending, chosen, lines, parse_fields, usual_fields
 from fairbank.report.tables import table
 from fairbank.values.slurm_numbers import ON_PARENT
+from fairbank.values.time import iso
 from fairbank.values.trouble import Malformed
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def run(desk: Desk, options: Namespace) -> int:
         desk.say(" ".join(field.name for field in FIELDS))
         return 0
     fields = parse_fields(options.format) if options.format else None
-    found = desk.works.standings.shares(options.folder)
+    found = desk.works.standings.shares(options.folder, desk.now())
     code = told(desk, found.unreadable, SSHARE)
     found = _there(desk, found)
     rows = chosen(found.rows, users=_users(desk, options), accounts=options.accounts or None, users_only=options.users_only)
@@ -76,7 +77,7 @@ def run(desk: Desk, options: Namespace) -> int:
         _show_forecast(desk, found, rows)
     elif options.form in ("json", "yaml"):
         data = as_data(rows, found.rule)
-        document = envelope("fairbank.share/1", as_of(desk, found), found.cluster, data, found.unreadable, Look())
+        document = envelope("fairbank.share/1", iso(found.as_of), found.cluster, data, found.unreadable, Look())
         desk.say(as_json(document) if options.form == "json" else as_yaml(document))
     elif options.form == "tree":
         _show_tree(desk, found, rows)
@@ -108,7 +109,7 @@ def _add_record(parser: Parser) -> None:
 
 
 def _record(desk: Desk, options: Namespace) -> int:
-    done = desk.works.history.record(desk.client, options.folder, dry_run=options.dry_run)
+    done = desk.works.history.record(desk.client, options.folder, desk.now(), dry_run=options.dry_run)
     code = told(desk, done.unreadable, SSHARE)
     of = f"{plain(done.cluster)}, {done.day}"
     if options.dry_run:
@@ -138,7 +139,7 @@ def _show_forecast(desk: Desk, found: Shares, rows: Sequence[ShareRow]) -> None:
     backs = [back for back in found.backs if back[:3] in shown]
     if desk.options.form in ("json", "yaml"):
         data = forecasts.as_data(backs, found.rule)
-        document = envelope("fairbank.forecast/1", as_of(desk, found), found.cluster, data, found.unreadable, Look())
+        document = envelope("fairbank.forecast/1", iso(found.as_of), found.cluster, data, found.unreadable, Look())
         desk.say(as_json(document) if desk.options.form == "json" else as_yaml(document))
         return
     made = table(forecasts.COLUMNS, forecasts.table_rows(backs), desk.look, desk.room, heads=not desk.options.noheader)

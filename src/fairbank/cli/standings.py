@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class Shares(Protocol):
-    """Every association of a cluster in Slurm's order, and the lines that could not be read. `as_of` is None for now."""
+    """Every association of a cluster in Slurm's order, and the lines that could not be read."""
 
     @property
     def cluster(self) -> str | None: ...
     @property
-    def as_of(self) -> int | None: ...
+    def as_of(self) -> int: ...
     @property
     def rule(self) -> Rule: ...
     @property
@@ -39,7 +39,7 @@ class Priorities(Protocol):
     @property
     def cluster(self) -> str | None: ...
     @property
-    def as_of(self) -> int | None: ...
+    def as_of(self) -> int: ...
     @property
     def weights(self) -> Weights: ...
     @property
@@ -65,13 +65,16 @@ class PrioritiesAnew(Protocol):
 
 
 class Standings(Protocol):
-    """The Slurm of this host, or with `folder` what one said before. These raise Trouble: Unreachable when Slurm does not answer."""
+    """The Slurm of this host, or with `folder` what one said before. These raise Trouble: Unreachable when Slurm does not answer.
 
-    def shares(self, folder: str | None) -> Shares: ...
+    `now` is what the answers of a Slurm that is there are `as_of`.
+    """
 
-    def priorities(self, folder: str | None) -> Priorities: ...
+    def shares(self, folder: str | None, now: int) -> Shares: ...
 
-    def priorities_anew(self, folder: str | None) -> PrioritiesAnew:
+    def priorities(self, folder: str | None, now: int) -> Priorities: ...
+
+    def priorities_anew(self, folder: str | None, now: int) -> PrioritiesAnew:
         """With every factor computed from the jobs, partitions, QOS, associations, shares and usage that Slurm tells."""
         ...
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf, isfinite
 from typing import Any, NamedTuple
@@ -22,29 +21,28 @@ BATCH = 5_000
 
 
 class Recorded(NamedTuple):
-    """What came of recording: how many associations are kept now, or would be, and how many were kept that day before."""
+    """What came of recording: how many associations are kept now, or would be."""
 
     cluster: str
     day: str
     kept: int
-    there: int
     unreadable: Sequence[str]
 
 
 class History:
     """Daily figures: those of the Slurm of this host for the bank, and the bank's as pictures."""
 
-    def record(self, client: Client, folder: str | None, *, dry_run: bool) -> Recorded:
+    def record(self, client: Client, folder: str | None, now: int, *, dry_run: bool) -> Recorded:
         """Tell the bank how everybody stands now, or stood as a Slurm said before. Raises what asking Slurm and the bank raises, and
         Malformed where a cluster has no name or figures are none."""
-        found = Standings().shares(folder)
-        at, rows = int(time.time()) if found.as_of is None else found.as_of, told(found)
+        found = Standings().shares(folder, now)
+        rows = told(found)
         path = "/share?dry-run=true" if dry_run else "/share"
         kept = 0
         for begin in range(0, len(rows), BATCH):
-            answer = client.post(path, {"cluster": found.cluster, "at": at, "rows": rows[begin : begin + BATCH]})
+            answer = client.post(path, {"cluster": found.cluster, "at": found.as_of, "rows": rows[begin : begin + BATCH]})
             kept += answer["data"]["kept"]
-        return Recorded(str(found.cluster), iso(at)[:10], kept, len(rows) - kept, found.unreadable)
+        return Recorded(str(found.cluster), iso(found.as_of)[:10], kept, found.unreadable)
 
     def draw(self, folder: str, kept: Sequence[Kept], *, as_png: bool) -> list[Drawn]:
         """A figure for each cluster into a folder, which is made if need be. Raises Forbidden."""

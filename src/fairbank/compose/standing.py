@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -30,7 +29,7 @@ Source = Said | Slurm
 
 class Shares(NamedTuple):
     cluster: str | None
-    as_of: int | None
+    as_of: int
     rule: Rule
     rows: Sequence[ShareRow]
     unreadable: Sequence[str]
@@ -43,7 +42,7 @@ class Shares(NamedTuple):
 
 class Priorities(NamedTuple):
     cluster: str | None
-    as_of: int | None
+    as_of: int
     weights: Weights
     rows: Sequence[PriorityRow]
     named: bool
@@ -66,31 +65,31 @@ class PrioritiesAnew(NamedTuple):
 class Standings:
     """The Slurm of this host, or what one said before."""
 
-    def shares(self, folder: str | None) -> Shares:
-        return self._shares(_source(folder))
+    def shares(self, folder: str | None, now: int) -> Shares:
+        return self._shares(_source(folder), now)
 
-    def _shares(self, source: Source) -> Shares:
+    def _shares(self, source: Source, now: int) -> Shares:
         """slurmctld's local time is taken to be that of this host."""
         answer, settings = source.shares(), source.priority()
-        as_of = _as_of(source)
-        rule = rule_of(settings.fair_share, int(time.time()) if as_of is None else as_of, Local())
+        as_of = _as_of(source, now)
+        rule = rule_of(settings.fair_share, as_of, Local())
         rows = share_rows(answer.rows, fair_tree=rule.fair_tree)
         return Shares(source.cluster or None, as_of, rule, rows, _told(answer))
 
-    def priorities(self, folder: str | None) -> Priorities:
+    def priorities(self, folder: str | None, now: int) -> Priorities:
         """Raises Malformed where jobs are not ranked by factors."""
-        return self._priorities(_source(folder))
+        return self._priorities(_source(folder), now)
 
-    def priorities_anew(self, folder: str | None) -> PrioritiesAnew:
+    def priorities_anew(self, folder: str | None, now: int) -> PrioritiesAnew:
         source = _source(folder)
-        said, shares, settings = self._priorities(source), self._shares(source), source.priority().factors
+        said, shares, settings = self._priorities(source, now), self._shares(source, now), source.priority().factors
         answers = source.pending(), source.places(), source.nodes(), source.qualities(), source.association_priorities()
         jobs, places, nodes, qualities, priorities = answers
         grounds = Grounds(settings, source.config[TRACKED], jobs.rows, places.rows, nodes.rows, qualities.rows, priorities.rows)
         unreadable = (*said.unreadable, *shares.unreadable, *(line for answer in answers for line in _told(answer)))
         return PrioritiesAnew(said, grounds, shares.rows, shares.rule, unreadable)
 
-    def _priorities(self, source: Source) -> Priorities:
+    def _priorities(self, source: Source, now: int) -> Priorities:
         settings = source.priority()
         if not settings.by_factors:
             remedy = "it is priority/multifactor that has factors"
@@ -98,7 +97,7 @@ class Standings:
         answer, waiting, weights = source.factors(), source.waiting(), weights_of(settings.factors.weights, source.config.get(TRES, ""))
         rows = priority_rows(answer.rows, weights, waiting.rows)
         unreadable = (*_told(answer), *_told(waiting))
-        return Priorities(source.cluster or None, _as_of(source), weights, rows, source.version >= NAMED_SINCE, unreadable)
+        return Priorities(source.cluster or None, _as_of(source, now), weights, rows, source.version >= NAMED_SINCE, unreadable)
 
     def me(self) -> str:
         """Who asks; a number where this host has no name for them."""
@@ -113,8 +112,8 @@ def _source(folder: str | None) -> Source:
     return Said(folder) if folder else Slurm()
 
 
-def _as_of(source: Source) -> int | None:
-    return source.clock() if isinstance(source, Said) else None
+def _as_of(source: Source, now: int) -> int:
+    return source.clock() if isinstance(source, Said) else now
 
 
 def _told(answer: Answer[Any]) -> tuple[str, ...]:
