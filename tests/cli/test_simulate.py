@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +13,10 @@ import pytest
 
 from fairbank.compose import Works
 from fairbank.simulator.centre import Centre, Pool
-from fairbank.simulator.swf import write
+from fairbank.simulator.job_line import SwfJob
+from fairbank.simulator.swf import read, write
 from fairbank.simulator.workload import month
+from fairbank.values.time import iso, show_duration
 from tests.cli.conftest import Run, Said
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "simulate"
@@ -25,6 +28,7 @@ STORIES = {
     "parsable": "simulate week.swf --policy easy --policy fcfs -P",
     "json": "simulate week.swf --shares shares.csv --by group --json",
     "dirt": "simulate dirt.swf",
+    "accounting": "simulate sacct.txt --procs 8 --shares accounts.csv --by group",
 }
 
 
@@ -36,6 +40,8 @@ def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     (tmp_path / "week.swf").write_text("".join(write(*month(centre, seed=5))))
     (tmp_path / "shares.csv").write_text("account,shares\n1,50\n2,30\n3,20\n")
     (tmp_path / "dirt.swf").write_text(HEAD + "".join(DIRT))
+    (tmp_path / "sacct.txt").write_text(ACCOUNTING)
+    (tmp_path / "accounts.csv").write_text("account,shares\nastro,60\nbio,40\n")
 
     def call(words: str) -> Said:
         return fairbank(*words.split(), works=Works())
@@ -60,6 +66,19 @@ DIRT = (
 )
 
 
+ACCOUNTING = """\
+JobID|Submit|Start|End|Elapsed|State|User|Account|Timelimit|AllocCPUS|Suspended
+1|2026-11-21T08:00:00|2026-11-21T08:00:00|2026-11-21T09:00:00|01:00:00|COMPLETED|alice|astro|02:00:00|4|00:00:00
+1.batch|2026-11-21T08:00:00|2026-11-21T08:00:00|2026-11-21T09:00:00|01:00:00|COMPLETED|||| 4|
+2_1|2026-11-21T08:00:01|2026-11-21T08:10:00|2026-11-21T08:40:00|00:20:00|TIMEOUT|bob|bio|00:10:00|8|00:10:00
+2_2|2026-11-21T08:00:01|2026-11-21T08:10:00|2026-11-21T08:09:00|00:20:00|COMPLETED|bob|bio|00:10:00|8|00:00:00
+2_3|2026-11-21T08:00:01|2026-11-21T08:10:00|2026-11-21T08:20:00|-1|COMPLETED|bob|bio|00:10:00|8|00:00:00
+3|2026-11-21T08:00:02|Unknown|Unknown|00:00:00|PENDING|carol|bio|UNLIMITED|1|00:00:00
+4|2026-11-21T08:00:00|2026-11-21T08:00:00|2026-11-21T08:05:00|00:05:00|FAILED|carol|bio|UNLIMITED|2|00:00:00
+4|2026-11-21T08:05:00|2026-11-21T08:06:00|2026-11-21T08:07:00|00:01:00|COMPLETED|carol|bio|UNLIMITED|2|00:00:00
+"""
+
+
 @pytest.mark.parametrize("name", STORIES)
 def test_what_people_see(name: str, ask: Run) -> None:
     said = ask(STORIES[name])
@@ -79,6 +98,32 @@ def test_starts_are_written_in_the_order_of_the_queue(ask: Run, tmp_path: Path) 
     assert (tmp_path / "easy.txt").read_text() == "30 0\n10 10\n20 2\n"
     ask("simulate three.swf --policy fcfs --starts fcfs.txt -q")
     assert (tmp_path / "fcfs.txt").read_text() == "30 0\n10 10\n20 20\n"
+
+
+@pytest.mark.parametrize("policy", ["fifo", "fcfs", "easy", "conservative"])
+def test_accounting_gives_the_schedule_of_the_same_jobs_in_a_trace(policy: str, ask: Run, tmp_path: Path) -> None:
+    """A week as the Standard Workload Format has it, and as sacct prints it: in other columns, later lines first, compressed."""
+    with (tmp_path / "week.swf").open("rb") as file:
+        header, jobs = read(file)
+        told = [accounted(job, header.unix_start_time or 0) for job in jobs]
+    heads = "State|ReqTRES|JobIDRaw|Elapsed|Submit|TimelimitRaw|User|Account|Partition|AllocTRES\n"
+    (tmp_path / "week.txt.gz").write_bytes(gzip.compress((heads + "".join(told[75:] + told[:75])).encode()))
+    ask(f"simulate week.swf --policy {policy} --starts trace.txt -q")
+    assert ask(f"simulate week.txt.gz --procs 32 --policy {policy} --starts sacct.txt -q").code == 0
+    starts = [each.split() for each in (tmp_path / "sacct.txt").read_text().splitlines()]
+    since = header.unix_start_time or 0
+    assert [f"{name} {int(at) - since}" for name, at in starts] == (tmp_path / "trace.txt").read_text().splitlines()
+
+
+def accounted(job: SwfJob, unix_start_time: int) -> str:
+    """A job of a trace as sacct would print it."""
+    tres = f"billing={job.processors},cpu={job.processors},node=1"
+    state = "CANCELLED by 1000" if job.run_time < 0 else "COMPLETED"
+    when = iso(unix_start_time + job.submit_time).removesuffix("Z")
+    limit = "UNLIMITED" if job.time_limit is None else job.time_limit // 60
+    elapsed = show_duration(max(job.run_time, 0))
+    who = f"user{job.user}|group{job.group}|p{job.partition}"
+    return f"{state}|{tres}|{job.number}|{elapsed}|{when}|{limit}|{who}|{tres if job.run_time >= 0 else ''}\n"
 
 
 def test_who_is_left_out_is_listed_in_full_for_programs(ask: Run) -> None:
@@ -113,6 +158,10 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
         ("simulate week.swf --starts ./week.swf", "is the trace itself"),
         ("simulate week.swf --shares none.csv", "cannot read none.csv"),
         ("simulate week.swf --shares dirt.swf", "line 2"),
+        ("simulate week.swf --shares accounts.csv", "account 'astro': this trace knows users and groups by numbers"),
+        ("simulate sacct.txt", "--procs"),
+        ("simulate heads.txt --procs 8", "line 1: no column tells how long it ran"),
+        ("simulate headless.txt --procs 8", "line 1: '1|2026-11-21T08:00:00|COMPLETED', expected the heads"),
         ("simulate short.swf", "line 2: 3 columns"),
         ("simulate unsorted.swf", "line 3: submit time 4 comes after submit time 5"),
         ("simulate negative.swf", "line 2: submit time is -5"),
@@ -121,6 +170,8 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
 def test_what_cannot_be_is_told_with_its_place(ask: Run, tmp_path: Path, words: str, told: str) -> None:
     (tmp_path / "short.swf").write_text(HEAD + "1 2 3\n")
     (tmp_path / "unsorted.swf").write_text(HEAD + line(1, 5) + line(2, 4))
+    (tmp_path / "heads.txt").write_text("JobID|Submit|State|AllocTRES\n")
+    (tmp_path / "headless.txt").write_text("1|2026-11-21T08:00:00|COMPLETED\n")
     (tmp_path / "negative.swf").write_text(HEAD + line(1, -5))
     said = ask(words)
     assert said.code != 0

@@ -33,7 +33,7 @@ STREETS: Mapping[str, tuple[str, ...]] = {
     "amie": ("values",),
     "amie.flows": ("values", "cluster", "bank", "service", "amie"),
     "slurm": ("values", "cluster", "priority", "rest.bodies", "rest.client", "slurm.answers", "slurm.judging"),
-    "slurm.answers": ("values", "priority"),
+    "slurm.answers": ("values", "priority", "simulator"),
     "slurm.judging": ("values", "cluster", "bank", "slurm.answers"),
     "slurm.ranking": ("values", "priority", "report", "slurm.answers"),
     "slurm.agent": ("values", "cluster", "priority", "slurm", "rest.bodies", "rest.client", "rest.sign_in", "rest.server.unix_socket"),

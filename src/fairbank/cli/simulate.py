@@ -28,7 +28,9 @@ LISTED = 5
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument("trace", metavar="FILE", help="a trace in the Standard Workload Format, compressed or not")
+    parser.add_argument(
+        "trace", metavar="FILE", help="a trace in the Standard Workload Format, or what sacct -P printed; compressed or not"
+    )
     parser.add_argument(
         "--policy",
         metavar="NAME",
@@ -36,19 +38,24 @@ def add(parser: Parser) -> None:
         action="append",
         help=f"fifo, fcfs, easy, conservative; may be repeated (usual: {USUAL})",
     )
-    parser.add_argument("--procs", metavar="N", type=_some, help="processors of the machine (usual: MaxProcs of the trace)")
+    parser.add_argument("--procs", metavar="N", type=_at_least_one, help="processors of the machine (usual: MaxProcs of the trace)")
     parser.add_argument(
         "--starts", metavar="FILE", help="write a line `job start` for each job, in the order of the queue; one policy only"
     )
     parser.add_argument("--shares", metavar="FILE", help="lines `account,shares`: how much is delivered to whom beyond the shares")
-    parser.add_argument("--by", choices=("user", "group"), default="user", help="which column of the trace is the account (usual: user)")
+    parser.add_argument(
+        "--by",
+        choices=("user", "group"),
+        default="user",
+        help="whose the shares are; the group of a Slurm job is its account (usual: user)",
+    )
     parser.add_argument(
         "--fair-starts", metavar="N", type=count, default=0, help="look at the fair start of every N-th job, which takes long"
     )
     add_progress(parser)
 
 
-def _some(said: str) -> int:
+def _at_least_one(said: str) -> int:
     if (number := count(said)) == 0:
         raise ArgumentTypeError("a machine has at least 1 processor")
     return number
@@ -80,8 +87,13 @@ def tell(desk: Desk, outcomes: Sequence[Outcome]) -> None:
     for_people = desk.options.form is None and not desk.options.format
     rows = [row_of(outcome, exactly=not for_people) for outcome in outcomes]
     first = outcomes[0]
-    caption = f"{rows[0]['jobs']:,} of {counted(first.lines, 'job')} on {counted(first.processors, 'processor')}"
-    more = {"excluded": {reason.name.lower(): list(numbers) for reason, numbers in first.left.items()}, "delivered": _delivered(outcomes)}
+    there = rows[0]["jobs"] + rows[0]["left_out"]
+    caption = f"{rows[0]['jobs']:,} of {counted(there, 'job')} on {counted(first.processors, 'processor')}"
+    more = {
+        "excluded": {reason.name.lower(): list(numbers) for reason, numbers in first.left.items()},
+        "excluded_lines": {why: list(lines) for why, lines in first.notes.left.items()},
+        "delivered": _delivered(outcomes),
+    }
     notes = list(_notes(first))
     table = compared(rows)
     columns, shown = (table.columns, table.rows) if for_people else (COLUMNS, rows)
@@ -102,8 +114,8 @@ def row_of(outcome: Outcome, *, exactly: bool) -> Row:
         "policy": outcome.policy,
         "processors": outcome.processors,
         "jobs": outcome.lines - left,
-        "left_out": left,
-        "read_otherwise": {how.name.lower(): number for how, number in outcome.read.items()},
+        "left_out": left + sum(map(len, outcome.notes.left.values())),
+        "read_otherwise": {how.name.lower(): number for how, number in outcome.read.items()} | dict(outcome.notes.read),
         "unfair_starts": misses and misses.part,
         "mean_miss_seconds": misses and misses.mean_miss,
         "fair_starts_looked_at": misses and misses.jobs,
@@ -132,11 +144,14 @@ def _delivered(outcomes: Sequence[Outcome]) -> list[Row]:
 
 def _notes(outcome: Outcome) -> list[str]:
     """Nothing is left out, or read otherwise than it stands there, in silence."""
-    notes = []
-    for reason, numbers in outcome.left.items():
-        told = ", ".join(map(str, numbers[:LISTED])) + (", ..." if len(numbers) > LISTED else "")
-        notes.append(f"left out: {counted(len(numbers), 'job')}, {reason.value} ({told})")
-    return notes + [f"read otherwise: {counted(number, 'job')} {how.value}" for how, number in outcome.read.items() if number]
+    said = [f"left out: {counted(len(lines), 'line')}, {why} (line {_some_of(lines)})" for why, lines in outcome.notes.left.items()]
+    said += [f"left out: {counted(len(numbers), 'job')}, {why.value} ({_some_of(numbers)})" for why, numbers in outcome.left.items()]
+    said += [f"read otherwise: {counted(number, 'job')} {how.value}" for how, number in outcome.read.items() if number]
+    return said + [f"read otherwise: {counted(number, 'line')}, {how}" for how, number in outcome.notes.read.items()]
+
+
+def _some_of(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers[:LISTED])) + (", ..." if len(numbers) > LISTED else "")
 
 
 COMMAND = Command(

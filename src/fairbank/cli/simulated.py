@@ -47,10 +47,10 @@ class Misses(Protocol):
 
 
 class Delivered(Protocol):
-    """An account's part of what was delivered, and the part that its shares entitle it to."""
+    """An account's part of what was delivered, and the part that its shares entitle it to. It is called as in the trace."""
 
     @property
-    def account(self) -> int: ...
+    def account(self) -> int | str: ...
     @property
     def delivered(self) -> float: ...
     @property
@@ -61,6 +61,15 @@ class Starts(Protocol):
     """When each job started."""
 
     def fingerprint(self) -> str: ...
+
+
+class Notes(Protocol):
+    """What a reader of another format made of it: lines that are left out, by the reason, and how many are read otherwise, by how."""
+
+    @property
+    def left(self) -> Mapping[str, Sequence[int]]: ...
+    @property
+    def read(self) -> Mapping[str, int]: ...
 
 
 class Outcome(Protocol):
@@ -87,6 +96,8 @@ class Outcome(Protocol):
     def delivered(self) -> Sequence[Delivered]: ...
     @property
     def starts(self) -> Starts: ...
+    @property
+    def notes(self) -> Notes: ...
 
 
 class Planning(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from fairbank.compose.recorded import skim_any
 from fairbank.service.simulating import Progress, check_starts, read_shares, simulate_file, write_starts
 from fairbank.simulator.simulation import Outcome, Plan
 
@@ -28,7 +29,8 @@ class Planning:
         if starts is not None:
             check_starts(Path(starts), Path(trace))
         held = read_shares(Path(shares)) if shares is not None else None
-        outcomes = simulate_file(Path(trace), policies, Plan(processors, fair_starts, held, by_group), progress)
+        plan = Plan(processors, fair_starts, by_group=by_group)
+        outcomes = simulate_file(Path(trace), policies, plan, holdings=held, progress=progress, reader=skim_any)
         if starts is not None:
             write_starts(outcomes[-1].starts, Path(starts))
         return outcomes

@@ -6,10 +6,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from fairbank.service.traces import Opened, open_skimmed
+from fairbank.service.traces import Opened, Reader, open_skimmed
+from fairbank.simulator.names import Names
 from fairbank.simulator.policies import policy_named
-from fairbank.simulator.shares import read_holdings
+from fairbank.simulator.shares import numbered, read_holdings
 from fairbank.simulator.simulation import Outcome, Plan, Tick, simulate
+from fairbank.simulator.skim import Skim, skim
 from fairbank.simulator.starts import Starts
 from fairbank.values.trouble import Forbidden, Malformed, Unknown
 
@@ -17,16 +19,42 @@ Progress = Callable[[str, int, int], None]
 """Called with the policy, how many jobs are read, and of how many: as many as there are if the rest of the file is like the first part."""
 
 
-def simulate_file(path: Path, names: Sequence[str], plan: Plan, progress: Progress | None = None) -> list[Outcome]:
-    """What comes of each policy. Raises Unknown for a file or a policy that is not there, and Malformed as `simulate` does."""
+def simulate_file(
+    path: Path,
+    names: Sequence[str],
+    plan: Plan,
+    *,
+    holdings: Mapping[str, int] | None = None,
+    progress: Progress | None = None,
+    reader: Reader = skim,
+) -> list[Outcome]:
+    """What comes of each policy; `holdings` are the shares of the plan, by names or numbers. Raises Unknown for a file or a policy that is
+    not there, and Malformed as `simulate` does."""
     policies = [policy_named(name) for name in names]
     outcomes = []
     for policy in policies:
-        with open_skimmed(path) as (trace, file):
+        with open_skimmed(path, reader) as (trace, file):
             if file.once and len(policies) > 1:
                 raise Malformed(f"{path} can be read only once", field="FILE", remedy="name one --policy, or a file rather than a pipe")
-            outcomes.append(simulate(trace, policy, plan, progress and _ticking(policy.name, file, progress)))
+            tick = progress and _ticking(policy.name, file, progress)
+            accounts = _accounts(trace, plan)
+            shared = plan._replace(shares=numbered(holdings, accounts)) if holdings else plan
+            outcomes.append(_called(simulate(trace, policy, shared, tick), accounts))
     return outcomes
+
+
+def _accounts(trace: Skim, plan: Plan) -> Names | None:
+    """The names of those who have shares."""
+    if trace.people is None:
+        return None
+    return trace.people.groups if plan.by_group else trace.people.users
+
+
+def _called(outcome: Outcome, accounts: Names | None) -> Outcome:
+    """With accounts by their names."""
+    if accounts is None:
+        return outcome
+    return outcome._replace(delivered=[each._replace(account=accounts.name(int(each.account))) for each in outcome.delivered])
 
 
 def _ticking(name: str, file: Opened, progress: Progress) -> Tick:
@@ -53,7 +81,7 @@ def write_starts(starts: Starts, path: Path) -> None:
         raise Forbidden(f"cannot write {path}: {error.strerror}", field="starts", remedy="name a file that you may write") from error
 
 
-def read_shares(path: Path) -> Mapping[int, int]:
+def read_shares(path: Path) -> Mapping[str, int]:
     """Raises Unknown where the file cannot be read, Malformed with the line for what cannot be."""
     try:
         text = path.read_text("utf-8", "replace")

@@ -49,8 +49,11 @@ def open_trace(path: Path) -> Iterator[Trace]:
         yield read(file.stream)
 
 
+Reader = Callable[[ByteStream], Skim]
+
+
 @contextmanager
-def open_skimmed(path: Path) -> Iterator[tuple[Skim, Opened]]:
-    """A trace as a simulation reads it. Raises Unknown when it cannot be opened."""
+def open_skimmed(path: Path, reader: Reader = skim) -> Iterator[tuple[Skim, Opened]]:
+    """A trace as a simulation reads it, in the reader's format. Raises Unknown when it cannot be opened."""
     with opened(path) as file:
-        yield skim(file.stream), file
+        yield reader(file.stream), file

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from fairbank.simulator.clock import Moment
 from fairbank.simulator.jobs import Job
+from fairbank.simulator.names import Names
 from fairbank.values.time import DAY
 from fairbank.values.trouble import Malformed
 
@@ -22,9 +23,10 @@ class Holding(NamedTuple):
 
 
 class Delivered(NamedTuple):
-    """Of what was delivered in the whole simulation, an account's part; and the part that its shares entitle it to."""
+    """Of what was delivered in the whole simulation, an account's part; and the part that its shares entitle it to. The account is called
+    by its name where the trace has names."""
 
-    account: int
+    account: int | str
     delivered: float
     entitled: float
 
@@ -72,22 +74,41 @@ class Sharing:
         return [Delivered(each, parts[each] / total if total else 0.0, self._entitled.get(each, 0.0)) for each in sorted(parts)]
 
 
-def read_holdings(lines: Iterable[str]) -> dict[int, int]:
-    """Shares from lines `account,shares`, numbers of the trace and whole shares; a first line of words is a head. Raises Malformed."""
-    holdings: dict[int, int] = {}
+def read_holdings(lines: Iterable[str]) -> dict[str, int]:
+    """Shares from lines `account,shares`: a number or name of the trace, and whole shares. A first line of words is a head. Raises
+    Malformed."""
+    holdings: dict[str, int] = {}
     for number, line in enumerate(lines, start=1):
         words = [word.strip() for word in line.split(",")]
         if not line.strip() or (number == 1 and not any(word.lstrip("-").isdecimal() for word in words)):
             continue
-        if len(words) != 2 or not all(word.isascii() and word.isdecimal() and len(word) <= 10 for word in words):
-            raise _malformed(number, f"{line.strip()[:40]!r}", "a line such as 61002,100: the number of a user or group, and its shares")
-        account, shares = map(int, words)
+        if len(words) != 2 or not (_is_account(words[0]) and _is_whole(words[1])):
+            raise _malformed(number, f"{line.strip()[:40]!r}", "a line such as 61002,100: a user or group, and its shares")
+        account = str(int(words[0])) if _is_whole(words[0]) else words[0]
         if account in holdings:
             raise _malformed(number, f"account {account} is there twice", "one line for each account")
-        holdings[account] = shares
+        holdings[account] = int(words[1])
     if not sum(holdings.values()):
-        raise Malformed("nobody has shares", field="shares", remedy="write a line for each account: its number, a comma, its shares")
+        raise Malformed("nobody has shares", field="shares", remedy="write a line for each account: the account, a comma, its shares")
     return holdings
+
+
+def _is_whole(word: str) -> bool:
+    return word.isascii() and word.isdecimal() and len(word) <= 10
+
+
+def _is_account(word: str) -> bool:
+    """A number, or a name of Slurm; a number below 0 is neither."""
+    return _is_whole(word) or (word.isprintable() and word[:1].isalpha() and len(word) <= 64)
+
+
+def numbered(holdings: Mapping[str, int], names: Names | None) -> dict[int, int]:
+    """The same by the numbers of a trace; `names` are those that it has. Raises Malformed for a name where it has none."""
+    named = next((each for each in holdings if not each.isdecimal()), None)
+    if names is None and named is not None:
+        remedy = "write the number that the account has in the trace"
+        raise Malformed(f"account {named!r}: this trace knows users and groups by numbers", field="shares", remedy=remedy)
+    return {int(each) if names is None else names.number(each): shares for each, shares in holdings.items()}
 
 
 def _malformed(number: int, what: str, expected: str) -> Malformed:

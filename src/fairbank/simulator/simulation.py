@@ -11,7 +11,7 @@ from fairbank.simulator.jobs import Job, Left, Read, Workload, size_of
 from fairbank.simulator.measures import Figures, Measures
 from fairbank.simulator.policies import Policy
 from fairbank.simulator.shares import Delivered, Sharing
-from fairbank.simulator.skim import Skim
+from fairbank.simulator.skim import Notes, Skim
 from fairbank.simulator.starts import Starts
 
 
@@ -30,7 +30,7 @@ class Plan(NamedTuple):
 
 class Outcome(NamedTuple):
     """What came of a policy. `lines` is how many jobs the trace has; `left` are the numbers of those that were not simulated, by the
-    reason; `read` counts those of which something was read otherwise than it stands there."""
+    reason; `read` counts those of which something was read otherwise than it stands there; `notes` are the reader's."""
 
     policy: str
     processors: int
@@ -42,6 +42,7 @@ class Outcome(NamedTuple):
     astray: float | None
     delivered: list[Delivered]
     starts: Starts
+    notes: Notes
 
 
 Tick = Callable[[int], None]
@@ -77,6 +78,7 @@ def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) 
         astray=sharing.astray() if sharing else None,
         delivered=sharing.delivered() if sharing else [],
         starts=starts,
+        notes=trace.notes,
     )
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from fairbank.simulator.header import Header
 from fairbank.simulator.job_line import SwfJob, judge, parse_job
+from fairbank.simulator.names import Names
 from fairbank.simulator.swf import ByteStream, Remarks, head_of, is_remark, lines
 from fairbank.values.time import LAST_INSTANT
 
@@ -21,11 +22,35 @@ Skimmed = tuple[int, int, int, int, int, int, int, int, int, int]
 """Of one line: job number, submit time, run time, allocated and requested processors, requested time, status, user, group, partition."""
 
 
+class Notes:
+    """What the reader of another format made of it, told while the jobs are read: of lines that are no jobs their numbers, by the reason;
+    of jobs that are read otherwise than they stand there how many, by how they are."""
+
+    def __init__(self) -> None:
+        self.left: dict[str, list[int]] = {}
+        self.read: dict[str, int] = {}
+
+    def leave(self, line: int, why: str) -> None:
+        self.left.setdefault(why, []).append(line)
+
+    def note(self, how: str) -> None:
+        self.read[how] = self.read.get(how, 0) + 1
+
+
+class People(NamedTuple):
+    """Who is meant by the numbers of users and groups, where a log has names: each is known once it was seen."""
+
+    users: Names
+    groups: Names
+
+
 class Skim(NamedTuple):
-    """The header, already read, and the lines, skimmed as they are asked for, once."""
+    """The header, already read, and the lines, skimmed as they are asked for, once. `people`: None where numbers are all there is."""
 
     header: Header
     jobs: Iterator[Skimmed]
+    notes: Notes
+    people: People | None = None
 
 
 def skim(stream: ByteStream) -> Skim:
@@ -37,7 +62,7 @@ def skim_lines(numbered: Iterator[tuple[int, bytes]]) -> Skim:
     """The same from lines with their numbers."""
     remarks = Remarks()
     header, first = head_of(remarks.bounded(numbered))
-    return Skim(header, _skimmed(chain(first, numbered), remarks, header.unix_start_time or 0))
+    return Skim(header, _skimmed(chain(first, numbered), remarks, header.unix_start_time or 0), Notes())
 
 
 def needed(job: SwfJob) -> Skimmed:

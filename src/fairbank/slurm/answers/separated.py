@@ -27,14 +27,17 @@ def records(command: str, text: str, columns: Sequence[str], delimiter: str = DE
     """Each line as a record. A line with too few or too many cells is none: where somebody's text broke a line in two, neither half is
     guessed at, for whoever wrote the text could write a whole record into it."""
     for number, line in enumerate(text.split("\n"), 1):
-        if not line:
-            continue
-        cells = line.split(delimiter)
-        if len(cells) == len(columns):
-            yield Record(number, dict(zip(columns, cells, strict=True)))
-        else:
-            where = columns[min(len(cells), len(columns)) - 1]
-            yield Unreadable(command, number, where, f"{len(cells)} cells instead of {len(columns)}: {shown(line)}")
+        if line:
+            yield record(command, number, line, columns, delimiter)
+
+
+def record(command: str, number: int, line: str, columns: Sequence[str], delimiter: str) -> Record | Unreadable:
+    """One of those lines."""
+    cells = line.split(delimiter)
+    if len(cells) == len(columns):
+        return Record(number, dict(zip(columns, cells, strict=True)))
+    where = columns[min(len(cells), len(columns)) - 1]
+    return Unreadable(command, number, where, f"{len(cells)} cells instead of {len(columns)}: {shown(line)}")
 
 
 def read(command: str, found: Iterator[Record | Unreadable], reader: Callable[[dict[str, str]], T | None]) -> Answer[T]:
