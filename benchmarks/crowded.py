@@ -7,17 +7,18 @@ from random import Random
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.wanted import Wanted
+from fairbank.scheduling.nodes import Nodes
+from fairbank.scheduling.on_nodes import OnNodes, on_nodes
 from fairbank.scheduling.pending import Active, Pending, begun
 from fairbank.scheduling.placement.cluster import Cluster
 from fairbank.scheduling.placement.placing import Places, place
 from fairbank.scheduling.placement.room import Room
-from fairbank.scheduling.situation import Situation
 
 NOW = 1_000_020
 DAY = 86_400
 
 
-def crowded(nodes: int, jobs: int, *, seed: int = 5, free: int = 0) -> Situation:
+def crowded(nodes: int, jobs: int, *, seed: int = 5, free: int = 0) -> OnNodes:
     """So many nodes, `free` of them idle, and so many jobs that wait: half of them for parts of a node, some for a tenth of the cluster."""
     chance = Random(seed)
     cluster = _cluster(nodes)
@@ -31,7 +32,7 @@ def crowded(nodes: int, jobs: int, *, seed: int = 5, free: int = 0) -> Situation
                 room.take(where)
                 running.append(begun(job, where, NOW - 600, 600 + chance.randrange(1, job.limit or DAY)))
     pending = [_job(chance, 1_000_000 + number, nodes) for number in range(jobs)]
-    return Situation(cluster, pending=pending, running=running, places=places)
+    return on_nodes(Nodes(cluster, places=places), pending=pending, running=running)
 
 
 def _cluster(nodes: int) -> Cluster:

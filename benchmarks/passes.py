@@ -11,9 +11,9 @@ from benchmarks.crowded import NOW, crowded
 from benchmarks.measure import Figure, Say, Table, at_most
 from fairbank.scheduling.backfill import backfill
 from fairbank.scheduling.main import main
-from fairbank.scheduling.order import queue
+from fairbank.scheduling.on_nodes import OnNodes
+from fairbank.scheduling.order import entries
 from fairbank.scheduling.parameters import Parameters
-from fairbank.scheduling.situation import Situation
 from fairbank.scheduling.slurm import both
 
 NODES = JOBS = 10_000
@@ -30,7 +30,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
     there, asked = crowded(NODES, JOBS, free=200), Parameters()
     figures = timed(
         {
-            "the order of the queue": partial(queue, there, NOW),
+            "the order of the queue": partial(_order, there),
             "the main pass": partial(main, there, asked, NOW, full=True),
             "backfill": partial(backfill, there, asked, NOW),
             "both, one after the other": partial(both, there, asked, NOW),
@@ -52,7 +52,11 @@ def growing(rounds: int, *, short: bool, say: Say) -> list[Figure]:
     return timed(contenders, rounds)
 
 
-def _both(there: Situation) -> object:
+def _order(there: OnNodes) -> object:
+    return entries(there.machine, there.queue.jobs(), NOW)
+
+
+def _both(there: OnNodes) -> object:
     return both(there, Parameters(), NOW)
 
 

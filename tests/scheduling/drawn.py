@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from hypothesis import strategies as st
 
+from fairbank.scheduling.processors import Processors
 from fairbank.scheduling.queue import FEW, ByWidth
 from fairbank.scheduling.snapshot import Snapshot
 from fairbank.simulator.clock import Clock
 from fairbank.simulator.jobs import Job
 from fairbank.simulator.policies import Policy
+
+OnProcessors = Snapshot[Job, int, Processors[Job]]
 
 SIZE = 6
 NOW = 100
@@ -41,17 +43,16 @@ def simulated(jobs: Sequence[Job], policy: Policy, size: int = SIZE) -> list[int
     return [found[each.number] for each in jobs]
 
 
-def snapshot(running: Sequence[tuple[int, int]], waiting: Sequence[Job], size: int = SIZE) -> Snapshot[Job, ByWidth[Job]]:
+def snapshot(running: Sequence[tuple[int, int]], waiting: Sequence[Job], size: int = SIZE) -> OnProcessors:
     """A machine at NOW: in how many seconds each running job is expected to end, and how many processors it has."""
-    made: Snapshot[Job, ByWidth[Job]] = Snapshot(size, ByWidth())
+    made: OnProcessors = Snapshot(Processors(size), ByWidth())
     for number, (seconds, processors) in enumerate(running, start=-len(running)):
         begun = job(number, 0, processors, seconds, seconds)
-        made.queue.add(begun)
-        made.start(begun, NOW)
+        made.begin(begun, processors, NOW)
     for each in waiting:
         made.queue.add(each)
     return made
 
 
 _busy = st.lists(st.tuples(st.integers(1, 20), st.integers(1, 3)), max_size=4).filter(lambda rows: sum(wide for _, wide in rows) <= SIZE)
-snapshots: st.SearchStrategy[Snapshot[Job, Any]] = st.builds(snapshot, _busy, workloads)
+snapshots: st.SearchStrategy[OnProcessors] = st.builds(snapshot, _busy, workloads)

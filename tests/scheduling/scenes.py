@@ -11,13 +11,16 @@ from fairbank.cluster.reservation import Reservation
 from fairbank.cluster.wanted import Wanted
 from fairbank.scheduling.backfill import backfill
 from fairbank.scheduling.main import main
+from fairbank.scheduling.nodes import Nodes
+from fairbank.scheduling.on_nodes import OnNodes, on_nodes
+from fairbank.scheduling.order import Entries, entries
 from fairbank.scheduling.parameters import Parameters
-from fairbank.scheduling.pending import Active, Pending
+from fairbank.scheduling.pending import Active, Pending, begun
 from fairbank.scheduling.placement.cluster import Cluster
 from fairbank.scheduling.placement.placing import Places, place
 from fairbank.scheduling.placement.room import Placement, Room
 from fairbank.scheduling.plan import Plan
-from fairbank.scheduling.situation import Limits, Preemption, Situation
+from fairbank.scheduling.rules import Limits, Preemption
 from fairbank.scheduling.slurm import both
 from fairbank.values.hostlist import expand
 from fairbank.values.time import Instant
@@ -47,7 +50,8 @@ class Scene:
         where = place(self.cluster, self.room, self.places.request(wanted, partition), self.cluster.everybody)
         assert where is not None
         self.room.take(where)
-        self.running.append(Active(number=number, placement=where, started=NOW - since * 60, ends=NOW + minutes * 60, **said))
+        job = Pending(number=number, wanted=wanted, partitions=(partition,), **said)
+        self.running.append(begun(job, where, NOW - since * 60, (since + minutes) * 60))
         return self
 
     def waits(self, number: int, nodes: int = 1, minutes: int | None = 60, *, age: int = 60, **said: Any) -> Scene:
@@ -66,25 +70,23 @@ class Scene:
         return self
 
     @property
-    def situation(self) -> Situation:
-        return Situation(
-            self.cluster,
-            pending=self.pending,
-            running=self.running,
-            reservations=self.reservations,
-            preemption=self.preemption,
-            limits=self.limits,
-            places=self.places,
-        )
+    def snapshot(self) -> OnNodes:
+        rules: dict[str, Any] = {"reservations": self.reservations, "preemption": self.preemption, "limits": self.limits}
+        return on_nodes(Nodes(self.cluster, places=self.places, **rules), pending=self.pending, running=self.running)
 
     def main(self, *, full: bool = False, **parameters: Any) -> Told:
-        return Told(self.cluster, main(self.situation, Parameters(**parameters), NOW, full=full))
+        return Told(self.cluster, main(self.snapshot, Parameters(**parameters), NOW, full=full))
 
     def backfill(self, **parameters: Any) -> Told:
-        return Told(self.cluster, backfill(self.situation, Parameters(**parameters), NOW))
+        return Told(self.cluster, backfill(self.snapshot, Parameters(**parameters), NOW))
 
     def both(self, **parameters: Any) -> Told:
-        return Told(self.cluster, both(self.situation, Parameters(**parameters), NOW))
+        return Told(self.cluster, both(self.snapshot, Parameters(**parameters), NOW))
+
+
+def ranked(snapshot: OnNodes, **said: bool) -> Entries:
+    """The entries of the queue, and why others have none."""
+    return entries(snapshot.machine, snapshot.queue.jobs(), NOW, **said)
 
 
 class OneEach:

@@ -11,7 +11,7 @@ from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.scheduling.explain.why import Why, why
 from fairbank.scheduling.pending import Pending
 from fairbank.scheduling.reason import sentence
-from fairbank.scheduling.situation import Unlimited
+from fairbank.scheduling.rules import Unlimited
 from fairbank.values.time import iso
 from fairbank.values.trouble import Unknown
 from tests.scheduling.clusters import rack
@@ -19,7 +19,7 @@ from tests.scheduling.scenes import NOW, Scene
 
 
 def told(scene: Scene, number: int) -> Why:
-    return why(scene.situation, scene.both().plan, number, NOW)
+    return why(scene.snapshot, scene.both().plan, number, NOW)
 
 
 def said(found: Why) -> list[str]:

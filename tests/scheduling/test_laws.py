@@ -10,10 +10,9 @@ from hypothesis import given
 from fairbank.scheduling.conservative import conservative
 from fairbank.scheduling.easy import easy
 from fairbank.scheduling.plan import PRIORITY, RESOURCES, Plan
-from fairbank.scheduling.snapshot import Snapshot
 from fairbank.simulator.jobs import Job
 from fairbank.simulator.policies import POLICIES, Policy
-from tests.scheduling.drawn import NOW, SIZE, job, simulated, snapshot, snapshots, workloads
+from tests.scheduling.drawn import NOW, SIZE, OnProcessors, job, simulated, snapshot, snapshots, workloads
 
 every_policy = pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POLICIES))
 
@@ -49,7 +48,7 @@ def test_easy_never_delays_the_head(jobs: list[Job]) -> None:
     """The place of a head is never later in a pass than in the pass before, and it starts no later than told."""
     told: dict[int, int] = {}
 
-    def watched(here: Snapshot[Job, Any], now: int) -> Plan[Job, int]:
+    def watched(here: OnProcessors, now: int) -> Plan[Job, int]:
         for head, at, _ in easy(here, now, fully=True).planned:
             assert at <= told.get(head.number, at)
             told[head.number] = at
@@ -60,21 +59,21 @@ def test_easy_never_delays_the_head(jobs: list[Job]) -> None:
 
 
 @given(snapshots)
-def test_nobody_is_delayed_by_one_behind(here: Snapshot[Job, Any]) -> None:
+def test_nobody_is_delayed_by_one_behind(here: OnProcessors) -> None:
     """Conservative: whoever is last may go, and everybody else keeps his place."""
     before = places(conservative(here, NOW, fully=True))
-    for last in reversed(list(here.queue)):
+    for last in reversed(list(here.queue.jobs())):
         here.queue.remove(last)
         del before[last.number]
         assert places(conservative(here, NOW, fully=True)) == before
 
 
 @given(snapshots)
-def test_a_conservative_plan_is_feasible(here: Snapshot[Job, Any]) -> None:
+def test_a_conservative_plan_is_feasible(here: OnProcessors) -> None:
     """At no second more is planned than the machine has, if everybody uses the whole limit."""
     at = places(conservative(here, NOW, fully=True))
-    waiting = list(here.queue)
-    taken = [(NOW, end, wide) for end, wide, _ in here.running]
+    waiting = list(here.queue.jobs())
+    taken = [(NOW, each.ends, each.placement) for each in here.running]
     taken += [(at[each.number], at[each.number] + each.limit, each.processors) for each in waiting]
     for now in {begin for begin, _, _ in taken}:
         assert sum(wide for begin, end, wide in taken if begin <= now < end) <= SIZE
@@ -82,16 +81,16 @@ def test_a_conservative_plan_is_feasible(here: Snapshot[Job, Any]) -> None:
 
 @pytest.mark.parametrize("pass_", [easy, conservative])
 @given(here=snapshots)
-def test_a_plan_told_fully_starts_nobody_else(pass_: Any, here: Snapshot[Job, Any]) -> None:
+def test_a_plan_told_fully_starts_nobody_else(pass_: Any, here: OnProcessors) -> None:
     assert pass_(here, NOW, fully=True).starts == pass_(here, NOW).starts
 
 
 @pytest.mark.parametrize("pass_", [easy, conservative])
 @given(here=snapshots)
-def test_a_pass_changes_nothing(pass_: Any, here: Snapshot[Job, Any]) -> None:
-    before = (here.free, list(here.running), list(here.queue))
+def test_a_pass_changes_nothing(pass_: Any, here: OnProcessors) -> None:
+    before = (here.machine.free, list(here.running), list(here.queue.jobs()))
     assert pass_(here, NOW) == pass_(here, NOW)
-    assert (here.free, list(here.running), list(here.queue)) == before
+    assert (here.machine.free, list(here.running), list(here.queue.jobs())) == before
 
 
 HOUR = 3_600

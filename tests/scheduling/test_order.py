@@ -10,20 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
-from fairbank.scheduling.order import queue
 from fairbank.scheduling.pending import Pending
 from fairbank.scheduling.preemption import may_preempt
-from fairbank.scheduling.situation import PreemptBy, Preemption, QosRules
+from fairbank.scheduling.rules import PreemptBy, Preemption, QosRules
 from fairbank.values.trouble import Malformed
 from tests.scheduling.clusters import rack
-from tests.scheduling.scenes import NOW, Scene
+from tests.scheduling.scenes import NOW, Scene, ranked
 
 LOW, HIGH = PartitionRules(name="batch"), PartitionRules(name="urgent", tier=5)
 BY_QOS = Preemption(by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))})
 
 
 def numbers(scene: Scene, **said: Any) -> list[int]:
-    entries, _ = queue(scene.situation, NOW, **said)
+    entries, _ = ranked(scene.snapshot, **said)
     return [entry.job.number for entry in entries]
 
 
@@ -49,13 +48,13 @@ def test_without_preemption_a_reservation_goes_before_tiers() -> None:
 def test_a_job_in_two_partitions_stands_in_the_queue_twice_with_the_priority_of_each() -> None:
     scene = Scene(rack(4), LOW, PartitionRules(name="long"))
     scene.waits(1, partitions=("batch", "long"), priorities=(5, 50)).waits(2, priority=20)
-    entries, _ = queue(scene.situation, NOW)
+    entries, _ = ranked(scene.snapshot)
     assert [(entry.job.number, entry.rules.name) for entry in entries] == [(1, "long"), (2, "batch"), (1, "batch")]
 
 
 def test_tasks_of_an_array_go_in_their_order_and_wishes_before_needs() -> None:
     scene = Scene(rack(4)).waits(11, array=9, task=2).waits(10, array=9, task=1, prefer="fast").waits(8)
-    entries, _ = queue(scene.situation, NOW)
+    entries, _ = ranked(scene.snapshot)
     assert [(entry.job.number, entry.soft) for entry in entries] == [(8, False), (10, True), (10, False), (11, False)]
 
 
@@ -84,14 +83,14 @@ def test_who_may_not_start_at_all_has_no_place_but_a_reason(said: dict[str, Any]
     short = PartitionRules(name="batch", max_seconds=7_200, max_nodes=2)
     scene = Scene(rack(4), short, PartitionRules(name="closed", up=False), PartitionRules(name="wide", min_nodes=2))
     scene.reserves("later", "n1", 10, 20).reserves("theirs", "n2", -10, 90, users=frozenset({"ada"}))
-    entries, reasons = queue(scene.waits(1, **said).situation, NOW)
+    entries, reasons = ranked(scene.waits(1, **said).snapshot)
     assert not entries
     assert reasons == {1: why}
 
 
 def test_one_partition_that_takes_it_is_enough() -> None:
     scene = Scene(rack(4), PartitionRules(name="batch", max_seconds=60), PartitionRules(name="long"))
-    entries, reasons = queue(scene.waits(1, partitions=("batch", "long")).situation, NOW)
+    entries, reasons = ranked(scene.waits(1, partitions=("batch", "long")).snapshot)
     assert [entry.rules.name for entry in entries] == ["long"]
     assert reasons == {}
 
@@ -114,15 +113,15 @@ def test_partitions_preempt_by_tier_where_they_share_nodes_and_the_lower_one_may
     safe = PartitionRules(name="safe", preempted=PreemptMode.OFF)
     scene = Scene(rack(3), low, apart, safe, HIGH)
     scene.preemption = Preemption(by=PreemptBy.PARTITION)
-    situation = scene.situation
-    assert may_preempt(situation, ("urgent", ""), ("batch", ""))
-    assert not may_preempt(situation, ("batch", ""), ("urgent", ""))
-    assert not may_preempt(situation, ("apart", ""), ("batch", ""))
-    assert not may_preempt(situation, ("urgent", ""), ("safe", ""))
+    nodes = scene.snapshot.machine
+    assert may_preempt(nodes, ("urgent", ""), ("batch", ""))
+    assert not may_preempt(nodes, ("batch", ""), ("urgent", ""))
+    assert not may_preempt(nodes, ("apart", ""), ("batch", ""))
+    assert not may_preempt(nodes, ("urgent", ""), ("safe", ""))
 
 
 def test_a_partition_that_was_removed_takes_no_place_in_another() -> None:
-    entries, reasons = queue(Scene(rack(1)).waits(1, partitions=("removed", "batch")).situation, NOW)
+    entries, reasons = ranked(Scene(rack(1)).waits(1, partitions=("removed", "batch")).snapshot)
     assert [entry.rules.name for entry in entries] == ["batch"]
     assert reasons == {}
 
@@ -156,11 +155,11 @@ def test_everybody_has_a_place_and_nobody_stands_before_one_who_can_preempt_it(s
     scene.preemption = BY_QOS if by_qos else Preemption(by=PreemptBy.PARTITION)
     for number, each in enumerate(said):
         scene.waits(number, **each)
-    situation = scene.situation
-    entries, _ = queue(situation, NOW)
+    snapshot = scene.snapshot
+    entries, _ = ranked(snapshot)
     assert sorted(entry.job.number for entry in entries) == list(range(len(said)))
     plain = [entry for entry in entries if not entry.job.expedited]
     kinds = [(entry.rules.name, entry.job.qos) for entry in plain]
     for at, kind in enumerate(kinds):
-        assert not any(may_preempt(situation, behind, kind) for behind in kinds[at:])
-    assert all(one.rank < other.rank for one, other in pairwise(plain) if not situation.preemption.qos and one.rules is other.rules)
+        assert not any(may_preempt(snapshot.machine, behind, kind) for behind in kinds[at:])
+    assert all(one.rank < other.rank for one, other in pairwise(plain) if not snapshot.machine.preemption.qos and one.rules is other.rules)

@@ -18,14 +18,16 @@ from fairbank.cluster.reservation import Reservation
 from fairbank.cluster.wanted import Wanted
 from fairbank.scheduling.backfill import backfill
 from fairbank.scheduling.main import main
-from fairbank.scheduling.order import queue
+from fairbank.scheduling.nodes import Nodes
+from fairbank.scheduling.on_nodes import OnNodes, carried_out, on_nodes
+from fairbank.scheduling.order import entries
 from fairbank.scheduling.parameters import Parameters
 from fairbank.scheduling.pending import Active, Pending, begun
 from fairbank.scheduling.placement.cluster import Cluster
 from fairbank.scheduling.placement.placing import Places, place
 from fairbank.scheduling.placement.room import Placement, Room
 from fairbank.scheduling.plan import Plan
-from fairbank.scheduling.situation import PreemptBy, Preemption, QosRules, Situation
+from fairbank.scheduling.rules import PreemptBy, Preemption, QosRules
 from fairbank.scheduling.slurm import both
 from fairbank.values.time import Instant
 from tests.scheduling.clusters import clusters, rules, wishes
@@ -45,14 +47,15 @@ class Afternoon(NamedTuple):
     reserved: list[Reservation]
     preemption: Preemption = Preemption()
 
-    def situation(self) -> Situation:
+    def snapshot(self) -> OnNodes:
         cluster = Cluster(self.nodes, [self.rules])
         room, places, running = Room(cluster), Places(cluster), list[Active]()
         for job, seconds in self.running:
             if (where := place(cluster, room, places.request(job.wanted, "batch"), cluster.usable)) is not None:
                 room.take(where)
                 running.append(begun(job, where, NOW - 600, 600 + seconds))
-        return Situation(cluster, pending=self.pending, running=running, reservations=self.reserved, preemption=self.preemption)
+        nodes = Nodes(cluster, reservations=self.reserved, preemption=self.preemption)
+        return on_nodes(nodes, pending=self.pending, running=running)
 
 
 @st.composite
@@ -79,15 +82,15 @@ def afternoons(draw: st.DrawFn) -> Afternoon:
 @given(afternoons())
 @settings(max_examples=60, deadline=None)
 def test_a_pass_oversubscribes_nothing_changes_nothing_and_decides_alike_twice(afternoon: Afternoon) -> None:
-    situation = afternoon.situation()
-    cpus, memory, waiting = situation.room.cpus.copy(), situation.room.memory.copy(), list(situation.pending)
+    snapshot = afternoon.snapshot()
+    cpus, memory, waiting = snapshot.machine.room.cpus.copy(), snapshot.machine.room.memory.copy(), list(snapshot.queue.jobs())
     for decide in (main, backfill, both):
-        plan = decide(situation, PARAMETERS, NOW)
-        assert plan == decide(afternoon.situation(), PARAMETERS, NOW)
-        assert np.array_equal(situation.room.cpus, cpus)
-        assert np.array_equal(situation.room.memory, memory)
-        assert situation.pending == waiting
-        room = situation.after(plan, NOW).room
+        plan = decide(snapshot, PARAMETERS, NOW)
+        assert plan == decide(afternoon.snapshot(), PARAMETERS, NOW)
+        assert np.array_equal(snapshot.machine.room.cpus, cpus)
+        assert np.array_equal(snapshot.machine.room.memory, memory)
+        assert list(snapshot.queue.jobs()) == waiting
+        room = carried_out(snapshot, plan, NOW).machine.room
         for left in (room.cpus, room.memory, *room.gpus.values(), afternoon.rules.rows * room.cpus - room.shared):
             assert (left >= 0).all()
         numbers = [start.job.number for start in plan.starts]
@@ -99,10 +102,10 @@ def test_a_pass_oversubscribes_nothing_changes_nothing_and_decides_alike_twice(a
 @given(afternoons())
 @settings(max_examples=60, deadline=None)
 def test_behind_the_first_that_does_not_fit_nobody_starts_in_the_main_pass(afternoon: Afternoon) -> None:
-    situation = afternoon.situation()
-    plan = main(situation, PARAMETERS, NOW)
-    entries, _ = queue(situation, NOW)
-    order = [entry.job.number for entry in entries]
+    snapshot = afternoon.snapshot()
+    plan = main(snapshot, PARAMETERS, NOW)
+    ranked, _ = entries(snapshot.machine, snapshot.queue.jobs(), NOW)
+    order = [entry.job.number for entry in ranked]
     starts = [start.job.number for start in plan.starts]
     assert starts == [number for number in order if number in starts]
     blocking = [
@@ -117,9 +120,9 @@ def test_behind_the_first_that_does_not_fit_nobody_starts_in_the_main_pass(after
 @given(afternoons())
 @settings(max_examples=100, deadline=None)
 def test_plans_are_feasible_and_nobody_behind_delays_one(afternoon: Afternoon) -> None:
-    situation = afternoon.situation()
-    plan = backfill(situation, PARAMETERS, NOW)
-    order = [entry.job.number for entry in queue(situation, NOW, shortest=True)[0]]
+    snapshot = afternoon.snapshot()
+    plan = backfill(snapshot, PARAMETERS, NOW)
+    order = [entry.job.number for entry in entries(snapshot.machine, snapshot.queue.jobs(), NOW, shortest=True)[0]]
     within = [each for each in plan.planned if each.at < NOW + PARAMETERS.window_seconds]
     for one, other in combinations(within, 2):
         if one.placement.nodes & other.placement.nodes:
@@ -129,8 +132,8 @@ def test_plans_are_feasible_and_nobody_behind_delays_one(afternoon: Afternoon) -
             if order.index(each.job.number) < order.index(start.job.number) and each.placement.nodes & start.placement.nodes:
                 assert NOW + (start.job.limit or 0) < each.at + PARAMETERS.bf_resolution
     for each in within:
-        assert fits_then(situation, plan, each.at, each.placement)
-        assert keeps_off(afternoon.reserved, situation.cluster, each.at, seconds(each.job), each.placement)
+        assert fits_then(snapshot, plan, each.at, each.placement)
+        assert keeps_off(afternoon.reserved, snapshot.machine.cluster, each.at, seconds(each.job), each.placement)
 
 
 @given(afternoons(), st.data())
@@ -143,17 +146,17 @@ def test_places_are_taken_once_and_only_from_those_who_ran_before(afternoon: Aft
 
     drawn, ran = [kind(job) for job in afternoon.pending], [(kind(job), seconds) for job, seconds in afternoon.running]
     rules = Preemption(by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))})
-    situation = afternoon._replace(running=ran, pending=drawn, preemption=rules).situation()
+    snapshot = afternoon._replace(running=ran, pending=drawn, preemption=rules).snapshot()
     for decide in (main, backfill, both):
-        plan = decide(situation, PARAMETERS, NOW)
+        plan = decide(snapshot, PARAMETERS, NOW)
         taken = [number for start in plan.starts for number in start.placement.instead]
         assert len(taken) == len(set(taken))
-        assert set(taken) <= {job.number for job in situation.running if job.qos == "scavenge"}
-        after = situation.after(plan, NOW)
-        assert {job.number for job in after.running} == ({job.number for job in situation.running} - set(taken)) | {
+        assert set(taken) <= {job.number for job in snapshot.running if job.job.qos == "scavenge"}
+        after = carried_out(snapshot, plan, NOW)
+        assert {job.number for job in after.running} == ({job.number for job in snapshot.running} - set(taken)) | {
             start.job.number for start in plan.starts
         }
-        assert not after.room.overdrawn()
+        assert not after.machine.room.overdrawn()
 
 
 def seconds(job: Pending) -> int:
@@ -166,14 +169,14 @@ def apart(one: int, lasts: int, other: int, lasting: int) -> bool:
     return one + lasts <= other or other + lasting <= one
 
 
-def fits_then(situation: Situation, plan: Plan[Pending, Placement], at: int, placement: Placement) -> bool:
+def fits_then(snapshot: OnNodes, plan: Plan[Pending, Placement], at: int, placement: Placement) -> bool:
     """Whether the nodes have what the plan takes of them when all have ended who are to end by then."""
-    room = Room(situation.cluster)
-    for job in situation.after(plan, NOW).running:
+    room = Room(snapshot.machine.cluster)
+    for job in carried_out(snapshot, plan, NOW).running:
         if job.ends > max(at, NOW) or (job.ends <= NOW and at < NOW + 30):
             room.take(job.placement)
     room.take(placement)
-    rows = max(rules.rows for rules in situation.cluster.rules.values())
+    rows = max(rules.rows for rules in snapshot.machine.cluster.rules.values())
     lefts = (room.cpus, room.memory, *room.gpus.values(), rows * room.cpus - room.shared)
     return all((left >= 0).all() for left in lefts)
 

@@ -10,7 +10,7 @@ from tests.scheduling.scenes import NOW, Scene
 
 
 def suggested(scene: Scene, number: int) -> Suggestion | None:
-    return suggest(scene.situation, Parameters(), scene.both().plan, number, NOW)
+    return suggest(scene.snapshot, Parameters(), scene.both().plan, number, NOW)
 
 
 def test_a_limit_that_fits_the_gap_before_a_large_job() -> None:

@@ -49,7 +49,7 @@ class Ahead:
         self._forget()
 
     def _forget(self) -> None:
-        self._idling = Idling(self.room.idle, [(end, job.nodes) for end, _, job in self.running])
+        self._idling = Idling(self.room.idle, [(end, job.placement.nodes) for end, _, job in self.running])
         self._rooms: dict[int, Room] = {}
         """At the ends of stretches."""
         self._bases = self._lumped()
@@ -92,7 +92,7 @@ class Ahead:
     def begin(self, job: Active) -> None:
         """Somebody started now."""
         insort(self.running, (job.ends, job.number, job), key=_number)
-        self._idling.begin(job.ends, job.nodes)
+        self._idling.begin(job.ends, job.placement.nodes)
         self.room.take(job.placement)
         for at, room in self._rooms.items():
             if at < job.ends:
@@ -134,7 +134,7 @@ class Ahead:
         after, upto = bisect_right(self.running, begin, key=_end), bisect_right(self.running, until, key=_end)
         for at in range(upto - 1, after - 1, -1):
             end, _, job = self.running[at]
-            if job.nodes & found.nodes:
+            if job.placement.nodes & found.nodes:
                 return end
         return begin
 

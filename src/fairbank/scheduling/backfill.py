@@ -16,32 +16,29 @@ from typing import NamedTuple
 import msgspec
 
 from fairbank.scheduling.ahead import Ahead
-from fairbank.scheduling.order import Entry, Queue, queue, requested
+from fairbank.scheduling.on_nodes import OnNodes
+from fairbank.scheduling.order import Entries, Entry, entries, requested
 from fairbank.scheduling.parameters import Parameters
 from fairbank.scheduling.pending import Pending, begun
 from fairbank.scheduling.placement.nodeset import NodeSet
 from fairbank.scheduling.placement.placing import Request
 from fairbank.scheduling.placement.room import Placement
-from fairbank.scheduling.plan import Plan, Planned, Start
+from fairbank.scheduling.plan import NEVER_TESTED, Plan, Planned, Start
 from fairbank.scheduling.preemption import place_instead, victims
-from fairbank.scheduling.reserved import left, next_change, next_claim
-from fairbank.scheduling.situation import PreemptBy, Situation
+from fairbank.scheduling.rules import PreemptBy
 from fairbank.scheduling.space import Space
 
-UNSAID = "None"
-"""Slurm's word for a job of which the pass says nothing: what the main pass said of it stands."""
 
-
-def backfill(situation: Situation, parameters: Parameters, now: int, *, queued: Queue | None = None) -> Plan[Pending, Placement]:
+def backfill(snapshot: OnNodes, parameters: Parameters, now: int, *, queued: Entries | None = None) -> Plan[Pending, Placement]:
     """One cycle. A start whose limit was cut down towards its least time has the new limit in its job. `queued`: the queue, where it is
     known already."""
-    found = _Cycle(situation, parameters, now, queued or queue(situation, now, shortest=True))
+    found = _Cycle(snapshot, parameters, now, queued or entries(snapshot.machine, snapshot.queue.jobs(), now, shortest=True))
     for entry in found.entries:
         if found.over():
             break
         if found.considers(entry):
             found.tests(entry)
-    return Plan(found.starts, found.planned(), found.reasons, UNSAID)
+    return Plan(found.starts, found.planned(), found.reasons, NEVER_TESTED)
 
 
 class _Found(NamedTuple):
@@ -54,12 +51,12 @@ class _Found(NamedTuple):
 class _Cycle:
     """The state of one cycle: its own copies, which nobody else sees."""
 
-    def __init__(self, situation: Situation, parameters: Parameters, now: int, queued: Queue) -> None:
-        self.situation, self.parameters, self.now = situation, parameters, now
-        self.limits = situation.limits.copy()
-        self.room = situation.room.copy()
-        self.ahead = Ahead(situation.places, self.room, situation.running, now, linear=parameters.bf_window_linear)
-        self.space = Space(situation.cluster.usable, now, parameters.window_seconds, parameters.bf_resolution)
+    def __init__(self, snapshot: OnNodes, parameters: Parameters, now: int, queued: Entries) -> None:
+        self.nodes, self.parameters, self.now = snapshot.machine, parameters, now
+        self.limits = snapshot.machine.limits.copy()
+        self.room = snapshot.machine.room.copy()
+        self.ahead = Ahead(self.nodes.places, self.room, snapshot.running, now, linear=parameters.bf_window_linear)
+        self.space = Space(self.nodes.cluster.usable, now, parameters.window_seconds, parameters.bf_resolution)
         self.entries, self.reasons = queued[0], dict(queued[1])
         self.starts: list[Start[Pending, Placement]] = []
         self.expected: dict[int, Planned[Pending, Placement]] = {}
@@ -103,7 +100,7 @@ class _Cycle:
             if not self.parameters.assoc_limit_stop:
                 return
         self.tested += 1
-        request, keeps = requested(self.situation, entry), self._keeps_room(entry)
+        request, keeps = requested(self.nodes, entry), self._keeps_room(entry)
         found = self._earliest(entry, request, later=keeps)
         if found is None:
             return
@@ -127,13 +124,13 @@ class _Cycle:
 
     def _earliest(self, entry: Entry, request: Request, *, later: bool) -> _Found | None:
         """The first start on nodes that neither plans nor reservations need until its end. `later`: also after now."""
-        possible = entry.nodes & self.situation.cluster.usable & request.possible()
+        possible = entry.nodes & self.nodes.cluster.usable & request.possible()
         if possible.bit_count() < request.least or request.required & possible != request.required:
             return None
         seconds = entry.job.least_seconds(entry.rules)
         usable, hopeless = self._usable(entry.job, request, possible, self.now, self.now + seconds)
         found = self.ahead.place(request, usable, self.now) if hopeless <= self.now else None
-        if found is None and self.situation.preemption.by is not PreemptBy.NONE:
+        if found is None and self.nodes.preemption.by is not PreemptBy.NONE:
             found = self._instead(entry, request, possible, self.now + seconds)
         if found is not None:
             return _Found(self.now, found)
@@ -165,23 +162,23 @@ class _Cycle:
 
     def _given(self, possible: NodeSet, after: int) -> int | None:
         """When plans or reservations next give some of the nodes back."""
-        given, change = self.space.more(possible, after), next_change(self.situation, after)
+        given, change = self.space.more(possible, after), self.nodes.reserved.next_change(after)
         return given if change is None else change if given is None else min(given, change)
 
     def _usable(self, job: Pending, request: Request, possible: NodeSet, begin: int, end: int) -> tuple[NodeSet, int]:
         """The nodes that are left to it in that time, and before when there are too few whatever else happens."""
         usable, hopeless = self.space.window(possible, begin, end, request.least, self.ahead.room_for(request.demand))
-        if self.situation.reservations:
-            usable &= left(self.situation, job, begin, end, resolution=self.parameters.bf_resolution)
+        if self.nodes.reserved:
+            usable &= self.nodes.reserved.left(job, begin, end, resolution=self.parameters.bf_resolution)
         return usable, hopeless
 
     def _instead(self, entry: Entry, request: Request, possible: NodeSet, end: int) -> Placement | None:
         """Where it goes now if some go first: whoever is there, but not where a plan is."""
         usable, _ = self.space.window(possible, self.now, end, request.least, lambda at: possible)
-        usable &= left(self.situation, entry.job, self.now, end, resolution=self.parameters.bf_resolution)
+        usable &= self.nodes.reserved.left(entry.job, self.now, end, resolution=self.parameters.bf_resolution)
         kind, running = (entry.rules.name, entry.job.qos), [job for _, _, job in self.ahead.running]
-        those = victims(self.situation, running, kind, usable, self.now)
-        return place_instead(self.situation, self.room, request, usable, those)
+        those = victims(self.nodes, running, kind, usable, self.now)
+        return place_instead(self.nodes, self.room, request, usable, those)
 
     def _starts(self, entry: Entry, where: Placement) -> None:
         job = entry.job
@@ -200,7 +197,7 @@ class _Cycle:
         longest, least = entry.job.seconds(entry.rules), entry.job.least_seconds(entry.rules)
         if least == longest:
             return longest
-        claims = (self.space.first_conflict(nodes, self.now), next_claim(self.situation, entry.job, nodes, self.now))
+        claims = (self.space.first_conflict(nodes, self.now), self.nodes.reserved.next_claim(entry.job, nodes, self.now))
         until = min((at for at in claims if at is not None), default=self.now + longest)
         return longest if until >= self.now + longest else max((until - self.now) // 60 * 60, least)
 

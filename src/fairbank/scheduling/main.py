@@ -8,28 +8,25 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fairbank.scheduling.order import Entry, Queue, outside, queue, requested
+from fairbank.scheduling.on_nodes import OnNodes
+from fairbank.scheduling.order import Entries, Entry, entries, requested
 from fairbank.scheduling.parameters import Parameters
 from fairbank.scheduling.pending import Pending, begun
 from fairbank.scheduling.placement import nodeset
 from fairbank.scheduling.placement.placing import Request, place
 from fairbank.scheduling.placement.room import Placement
-from fairbank.scheduling.plan import PRIORITY, RESOURCES, Plan, Start
+from fairbank.scheduling.plan import BAD_CONSTRAINTS, NEVER_TESTED, PRIORITY, RESOURCES, Plan, Start
 from fairbank.scheduling.preemption import place_instead, victims
-from fairbank.scheduling.reserved import left
-from fairbank.scheduling.situation import Situation
 
-NEVER_TESTED = "None"
-"""Slurm's word for a job that no pass has come to."""
-BAD_CONSTRAINTS, NOT_AVAILABLE, RESERVED = "BadConstraints", "ReqNodeNotAvail", "Reservation"
+NOT_AVAILABLE = "ReqNodeNotAvail"
 
 
 def main(
-    situation: Situation, parameters: Parameters, now: int, *, full: bool = False, queued: Queue | None = None
+    snapshot: OnNodes, parameters: Parameters, now: int, *, full: bool = False, queued: Entries | None = None
 ) -> Plan[Pending, Placement]:
     """One pass. `full`: that of every sched_interval, which goes through the whole queue; others stop where default_queue_depth says.
     `queued`: the queue, where it is known already."""
-    found = _Pass(situation, parameters, now, queued or queue(situation, now))
+    found = _Pass(snapshot, parameters, now, queued or entries(snapshot.machine, snapshot.queue.jobs(), now))
     tested = 0
     for entry in found.entries:
         if 0 < parameters.sched_max_job_start <= len(found.starts):
@@ -46,11 +43,11 @@ def main(
 class _Pass:
     """The state of one pass: its own copies, which nobody else sees."""
 
-    def __init__(self, situation: Situation, parameters: Parameters, now: int, queued: Queue) -> None:
-        self.situation, self.parameters, self.now = situation, parameters, now
-        self.room, self.limits = situation.room.copy(), situation.limits.copy()
-        self.running = list(situation.running)
-        self.open = situation.cluster.usable
+    def __init__(self, snapshot: OnNodes, parameters: Parameters, now: int, queued: Entries) -> None:
+        self.nodes, self.parameters, self.now = snapshot.machine, parameters, now
+        self.room, self.limits = snapshot.machine.room.copy(), snapshot.machine.limits.copy()
+        self.running = list(snapshot.running)
+        self.open = self.nodes.cluster.usable
         self.entries, self.reasons = queued[0], dict(queued[1])
         self.starts: list[Start[Pending, Placement]] = []
         self.done: set[int] = set()
@@ -86,20 +83,18 @@ class _Pass:
             if self.parameters.assoc_limit_stop:
                 self._fails(entry)
             return
-        request = requested(self.situation, entry)
+        request = requested(self.nodes, entry)
         seconds = job.seconds(entry.rules)
-        usable = entry.nodes & self.open & left(self.situation, job, self.now, self.now + seconds)
-        if request.required & self.situation.cluster.usable != request.required:
+        usable = entry.nodes & self.open & self.nodes.reserved.left(job, self.now, self.now + seconds)
+        if request.required & self.nodes.cluster.usable != request.required:
             self.reasons[job.number] = NOT_AVAILABLE
             return
         where = None
         if usable.bit_count() >= request.least:
-            where = place(self.situation.cluster, self.room, request, usable)
+            where = place(self.nodes.cluster, self.room, request, usable)
             if where is None:
                 kind = partition, job.qos
-                where = place_instead(
-                    self.situation, self.room, request, usable, victims(self.situation, self.running, kind, usable, self.now)
-                )
+                where = place_instead(self.nodes, self.room, request, usable, victims(self.nodes, self.running, kind, usable, self.now))
         if where is None:
             self._waits(entry, request, seconds)
         else:
@@ -119,11 +114,11 @@ class _Pass:
 
     def _waits(self, entry: Entry, request: Request, seconds: int) -> None:
         """It does not fit. What follows for those behind it depends on why."""
-        job, situation = entry.job, self.situation
+        job, nodes = entry.job, self.nodes
         if entry.soft:
             return  # it comes again without what it would only prefer
-        if not situation.places.ever(request):
-            if not self._ever(job):
+        if not nodes.places.ever(request):
+            if not nodes.ever(job):  # in another of its partitions it may
                 self.reasons[job.number] = BAD_CONSTRAINTS
             return
         if entry.reservation is None and (why := self._maintained(entry, request, seconds)) is not None:
@@ -134,16 +129,11 @@ class _Pass:
             self.rejected.add((job.array, entry.rules.name, job.reservation))
         self._fails(entry, request)
 
-    def _ever(self, job: Pending) -> bool:
-        """Whether any of its partitions could ever give it nodes: then it waits there."""
-        cluster, places = self.situation.cluster, self.situation.places
-        return any(outside(job, cluster, name) is None and places.ever(places.request(job.wanted, name)) for name in job.partitions)
-
     def _maintained(self, entry: Entry, request: Request, seconds: int) -> str | None:
         """Slurm's word where it is maintenance that leaves too few nodes to the job."""
         end = self.now + seconds
-        without = entry.nodes & self.open & left(self.situation, entry.job, self.now, end)
-        with_them = entry.nodes & self.open & left(self.situation, entry.job, self.now, end, maintenance=False)
+        without = entry.nodes & self.open & self.nodes.reserved.left(entry.job, self.now, end)
+        with_them = entry.nodes & self.open & self.nodes.reserved.left(entry.job, self.now, end, maintenance=False)
         if without == with_them or (without & request.possible()).bit_count() >= request.least:
             return None
         return NOT_AVAILABLE if (with_them & request.possible()).bit_count() >= request.least else None

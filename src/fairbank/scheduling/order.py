@@ -6,22 +6,21 @@ were requeued to be expedited, behind them the tasks of an array.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.reservation import Reservation
-from fairbank.cluster.wanted import Wanted
+from fairbank.scheduling.admission import outside
+from fairbank.scheduling.machine import Profile
+from fairbank.scheduling.nodes import Nodes
 from fairbank.scheduling.pending import Pending
-from fairbank.scheduling.placement import constraint
-from fairbank.scheduling.placement.cluster import Cluster
 from fairbank.scheduling.placement.nodeset import NodeSet
 from fairbank.scheduling.placement.placing import Request
 from fairbank.scheduling.preemption import Kind, may_preempt
-from fairbank.scheduling.situation import PreemptBy, Situation
-from fairbank.values.trouble import Malformed, Unknown
+from fairbank.scheduling.rules import PreemptBy
 
 Rank = tuple[bool, bool, int, int, int, int, int, int, bool]
 
@@ -47,111 +46,125 @@ class Entry(NamedTuple):
         return -self.rank[3]
 
 
-Queue = tuple[list[Entry], dict[int, str]]
-"""The entries in order, and why each job that has none waits, in Slurm's word."""
+Entries = tuple[list[Entry], dict[int, str]]
+"""In order, and why each job that has none waits, in Slurm's word."""
 
 
-def queue(situation: Situation, now: int, *, shortest: bool = False) -> Queue:
-    """The entries in order, and why each job that has none waits, in Slurm's word.
+def entries(nodes: Nodes, jobs: Iterable[Pending], now: int, *, shortest: bool = False) -> Entries:
+    """An entry for each job in each partition that takes it, in order; and why each job that has none waits, in Slurm's word.
 
     `shortest`: a job whose least time is within the partition's limit is admitted, as backfill has it.
     """
-    entries: list[Entry] = []
+    found: list[Entry] = []
     reasons: dict[int, str] = {}
-    for job in situation.pending:
-        if (why := _not_yet(job, situation, now)) is not None:
+    for job in jobs:
+        if (why := _not_yet(job, nodes, now)) is not None:
             reasons[job.number] = why
             continue
-        found = len(entries)
+        before = len(found)
         for at, name in enumerate(job.partitions):
-            if (why := outside(job, situation.cluster, name, shortest=shortest)) is None:
-                entries.extend(_entries(job, at, situation))
+            if (why := outside(job, nodes.cluster, name, shortest=shortest)) is None:
+                found.extend(_entries(job, at, nodes))
             elif job.number not in reasons:
                 reasons[job.number] = why
-        if len(entries) > found:
+        if len(found) > before:
             reasons.pop(job.number, None)
-    return _sorted(entries, situation), reasons
+    return _sorted(found, nodes), reasons
 
 
-def _not_yet(job: Pending, situation: Situation, now: int) -> str | None:
+class Ranked:
+    """Jobs that wait for nodes, in no order: this is found for each pass anew, since priorities change and times come."""
+
+    def __init__(self, nodes: Nodes, jobs: Iterable[Pending] = ()) -> None:
+        self._nodes = nodes
+        self._jobs = {job.number: job for job in jobs}
+
+    def add(self, job: Pending) -> None:
+        self._jobs[job.number] = job
+
+    def remove(self, job: Pending) -> None:
+        del self._jobs[job.number]
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def jobs(self) -> Iterator[Pending]:
+        return iter(self._jobs.values())
+
+    def line(self, now: int) -> InTurn:
+        return InTurn(*entries(self._nodes, self._jobs.values(), now))
+
+
+class InTurn:
+    """Who may start, by the six steps: a job where the first of its entries is, and in the line of each partition that takes it."""
+
+    def __init__(self, found: Sequence[Entry], reasons: Mapping[int, str]) -> None:
+        self.reasons = reasons
+        self._jobs = list({entry.job.number: entry.job for entry in reversed(found)}.values())[::-1]
+        self._lines: dict[str, list[tuple[int, Pending]]] = {}
+        for turn, entry in enumerate(found):
+            if not entry.soft:
+                self._lines.setdefault(entry.rules.name, []).append((turn, entry.job.within(entry.rules.name)))
+
+    def __iter__(self) -> Iterator[tuple[int, Pending]]:
+        return enumerate(self._jobs)
+
+    def lines(self) -> Iterable[Iterator[tuple[int, Pending]]]:
+        return map(iter, self._lines.values())
+
+    def first(self, after: int, ahead: Profile[Pending, Any]) -> tuple[int, Pending] | None:
+        behind = enumerate(self._jobs[after + 1 :], start=after + 1)
+        return next((turn for turn in behind if ahead.now(turn[1]) is not None), None)
+
+
+def _not_yet(job: Pending, nodes: Nodes, now: int) -> str | None:
     if job.held is not None:
         return job.held
     if job.eligible > now:
         return "BeginTime"
     if job.reservation is None:
         return None
-    if job.reservation not in situation.reservations:
+    if job.reservation not in nodes.reserved.named:
         return "ReservationDeleted"
-    reserved, _ = situation.reservations[job.reservation]
+    reserved, _ = nodes.reserved.named[job.reservation]
     if not reserved.is_for(job.user, job.account):
         return "ReservationInvalid"
     return None if reserved.running(now) or (reserved.flexible and not reserved.over(now)) else "Reservation"
 
 
-def outside(job: Pending, cluster: Cluster, name: str, *, shortest: bool = False) -> str | None:
-    """Why the job has no place in a partition, in Slurm's word; None where it has one.
-
-    The machine may have changed since the job was taken, and it waits with a reason then: one job is not to end the pass for all.
-    """
-    if name not in cluster.rules:
-        return "PartitionConfig"
-    if not _readable(job.wanted, cluster):
-        return "BadConstraints"
-    rules, nodes = cluster.partition(name)
-    if not rules.up:
-        return "PartitionDown"
-    asked = job.time_min if shortest and job.time_min is not None else job.limit
-    if rules.max_seconds is not None and asked is not None and asked > rules.max_seconds:
-        return "PartitionTimeLimit"
-    if job.wanted.nodes > (rules.max_nodes or job.wanted.nodes) or (job.wanted.max_nodes or rules.min_nodes) < rules.min_nodes:
-        return "PartitionNodeLimit"
-    return "PartitionNodeLimit" if job.wanted.nodes > nodes.bit_count() else None
-
-
-def _readable(wanted: Wanted, cluster: Cluster) -> bool:
-    """Whether its constraints are some, and the nodes that it names are there."""
-    try:
-        for text in (wanted.constraint, wanted.prefer):
-            constraint.parse(text)
-        cluster.named((*wanted.required, *wanted.excluded))
-    except (Malformed, Unknown):
-        return False
-    return True
-
-
-def _entries(job: Pending, at: int, situation: Situation) -> Iterable[Entry]:
-    rules, nodes = situation.cluster.partition(job.partitions[at])
+def _entries(job: Pending, at: int, nodes: Nodes) -> Iterable[Entry]:
+    rules, there = nodes.cluster.partition(job.partitions[at])
     priority = job.priorities[at] if job.priorities else job.priority
-    reserved = None if job.reservation is None else situation.reservations[job.reservation][0]
+    reserved = None if job.reservation is None else nodes.reserved.named[job.reservation][0]
     begins = 0 if reserved is None else reserved.begin
     number = job.number if job.array is None else job.array
     rank = (not job.expedited, reserved is None, -rules.tier, -priority, job.submitted, number, job.task, begins, True)
-    hard = Entry(rank, job, rules, nodes, False, reserved)
-    return (Entry((*rank[:-1], False), job, rules, nodes, True, reserved), hard) if job.wanted.prefer else (hard,)
+    hard = Entry(rank, job, rules, there, False, reserved)
+    return (Entry((*rank[:-1], False), job, rules, there, True, reserved), hard) if job.wanted.prefer else (hard,)
 
 
-def _sorted(entries: list[Entry], situation: Situation) -> list[Entry]:
+def _sorted(found: list[Entry], nodes: Nodes) -> list[Entry]:
     """By rank, but nobody before one who can preempt it.
 
     "Who can preempt goes first" and the steps behind it make circles: Slurm's own comparison is no order then. Here the next is always
     the first by rank of those whom nobody left in the queue can preempt.
     """
-    entries.sort(key=_rank)
-    if situation.preemption.by is PreemptBy.NONE:
-        return entries
-    first = [entry for entry in entries if entry.job.expedited]
+    found.sort(key=_rank)
+    if nodes.preemption.by is PreemptBy.NONE:
+        return found
+    first = [entry for entry in found if entry.job.expedited]
     kinds: dict[Kind, list[Entry]] = {}
-    for entry in entries[len(first) :]:
+    for entry in found[len(first) :]:
         kinds.setdefault((entry.rules.name, entry.job.qos), []).append(entry)
-    return first + list(_merged(kinds, situation))
+    return first + list(_merged(kinds, nodes))
 
 
 def _rank(entry: Entry) -> Rank:
     return entry.rank
 
 
-def _merged(kinds: Mapping[Kind, list[Entry]], situation: Situation) -> Iterator[Entry]:
-    above = {kind: [other for other in kinds if may_preempt(situation, other, kind)] for kind in kinds}
+def _merged(kinds: Mapping[Kind, list[Entry]], nodes: Nodes) -> Iterator[Entry]:
+    above = {kind: [other for other in kinds if may_preempt(nodes, other, kind)] for kind in kinds}
     sorter = TopologicalSorter(above)
     sorter.prepare()
     waiting = {kind: iter(some) for kind, some in kinds.items()}
@@ -174,7 +187,7 @@ def _merged(kinds: Mapping[Kind, list[Entry]], situation: Situation) -> Iterator
         step(kind)
 
 
-def requested(situation: Situation, entry: Entry) -> Request:
+def requested(nodes: Nodes, entry: Entry) -> Request:
     """What the entry asks for: what it would prefer in place of its constraint, where it is soft."""
     wanted = entry.job.wanted.preferring() if entry.soft else entry.job.wanted
-    return situation.places.request(wanted, entry.rules.name)
+    return nodes.places.request(wanted, entry.rules.name)

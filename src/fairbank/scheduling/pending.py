@@ -6,12 +6,12 @@ import msgspec
 
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.wanted import Wanted
-from fairbank.scheduling.placement.nodeset import NodeSet
+from fairbank.scheduling.machine import Running
 from fairbank.scheduling.placement.room import Placement
 from fairbank.values.trouble import Malformed
 
-FOR_EVER = 365 * 86_400
-"""How long a job may run where neither it nor its partition says so: a year, as Slurm plans for it."""
+YEAR = 365 * 86_400
+"""Seconds: how long a job may run where neither it nor its partition says so: a year, as Slurm plans for it."""
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +63,13 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
 
     def seconds(self, rules: PartitionRules) -> int:
         """How long it may run there."""
-        return min(filter(None, (self.limit, rules.max_seconds)), default=FOR_EVER)
+        return min(filter(None, (self.limit, rules.max_seconds)), default=YEAR)
+
+    def within(self, partition: str) -> Pending:
+        """The same, as a job of one of its partitions alone."""
+        at = self.partitions.index(partition)
+        priorities = self.priorities[at : at + 1]
+        return msgspec.structs.replace(self, partitions=(partition,), priorities=priorities)
 
     def least_seconds(self, rules: PartitionRules) -> int:
         """How long it must be able to run at least."""
@@ -71,36 +77,10 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
         return min(self.time_min or seconds, seconds)
 
 
-class Active(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that runs. `ends` is when it does at the latest."""
-
-    number: int
-    user: str = ""
-    account: str = ""
-    qos: str = ""
-    priority: int = 1
-    placement: Placement
-    started: int
-    ends: int
-
-    @property
-    def partition(self) -> str:
-        return self.placement.partition
-
-    @property
-    def nodes(self) -> NodeSet:
-        return self.placement.nodes
+Active = Running[Pending, Placement]
+"""A job that runs on nodes."""
 
 
 def begun(job: Pending, placement: Placement, now: int, seconds: int) -> Active:
     """The job from now on, for so many seconds at most."""
-    return Active(
-        number=job.number,
-        user=job.user,
-        account=job.account,
-        qos=job.qos,
-        priority=job.priority,
-        placement=placement,
-        started=now,
-        ends=now + seconds,
-    )
+    return Running(now + seconds, job.number, placement, job, now)

@@ -12,6 +12,8 @@ P = TypeVar("P")
 
 RESOURCES, PRIORITY = "Resources", "Priority"
 """Slurm's words for the two reasons that every policy has: too little is free; somebody is ahead."""
+BAD_CONSTRAINTS, NEVER_TESTED = "BadConstraints", "None"
+"""And for a job that could never fit, and for one that no pass has come to."""
 
 
 class Start(NamedTuple, Generic[J, P]):

@@ -1,15 +1,14 @@
-"""The waiting jobs in the order of the queue, for passes that look at the first ones, at each partition's, or for one that fits a gap."""
+"""Jobs that wait for processors, in the order of their numbers: for passes that look at the first, at each partition's, or for a gap's."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from heapq import merge
-from typing import Generic
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, Self
 
-from fairbank.scheduling.profile import FOR_EVER, Gap
-from fairbank.scheduling.snapshot import J, Waiting
+from fairbank.scheduling.machine import FOR_EVER, Gap, Profile
+from fairbank.scheduling.processors import W, Waiting
 
 FEW = 24
 """So many are looked at one by one sooner than they are lined up."""
@@ -17,53 +16,70 @@ _NOBODY = 2 * FOR_EVER
 """In place of a limit where nobody waits: longer than any gap."""
 
 
-class InOrder(Generic[J]):
-    """One line, from whose middle somebody may leave."""
+class InOrder(Generic[W]):
+    """One line, from whose middle somebody may leave. Everybody in it may start."""
 
     __slots__ = ("_line",)
+    reasons: Mapping[int, str] = {}
 
     def __init__(self) -> None:
-        self._line: OrderedDict[int, J] = OrderedDict()  # a dict would look for its first entry among all that are gone
+        self._line: OrderedDict[int, W] = OrderedDict()  # a dict would look for its first entry among all that are gone
 
-    def add(self, job: J) -> None:
+    def add(self, job: W) -> None:
         self._line[job.number] = job
 
-    def remove(self, job: J) -> None:
+    def remove(self, job: W) -> None:
         del self._line[job.number]
 
     def __len__(self) -> int:
         return len(self._line)
 
-    def __iter__(self) -> Iterator[J]:
+    def jobs(self) -> Iterator[W]:
         return iter(self._line.values())
 
+    def line(self, now: int) -> Self:
+        return self
 
-class ByPartition(Generic[J]):
-    """A line for each partition."""
+    def __iter__(self) -> Iterator[tuple[int, W]]:
+        return iter(self._line.items())
+
+    def lines(self) -> Iterable[Iterator[tuple[int, W]]]:
+        found: dict[int, list[tuple[int, W]]] = {}
+        for turn in self:
+            found.setdefault(turn[1].partition, []).append(turn)
+        return map(iter, found.values())
+
+    def first(self, after: int, ahead: Profile[W, Any]) -> tuple[int, W] | None:
+        return next((turn for turn in self if turn[0] > after and ahead.now(turn[1]) is not None), None)
+
+
+class ByPartition(InOrder[W]):
+    """One line, and beside it a line for each partition."""
+
+    __slots__ = ("_lines",)
 
     def __init__(self) -> None:
-        self.lines: dict[int, InOrder[J]] = {}
+        super().__init__()
+        self._lines: dict[int, OrderedDict[int, W]] = {}
 
-    def add(self, job: J) -> None:
-        line = self.lines.get(job.partition)
+    def add(self, job: W) -> None:
+        line = self._lines.get(job.partition)
         if line is None:
-            line = self.lines[job.partition] = InOrder()
-        line.add(job)
+            line = self._lines[job.partition] = OrderedDict()
+        self._line[job.number] = line[job.number] = job
 
-    def remove(self, job: J) -> None:
-        line = self.lines[job.partition]
-        line.remove(job)
+    def remove(self, job: W) -> None:
+        del self._line[job.number]
+        line = self._lines[job.partition]
+        del line[job.number]
         if not line:
-            del self.lines[job.partition]
+            del self._lines[job.partition]
 
-    def __len__(self) -> int:
-        return sum(map(len, self.lines.values()))
-
-    def __iter__(self) -> Iterator[J]:
-        return merge(*self.lines.values(), key=lambda job: job.number)
+    def lines(self) -> Iterable[Iterator[tuple[int, W]]]:
+        return [iter(line.items()) for line in self._lines.values()]
 
 
-class ByWidth(InOrder[J]):
+class ByWidth(InOrder[W]):
     """One line, and beside it a line for each number of processors, in which the first job that is short enough is found at once.
 
     Of thousands who wait, a pass that fills gaps so looks at one or two of each width (docs/decisions/0022). Newcomers join these lines
@@ -74,17 +90,17 @@ class ByWidth(InOrder[J]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._newcomers: OrderedDict[int, J] = OrderedDict()
+        self._newcomers: OrderedDict[int, W] = OrderedDict()
         self._lined_up = -1
         """The last who joined a line: newcomers are behind."""
         self._widths: list[int] = []
         """Those that somebody waits for, in order. The lines of the others stay, empty: their width comes again."""
-        self._lines: dict[int, Alike[J]] = {}
+        self._lines: dict[int, Alike[W]] = {}
 
-    def add(self, job: J) -> None:
+    def add(self, job: W) -> None:
         self._line[job.number] = self._newcomers[job.number] = job
 
-    def remove(self, job: J) -> None:
+    def remove(self, job: W) -> None:
         del self._line[job.number]
         if self._newcomers.pop(job.number, None) is None:
             line = self._lines[job.processors]
@@ -92,22 +108,19 @@ class ByWidth(InOrder[J]):
             if not line:
                 del self._widths[bisect_left(self._widths, job.processors)]
 
-    def anybody(self, after: int, free: int) -> bool:
-        """Whether somebody behind number `after` takes at most `free` processors. Sometimes it takes somebody before for such a one."""
-        for job in reversed(self._newcomers.values()):
-            if job.number <= after:
-                break
-            if job.processors <= free:
-                return True
-        return bool(self._widths) and self._widths[0] <= free and after < self._lined_up
+    def first(self, after: int, ahead: Profile[W, Any]) -> tuple[int, W] | None:
+        if (gaps := ahead.gaps()) is None:
+            return super().first(after, ahead)
+        found = self.fitting(after, gaps) if gaps else None
+        return None if found is None else (found.number, found)
 
-    def fitting(self, after: int, gaps: Sequence[Gap]) -> J | None:
+    def fitting(self, after: int, gaps: Sequence[Gap]) -> W | None:
         """The first job behind number `after` that fits one of the gaps, which come in the order of their width: the wider, the shorter."""
         if after >= self._lined_up and len(self._newcomers) <= FEW:
             return self._newcomer(after, gaps)
         if self._newcomers:
             self._line_up()
-        found: J | None = None
+        found: W | None = None
         gap, (room, seconds) = 0, gaps[0]
         for width in self._widths:
             while width > room:
@@ -120,9 +133,9 @@ class ByWidth(InOrder[J]):
                 found = job
         return found
 
-    def _newcomer(self, after: int, gaps: Sequence[Gap]) -> J | None:
+    def _newcomer(self, after: int, gaps: Sequence[Gap]) -> W | None:
         """The same among newcomers, from the last on: after an arrival hardly anybody is behind those who were left waiting."""
-        found: J | None = None
+        found: W | None = None
         room, seconds = gaps[-1]
         for job in reversed(self._newcomers.values()):
             if job.number <= after:
@@ -150,7 +163,7 @@ def _fits(job: Waiting, gaps: Sequence[Gap]) -> bool:
     return False
 
 
-class Alike(Generic[J]):
+class Alike(Generic[W]):
     """Jobs of one width in the order of the queue, under a tree: `least[i]` is the shortest limit in its stretch of the line.
 
     The tree lies in a list as a heap does: 1 is the root, 2i and 2i + 1 are below i, the last `room` entries are the places of the
@@ -166,7 +179,7 @@ class Alike(Generic[J]):
     def __len__(self) -> int:
         return self._waiting
 
-    def add(self, job: J) -> None:
+    def add(self, job: W) -> None:
         if len(self._jobs) == self._room:
             waiting = [each for each in self._jobs if each is not None]
             self._lay(waiting, max(4, 1 << (2 * len(waiting)).bit_length()))
@@ -178,7 +191,7 @@ class Alike(Generic[J]):
             least[place] = job.limit
             place >>= 1
 
-    def remove(self, job: J) -> None:
+    def remove(self, job: W) -> None:
         place = bisect_left(self._numbers, job.number)
         self._jobs[place] = None
         self._waiting -= 1
@@ -192,7 +205,7 @@ class Alike(Generic[J]):
                 break
             least[place] = shortest
 
-    def first(self, after: int, seconds: int) -> J | None:
+    def first(self, after: int, seconds: int) -> W | None:
         """The first job behind number `after` whose limit is at most so many seconds."""
         least, room = self._least, self._room
         if least[1] > seconds:
@@ -211,8 +224,8 @@ class Alike(Generic[J]):
             place += least[place] > seconds
         return self._jobs[place - room]
 
-    def _lay(self, waiting: list[J], room: int) -> None:
-        self._jobs: list[J | None] = list(waiting)
+    def _lay(self, waiting: list[W], room: int) -> None:
+        self._jobs: list[W | None] = list(waiting)
         self._numbers = [job.number for job in waiting]
         self._room = room
         self._least = [_NOBODY] * room + [job.limit for job in waiting] + [_NOBODY] * (room - len(waiting))

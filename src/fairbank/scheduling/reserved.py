@@ -2,44 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from fairbank.cluster.reservation import Reservation
 from fairbank.scheduling.pending import Pending
 from fairbank.scheduling.placement import nodeset
+from fairbank.scheduling.placement.cluster import Cluster
 from fairbank.scheduling.placement.nodeset import NodeSet
-from fairbank.scheduling.situation import Situation
+from fairbank.values.trouble import Malformed
 
 
-def left(situation: Situation, job: Pending, begin: int, end: int, *, resolution: int = 1, maintenance: bool = True) -> NodeSet:
-    """The nodes that the job may have from `begin` until `end`, both included: one that would end at the second at which a reservation of
-    others begins does not fit. That beginning is floored to `resolution`.
+class Reserved:
+    """The reservations of a cluster by their names, each with those of its nodes that are there: one may have gone since.
 
-    Its own reservation lets it have its nodes and no others; a flexible one also others, and before and after its time.
-    `maintenance` False: as if nobody worked on the nodes.
+    Raises Malformed for two of one name.
     """
-    own: Reservation | None = None
-    found = situation.cluster.everybody
-    for each, nodes in situation.reservations.values():
-        if each.name == job.reservation:
-            own = each
-            if not (each.flexible or each.any_nodes):
-                found &= nodes
-        elif each.begin // resolution * resolution <= end and begin < each.end and (maintenance or not each.maintenance):
-            found = nodeset.without(found, nodes)
-    if own is not None and not own.flexible and not own.begin <= begin < end <= own.end:
-        return nodeset.NOBODY
-    return found
 
+    def __init__(self, cluster: Cluster, reservations: Iterable[Reservation] = ()) -> None:
+        self.everybody = cluster.everybody
+        self.named: dict[str, tuple[Reservation, NodeSet]] = {}
+        for each in reservations:
+            if each.name in self.named:
+                remedy = "give each a name of its own"
+                raise Malformed(f"reservation {each.name} is there twice", field="reservations", remedy=remedy)
+            self.named[each.name] = each, nodeset.of(cluster.place[node] for node in each.nodes if node in cluster.place)
 
-def next_change(situation: Situation, after: int) -> int | None:
-    """When reservations next let nodes go; None where none does."""
-    return min((each.end for each, _ in situation.reservations.values() if each.end > after), default=None)
+    def __iter__(self) -> Iterator[tuple[Reservation, NodeSet]]:
+        return iter(self.named.values())
 
+    def __len__(self) -> int:
+        return len(self.named)
 
-def next_claim(situation: Situation, job: Pending, nodes: NodeSet, after: int) -> int | None:
-    """When the job must be off these nodes: others have reserved one of them, or its own reservation ends; None where never."""
-    claims = [
-        each.end if each.name == job.reservation else each.begin
-        for each, reserved in situation.reservations.values()
-        if reserved & nodes and (not each.flexible if each.name == job.reservation else each.begin > after)
-    ]
-    return min(claims, default=None)
+    def left(self, job: Pending, begin: int, end: int, *, resolution: int = 1, maintenance: bool = True) -> NodeSet:
+        """The nodes that the job may have from `begin` until `end`, both included: one that would end at the second at which a
+        reservation of others begins does not fit. That beginning is floored to `resolution`.
+
+        Its own reservation lets it have its nodes and no others; a flexible one also others, and before and after its time.
+        `maintenance` False: as if nobody worked on the nodes.
+        """
+        own: Reservation | None = None
+        found = self.everybody
+        for each, nodes in self:
+            if each.name == job.reservation:
+                own = each
+                if not (each.flexible or each.any_nodes):
+                    found &= nodes
+            elif each.begin // resolution * resolution <= end and begin < each.end and (maintenance or not each.maintenance):
+                found = nodeset.without(found, nodes)
+        if own is not None and not own.flexible and not own.begin <= begin < end <= own.end:
+            return nodeset.NOBODY
+        return found
+
+    def next_change(self, after: int) -> int | None:
+        """When reservations next let nodes go; None where none does."""
+        return min((each.end for each, _ in self if each.end > after), default=None)
+
+    def next_claim(self, job: Pending, nodes: NodeSet, after: int) -> int | None:
+        """When the job must be off these nodes: others have reserved one of them, or its own reservation ends; None where never."""
+        claims = [
+            each.end if each.name == job.reservation else each.begin
+            for each, reserved in self
+            if reserved & nodes and (not each.flexible if each.name == job.reservation else each.begin > after)
+        ]
+        return min(claims, default=None)

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from fairbank.scheduling.backfill import backfill
 from fairbank.scheduling.main import main
-from fairbank.scheduling.order import queue
+from fairbank.scheduling.on_nodes import OnNodes, carried_out
+from fairbank.scheduling.order import entries
 from fairbank.scheduling.parameters import Parameters
 from fairbank.scheduling.pending import Pending
 from fairbank.scheduling.placement.room import Placement
 from fairbank.scheduling.plan import Plan
-from fairbank.scheduling.situation import Situation
 
 
-def both(situation: Situation, parameters: Parameters, now: int, *, full: bool = True) -> Plan[Pending, Placement]:
+def both(snapshot: OnNodes, parameters: Parameters, now: int, *, full: bool = True) -> Plan[Pending, Placement]:
     """What the main pass starts, then what backfill starts and plans. Reasons are those of the main pass, unless backfill knows better."""
-    entries, reasons = queued = queue(situation, now)
-    first = main(situation, parameters, now, full=full, queued=queued)
+    inside, reasons = queued = entries(snapshot.machine, snapshot.queue.jobs(), now)
+    first = main(snapshot, parameters, now, full=full, queued=queued)
     begun_now = {start.job.number for start in first.starts}
-    left = None if _some_shrink(situation) else ([entry for entry in entries if entry.job.number not in begun_now], reasons)
-    then = backfill(situation.after(first, now), parameters, now, queued=left)
+    left = None if _some_shrink(snapshot) else ([entry for entry in inside if entry.job.number not in begun_now], reasons)
+    then = backfill(carried_out(snapshot, first, now), parameters, now, queued=left)
     said = {**first.reasons, **then.reasons}
     for start in then.starts:
         said.pop(start.job.number, None)
     return Plan([*first.starts, *then.starts], then.planned, said, first.otherwise)
 
 
-def _some_shrink(situation: Situation) -> bool:
+def _some_shrink(snapshot: OnNodes) -> bool:
     """Whether a job says that less time will do: then backfill may admit more than the main pass."""
-    return any(job.time_min is not None for job in situation.pending)
+    return any(job.time_min is not None for job in snapshot.queue.jobs())

@@ -1,4 +1,4 @@
-"""What a pass may look at: who waits, who runs until when, and what is free. Here of identical processors; nodes are another machine.
+"""What a pass may look at: a machine, who waits, and who runs there until when.
 
 A pass reads the snapshot and changes nothing: its plan is a function of what the snapshot holds and of the time. Whoever carries
 the plan out tells the snapshot, from event to event, so that nothing is gathered anew for each pass.
@@ -7,38 +7,38 @@ the plan out tells the snapshot, from event to event, so that nothing is gathere
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
+from fairbank.scheduling.machine import J, Machine, Numbered, P, Profile, Running
 
-class Waiting(Protocol):
-    """A job that waits for identical processors. How long it will really run is for nobody to know."""
+J_co = TypeVar("J_co", bound=Numbered, covariant=True)
+
+
+class Line(Protocol[J_co]):
+    """Those of the waiting jobs that may start, in the order of the queue, each with its turn: who goes first has the lesser one."""
 
     @property
-    def number(self) -> int:
-        """Its place in the order of the queue: less goes first. No two jobs have the same."""
+    def reasons(self) -> Mapping[int, str]:
+        """Why each other one may not, in Slurm's word, by the job's number."""
         ...
 
-    @property
-    def processors(self) -> int: ...
+    def __iter__(self) -> Iterator[tuple[int, J_co]]: ...
 
-    @property
-    def limit(self) -> int:
-        """Seconds that it may run, at least 1."""
+    def lines(self) -> Iterable[Iterator[tuple[int, J_co]]]:
+        """The same, for each partition its own. A job that may run in several is in the line of each, as one that wants that partition."""
         ...
 
-    @property
-    def partition(self) -> int: ...
-
-
-J = TypeVar("J", bound=Waiting)
+    def first(self, after: int, ahead: Profile[J_co, Any]) -> tuple[int, J_co] | None:
+        """The first behind turn `after` that could start now beside all for whom something is kept."""
+        ...
 
 
 class Queue(Protocol[J]):
     """The waiting jobs, kept in a manner that suits the policy."""
 
     def add(self, job: J) -> None:
-        """Somebody comes; in the order of the queue behind all that were here before."""
+        """Somebody comes."""
         ...
 
     def remove(self, job: J) -> None:
@@ -47,41 +47,45 @@ class Queue(Protocol[J]):
 
     def __len__(self) -> int: ...
 
-    def __iter__(self) -> Iterator[J]:
-        """In the order of the queue."""
+    def jobs(self) -> Iterator[J]:
+        """Everybody, whether they may start or not."""
         ...
 
-
-Q = TypeVar("Q", bound=Queue[Any])
-
-Running = tuple[int, int, int]
-"""When a job is expected to end (its start and its limit), how many processors it has, its number."""
+    def line(self, now: int) -> Line[J]: ...
 
 
-class Snapshot(Generic[J, Q]):
-    """`size` identical processors, how many of them are `free`, the `queue`, and the `running` jobs in the order of their expected ends.
+M = TypeVar("M", bound=Machine[Any, Any])
 
-    `settled`: nobody up to this number can start, since a pass left them waiting and nobody ended since.
+
+class Snapshot(Generic[J, P, M]):
+    """`machine` is what is free, `queue` who waits, `running` who runs, in the order of their ends.
+
+    `settled`: nobody up to this turn can start, since a pass left them waiting and nobody ended since. -1 where turns change from pass
+    to pass, as those of priorities do.
     """
 
-    __slots__ = ("free", "queue", "running", "settled", "size")
+    __slots__ = ("machine", "queue", "running", "settled")
 
-    def __init__(self, size: int, queue: Q) -> None:
-        self.size = self.free = size
+    def __init__(self, machine: M, queue: Queue[J]) -> None:
+        self.machine = machine
         self.queue = queue
-        self.running: list[Running] = []
+        self.running: list[Running[J, P]] = []
         self.settled = -1
 
-    def start(self, job: J, now: int) -> Running:
+    def start(self, job: J, placement: P, now: int) -> Running[J, P]:
         """Somebody who waited runs. Returns what `end` is to be told."""
         self.queue.remove(job)
-        running = (now + job.limit, job.processors, job.number)
+        return self.begin(job, placement, now)
+
+    def begin(self, job: J, placement: P, now: int) -> Running[J, P]:
+        """Somebody runs who never waited."""
+        running = Running(now + self.machine.seconds(job, placement), job.number, placement, job, now)
         insort(self.running, running)
-        self.free -= job.processors
+        self.machine.take(placement)
         return running
 
-    def end(self, running: Running) -> None:
+    def end(self, running: Running[J, P]) -> None:
         """It ended, whenever it was expected to."""
         del self.running[bisect_left(self.running, running)]
-        self.free += running[1]
+        self.machine.give(running.placement)
         self.settled = -1

@@ -8,9 +8,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 
+from fairbank.scheduling.machine import FOR_EVER
 from fairbank.scheduling.placement import nodeset
 from fairbank.scheduling.placement.nodeset import NodeSet
-from fairbank.scheduling.profile import FOR_EVER
 
 _STRIDE = 8
 """So many steps are taken together before it is counted what they leave."""

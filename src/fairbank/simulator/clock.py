@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
-from typing import Any
 
-from fairbank.scheduling.profile import FOR_EVER
-from fairbank.scheduling.snapshot import Running, Snapshot
+from fairbank.scheduling.machine import FOR_EVER, Running
+from fairbank.scheduling.processors import Processors
+from fairbank.scheduling.snapshot import Snapshot
 from fairbank.simulator.jobs import Job
 from fairbank.simulator.policies import Policy
 
@@ -26,8 +26,8 @@ class Clock:
 
     def __init__(self, size: int, policy: Policy) -> None:
         self._policy = policy
-        self._snapshot: Snapshot[Job, Any] = Snapshot(size, policy.queue())
-        self._ends: list[tuple[int, Running]] = []
+        self._snapshot: Snapshot[Job, int, Processors[Job]] = Snapshot(Processors(size), policy.queue())
+        self._ends: list[tuple[int, Running[Job, int]]] = []
         self.lost = 0
 
     def run(self, jobs: Iterable[Job], arrived: Callable[[Job], None] | None = None) -> Iterator[Moment]:
@@ -37,11 +37,12 @@ class Clock:
         `arrived` is told of each job when all who came before it are in the queue, and nobody else.
         """
         snapshot, ends, pass_ = self._snapshot, self._ends, self._policy.pass_
-        submit, start, end = snapshot.queue.add, snapshot.start, snapshot.end
+        machine = snapshot.machine
+        submit, start, begin, end = snapshot.queue.add, snapshot.start, snapshot.begin, snapshot.end
         coming = iter(jobs)
         job = next(coming, None)
         arrival = FOR_EVER if job is None else job.submitted
-        wanted, idle, now, last = sum(each.processors for each in snapshot.queue), 0, 0, -1
+        wanted, idle, now, last = sum(each.processors for each in snapshot.queue.jobs()), 0, 0, -1
         while job is not None or ends:
             before, now = now, arrival
             if ends and ends[0][0] <= now:
@@ -54,30 +55,35 @@ class Clock:
             while job is not None and arrival == now:
                 if arrived is not None:
                     arrived(job)
-                submit(job)
-                wanted += job.processors
-                last = job.number
-                if job.processors < narrowest:
-                    narrowest = job.processors
-                job = next(coming, None)
+                newcomer, job = job, next(coming, None)
                 arrival = FOR_EVER if job is None else job.submitted
-            free = snapshot.free
+                last = newcomer.number
+                if not wanted and arrival > now and newcomer.processors <= machine.free:  # nobody is there whom it could delay
+                    heappush(ends, (now + newcomer.run, begin(newcomer, newcomer.processors, now)))
+                    yield now, [newcomer]
+                    break
+                submit(newcomer)
+                wanted += newcomer.processors
+                if newcomer.processors < narrowest:
+                    narrowest = newcomer.processors
+            free = machine.free
             if wanted and free and (snapshot.settled < 0 or narrowest <= free):  # else nobody can start, whatever the policy
                 starts = pass_(snapshot, now).starts
                 for each, processors in starts:
-                    heappush(ends, (now + each.run, start(each, now)))
+                    heappush(ends, (now + each.run, start(each, processors, now)))
                     wanted -= processors
                 if starts:
                     yield now, [each for each, _ in starts]
             snapshot.settled = last
-            idle = min(snapshot.free, wanted)
+            idle = min(machine.free, wanted)
 
     def start_without_later(self, job: Job) -> int:
         """When a job that arrives now would start if nobody came after it. Nothing changes here."""
-        other, here = Clock(self._snapshot.size, self._policy), self._snapshot
+        here = self._snapshot
+        other = Clock(here.machine.size, self._policy)
         other._ends = self._ends.copy()
         other._snapshot.running = here.running.copy()
-        other._snapshot.free = here.free
-        for each in here.queue:
+        other._snapshot.machine.free = here.machine.free
+        for each in here.queue.jobs():
             other._snapshot.queue.add(each)
         return next(at for at, starts in other.run((job,)) if job in starts)

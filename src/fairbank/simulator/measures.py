@@ -13,7 +13,7 @@ from __future__ import annotations
 from array import array
 from typing import NamedTuple
 
-from fairbank.scheduling.profile import FOR_EVER
+from fairbank.scheduling.machine import FOR_EVER
 from fairbank.simulator.clock import Moment
 
 SHORT_RUN = 10

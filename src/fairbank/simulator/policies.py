@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fairbank.scheduling.conservative import conservative
 from fairbank.scheduling.easy import easy
 from fairbank.scheduling.fcfs import fcfs
 from fairbank.scheduling.fifo import fifo
 from fairbank.scheduling.plan import Plan
+from fairbank.scheduling.processors import Processors
 from fairbank.scheduling.queue import ByPartition, ByWidth, InOrder
 from fairbank.scheduling.snapshot import Queue, Snapshot
 from fairbank.simulator.jobs import Job
@@ -22,7 +23,7 @@ class Policy(NamedTuple):
     name: str
     about: str
     queue: Callable[[], Queue[Job]]
-    pass_: Callable[[Snapshot[Job, Any], int], Plan[Job, int]]
+    pass_: Callable[[Snapshot[Job, int, Processors[Job]], int], Plan[Job, int]]
 
 
 POLICIES: Mapping[str, Policy] = {

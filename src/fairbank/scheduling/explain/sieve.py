@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from fairbank.cluster.node import State
+from fairbank.scheduling.nodes import Nodes
 from fairbank.scheduling.order import Entry, requested
 from fairbank.scheduling.pending import Pending
 from fairbank.scheduling.placement import nodeset
@@ -13,7 +14,6 @@ from fairbank.scheduling.placement.nodeset import NodeSet
 from fairbank.scheduling.placement.placing import Request
 from fairbank.scheduling.placement.room import Placement
 from fairbank.scheduling.plan import Planned
-from fairbank.scheduling.situation import Situation
 
 
 class Excluded(NamedTuple):
@@ -40,16 +40,16 @@ class Sifted(NamedTuple):
         return found
 
 
-def sift(situation: Situation, entry: Entry, ahead: Iterable[Planned[Pending, Placement]], now: int) -> Sifted:
+def sift(nodes: Nodes, entry: Entry, ahead: Iterable[Planned[Pending, Placement]], now: int) -> Sifted:
     """`ahead`: what is planned for jobs ahead of it."""
     left, excluded = entry.nodes, list[Excluded]()
-    request = requested(situation, entry)
-    causes = (_unable(situation, entry, request), _unusable(situation), _reserved(situation, entry, now), _taken(situation, request))
+    request = requested(nodes, entry)
+    causes = (_unable(nodes, entry, request), _unusable(nodes), _reserved(nodes, entry, now), _taken(nodes, request))
     for lasting, found in zip((True, False, False, False), causes, strict=True):
-        for cause, nodes in found:
-            if nodes & left:
-                excluded.append(Excluded(cause, nodes & left, lasting))
-                left = nodeset.without(left, nodes)
+        for cause, some in found:
+            if some & left:
+                excluded.append(Excluded(cause, some & left, lasting))
+                left = nodeset.without(left, some)
     end = now + entry.job.least_seconds(entry.rules)
     for each in ahead:
         if each.at <= end and each.placement.nodes & left:
@@ -61,9 +61,9 @@ def sift(situation: Situation, entry: Entry, ahead: Iterable[Planned[Pending, Pl
 Cause = tuple[str, NodeSet]
 
 
-def _unable(situation: Situation, entry: Entry, request: Request) -> Iterator[Cause]:
+def _unable(nodes: Nodes, entry: Entry, request: Request) -> Iterator[Cause]:
     """By what they are, whoever is there."""
-    cluster, what, wanted = situation.cluster, request.demand, entry.job.wanted
+    cluster, what, wanted = nodes.cluster, request.demand, entry.job.wanted
     yield "excluded by name", cluster.named(wanted.excluded, field="excluded")
     yield f"fewer than {what.least_cpus} CPUs", nodeset.packed(cluster.cpus < what.least_cpus)
     memory = max(what.memory or 0, what.memory_per_cpu * what.least_cpus)
@@ -74,9 +74,9 @@ def _unable(situation: Situation, entry: Entry, request: Request) -> Iterator[Ca
         names = ", ".join(f"{number} {kind}".strip() for kind, number in what.gpus)
         yield (
             f"not these GPUs: {names}",
-            nodeset.without(everybody, situation.places.empty.nodes(what._replace(memory=0, memory_per_cpu=0))),
+            nodeset.without(everybody, nodes.places.empty.nodes(what._replace(memory=0, memory_per_cpu=0))),
         )
-    yield "too little of what a task needs", nodeset.without(everybody, situation.places.empty.nodes(what))
+    yield "too little of what a task needs", nodeset.without(everybody, nodes.places.empty.nodes(what))
     if wanted.constraint:
         of_any = nodeset.NOBODY
         for some in (*request.alternatives, *(kind for kind, _ in request.kinds)):
@@ -85,28 +85,28 @@ def _unable(situation: Situation, entry: Entry, request: Request) -> Iterator[Ca
         yield f"not as {wanted.constraint} says", nodeset.without(everybody, of_any) if plain else nodeset.NOBODY
 
 
-def _unusable(situation: Situation) -> Iterator[Cause]:
+def _unusable(nodes: Nodes) -> Iterator[Cause]:
     """By their state."""
     for state in State:
         if not state.usable:
-            yield state.value, nodeset.of(place for place, node in enumerate(situation.cluster.nodes) if node.state is state)
+            yield state.value, nodeset.of(place for place, node in enumerate(nodes.cluster.nodes) if node.state is state)
 
 
-def _reserved(situation: Situation, entry: Entry, now: int) -> Iterator[Cause]:
+def _reserved(nodes: Nodes, entry: Entry, now: int) -> Iterator[Cause]:
     """By reservations that the job would run into, and by its own, whose nodes alone it may have."""
     end = now + entry.job.least_seconds(entry.rules)
-    for each, nodes in situation.reservations.values():
+    for each, there in nodes.reserved:
         if each.name == entry.job.reservation:
             if entry.kept_to is not None:
-                yield f"not in reservation {each.name}", nodeset.without(situation.cluster.everybody, nodes)
+                yield f"not in reservation {each.name}", nodeset.without(nodes.cluster.everybody, there)
         elif each.begin <= end and now < each.end:
             what = "reserved for maintenance" if each.maintenance else "reserved for others"
-            yield f"{what}: {each.name}", nodes
+            yield f"{what}: {each.name}", there
 
 
-def _taken(situation: Situation, request: Request) -> Iterator[Cause]:
+def _taken(nodes: Nodes, request: Request) -> Iterator[Cause]:
     """By those who run."""
-    cluster, room, what = situation.cluster, situation.room, request.demand
+    cluster, room, what = nodes.cluster, nodes.room, request.demand
     everybody, busy = cluster.everybody, nodeset.without(cluster.everybody, room.idle)
     if what.alone:
         yield "other jobs are there", busy

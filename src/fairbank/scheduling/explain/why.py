@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
+from fairbank.scheduling.admission import outside
 from fairbank.scheduling.explain.sieve import Sifted, sift
-from fairbank.scheduling.order import Entry, outside, queue, requested
+from fairbank.scheduling.nodes import Nodes
+from fairbank.scheduling.on_nodes import OnNodes, carried_out
+from fairbank.scheduling.order import Entry, entries, requested
 from fairbank.scheduling.pending import Pending
 from fairbank.scheduling.placement.room import Placement
 from fairbank.scheduling.plan import PRIORITY, RESOURCES, Plan, Planned
 from fairbank.scheduling.reason import sentence
-from fairbank.scheduling.situation import Situation
 from fairbank.values.time import iso
 from fairbank.values.trouble import Unknown
 
@@ -41,30 +43,31 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
     expected: int | None
 
 
-def why(situation: Situation, plan: Plan[Pending, Placement], number: int, now: int) -> Why:
-    """`plan` is what a pass made of the situation. Raises Unknown for a job that does not wait there."""
-    job = next((each for each in situation.pending if each.number == number), None)
+def why(snapshot: OnNodes, plan: Plan[Pending, Placement], number: int, now: int) -> Why:
+    """`plan` is what a pass made of the snapshot. Raises Unknown for a job that does not wait there."""
+    nodes = snapshot.machine
+    job = next((each for each in snapshot.queue.jobs() if each.number == number), None)
     if job is None or any(start.job.number == number for start in plan.starts):
         raise Unknown(f"job {number} does not wait", field="job", remedy="look among the jobs that run or have ended")
     starts = {start.job.number for start in plan.starts}
-    order = [entry for entry in queue(situation, now, shortest=True)[0] if entry.job.number not in starts]
+    order = [entry for entry in entries(nodes, snapshot.queue.jobs(), now, shortest=True)[0] if entry.job.number not in starts]
     mine = [entry for entry in order if entry.job.number == number and not entry.soft]
     numbers = list(dict.fromkeys(entry.job.number for entry in order))
     ahead = _ahead(order, mine)
     planned = {each.job.number: each for each in plan.planned}
-    code, checks = plan.why(number), [_may_start(job, situation, now)]
-    checks += [_partition(job, situation, name) for name in job.partitions]
-    after = situation.after(plan, now)
+    code, checks = plan.why(number), [_may_start(job, nodes, now)]
+    checks += [_partition(job, nodes, name) for name in job.partitions]
+    after = carried_out(snapshot, plan, now)
     before = [planned[each] for each in ahead if each in planned]
-    sifted = [(entry, sift(after, entry, before, now)) for entry in mine]
+    sifted = [(entry, sift(after.machine, entry, before, now)) for entry in mine]
     for entry, found in sifted:
-        checks += [_able(after, entry, found), _free(after, entry, found)]
-    checks += [_limits(after, job, name) for name in job.partitions]
+        checks += [_able(after.machine, entry, found), _free(after, entry, found)]
+    checks += [_limits(after.machine, job, name) for name in job.partitions]
     checks.append(_turn(ahead, planned))
     return Why(
         number=number,
         code=code,
-        headline=_headline(job, code, after, sifted, ahead, planned.get(number)),
+        headline=_headline(job, code, after.machine, sifted, ahead, planned.get(number)),
         checks=tuple(checks),
         position=numbers.index(number) + 1 if number in numbers else None,
         ahead=ahead,
@@ -83,50 +86,51 @@ def _ahead(order: list[Entry], mine: list[Entry]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(each.job.number for each in order[:upto] if each.nodes & nodes and each.job.number != own))
 
 
-def _may_start(job: Pending, situation: Situation, now: int) -> Check:
+def _may_start(job: Pending, nodes: Nodes, now: int) -> Check:
     if job.held is not None:
         return Check("nothing holds it back", False, sentence(job.held))
     if job.eligible > now:
         return Check("nothing holds it back", False, f"it may start from {iso(job.eligible)} on")
     if job.reservation is None:
         return Check("nothing holds it back", True, f"it may start since {iso(job.eligible)}")
-    if job.reservation not in situation.reservations:
+    if job.reservation not in nodes.reserved.named:
         return Check("nothing holds it back", False, f"there is no reservation {job.reservation}")
-    reserved, _ = situation.reservations[job.reservation]
+    reserved, _ = nodes.reserved.named[job.reservation]
     when = f"reservation {reserved.name} is from {iso(reserved.begin)} to {iso(reserved.end)}"
     if not reserved.is_for(job.user, job.account):
         return Check("nothing holds it back", False, f"{when}, for others")
     return Check("nothing holds it back", reserved.running(now) or (reserved.flexible and not reserved.over(now)), when)
 
 
-def _partition(job: Pending, situation: Situation, name: str) -> Check:
-    wrong = outside(job, situation.cluster, name, shortest=True)
+def _partition(job: Pending, nodes: Nodes, name: str) -> Check:
+    wrong = outside(job, nodes.cluster, name, shortest=True)
     return Check(f"partition {name} takes it", wrong is None, "within its limits" if wrong is None else sentence(wrong))
 
 
-def _able(situation: Situation, entry: Entry, found: Sifted) -> Check:
+def _able(nodes: Nodes, entry: Entry, found: Sifted) -> Check:
     """Whether there are nodes at all that would do."""
-    request, lasting = requested(situation, entry), [each for each in found.excluded if each.lasting]
+    request, lasting = requested(nodes, entry), [each for each in found.excluded if each.lasting]
     said = [f"{found.able.bit_count()} of {entry.nodes.bit_count()} would do, and it wants {request.least}"]
-    said += [f"{each.cause}: {situation.cluster.names(each.nodes)}" for each in lasting]
-    fits = situation.places.ever(request)
+    said += [f"{each.cause}: {nodes.cluster.names(each.nodes)}" for each in lasting]
+    fits = nodes.places.ever(request)
     if not fits and found.able.bit_count() >= request.least:
         said.append("but not together, with all that it asks for")
     return Check(f"nodes of {entry.rules.name} that would do", fits, "; ".join(said))
 
 
-def _free(situation: Situation, entry: Entry, found: Sifted) -> Check:
+def _free(snapshot: OnNodes, entry: Entry, found: Sifted) -> Check:
     """Whether enough of those are free."""
-    request, names = requested(situation, entry), situation.cluster.names
+    nodes = snapshot.machine
+    request, names = requested(nodes, entry), nodes.cluster.names
     said = [f"{found.fitting.bit_count()} are free now, and it wants {request.least}"]
     said += [f"{each.cause}: {names(each.nodes)}" for each in found.excluded if not each.lasting]
-    if ends := [job.ends for job in situation.running if job.nodes & found.able]:
+    if ends := [job.ends for job in snapshot.running if job.placement.nodes & found.able]:
         said.append(f"the first job there ends by {iso(min(ends))}, the last by {iso(max(ends))}")
     return Check(f"nodes of {entry.rules.name} that are free", found.fitting.bit_count() >= request.least, "; ".join(said))
 
 
-def _limits(situation: Situation, job: Pending, name: str) -> Check:
-    held = situation.limits.holds(job, name)
+def _limits(nodes: Nodes, job: Pending, name: str) -> Check:
+    held = nodes.limits.holds(job, name)
     return Check(f"limits in {name}", held is None, "none is reached" if held is None else f"{held}: {sentence(held)}")
 
 
@@ -143,7 +147,7 @@ def _turn(ahead: tuple[int, ...], planned: dict[int, Planned[Pending, Placement]
 def _headline(
     job: Pending,
     code: str,
-    situation: Situation,
+    nodes: Nodes,
     sifted: list[tuple[Entry, Sifted]],
     ahead: tuple[int, ...],
     planned: Planned[Pending, Placement] | None,
@@ -152,10 +156,10 @@ def _headline(
     expected = f" Room is kept for it at {iso(planned.at)}." if planned is not None else ""
     if code == RESOURCES and sifted:
         entry, found = max(sifted, key=lambda each: each[1].fitting.bit_count())
-        able, least = found.able.bit_count(), requested(situation, entry).least
-        nodes = "1 node" if least == 1 else f"{least} nodes"
+        able, least = found.able.bit_count(), requested(nodes, entry).least
+        many = "1 node" if least == 1 else f"{least} nodes"
         return (
-            f"Job {job.number} waits for {nodes}: {found.fitting.bit_count()} of the {able} that would do are free now ({code}).{expected}"
+            f"Job {job.number} waits for {many}: {found.fitting.bit_count()} of the {able} that would do are free now ({code}).{expected}"
         )
     if code == PRIORITY and ahead:
         some = f"job {ahead[0]}" if len(ahead) == 1 else f"{len(ahead)} jobs, first of them job {ahead[0]}"

@@ -1,0 +1,80 @@
+"""What is free when: identical processors, beside a plain list of seconds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.scheduling.machine import FOR_EVER, Running, Slot
+from fairbank.scheduling.processors import Processors, Steps
+
+SIZE = 8
+HOUR = 3_600
+
+
+class Wish(NamedTuple):
+    processors: int
+    limit: int
+    number: int = 0
+    partition: int = 0
+
+
+def ahead(running: list[tuple[int, int]], now: int = 0) -> Steps[Wish]:
+    """Jobs run until then, on so many processors each."""
+    machine: Processors[Wish] = Processors(SIZE)
+    there = [Running(end, number, wide, Wish(wide, end, number), 0) for number, (end, wide) in enumerate(sorted(running))]
+    for each in there:
+        machine.take(each.placement)
+    return machine.ahead(there, now)
+
+
+runs = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 3)), max_size=5).filter(lambda taken: sum(n for _, n in taken) <= SIZE)
+wishes = st.lists(st.builds(Wish, st.integers(1, SIZE), st.integers(1, 10)), max_size=8)
+
+
+def test_six_nodes_are_idle_and_two_come_free_in_three_hours() -> None:
+    """The example of the seed: eight nodes are wanted; until then only what ends within three hours may have the six."""
+    steps, eight = ahead([(3 * HOUR, 2)]), Wish(8, HOUR)
+    slot = steps.earliest(eight)
+    assert slot == (3 * HOUR, 4 * HOUR, 8)
+    steps.take(eight, slot)
+    assert steps.gaps() == [(6, 3 * HOUR)]
+    assert steps.now(Wish(6, 3 * HOUR)) == steps.earliest(Wish(6, 3 * HOUR)) == (0, 3 * HOUR, 6)
+    assert steps.now(Wish(6, 3 * HOUR + 1)) is None
+    assert steps.earliest(Wish(6, 3 * HOUR + 1)) == (4 * HOUR, 7 * HOUR + 1, 6)
+
+
+def test_more_than_the_machine_has_is_never_free() -> None:
+    assert ahead([]).earliest(Wish(9, 1)) is None
+
+
+def test_what_a_job_holds_beyond_its_limit_is_not_free() -> None:
+    """It should have ended ten seconds ago, and may do so any second."""
+    steps = ahead([(90, 3)], now=100)
+    assert steps.gaps() == [(5, FOR_EVER)]
+    assert steps.earliest(Wish(6, 10)) == (101, 111, 6)
+
+
+@given(runs, wishes, st.booleans())
+def test_steps_say_what_a_list_of_seconds_says(running: list[tuple[int, int]], asked: list[Wish], first: bool) -> None:
+    """Each second has its own count here; whoever asks takes what was found, and so shapes what the next one finds."""
+    seconds = [SIZE - sum(n for end, n in running if second < end) for second in range(400)]
+    steps = ahead(running)
+    for each in asked:
+        begin = next(at for at in range(300) if min(seconds[at : at + each.limit]) >= each.processors)
+        slot = Slot(begin, begin + each.limit, each.processors)
+        assert steps.now(each) == (None if begin else slot)
+        if begin and first:
+            continue  # only those who start now
+        assert steps.earliest(each) == slot
+        steps.take(each, slot)
+        seconds[begin : slot.end] = [free - each.processors for free in seconds[begin : slot.end]]
+        assert steps.gaps() == gaps(seconds)
+
+
+def gaps(seconds: list[int]) -> list[tuple[int, int]]:
+    falls = [at for at in range(1, len(seconds)) if seconds[at] < min(seconds[:at])]
+    rooms = [seconds[0], *(seconds[at] for at in falls)]
+    return [(room, until) for room, until in zip(rooms, [*falls, FOR_EVER], strict=True) if room][::-1]

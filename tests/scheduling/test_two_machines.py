@@ -1,0 +1,100 @@
+"""One scheduling core, two machines: nodes of one CPU each are processors that are all alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from fairbank.cluster.node import Node
+from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.cluster.wanted import Wanted
+from fairbank.scheduling.conservative import conservative
+from fairbank.scheduling.easy import easy
+from fairbank.scheduling.fcfs import fcfs
+from fairbank.scheduling.fifo import fifo
+from fairbank.scheduling.nodes import Nodes
+from fairbank.scheduling.on_nodes import OnNodes, on_nodes
+from fairbank.scheduling.pending import Pending
+from fairbank.scheduling.placement.cluster import Cluster
+from fairbank.scheduling.placement.room import Placement
+from fairbank.scheduling.plan import BAD_CONSTRAINTS, RESOURCES, Plan
+from fairbank.simulator.jobs import Job
+from fairbank.simulator.policies import POLICIES
+from tests.scheduling.clusters import rack
+from tests.scheduling.drawn import SIZE, simulated, workloads
+from tests.scheduling.scenes import NOW, Scene
+
+Pass = Callable[..., Plan[Any, Any]]
+EVERY: dict[str, Pass] = {"fifo": fifo, "fcfs": fcfs, "easy": easy, "conservative": conservative}
+
+
+def on_one_cpu_nodes(jobs: Sequence[Job], pass_: Pass) -> list[int]:
+    """When each job starts on as many nodes: at any instant first the ends, then the arrivals, then one pass."""
+    cluster = Cluster([Node(name=f"n{number}") for number in range(SIZE)], [PartitionRules(name="1"), PartitionRules(name="2")])
+    here, ends, starts, coming = on_nodes(Nodes(cluster)), list[tuple[int, Any]](), dict[int, int](), list(jobs)
+    while coming or ends:
+        now = min([job.submitted for job in coming[:1]] + [end for end, _ in ends])
+        for _, running in [each for each in ends if each[0] == now]:
+            here.end(running)
+        ends = [each for each in ends if each[0] > now]
+        while coming and coming[0].submitted == now:
+            here.queue.add(waiting(coming.pop(0)))
+        for job, placement in pass_(here, now).starts:
+            starts[job.number] = now
+            ends.append((now + jobs[job.number].run, here.start(job, placement, now)))
+    return [starts[job.number] for job in jobs]
+
+
+def waiting(job: Job) -> Pending:
+    wanted, partitions = Wanted(nodes=job.processors), (str(job.partition),)
+    return Pending(number=job.number, wanted=wanted, partitions=partitions, limit=job.limit, submitted=job.submitted)
+
+
+@pytest.mark.parametrize("policy", EVERY)
+@given(jobs=workloads)
+@settings(max_examples=40, deadline=None)
+def test_the_same_jobs_start_when_they_start_on_processors(policy: str, jobs: list[Job]) -> None:
+    assert on_one_cpu_nodes(jobs, EVERY[policy]) == simulated(jobs, POLICIES[policy])
+
+
+def decided(pass_: Pass, scene: Scene) -> tuple[dict[int, str], dict[int, float], dict[int, str]]:
+    """Who starts where, for whom room is kept in how many minutes, and why others wait."""
+    snapshot: OnNodes = scene.snapshot
+    plan: Plan[Pending, Placement] = pass_(snapshot, NOW)
+    starts = {start.job.number: scene.cluster.names(start.placement.nodes) for start in plan.starts}
+    return starts, {each.job.number: (each.at - NOW) / 60 for each in plan.planned}, dict(plan.reasons)
+
+
+@pytest.mark.parametrize("policy", EVERY)
+def test_whoever_could_never_fit_is_in_nobodys_way(policy: str) -> None:
+    scene = Scene(rack(2)).waits(1, nodes=2, constraint="gold").waits(2)
+    assert decided(EVERY[policy], scene) == ({2: "n1"}, {}, {1: BAD_CONSTRAINTS})
+
+
+@pytest.mark.parametrize("policy", ["easy", "conservative"])
+def test_the_gap_before_the_head_is_filled_on_any_nodes(policy: str) -> None:
+    """The head has no nodes yet, only its time: whoever is long takes those that the head does not need."""
+    scene = Scene(rack(4)).runs(1, "n[1-2]", 180)
+    scene.waits(2, nodes=3, minutes=60).waits(3, nodes=1, minutes=600).waits(4, nodes=1, minutes=180).waits(5, nodes=1, minutes=60)
+    starts, planned, reasons = decided(EVERY[policy], scene)
+    assert starts == {3: "n3", 4: "n4"}
+    assert planned[2] == 180
+    assert reasons == {2: RESOURCES}
+
+
+@pytest.mark.parametrize("policy", EVERY)
+def test_nobody_runs_into_a_reservation(policy: str) -> None:
+    scene = Scene(rack(1)).reserves("class", "n1", 30, 90).waits(1, minutes=60)
+    starts, planned, _ = decided(EVERY[policy], scene)
+    assert starts == {}
+    assert set(planned.values()) <= {90}
+
+
+def test_a_job_of_two_partitions_starts_in_the_one_that_is_not_blocked() -> None:
+    parts = PartitionRules(name="a", nodes=("n1", "n2")), PartitionRules(name="b", nodes=("n3",))
+    scene = Scene(rack(3), *parts).runs(1, "n1", 60, partition="a")
+    scene.waits(2, nodes=2, partitions=("a",)).waits(3, partitions=("a", "b")).waits(4, partitions=("b",))
+    assert decided(fifo, scene) == ({3: "n3"}, {}, {2: RESOURCES, 4: RESOURCES})
