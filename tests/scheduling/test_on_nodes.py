@@ -6,6 +6,9 @@ import pytest
 
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.scheduling.on_nodes import carried_out
+from fairbank.scheduling.placement.cluster import Cluster
+from fairbank.scheduling.placement.placing import Places
+from fairbank.scheduling.rules import PreemptBy, Preemption
 from fairbank.values.trouble import Malformed
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, OneEach, Scene
@@ -34,6 +37,17 @@ def test_a_reservation_holds_those_of_its_nodes_that_are_there() -> None:
     """A node may be taken out of the cluster while it is reserved: no pass is to end with that."""
     told = Scene(rack(2)).reserves("class", "n1,n9", 0, 60).waits(1).waits(2).both()
     assert told.starts == {1: "n2"}
+
+
+@pytest.mark.parametrize("by", [PreemptBy.PARTITION, PreemptBy.QOS])
+def test_a_job_may_outlive_its_partition(by: PreemptBy) -> None:
+    scene = Scene(rack(2), PartitionRules(name="batch", tier=2), PartitionRules(name="removed"))
+    scene.runs(1, "n1", 60, partition="removed").waits(2, nodes=2)
+    scene.preemption, scene.cluster = Preemption(by=by), Cluster(rack(2), [PartitionRules(name="batch", tier=2)])
+    scene.places = Places(scene.cluster)
+    told = scene.both()
+    assert told.starts == {}
+    assert told.planned == {2: (60, "n[1-2]")}
 
 
 def test_what_started_runs_and_waits_no_more() -> None:

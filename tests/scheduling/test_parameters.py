@@ -43,11 +43,24 @@ def test_no_setting_is_out_of_range(said: dict[str, Any]) -> None:
     assert no.value.field in said
 
 
-def test_the_main_pass_is_due_when_asked_for_but_not_too_often_and_in_full_every_interval() -> None:
+def test_the_main_pass_is_due_when_asked_for_but_not_too_often() -> None:
     asked = Parameters(sched_interval=60, sched_min_interval=2_000)
     assert [asked.main_is_due(0, True, now) for now in (2_000, 2_001)] == [False, True]
-    assert [asked.main_is_due(0, False, now) for now in (59_999_999, 60_000_000)] == [False, True]
-    assert not Parameters(sched_interval=-1).main_is_due(0, False, 10**12)
+    assert not asked.main_is_due(0, False, 10**12)
+
+
+def test_it_is_due_in_full_every_interval_however_often_it_runs_between() -> None:
+    asked = Parameters(sched_interval=60, sched_min_interval=2_000)
+    ended = full = 0
+    fully: list[int] = []
+    for now in range(0, 130_000_000, 500_000):  # something is submitted twice a second
+        if asked.full_is_due(full, now):
+            ended = full = now
+            fully.append(now // 1_000_000)
+        elif asked.main_is_due(ended, True, now):
+            ended = now
+    assert fully == [60, 120]
+    assert not Parameters(sched_interval=-1).full_is_due(0, 10**12)
 
 
 def test_backfill_is_due_after_its_interval_if_anything_changed() -> None:

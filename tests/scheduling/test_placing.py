@@ -24,6 +24,18 @@ def test_the_lightest_nodes_go_first_and_heavier_ones_only_where_these_are_too_f
     assert desk.goes(nodes=2, exclusive=True) == "n2,fat1"
 
 
+def test_a_room_that_is_kept_for_years_remembers_no_more_than_one_of_a_day() -> None:
+    desk, sizes = Desk(rack(3)), set[int]()
+    for _ in range(1_000):
+        where = desk.would_go(nodes=2, tasks=2)
+        assert where is not None
+        desk.room.take(where)
+        assert desk.goes(exclusive=True, nodes=2) == "nowhere"
+        desk.room.give(where)
+        sizes.add(len(desk.room._changes))
+    assert max(sizes) < 100
+
+
 def test_nodes_that_must_be_woken_come_last_whatever_their_weight() -> None:
     desk = Desk(
         [Node(name="asleep", state=State.POWERED_DOWN, weight=0), Node(name="waking", state=State.POWERING_UP), *rack(1, weight=99)]

@@ -36,6 +36,13 @@ def test_the_memory_that_it_needs_and_not_all_there_is() -> None:
     assert suggested(scene.waits(2, exclusive=False, memory_per_node=4_000), 2) == Suggestion("--mem=2000M", NOW)
 
 
+def test_no_memory_is_never_suggested_for_it_would_mean_all_there_is() -> None:
+    scene = Scene(rack(1, memory=2), PartitionRules(name="batch", memory_per_node=100))
+    assert suggested(scene.waits(2, exclusive=False), 2) is None
+    scene = Scene(rack(1, memory=2)).runs(1, "n1", 60, exclusive=False, memory_per_node=2)
+    assert suggested(scene.waits(2, exclusive=False, memory_per_node=1), 2) is None
+
+
 def test_a_node_that_is_shared() -> None:
     scene = Scene(rack(1)).runs(1, "n1", 60, exclusive=False, memory_per_node=1_000)
     assert suggested(scene.waits(2, memory_per_node=1_000), 2) == Suggestion("without --exclusive", NOW)

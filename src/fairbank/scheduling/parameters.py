@@ -82,10 +82,15 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
         return self.bf_window * 60
 
     def main_is_due(self, ended: int, asked: bool, now: int) -> bool:
-        """Whether the main pass runs at `now`, where the last one ended at `ended` and something has changed since; all in microseconds."""
-        since = now - ended
-        full = 0 < self.sched_interval * 1_000_000 <= since
-        return full or (asked and since > self.sched_min_interval)
+        """Whether the main pass runs at `now`, where the last one ended at `ended` and somebody asked for one since; in microseconds."""
+        return asked and now - ended > self.sched_min_interval
+
+    def full_is_due(self, ended: int, now: int) -> bool:
+        """Whether it runs through the whole queue at `now`, asked for or not, where it last did so until `ended`; in microseconds.
+
+        Passes between do not count: where events are many, whoever waits far behind would never be come to.
+        """
+        return 0 < self.sched_interval * 1_000_000 <= now - ended
 
     def backfill_is_due(self, ended: int, changed: bool, now: int) -> bool:
         """Whether backfill runs at `now`, where its last cycle ended at `ended` and jobs or nodes changed since; all in seconds."""

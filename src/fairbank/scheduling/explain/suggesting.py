@@ -55,8 +55,9 @@ def _changes(job: Pending, snapshot: OnNodes, parameters: Parameters, now: int) 
             yield f"-p {','.join((*job.partitions, name))}", msgspec.structs.replace(job, partitions=(*job.partitions, name), priorities=())
     if wanted.memory_per_node is None and wanted.memory_per_cpu is None:
         least = min(node.memory // max(node.cpus, 1) for node in snapshot.machine.cluster.nodes) * wanted.cpus_per_task
-        yield f"--mem={least}M", _wanting(job, memory_per_node=least)
-    elif wanted.memory_per_node:
+        if least:  # --mem=0 would be all there is
+            yield f"--mem={least}M", _wanting(job, memory_per_node=least)
+    elif wanted.memory_per_node is not None and wanted.memory_per_node > 1:
         yield f"--mem={wanted.memory_per_node // 2}M", _wanting(job, memory_per_node=wanted.memory_per_node // 2)
     if wanted.exclusive:
         yield "without --exclusive", _wanting(job, exclusive=False)

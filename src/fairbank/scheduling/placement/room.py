@@ -107,6 +107,9 @@ class Room:
             for kind, count in gpus:
                 self.gpus[kind][place] -= sign * count
             self._changes.append(place)
+        if len(self._changes) > 4 * len(self.jobs) + _FEW:
+            self._seen.clear()  # cheaper to look anew, and a room that is kept for days is not to remember them
+            self._changes.clear()
 
     def overdrawn(self) -> NodeSet:
         """Nodes of which more is held than there is: none, unless somebody told what cannot be."""
