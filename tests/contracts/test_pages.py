@@ -45,6 +45,7 @@ def test_a_page_beyond_the_end_or_of_no_rows_is_empty(filled: Store, what: str) 
         assert PAGED[what](filled, page) == []
 
 
-def test_a_page_is_never_larger_than_the_most(store: Store) -> None:
+def test_a_page_is_never_larger_than_the_most_and_the_row_behind_it(store: Store) -> None:
     granted(store, *(project(f"p{number}", number) for number in range(1, PAGE_MAX + 3)))
-    assert len(Look(store).projects(ProjectQuery(), Page(10**9))) == PAGE_MAX
+    assert len(Look(store).projects(ProjectQuery(), Page(10**9))) == PAGE_MAX + 1
+    assert len(Look(store).projects(ProjectQuery(), Page(PAGE_MAX).and_one)) == PAGE_MAX + 1

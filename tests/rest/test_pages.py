@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from tests.rest.reading import all_pages, data, ids_of
 from tests.rest.world import AGENT, DAY, NOW, PI, SUPERUSER, World, report
+
+LISTS = (
+    "/project", "/alloc", "/balance?all=true", "/job", "/failure", "/activity", "/credit", "/debit", "/entry", "/usage?by=day", "/audit",
+    "/project/{project}/member", "/alloc/{allocation}/user", "/alloc/{allocation}/statement",
+)  # fmt: skip
 
 
 def test_pages_follow_each_other(world: World) -> None:
@@ -35,3 +44,31 @@ def test_lists_that_grow_with_a_project_come_in_pages(world: World) -> None:
     for by in ("user", "day", "month", "partition", "allocation"):
         assert all_pages(world, f"/usage?by={by}") == data(world, f"/usage?by={by}")
     assert len(data(world, "/usage?by=day")) == 7
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_a_last_page_that_is_full_promises_no_other(old_world: World, path: str) -> None:
+    asked = path.format(**old_world.own)
+    path = f"{asked}{'&' if '?' in asked else '?'}limit="
+    whole = rows_of(old_world.ask("GET", f"{path}1000", SUPERUSER).json())
+    assert whole, "an empty list tells nothing"
+    full = old_world.ask("GET", f"{path}{len(whole)}", SUPERUSER).json()
+    assert (rows_of(full), full["next"]) == (whole, None)
+    if len(whole) > 1:
+        less = old_world.ask("GET", f"{path}{len(whole) - 1}", SUPERUSER).json()
+        rest = old_world.ask("GET", f"{path}1&after={less['next']}", SUPERUSER).json()
+        assert (rows_of(less) + rows_of(rest), rest["next"]) == (whole, None)
+
+
+def test_a_statement_closes_with_the_last_entry_that_is_shown(old_world: World) -> None:
+    page = old_world.ask("GET", f"/alloc/{old_world.own['allocation']}/statement?limit=1", PI).json()
+    (entry,) = page["data"]["entries"]
+    assert page["next"] == str(entry["seq"])
+    assert page["data"]["closing"] == {name: entry[name] for name in page["data"]["closing"]}
+
+
+def rows_of(answer: Any) -> list[Any]:
+    """The rows of a list, or of what is a list in part."""
+    found = answer["data"]
+    rows: list[Any] = found if isinstance(found, list) else found.get("entries") if "closing" in found else found["heads"]
+    return rows

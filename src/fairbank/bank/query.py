@@ -12,6 +12,7 @@ from fairbank.bank.run import RunState, UserSums
 from fairbank.values.time import Instant
 
 PAGE_MAX = 1_000
+"""The most rows that anybody may ask for at once; one more may be read, to see whether there are more."""
 
 NO_QOS = "-"
 """The group of runs of which nobody told the QOS: no name can be that."""
@@ -44,8 +45,18 @@ class Page(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """How many rows it may have: `limit`, kept between none and PAGE_MAX."""
-        return max(0, min(self.limit, PAGE_MAX))
+        """How many rows it may have: `limit`, kept between none and one more than PAGE_MAX."""
+        return bounded(self.limit)
+
+    @property
+    def and_one(self) -> Page:
+        """With the row behind it, if there is one: whoever has to tell whether the page is the last looks for that."""
+        return msgspec.structs.replace(self, limit=self.limit + 1)
+
+
+def bounded(limit: int) -> int:
+    """How many rows a page of `limit` may have."""
+    return max(0, min(limit, PAGE_MAX + 1))
 
 
 class Sight(msgspec.Struct, frozen=True):
@@ -180,8 +191,13 @@ class GroupPage(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """How many groups it may have: `limit`, kept between none and PAGE_MAX."""
-        return max(0, min(self.limit, PAGE_MAX))
+        """How many groups it may have."""
+        return bounded(self.limit)
+
+    @property
+    def and_one(self) -> GroupPage:
+        """With the group behind it, if there is one."""
+        return msgspec.structs.replace(self, limit=self.limit + 1)
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -232,8 +248,13 @@ class DebitPage(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """How many it may have: `limit`, kept between none and PAGE_MAX."""
-        return max(0, min(self.limit, PAGE_MAX))
+        """How many it may have."""
+        return bounded(self.limit)
+
+    @property
+    def and_one(self) -> DebitPage:
+        """With the debit behind it, if there is one."""
+        return msgspec.structs.replace(self, limit=self.limit + 1)
 
 
 class Debit(msgspec.Struct, frozen=True):

@@ -69,8 +69,6 @@ class Desk(Talk):
             answer = self.get(path, {**query, "limit": min(left, PAGE) if limit else PAGE, "after": after})
             left, after = left - len(_listed(answer)), answer.get("next")
             full = bool(limit) and left <= 0
-            if full and after and not _listed(self.get(path, {**query, "limit": 1, "after": after})):
-                answer["next"] = after = None  # it was the last page all the same
             yield answer
             if full and after:
                 more = f"There are more; this shows {limit}. To see them, add --limit {10 * limit}"

@@ -17,7 +17,7 @@ from fairbank.rest.asking.lookup import runs_by_id
 from fairbank.rest.asking.params import PERIOD, PROJECTS, RECENT, RUN_FOR, Limit, OneId, OnePage, OnePeriod, OneUid, Projects
 from fairbank.rest.bodies.answers import ActivityRow, CreditRow, DebitRow, Listing, PredebitRow
 from fairbank.rest.verbs import reads
-from fairbank.rest.views import debit_row, listing, next_after, predebit_row
+from fairbank.rest.views import by_id, cut, debit_row, listing, predebit_row
 from fairbank.values.time import iso
 from fairbank.values.trouble import Malformed
 
@@ -40,7 +40,9 @@ def list_activity(request: Asking, page: OnePage, chosen: Entries) -> Listing[Ac
     Project, gid, gname and account name the project that a run was for, whoever paid, and of other entries the allocation's own.
     Allocation is the one whose units were moved.
     """
-    found = request.services.allocations.activity(replace(chosen, kinds=frozenset(EFFECTS)), page)
+    found, following = cut(
+        page.limit, request.services.allocations.activity(replace(chosen, kinds=frozenset(EFFECTS)), page.and_one), by_id
+    )
     runs = runs_by_id(request, (each.run for each in found))
     rows = [
         ActivityRow(
@@ -55,18 +57,20 @@ def list_activity(request: Asking, page: OnePage, chosen: Entries) -> Listing[Ac
         )
         for each in found
     ]
-    return listing("activity", request.services.clock, rows, next_after(page, [each.id for each in found]))
+    return listing("activity", request.services.clock, rows, following)
 
 
 @reads("/credit", dependencies=_FILTERS)
 def list_credits(request: Asking, page: OnePage, chosen: Entries) -> Listing[CreditRow]:
     """Deposits and incoming transfers, and with a minus withdrawals and outgoing transfers."""
-    found = request.services.allocations.activity(replace(chosen, kinds=frozenset(OF_CREDIT)), page)
+    found, following = cut(
+        page.limit, request.services.allocations.activity(replace(chosen, kinds=frozenset(OF_CREDIT)), page.and_one), by_id
+    )
     rows = [
         CreditRow(activity_id=each.id, allocation_id=each.book, amount=OF_CREDIT[each.kind].sign * each.amount, comments=each.comment)
         for each in found
     ]
-    return listing("credit", request.services.clock, rows, next_after(page, [each.id for each in found]))
+    return listing("credit", request.services.clock, rows, following)
 
 
 @reads("/predebit", dependencies=_FILTERS)
@@ -80,12 +84,12 @@ def list_predebits(request: Asking, page: OnePage, chosen: Entries) -> Listing[P
         since=chosen.since,
         until=chosen.until,
     )
-    found = request.services.runs.find(runs, page)
+    found, following = cut(page.limit, request.services.runs.find(runs, page.and_one), by_id)
     numbers = [each.id for each in found]
     opening = EntryQuery(ids=frozenset(numbers))  # who may see a run may see the entry that opened it
     comments = {each.id: each.comment for each in request.services.allocations.activity(opening, Page(len(numbers)))}
     rows = [predebit_row(each, comments.get(each.id)) for each in found]
-    return listing("predebit", request.services.clock, rows, next_after(page, numbers))
+    return listing("predebit", request.services.clock, rows, following)
 
 
 @reads("/debit", dependencies={"projects": PROJECTS})
@@ -95,8 +99,8 @@ def list_debits(
     """What each owner was charged in each allocation, one after the other."""
     page = DebitPage(limit, _after(after))
     query = DebitQuery(sight=request.asker.sight, projects=projects, allocation=allocation, owner=owner_uid)
-    found = request.services.allocations.debits(query, page)
-    following = f"{found[-1].allocation}-{found[-1].owner}" if found and len(found) >= page.size else None
+    debits = request.services.allocations.debits(query, page.and_one)
+    found, following = cut(limit, debits, lambda each: f"{each.allocation}-{each.owner}")
     return listing("debit", request.services.clock, [debit_row(each) for each in found], following)
 
 

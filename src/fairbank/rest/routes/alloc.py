@@ -13,7 +13,7 @@ from fairbank.rest.asking import Asking
 from fairbank.rest.asking.params import CONCERNED, PAGE, PROJECTS, AllocationFilters, Concerned, Number, OnePage, Projects
 from fairbank.rest.bodies.answers import AllocationRow, BalanceRow, DrawnRow, Listing, Single
 from fairbank.rest.verbs import reads
-from fairbank.rest.views import allocation_row, balance_row, listing, next_after, single
+from fairbank.rest.views import allocation_row, balance_row, by_id, cut, listing, single
 
 InState = Annotated[
     Literal["planned", "active", "frozen", "ended"] | None, QueryParameter(name="state", description="by the clock, as shown")
@@ -46,20 +46,20 @@ Chosen = NamedDependency[Asked]
 @reads("/alloc", dependencies=FILTERS)
 def list_allocations(request: Asking, page: OnePage, chosen: Chosen) -> Listing[AllocationRow]:
     """The allocations that the asker may see: those of the asker's projects, and what their parents share with them."""
-    found = _find(request, page, chosen)
-    return listing("allocation", request.services.clock, [_row(request, each) for each in found], _next(page, found))
+    found, following = _find(request, page, chosen)
+    return listing("allocation", request.services.clock, [_row(request, each) for each in found], following)
 
 
 @reads("/balance", dependencies=FILTERS)
 def list_balances(request: Asking, page: OnePage, chosen: Chosen, every: Every = False) -> Listing[BalanceRow]:
     """What is left: of the allocations that are active now, or of all; what parents share with a project is among its own."""
-    found = _find(request, page, chosen._replace(stands=Standing.ACTIVE) if chosen.any_time and not every else chosen)
+    found, following = _find(request, page, chosen._replace(stands=Standing.ACTIVE) if chosen.any_time and not every else chosen)
     now = request.services.clock.now()
     rows = [balance_row(each, request.services.directory.by_id(each.project), now) for each in found]
-    return listing("balance", request.services.clock, rows, _next(page, found))
+    return listing("balance", request.services.clock, rows, following)
 
 
-def _find(request: Asking, page: Page, chosen: Asked) -> list[Allocation]:
+def _find(request: Asking, page: Page, chosen: Asked) -> tuple[list[Allocation], str | None]:
     query = AllocationQuery(
         sight=request.asker.sight,
         projects=chosen.projects,
@@ -67,15 +67,11 @@ def _find(request: Asking, page: Page, chosen: Asked) -> list[Allocation]:
         stands=None if chosen.stands is None else (chosen.stands, request.services.clock.now()),
         lenders=request.services.allocations.lenders(request.asker, chosen.projects),
     )
-    return request.services.allocations.find(query, page)
+    return cut(page.limit, request.services.allocations.find(query, page.and_one), by_id)
 
 
 def _row(request: Asking, allocation: Allocation) -> AllocationRow:
     return allocation_row(allocation, request.services.directory.by_id(allocation.project), request.services.clock.now())
-
-
-def _next(page: Page, found: list[Allocation]) -> str | None:
-    return next_after(page, [each.id for each in found])
 
 
 @reads("/alloc/{allocation:int}")
@@ -87,9 +83,9 @@ def show_allocation(request: Asking, allocation: Number) -> Single[AllocationRow
 @reads("/alloc/{allocation:int}/user", dependencies={"page": PAGE})
 def list_users(request: Asking, allocation: Number, page: OnePage) -> Listing[DrawnRow]:
     """What each user drew from an allocation, and the caps, by uid."""
-    found = request.services.allocations.users(request.asker, allocation, page)
+    found, following = cut(page.limit, request.services.allocations.users(request.asker, allocation, page.and_one), lambda each: each.uid)
     rows = [DrawnRow(uid=each.uid, charged=each.sums.charged, held=each.sums.held, cap=each.sums.cap) for each in found]
-    return listing("drawn", request.services.clock, rows, next_after(page, [each.uid for each in found]))
+    return listing("drawn", request.services.clock, rows, following)
 
 
 def shown(request: Asking, allocation: int) -> Single[AllocationRow]:

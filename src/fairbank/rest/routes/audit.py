@@ -6,7 +6,7 @@ from fairbank.rest.asking import Asking
 from fairbank.rest.asking.params import PAGE, OnePage
 from fairbank.rest.bodies.answers import AuditAnswer, AuditCard, Head
 from fairbank.rest.verbs import reads
-from fairbank.rest.views import next_after
+from fairbank.rest.views import cut
 from fairbank.service.rights import Do, demand
 from fairbank.values.time import iso
 
@@ -15,15 +15,15 @@ from fairbank.values.time import iso
 def show_heads(request: Asking, page: OnePage) -> AuditAnswer:
     """The last link of each book. Kept elsewhere, they betray even a journal that was rewritten from the start."""
     demand(request.asker, Do.AUDIT)
-    entries, office, found = request.services.audit.standing(page)
+    entries, office, found = request.services.audit.standing(page.and_one)
+    heads, following = cut(page.limit, found, lambda each: each.book)
     card = AuditCard(
         entries=entries,
         office_seq=office.seq,
         office_link=office.link.hex(),
-        heads=[Head(allocation=each.book, seq=each.seq, link=each.link.hex()) for each in found],
+        heads=[Head(allocation=each.book, seq=each.seq, link=each.link.hex()) for each in heads],
     )
-    cursor = next_after(page, [each.book for each in found])
-    return AuditAnswer(schema="fairbank.audit/1", as_of=iso(request.services.clock.now()), data=card, next=cursor)
+    return AuditAnswer(schema="fairbank.audit/1", as_of=iso(request.services.clock.now()), data=card, next=following)
 
 
 ROUTES = (show_heads,)

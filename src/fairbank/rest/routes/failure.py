@@ -8,7 +8,7 @@ from fairbank.rest.asking import Asking
 from fairbank.rest.asking.params import JOBS, JobsAsked, Number, OneId, OneName, OnePage, OneUid
 from fairbank.rest.bodies.answers import FailureRow, Listing, Single
 from fairbank.rest.verbs import reads
-from fairbank.rest.views import failure_row, listing, next_after, single
+from fairbank.rest.views import cut, failure_row, listing, single
 
 
 @reads("/failure", dependencies=JOBS)
@@ -27,9 +27,10 @@ def list_failures(
     about the allocation that it met.
     """
     alone = account if (project, gid, gname) == (None, None, None) else None
-    found = request.services.runs.refusals(RefusalQuery(**chosen._asdict(), account=alone), page)
+    refused = request.services.runs.refusals(RefusalQuery(**chosen._asdict(), account=alone), page.and_one)
+    found, following = cut(page.limit, refused, lambda each: each[0].id)
     rows = [failure_row(entry, no, _account(request, no)) for entry, no in found]
-    return listing("failure", request.services.clock, rows, next_after(page, [entry.id for entry, _ in found]))
+    return listing("failure", request.services.clock, rows, following)
 
 
 @reads("/failure/{failure:int}")

@@ -27,7 +27,7 @@ from fairbank.rest.concerning import fields_of_body
 from fairbank.rest.problems import SaidNo, problem_of_refusal
 from fairbank.rest.statuses import status_of
 from fairbank.rest.verbs import AGAIN, reads, writes
-from fairbank.rest.views import granted, job_row, listing, next_after, single
+from fairbank.rest.views import by_id, cut, granted, job_row, listing, single
 from fairbank.values import ids
 from fairbank.values.trouble import Trouble
 from fairbank.values.units import SuMinutes
@@ -141,8 +141,8 @@ def list_jobs(
     """
     state = None if in_state is None else RunState(in_state)
     query = RunQuery(**chosen._asdict(), state=state, failed=None if outcome is None else outcome == "failed", partition=partition)
-    found = request.services.runs.find(query, page)
-    return listing("job", request.services.clock, [_row(request, each) for each in found], next_after(page, [each.id for each in found]))
+    found, following = cut(page.limit, request.services.runs.find(query, page.and_one), by_id)
+    return listing("job", request.services.clock, [_row(request, each) for each in found], following)
 
 
 @reads("/job/{job:int}")

@@ -17,7 +17,7 @@ from fairbank.rest.asking.params import PAGE, Key, Number, OneName, OnePage, One
 from fairbank.rest.bodies.answers import EnteredProject, Granted, Listing, MemberRow, ProjectCard, ProjectRow, Single
 from fairbank.rest.bodies.requests import NewNames, NewProject, NewRole
 from fairbank.rest.verbs import again, reads, writes
-from fairbank.rest.views import listing, member_row, next_after, project_card, project_row, single
+from fairbank.rest.views import by_id, cut, listing, member_row, project_card, project_row, single
 from fairbank.values import ids
 from fairbank.values.trouble import Malformed
 
@@ -30,11 +30,9 @@ def list_projects(
 ) -> Listing[ProjectRow]:
     """The projects that the asker may see. Those that were removed are for staff only."""
     there = {"no": False, "yes": True}.get(removed)
-    found = request.services.projects.find(
-        ProjectQuery(sight=request.asker.sight, gid=gid, gname=gname, account=account, removed=there), page
-    )
-    rows = [project_row(each) for each in found]
-    return listing("project", request.services.clock, rows, next_after(page, [each.id for each in found]))
+    query = ProjectQuery(sight=request.asker.sight, gid=gid, gname=gname, account=account, removed=there)
+    found, following = cut(page.limit, request.services.projects.find(query, page.and_one), by_id)
+    return listing("project", request.services.clock, [project_row(each) for each in found], following)
 
 
 @reads("/project/{project:int}")
@@ -94,8 +92,8 @@ def remove_project(request: Asking, project: Number, key: Key = None) -> Single[
 @reads("/project/{project:int}/member", dependencies={"page": PAGE})
 def list_members(request: Asking, project: Number, page: OnePage) -> Listing[MemberRow]:
     """The members of a project, by uid."""
-    found = request.services.projects.members(request.asker, project, page)
-    return listing("member", request.services.clock, [member_row(each) for each in found], next_after(page, [each.uid for each in found]))
+    found, following = cut(page.limit, request.services.projects.members(request.asker, project, page.and_one), lambda each: each.uid)
+    return listing("member", request.services.clock, [member_row(each) for each in found], following)
 
 
 @writes(put, "/project/{project:int}/member/{uid:int}")

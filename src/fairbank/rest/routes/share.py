@@ -14,7 +14,7 @@ from fairbank.rest.bodies.answers import Listing, ShareRow, SharesKept, Single
 from fairbank.rest.bodies.requests import NewShares
 from fairbank.rest.foretelling import FORETOLD_IN_ITS_WORDS
 from fairbank.rest.verbs import reads, writes
-from fairbank.rest.views import figures_told, listing, moment_of, parse_place, place_text, share_row, single
+from fairbank.rest.views import cut, figures_told, listing, moment_of, parse_place, place_text, share_row, single
 from fairbank.service.rights import demand_cluster
 from fairbank.values.time import DAY, LAST_INSTANT, iso
 from fairbank.values.trouble import Malformed
@@ -44,10 +44,10 @@ def list_shares(
         accounts=None if account is None else frozenset({account}),
         users=users,
         after=None if after is None else parse_place(after),
-        limit=limit,
+        limit=limit + 1,
     )
-    found = request.services.shares.kept(request.asker, query)
-    following = place_text(in_order(found[-1])) if len(found) >= limit else None
+    kept = request.services.shares.kept(request.asker, query)
+    found, following = cut(limit, kept, lambda each: place_text(in_order(each)))
     return listing("share-figure", request.services.clock, [share_row(each) for each in found], following)
 
 

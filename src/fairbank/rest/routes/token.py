@@ -10,15 +10,15 @@ from fairbank.rest.asking.params import PAGE, Number, OnePage, OneUid
 from fairbank.rest.bodies.answers import Listing, Single, TokenCard, TokenRow
 from fairbank.rest.bodies.requests import NewToken
 from fairbank.rest.verbs import reads, writes
-from fairbank.rest.views import listing, next_after, single, token_card, token_row
+from fairbank.rest.views import by_id, cut, listing, single, token_card, token_row
 from fairbank.service.tokens import foreign
 
 
 @reads("/token", dependencies={"page": PAGE})
 def list_tokens(request: Asking, page: OnePage, uid: OneUid = None) -> Listing[TokenRow]:
     """Tokens by their labels; never their secrets."""
-    found = request.services.tokens.list(request.asker, uid, page)
-    return listing("token", request.services.clock, [token_row(each) for each in found], next_after(page, [each.id for each in found]))
+    found, following = cut(page.limit, request.services.tokens.list(request.asker, uid, page.and_one), by_id)
+    return listing("token", request.services.clock, [token_row(each) for each in found], following)
 
 
 @writes(post, "/token")

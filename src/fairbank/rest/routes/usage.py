@@ -13,7 +13,7 @@ from fairbank.rest.asking import Asking
 from fairbank.rest.asking.params import PERIOD, RUN_FOR, Limit, OneId, OneName, OnePeriod, OneUid, Projects
 from fairbank.rest.bodies.answers import Listing, UsageRow
 from fairbank.rest.verbs import reads
-from fairbank.rest.views import listing, usage_row
+from fairbank.rest.views import cut, listing, usage_row
 from fairbank.values.trouble import Malformed
 
 By = Literal["user", "day", "month", "partition", "allocation", "job", "qos"]
@@ -57,8 +57,7 @@ def show_usage(
         since=period.since,
         until=period.until,
     )
-    found = request.services.usage.by(query, group_by, page)
-    following = str(found[-1].group) if found and len(found) >= page.size else None
+    found, following = cut(limit, request.services.usage.by(query, group_by, page.and_one), lambda each: each.group)
     return listing("usage", request.services.clock, [usage_row(each) for each in found], following)
 
 

@@ -1,7 +1,7 @@
 """The bank's values as the shapes that travel, a file a noun."""
 
 from fairbank.rest.views.alloc import allocation_row, balance_row, changed_terms
-from fairbank.rest.views.envelope import granted, listing, next_after, single
+from fairbank.rest.views.envelope import by_id, cut, granted, listing, single
 from fairbank.rest.views.failure import failure_row
 from fairbank.rest.views.job import debit_row, job_row, predebit_row
 from fairbank.rest.views.project import member_row, project_card, project_row
@@ -14,7 +14,9 @@ from fairbank.rest.views.usage import usage_row
 __all__ = [
     "allocation_row",
     "balance_row",
+    "by_id",
     "changed_terms",
+    "cut",
     "debit_row",
     "entry_row",
     "failure_row",
@@ -24,7 +26,6 @@ __all__ = [
     "listing",
     "member_row",
     "moment_of",
-    "next_after",
     "parse_place",
     "place_text",
     "predebit_row",

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 from msgspec import UNSET
 
 from fairbank.bank.ledger import Done
-from fairbank.bank.query import Page
 from fairbank.rest.bodies import answers
 from fairbank.values.time import Clock, iso
 
 T = TypeVar("T")
+
+
+class Numbered(Protocol):
+    @property
+    def id(self) -> int: ...
 
 
 def single(schema: str, clock: Clock, data: T) -> answers.Single[T]:
@@ -25,9 +29,16 @@ def listing(schema: str, clock: Clock, data: list[T], next_: str | None = None) 
     return answers.Listing(schema=f"fairbank.{schema}/1", as_of=iso(clock.now()), data=data, next=next_)
 
 
-def next_after(page: Page, numbers: Sequence[int]) -> str | None:
-    """The cursor of the page after this one; None when this one is not full."""
-    return str(numbers[-1]) if numbers and len(numbers) >= page.limit else None
+def cut(limit: int, found: Sequence[T], place: Callable[[T], object]) -> tuple[list[T], str | None]:
+    """The rows of a page of which one more was looked for (`Page.and_one`), and the cursor of the page after it: the place of its last
+    row, None where there are no more."""
+    rows = list(found[:limit])
+    return rows, str(place(rows[-1])) if len(found) > limit else None
+
+
+def by_id(row: Numbered) -> int:
+    """The place of a row in a list by numbers."""
+    return row.id
 
 
 def granted(done: Done) -> answers.Granted:
