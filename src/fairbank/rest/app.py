@@ -68,7 +68,6 @@ def create_app(house: House, *, threads: int = THREADS) -> Laned:
         await doorkeeper(asking)
         check_address(asking)
         queries.check(asking)
-        foretelling.heed(asking)
         return _methods_here(asking) if request.method == "OPTIONS" else None
 
     @asynccontextmanager

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-import msgspec
 from litestar import Request, Response
 
 from fairbank.bank.entry import facts_of
-from fairbank.rest.asking import DRY_RUN, Asking
+from fairbank.rest.asking import DRY_RUN
 from fairbank.rest.bodies.answers import Listing, PlannedEntry
 from fairbank.rest.house import House
 from fairbank.rest.views import changed_terms, entry_row, listing
@@ -26,12 +25,6 @@ PLANNED = "Listing_PlannedEntry_"
 
 _ABOUT = "true: nothing is changed; the answer tells the entries that would be written now, or is the refusal"
 _IN_ITS_WORDS = "true: nothing is changed; the answer is the one that the same request would get now"
-
-
-def heed(request: Asking) -> None:
-    """After `Queries.check`, before the handler: who asks for a dry run only wants to know."""
-    if request.dry_run:
-        request.scope["user"] = msgspec.structs.replace(request.asker, foretelling=True)
 
 
 def described(operation: dict[str, Any], foretold: object) -> None:

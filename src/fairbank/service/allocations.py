@@ -14,9 +14,8 @@ from fairbank.bank.ledger import Outcome
 from fairbank.bank.query import AllocationQuery, Debit, DebitPage, DebitQuery, EntryQuery, Page, UserRow
 from fairbank.bank.wish import Amend, Deposit, Open, Request, SetCap, Transfer, Withdraw
 from fairbank.service.askers import Asker
-from fairbank.service.counter import Counter
 from fairbank.service.directory import Directory
-from fairbank.service.foretelling import ask
+from fairbank.service.foretelling import Judge, ask
 from fairbank.service.rights import Do, demand
 from fairbank.service.terms import last_terms
 from fairbank.store.contract import Reader, Store
@@ -48,8 +47,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 class Allocations:
     """The use cases around allocations. A foreign allocation is Unknown; what one may see but not do is Forbidden."""
 
-    def __init__(self, store: Store, counter: Counter, directory: Directory, clock: Clock) -> None:
-        self._store, self._counter, self._directory, self._clock = store, counter, directory, clock
+    def __init__(self, store: Store, judge: Judge, directory: Directory, clock: Clock) -> None:
+        self._store, self._judge, self._directory, self._clock = store, judge, directory, clock
 
     def find(self, query: AllocationQuery, page: Page) -> list[Allocation]:
         """Allocations, as far as `query.sight` sees them."""
@@ -170,7 +169,7 @@ class Allocations:
             raise
 
     def _ask(self, asker: Asker, wish: Request) -> Outcome:
-        return ask(self._counter, asker, wish, self._clock.now())
+        return ask(self._judge, asker, wish, self._clock.now())
 
 
 def _terms_before(reader: Reader, entries: Sequence[Entry]) -> Entry | None:

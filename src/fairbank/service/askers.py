@@ -27,8 +27,7 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
     """`actor` signed in; `uid` is whose rights count: the actor's own, or those of the user acted as.
 
     `roles` are the uid's roles in projects, `clusters` those it may report runs for, `scopes` what the credential allows,
-    `until` when it ends, `token` its number; None where the user signed in as themselves. `foretelling`: nothing is to be changed, the
-    asker only wants to know what would be.
+    `until` when it ends, `token` its number; None where the user signed in as themselves.
     """
 
     actor: int
@@ -40,7 +39,6 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
     scopes: frozenset[str] = FULL
     until: Instant | None = None
     token: int | None = None
-    foretelling: bool = False
 
     @property
     def acting_as(self) -> int | None:

@@ -1,9 +1,12 @@
-"""The one way from a use case to the bank: a wish is carried out, or for a dry run only foretold, after the very same checks."""
+"""The one way from a use case to the bank: a wish is carried out, or for a dry run only foretold, after the very same checks.
+
+Use cases around a counter carry out, the same around a Foreteller only tell what would be; who asks is no part of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from fairbank.bank.changes import changes
 from fairbank.bank.entry import Entry, Kind, facts_of
@@ -13,7 +16,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Asked, Request
 from fairbank.bank.working_set import WorkingSet
 from fairbank.service.askers import Asker
-from fairbank.service.counter import Counter
+from fairbank.service.bank import Bank
 from fairbank.service.terms import last_terms
 from fairbank.store.contract import Store
 from fairbank.values.time import Instant
@@ -41,16 +44,33 @@ class Foretold(Exception):
         self.entries = entries
 
 
-def ask(counter: Counter, asker: Asker, wish: Request, now: Instant) -> Outcome:
-    """What the bank answers to the wish. Raises Foretold instead of granting it to an asker who only wants to know; Busy, Unreachable."""
-    asked = Asked(wish, now, asker.actor, asker.acting_as)
-    if not asker.foretelling:
-        return counter.ask([asked])[0]
-    outcome, work = counter.bank.foretell(asked)
-    if isinstance(outcome, Refusal):
-        return outcome
-    changed = changes(_terms_before(counter.bank.store, work.entries), work.entries)
-    raise Foretold([_planned(each, work, changed.get(each.id)) for each in work.entries])
+class Judge(Protocol):
+    """Whom use cases ask: the counter, or a Foreteller in its place."""
+
+    def ask(self, batch: Sequence[Asked]) -> list[Outcome]: ...
+
+
+class Foreteller:
+    """Says no as the bank would, and changes nothing."""
+
+    def __init__(self, bank: Bank) -> None:
+        self._bank = bank
+
+    def ask(self, batch: Sequence[Asked]) -> list[Outcome]:
+        """The bank's no to each wish. Raises Foretold at the first that would be granted; Unreachable."""
+        return [self._refusal(each) for each in batch]
+
+    def _refusal(self, asked: Asked) -> Refusal:
+        outcome, work = self._bank.foretell(asked)
+        if isinstance(outcome, Refusal):
+            return outcome
+        changed = changes(_terms_before(self._bank.store, work.entries), work.entries)
+        raise Foretold([_planned(each, work, changed.get(each.id)) for each in work.entries])
+
+
+def ask(judge: Judge, asker: Asker, wish: Request, now: Instant) -> Outcome:
+    """What the bank answers to the wish. Raises Busy, Unreachable; Foretold instead of a yes, where it is only foretold."""
+    return judge.ask([Asked(wish, now, asker.actor, asker.acting_as)])[0]
 
 
 def _planned(entry: Entry, work: WorkingSet, changed: Mapping[str, Any] | None) -> Planned:

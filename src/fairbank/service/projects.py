@@ -7,9 +7,8 @@ from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.query import Page, ProjectQuery
 from fairbank.bank.wish import AmendProject, CreateProject, RemoveProject, SetMember
 from fairbank.service.askers import Asker
-from fairbank.service.counter import Counter
 from fairbank.service.directory import Directory
-from fairbank.service.foretelling import ask
+from fairbank.service.foretelling import Judge, ask
 from fairbank.service.rights import Do, demand
 from fairbank.store.contract import Store
 from fairbank.values.time import Clock
@@ -19,8 +18,8 @@ from fairbank.values.trouble import Unknown
 class Projects:
     """The use cases around projects."""
 
-    def __init__(self, store: Store, counter: Counter, directory: Directory, clock: Clock) -> None:
-        self._store, self._counter, self._directory, self._clock = store, counter, directory, clock
+    def __init__(self, store: Store, judge: Judge, directory: Directory, clock: Clock) -> None:
+        self._store, self._judge, self._directory, self._clock = store, judge, directory, clock
 
     def find(self, query: ProjectQuery, page: Page) -> list[Project]:
         """Projects, as far as `query.sight` sees them."""
@@ -87,4 +86,4 @@ class Projects:
         return self._ask(asker, SetMember(project=project.id, uid=uid, role=role, by=by, comment=comment, key=key))
 
     def _ask(self, asker: Asker, wish: CreateProject | AmendProject | RemoveProject | SetMember) -> Outcome:
-        return ask(self._counter, asker, wish, self._clock.now())
+        return ask(self._judge, asker, wish, self._clock.now())

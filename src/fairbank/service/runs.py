@@ -10,9 +10,8 @@ from fairbank.bank.refusal import Alternative, Reason, Refusal, refusal_of
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Refund
 from fairbank.service.askers import Asker
-from fairbank.service.counter import Counter
 from fairbank.service.directory import Directory
-from fairbank.service.foretelling import ask
+from fairbank.service.foretelling import Judge, ask
 from fairbank.service.means import Means, means
 from fairbank.service.memberships import Memberships
 from fairbank.service.rights import Do, demand
@@ -27,8 +26,8 @@ _UNPAID = (Reason.OVERDRAWN, Reason.CAPPED, Reason.NO_ALLOCATION, Reason.FROZEN,
 class Runs:
     """The use cases around runs that the bank knows."""
 
-    def __init__(self, store: Store, counter: Counter, directory: Directory, memberships: Memberships, clock: Clock) -> None:
-        self._store, self._counter, self._directory, self._memberships, self._clock = store, counter, directory, memberships, clock
+    def __init__(self, store: Store, judge: Judge, directory: Directory, memberships: Memberships, clock: Clock) -> None:
+        self._store, self._judge, self._directory, self._memberships, self._clock = store, judge, directory, memberships, clock
 
     # --- reading ---
 
@@ -77,7 +76,7 @@ class Runs:
         record = self.get(asker, number)
         demand(asker, Do.REFUND)
         wish = Refund(run=record.run, amount=amount, comment=comment, key=key)
-        return ask(self._counter, asker, wish, self._clock.now())
+        return ask(self._judge, asker, wish, self._clock.now())
 
 
 def _left_for(offers: Means, asked: int) -> int | None:

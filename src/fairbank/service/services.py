@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from fairbank.bank.policy import Policy
@@ -16,6 +16,7 @@ from fairbank.service.bank import Bank
 from fairbank.service.counter import Counter
 from fairbank.service.counting.windows import Windows
 from fairbank.service.directory import Directory
+from fairbank.service.foretelling import Foreteller
 from fairbank.service.memberships import Memberships
 from fairbank.service.nonces import Nonces
 from fairbank.service.projects import Projects
@@ -39,7 +40,8 @@ class Counting(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """One object for each group of use cases, around one store and one counter."""
+    """One object for each group of use cases, around one store and one counter. `dry` are the same for requests that only ask what would
+    be; None in these themselves."""
 
     store: Store
     counter: Counter
@@ -60,6 +62,11 @@ class Services:
     nonces: Nonces
     audit: Audit
     upkeep: Upkeep
+    dry: Services | None = None
+
+    def foretelling(self) -> Services:
+        """Those that change nothing: in place of carrying a wish out they raise Foretold."""
+        return self.dry or self
 
     def close(self) -> None:
         """End the sweep, answer what waits at the counter, then close the store."""
@@ -90,7 +97,7 @@ def services(
     counter = counting(Bank(store, policy), room=waiting_max)
     directory = Directory(store, ticks)
     memberships = Memberships(store, groups_of, ticks)
-    return Services(
+    carrying_out = Services(
         store=store,
         counter=counter,
         clock=clock,
@@ -111,3 +118,14 @@ def services(
         audit=Audit(store),
         upkeep=Upkeep(store, counter, clock, actor, shares_days),
     )
+    foreteller = Foreteller(counter.bank)
+    dry = replace(
+        carrying_out,
+        projects=Projects(store, foreteller, directory, clock),
+        allocations=Allocations(store, foreteller, directory, clock),
+        runs=Runs(store, foreteller, directory, memberships, clock),
+        undoing=Undoing(store, foreteller, clock),
+        shares=ShareHistory(store, directory, foretelling=True),
+        tokens=Tokens(store, foreteller, clock, key),
+    )
+    return replace(carrying_out, dry=dry)

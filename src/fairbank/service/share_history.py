@@ -15,14 +15,15 @@ from fairbank.store.contract import Store
 class ShareHistory:
     """The daily figures. They are no part of the journal: no entry tells of them, and no audit."""
 
-    def __init__(self, store: Store, directory: Directory) -> None:
-        self._store, self._directory = store, directory
+    def __init__(self, store: Store, directory: Directory, *, foretelling: bool = False) -> None:
+        """`foretelling`: nothing is kept, only told what would be."""
+        self._store, self._directory, self._foretelling = store, directory, foretelling
 
     def record(self, asker: Asker, cluster: str, figures: Sequence[ShareFigure]) -> int:
-        """Keep the figures, all of `cluster`, of associations that have none of that day yet; returns how many that were, or for who only
-        wants to know would be. Raises Forbidden for who does not speak for the cluster, Busy, Unreachable."""
+        """Keep the figures, all of `cluster`, of associations that have none of that day yet; returns how many that were, or would be.
+        Raises Forbidden for who does not speak for the cluster, Busy, Unreachable."""
         demand_cluster(asker, cluster, "record the fair share")
-        return len(self._new(figures)) if asker.foretelling else self._store.keep_shares(figures)
+        return len(self._new(figures)) if self._foretelling else self._store.keep_shares(figures)
 
     def _new(self, figures: Sequence[ShareFigure]) -> set[Place]:
         days = {each.day for each in figures}

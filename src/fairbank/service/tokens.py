@@ -17,8 +17,7 @@ from fairbank.bank.query import Page
 from fairbank.bank.token import Token
 from fairbank.bank.wish import IssueToken, RevokeToken
 from fairbank.service.askers import FULL, Asker
-from fairbank.service.counter import Counter
-from fairbank.service.foretelling import ask
+from fairbank.service.foretelling import Judge, ask
 from fairbank.service.rights import Do, demand, may
 from fairbank.store.contract import Reader, Store
 from fairbank.values import ids
@@ -35,8 +34,8 @@ LINE_MAX = 8
 class Tokens:
     """The use cases around tokens. They are made and taken back as wishes, so the office's book vouches for each row."""
 
-    def __init__(self, store: Store, counter: Counter, clock: Clock, key: bytes) -> None:
-        self._store, self._counter, self._clock, self._key = store, counter, clock, key
+    def __init__(self, store: Store, judge: Judge, clock: Clock, key: bytes) -> None:
+        self._store, self._judge, self._clock, self._key = store, judge, clock, key
 
     def create(self, asker: Asker, *, label: str, scopes: Iterable[str], days: int, uid: int | None = None) -> tuple[Token, str]:
         """A new token and its secret, which nobody will see again. Raises Forbidden, Malformed.
@@ -124,7 +123,7 @@ class Tokens:
             raise Forbidden(f"this token is the last of {LINE_MAX} that were each made by the one before", remedy=_AS_YOURSELF)
 
     def _ask(self, asker: Asker, wish: IssueToken | RevokeToken, now: Instant) -> Outcome:
-        return ask(self._counter, asker, wish, now)
+        return ask(self._judge, asker, wish, now)
 
 
 def _line(token: Token, reader: Reader) -> Iterator[Token]:

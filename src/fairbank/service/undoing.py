@@ -14,8 +14,7 @@ from fairbank.bank.refusal import Refusal
 from fairbank.bank.wish import Undo, undo_of
 from fairbank.cluster.job import Run
 from fairbank.service.askers import Asker
-from fairbank.service.counter import Counter
-from fairbank.service.foretelling import ask
+from fairbank.service.foretelling import Judge, ask
 from fairbank.service.rights import Do, demand
 from fairbank.store.contract import Reader, Store
 from fairbank.values.time import Clock
@@ -37,13 +36,13 @@ _AS: Mapping[Kind, Do] = {
 class Undoing:
     """The use cases around taking entries back. Whoever may do the opposite of an entry may undo it."""
 
-    def __init__(self, store: Store, counter: Counter, clock: Clock) -> None:
-        self._store, self._counter, self._clock = store, counter, clock
+    def __init__(self, store: Store, judge: Judge, clock: Clock) -> None:
+        self._store, self._judge, self._clock = store, judge, clock
 
     def undo(self, asker: Asker, number: int, comment: str, key: str | None) -> Outcome:
         """Take the entry back. Raises Unknown, Forbidden."""
         wish = self._wish(asker, number, comment, key)
-        return wish if isinstance(wish, Refusal) else ask(self._counter, asker, wish, self._clock.now())
+        return wish if isinstance(wish, Refusal) else ask(self._judge, asker, wish, self._clock.now())
 
     def _wish(self, asker: Asker, number: int, comment: str, key: str | None) -> Undo | Refusal:
         """The wish to undo the entry; at once the bank's no where that is of a kind that is not undone."""

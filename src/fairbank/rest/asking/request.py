@@ -73,8 +73,9 @@ class Asking(Request[Asker, None, State]):
 
     @property
     def services(self) -> Services:
-        """The use cases behind the routes."""
-        return self.house.services
+        """The use cases behind the routes; for a dry run those that only tell what would be."""
+        services = self.house.services
+        return services.foretelling() if self.dry_run else services
 
     @property
     def teller(self) -> Teller:
