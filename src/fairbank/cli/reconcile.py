@@ -17,9 +17,9 @@ from fairbank.values.trouble import Malformed
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from fairbank.cli.beside import Against, Finding, Outcome, Reconciled
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
+    from fairbank.cli.reconciled import Against, Finding, Outcome, Reconciled
     from fairbank.report.columns import Look, Row
 
 GRACE_MINUTES = 60
