@@ -221,29 +221,3 @@ def test_mistakes_are_told_before_slurm_is_asked(ask: Ask, slurm: Recorded, word
     said = ask(*words)
     assert said.code == 2
     assert "try: " in said.err or words[-1] in said.err
-
-
-def test_what_if_shares_were_others(ask: Ask) -> None:
-    said = ask(
-        "share", "-n", "-A", "wg_chem,biology", "--set", "wg_chem=161,biology=80", "-o", "account,rawshares,normshares,levelfs%8", "-a"
-    )
-    assert said.out == (
-        "biology                      80    0.209424 0.209424 \n"
-        " biology                      1    1.000000 1.000000 \n"
-        "wg_chem                     161    0.421466 3.03e+10 \n"
-        " wg_chem                 parent    0.421466          \n"
-    )
-    assert said.err == "Computed from these shares and what users used; Slurm has others.\n"
-    assert ask("share", "--set", "nonsense=1").code == 3
-    for wrong in ("wg_chem", "wg_chem=", "wg_chem=-1", "wg_chem=2147483647", "=4"):
-        assert ask("share", "--set", wrong).code == 2
-
-
-def test_forecasts_are_of_the_shares_that_are_tried_out(ask: Ask) -> None:
-    words = ("share", "-a", "-A", "lasers")
-    assert ask(*words, "--forecast").out.splitlines()[1].split() == ["lasers", "1.46", "now", "now"]
-    then = ask(*words, "--forecast", "--set", "lasers=4")
-    assert then.code == 0
-    assert then.out.splitlines()[1].split() == ["lasers", "0.62", "4.8", "days", "8.5", "days"]
-    assert "lasers is back" not in ask(*words, "--tree").err
-    assert "lasers is back at level 1 in 4.8 days to 8.5 days" in ask(*words, "--tree", "--set", "lasers=4").err

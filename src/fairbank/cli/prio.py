@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command
 from fairbank.cli.exits import FOUND, NOT_FOUND
 from fairbank.cli.options import listed
-from fairbank.cli.said_by_slurm import add_folder, note, told
+from fairbank.cli.said_by_slurm import add_folder, fit, note, told
 from fairbank.report.cells import counted
 from fairbank.report.columns import Look
 from fairbank.report.differences import differences, reasons
@@ -55,7 +55,13 @@ def _jobs(text: str) -> list[int]:
     return [int(each) for each in found]
 
 
+COLUMNS_ONLY = {"format": "--format", "long": "--long", "norm": "--norm", "noheader": "--noheader"}
+"""What there is to choose in the form of sprio only."""
+
+
 def run(desk: Desk, options: Namespace) -> int:
+    if options.form in ("explain", "check", "json", "yaml"):
+        fit(options, f"--{options.form}", COLUMNS_ONLY)
     form = parse_format(options.format) if options.format else None
     if options.form == "check":
         return _check(desk, options)

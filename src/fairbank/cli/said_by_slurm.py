@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.exits import FOUND
 from fairbank.report.cells import folded, plain
+from fairbank.values.trouble import Malformed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from argparse import Namespace
+    from collections.abc import Mapping, Sequence
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
@@ -19,6 +21,13 @@ TOLD_MAX = 10
 
 def add_folder(parser: Parser) -> None:
     parser.add_argument("--from", dest="folder", metavar="FOLDER", help="what Slurm said before, from the files there (usual: ask it)")
+
+
+def fit(options: Namespace, form: str, without: Mapping[str, str]) -> None:
+    """Raise Malformed for an option that would change nothing in this form; `without` has these by what options call them."""
+    for name, word in without.items():
+        if getattr(options, name):
+            raise Malformed(f"it changes nothing with {form}", field=word, remedy=f"leave it out, or {form}")
 
 
 def told(desk: Desk, unreadable: Sequence[str], command: str) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command, Noun
 from fairbank.cli.options import listed
-from fairbank.cli.said_by_slurm import add_folder, note, told
+from fairbank.cli.said_by_slurm import add_folder, fit, note, told
 from fairbank.report import forecasts
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Look
@@ -15,7 +15,7 @@ from fairbank.report.envelope import as_json, as_yaml, envelope
 from fairbank.report.share_tree import COLUMNS, as_data, tree_rows, what_moves_it
 from fairbank.report.shares import FIELDS, Ending, chosen, lines, parse_fields, usual_fields
 from fairbank.report.tables import table
-from fairbank.values.slurm_numbers import ON_PARENT
+from fairbank.values.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.values.time import iso
 from fairbank.values.trouble import Malformed
 
@@ -55,19 +55,39 @@ def add(parser: Parser) -> None:
 
 
 def _changes(text: str) -> dict[str, int]:
-    found = {}
+    found: dict[str, int] = {}
     for each in listed(text):
         name, _, shares = each.partition("=")
-        if shares != "parent" and not (name and shares.isascii() and shares.isdigit() and len(shares) <= 10 and int(shares) < ON_PARENT):
+        number = shares.isascii() and shares.isdigit() and len(shares) <= 10 and int(shares) <= SHARES_MAX
+        if not (name and (shares == "parent" or number)):
             raise ArgumentTypeError(f"{each[:40]!r} is not ACCOUNT=SHARES; write for example chem=60 or chem=parent")
+        if name in found:
+            raise ArgumentTypeError(f"{name[:40]!r} is there twice; write each account once")
         found[name] = ON_PARENT if shares == "parent" else int(shares)
     return found
+
+
+COLUMNS_ONLY = {"format": "--format", "long": "--long", "partition": "--partition"}
+"""What there is to choose in the form of sshare only."""
+WORDS = {"tree": "--tree", "json": "--json", "yaml": "--yaml", "bar": "--bars", "between": "--parsable"}
+
+
+def _fit(options: Namespace) -> None:
+    """Raises Malformed for options that would change nothing."""
+    if options.forecast and options.form in ("tree", "bar", "between"):
+        remedy = "it is a table, or with --json or --yaml for programs"
+        raise Malformed(f"a forecast has no form {WORDS[options.form]}", field="--forecast", remedy=remedy)
+    if options.form in ("json", "yaml"):
+        fit(options, WORDS[options.form], COLUMNS_ONLY | {"noheader": "--noheader"})
+    elif options.forecast or options.form == "tree":
+        fit(options, "--forecast" if options.forecast else "--tree", COLUMNS_ONLY)
 
 
 def run(desk: Desk, options: Namespace) -> int:
     if options.helpformat:
         desk.say(" ".join(field.name for field in FIELDS))
         return 0
+    _fit(options)
     fields = parse_fields(options.format) if options.format else None
     found = desk.works.standings.shares(options.folder, desk.now())
     code = told(desk, found.unreadable, SSHARE)
