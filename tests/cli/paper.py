@@ -106,7 +106,7 @@ class PaperWorks:
         raise Unreachable("no store answers", field="store")
 
     @property
-    def standings(self) -> NoReturn:
+    def slurm_says(self) -> NoReturn:
         raise Unreachable("cannot run sshare", field="slurm")
 
     def reckoned(self, found: object, shares: object) -> NoReturn:

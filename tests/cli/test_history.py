@@ -12,7 +12,7 @@ import pytest
 
 from fairbank.compose import Works
 from fairbank.compose.history import told
-from fairbank.compose.standing import Shares
+from fairbank.compose.slurm_says import Shares
 from fairbank.report.rule import Rule
 from fairbank.report.shares import ShareRow
 from fairbank.values.time import DAY

@@ -91,7 +91,7 @@ def test_share_looks_at_one_clock(slurm: Recorded) -> None:
     """What is told as its time is what the next reset is counted from."""
     slurm.say("scontrol-show-config", printed("fair-tree", "config").replace("ResetPeriod = NONE", "ResetPeriod = DAILY"))
     morning = 1_800_000_000
-    found, later = (Works().standings.shares(None, now=morning + seconds) for seconds in (0, 600))
+    found, later = (Works().slurm_says.shares(None, now=morning + seconds) for seconds in (0, 600))
     assert (found.as_of, later.as_of) == (morning, morning + 600)
     assert found.rule.reset_in is not None
     assert later.rule.reset_in == found.rule.reset_in - 600

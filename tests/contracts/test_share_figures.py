@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairbank.cluster.share_figure import ShareFigure, ShareQuery, in_order
+from fairbank.cluster.share_figure import ShareFigure, ShareQuery, key_of
 from fairbank.service.backup import Backups
 from fairbank.store.contract import Store
 from fairbank.store.memory import MemoryStore
@@ -72,10 +72,10 @@ def test_in_pages(store: Store) -> None:
         store.keep_shares(figures(day))
         store.keep_shares(figures(day, "frontera"))
     found: list[ShareFigure] = []
-    while page := kept(store, EVER._replace(limit=3, after=in_order(found[-1]) if found else None)):
+    while page := kept(store, EVER._replace(limit=3, after=key_of(found[-1]) if found else None)):
         found += page
     assert len(found) == 16
-    assert sorted(found, key=in_order) == kept(store)
+    assert sorted(found, key=key_of) == kept(store)
 
 
 def test_servers_that_record_at_once_keep_one_set(place: Place) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from fairbank.priority.limits.holding import holding
 from fairbank.priority.limits.reasons import Kind
-from fairbank.priority.limits.standing import Asking, Association, Counts, Limits, Used
+from fairbank.priority.limits.standing import Asking, Counts, Limits, Link, Used
 from fairbank.priority.limits.walk import Enforced
 
 LIMITS, SAFE = Enforced(), Enforced(safe=True)
@@ -17,11 +17,11 @@ def tres(kind: Kind, **more: int) -> Limits:
     return Limits(tres={kind: {name.replace("_", "/"): limit for name, limit in more.items()}})
 
 
-def chain(user: Limits = Limits(), account: Limits = Limits(), used: Used = Used(), of_account: Used = Used()) -> tuple[Association, ...]:  # noqa: B008
+def chain(user: Limits = Limits(), account: Limits = Limits(), used: Used = Used(), of_account: Used = Used()) -> tuple[Link, ...]:  # noqa: B008
     return (
-        Association(name=USER, limits=user, used=used),
-        Association(name=ACCOUNT, limits=account, used=of_account),
-        Association(name=ROOT),
+        Link(name=USER, limits=user, used=used),
+        Link(name=ACCOUNT, limits=account, used=of_account),
+        Link(name=ROOT),
     )
 
 

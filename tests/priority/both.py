@@ -18,11 +18,10 @@ from fairbank.priority.decay import Decay
 from fairbank.priority.fairtree import fair_tree
 from fairbank.priority.limits.holding import holding
 from fairbank.priority.limits.reasons import Kind
-from fairbank.priority.limits.standing import Asking, Association, Limits, Used
+from fairbank.priority.limits.standing import Asking, Limits, Link, Used
 from fairbank.priority.limits.walk import Enforced
 from fairbank.priority.ticks import Rules, ended, renewed, started, ticked, unused
-from fairbank.priority.tree import Association as Row
-from fairbank.priority.tree import planted
+from fairbank.priority.tree import Association, planted
 from fairbank.values.time import DAY, Instant
 from tests.bank.story import Teller
 from tests.priority.accounts import ALICE, CAROL, CHEM, CPU, NAMES, PAYERS, PHYSICS, job
@@ -35,13 +34,13 @@ USERS, ACCOUNTS = {"alice": ALICE, "carol": CAROL}, {"physics": PHYSICS, "chem":
 NOBODY = job(ALICE, 0).only(np.array([False]))
 TREE = planted(
     [
-        Row("root"),
-        Row("physics", parent="root"),
-        Row("physics", "alice"),
-        Row("optics", parent="physics"),
-        Row("optics", "bob"),
-        Row("chem", parent="root"),
-        Row("chem", "carol"),
+        Association("root"),
+        Association("physics", parent="root"),
+        Association("physics", "alice"),
+        Association("optics", parent="physics"),
+        Association("optics", "bob"),
+        Association("chem", parent="root"),
+        Association("chem", "carol"),
     ]
 )
 
@@ -111,7 +110,7 @@ class Centre:
         row = ACCOUNTS[project]
         used = Used(seconds={"cpu": float(self.usage.associations.tres[row, CPU])})
         limits = Limits(tres={Kind.GRP_TRES_MINS: {"cpu": GRANTS[project] * 60}})
-        chain = (Association(name="user"), Association(name=project, limits=limits, used=used), Association(name="root"))
+        chain = (Link(name="user"), Link(name=project, limits=limits, used=used), Link(name="root"))
         hold = holding(Asking(counts={"cpu": su, "node": 1}, chain=chain, limit_minutes=60), Enforced(safe=True))
         return hold.reason if hold else "ok"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.compose.standing import Shares, Standings
+from fairbank.compose.slurm_says import Shares, SlurmSays
 from fairbank.report.rule import Rule
 from fairbank.report.shares import Field, ShareRow, lines, parse_fields
 from fairbank.slurm.ranking.shares_anew import computed
@@ -19,7 +19,7 @@ SETUPS = sorted(folder.name for folder in TREES.iterdir())
 
 
 def told(setup: str) -> Shares:
-    return Standings().shares(str(TREES / setup), now=0)
+    return SlurmSays().shares(str(TREES / setup), now=0)
 
 
 def differences(said: Sequence[ShareRow], rule: Rule) -> list[str]:

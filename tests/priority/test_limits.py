@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairbank.priority.limits.holding import holding
 from fairbank.priority.limits.reasons import ASSOC, Kind
-from fairbank.priority.limits.standing import Asking, Association, Limits, Qos, Used
+from fairbank.priority.limits.standing import Asking, Limits, Link, Qos, Used
 from fairbank.priority.limits.walk import Enforced
 from fairbank.values.slurm_numbers import UNLIMITED_MINUTES
 from fairbank.values.trouble import Malformed
@@ -46,8 +46,8 @@ def test_a_budget_that_is_used_up_holds_with_or_without_safe(seconds: float, hel
 
 
 def test_the_budget_of_root_holds_too() -> None:
-    root = Association(name=ROOT, limits=BUDGET, used=Used(seconds={"cpu": 60_000.0}))
-    held = holding(asking(chain=(Association(name=USER), root)), LIMITS)
+    root = Link(name=ROOT, limits=BUDGET, used=Used(seconds={"cpu": 60_000.0}))
+    held = holding(asking(chain=(Link(name=USER), root)), LIMITS)
     assert held is not None
     assert held.name == ROOT
 

@@ -7,7 +7,7 @@ import pytest
 from fairbank.priority.limits.ending import ending
 from fairbank.priority.limits.holding import after_nodes, before_nodes
 from fairbank.priority.limits.reasons import QOS, Kind
-from fairbank.priority.limits.standing import Association, Limits, Qos, Used
+from fairbank.priority.limits.standing import Limits, Link, Qos, Used
 from fairbank.priority.limits.walk import Enforced
 from fairbank.values.slurm_numbers import UNLIMITED_MINUTES
 from tests.priority.asking import ACCOUNT, BUDGET, LIMITS, ROOT, SAFE, USER, asking, chain, reason, tres
@@ -168,8 +168,8 @@ def test_when_the_budget_is_used_up_running_jobs_end_unless_safe() -> None:
 
 
 def test_root_ends_nothing_though_it_holds() -> None:
-    root = Association(name=ROOT, limits=BUDGET, used=Used(seconds={"cpu": 60_000.0}))
-    job = asking(chain=(Association(name=USER), root))
+    root = Link(name=ROOT, limits=BUDGET, used=Used(seconds={"cpu": 60_000.0}))
+    job = asking(chain=(Link(name=USER), root))
     assert (reason(job), ending(job, 5, LIMITS)) == ("AssocGrpCPUMinutesLimit", None)
 
 

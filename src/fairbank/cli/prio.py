@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
 from fairbank.cli.exits import FOUND, NOT_FOUND
+from fairbank.cli.like_slurm import add_folder, fit, note, told
 from fairbank.cli.options import listed
-from fairbank.cli.said_by_slurm import add_folder, fit, note, told
 from fairbank.report.cells import counted
 from fairbank.report.columns import Look
 from fairbank.report.differences import differences, reasons
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
-    from fairbank.cli.standings import Priorities
+    from fairbank.cli.slurm_says import Priorities
     from fairbank.report.priorities import PriorityRow
 
 
@@ -65,7 +65,7 @@ def run(desk: Desk, options: Namespace) -> int:
     form = parse_format(options.format) if options.format else None
     if options.form == "check":
         return _check(desk, options)
-    found = desk.works.standings.priorities(options.folder, desk.now())
+    found = desk.works.slurm_says.priorities(options.folder, desk.now())
     code = told(desk, found.unreadable, "sprio -l")
     if options.form == "weights":
         usual = form or usual_format(found.weights, long=options.long, norm=options.norm, named=found.named)
@@ -96,7 +96,7 @@ def _chosen(desk: Desk, options: Namespace, rows: Sequence[PriorityRow]) -> list
 
 def _check(desk: Desk, options: Namespace) -> int:
     """8 where a factor is not what follows from the answers of Slurm."""
-    found = desk.works.standings.priorities_anew(options.folder, desk.now())
+    found = desk.works.slurm_says.priorities_anew(options.folder, desk.now())
     if told(desk, found.unreadable, "sprio -l, scontrol show job, sshare -a -l -P"):
         raise Malformed("with lines left out all other factors may be wrong", field="--check", remedy="mend what is told above first")
     rows, anew = _chosen(desk, options, found.said.rows), _chosen(desk, options, found.rows)
@@ -114,7 +114,7 @@ def _users(desk: Desk, options: Namespace) -> Sequence[str] | None:
     """Explanations are of one's own jobs, unless others are named."""
     if options.user or options.form != "explain" or options.jobs or options.partition:
         return options.user or None
-    return [desk.works.standings.me()]
+    return [desk.works.slurm_says.me()]
 
 
 def _explain(desk: Desk, found: Priorities, rows: Sequence[PriorityRow]) -> None:

@@ -6,8 +6,8 @@ from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command, Noun
+from fairbank.cli.like_slurm import add_folder, fit, note, told
 from fairbank.cli.options import listed
-from fairbank.cli.said_by_slurm import add_folder, fit, note, told
 from fairbank.report import forecasts
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Look
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
-    from fairbank.cli.standings import Shares
+    from fairbank.cli.slurm_says import Shares
     from fairbank.report.shares import ShareRow
 
 SSHARE = "sshare -a -l -P"
@@ -89,7 +89,7 @@ def run(desk: Desk, options: Namespace) -> int:
         return 0
     _fit(options)
     fields = parse_fields(options.format) if options.format else None
-    found = desk.works.standings.shares(options.folder, desk.now())
+    found = desk.works.slurm_says.shares(options.folder, desk.now())
     code = told(desk, found.unreadable, SSHARE)
     found = _there(desk, found)
     rows = chosen(found.rows, users=_users(desk, options), accounts=options.accounts or None, users_only=options.users_only)
@@ -144,7 +144,7 @@ def _record(desk: Desk, options: Namespace) -> int:
 def _users(desk: Desk, options: Namespace) -> Sequence[str] | None:
     if options.all:
         return None
-    return options.user or [desk.works.standings.me()]
+    return options.user or [desk.works.slurm_says.me()]
 
 
 def _show_tree(desk: Desk, found: Shares, rows: Sequence[ShareRow]) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fairbank.cli.figures import Figures, History
     from fairbank.cli.paper import Paper
     from fairbank.cli.simulated import Planning
-    from fairbank.cli.standings import Shares, Standings
+    from fairbank.cli.slurm_says import Shares, SlurmSays
     from fairbank.rest.client import Client
     from fairbank.values.check import Check
     from fairbank.values.refusal_kind import RefusalKind
@@ -86,7 +86,7 @@ class Works(Protocol):
     @property
     def figures(self) -> Figures: ...
     @property
-    def standings(self) -> Standings: ...
+    def slurm_says(self) -> SlurmSays: ...
     @property
     def history(self) -> History: ...
 

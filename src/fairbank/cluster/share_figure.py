@@ -31,7 +31,7 @@ class ShareFigure(msgspec.Struct, frozen=True, array_like=True, gc=False):
     factor: float | None
 
 
-Place = tuple[str, int, str, str, str]
+FigureKey = tuple[str, int, str, str, str]
 """Where a figure stands in their order: by cluster and day, then by association."""
 
 
@@ -48,7 +48,7 @@ class ShareQuery(NamedTuple):
     accounts: frozenset[str] | None = None
     users: bool = False
     users_of: frozenset[str] | None = None
-    after: Place | None = None
+    after: FigureKey | None = None
     limit: int | None = None
 
     def has(self, figure: ShareFigure) -> bool:
@@ -57,9 +57,9 @@ class ShareQuery(NamedTuple):
             and (self.cluster is None or figure.cluster == self.cluster)
             and (self.accounts is None or figure.account in self.accounts)
             and (not figure.user or (self.users and (self.users_of is None or figure.account in self.users_of)))
-            and (self.after is None or in_order(figure) > self.after)
+            and (self.after is None or key_of(figure) > self.after)
         )
 
 
-def in_order(figure: ShareFigure) -> Place:
+def key_of(figure: ShareFigure) -> FigureKey:
     return figure.cluster, figure.day, figure.account, figure.user, figure.partition

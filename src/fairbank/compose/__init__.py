@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from fairbank.bank.explaining import Explained
-    from fairbank.cli.standings import Shares as Said
+    from fairbank.cli.slurm_says import Shares as Said
     from fairbank.compose.books import Books
     from fairbank.compose.doctors import Doctors
     from fairbank.compose.figures import Figures
     from fairbank.compose.history import History
     from fairbank.compose.paper import Paper
     from fairbank.compose.planning import Planning
-    from fairbank.compose.standing import Shares, Standings
+    from fairbank.compose.slurm_says import Shares, SlurmSays
     from fairbank.rest.client import Client
     from fairbank.slurm.beside import Beside
 
@@ -110,10 +110,10 @@ class Works:
         return Figures()
 
     @property
-    def standings(self) -> Standings:
-        from fairbank.compose.standing import Standings
+    def slurm_says(self) -> SlurmSays:
+        from fairbank.compose.slurm_says import SlurmSays
 
-        return Standings()
+        return SlurmSays()
 
     @property
     def history(self) -> History:
@@ -123,7 +123,7 @@ class Works:
 
     def reckoned(self, found: Said, shares: Mapping[str, int]) -> Shares:
         """Fair share as it would be with other shares of some accounts."""
-        from fairbank.compose.standing import Shares
+        from fairbank.compose.slurm_says import Shares
         from fairbank.slurm.ranking.shares_anew import changed, computed
 
         return Shares(found.cluster, found.as_of, found.rule, computed(changed(found.rows, shares), found.rule), found.unreadable)

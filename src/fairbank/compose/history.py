@@ -7,7 +7,7 @@ from math import inf, isfinite
 from typing import Any, NamedTuple
 
 from fairbank.compose.figures import Drawn, written
-from fairbank.compose.standing import Shares, Standings
+from fairbank.compose.slurm_says import Shares, SlurmSays
 from fairbank.report.fairshare import Kept, figures
 from fairbank.report.share_tree import level_of
 from fairbank.report.shares import ShareRow
@@ -35,7 +35,7 @@ class History:
     def record(self, client: Client, folder: str | None, now: int, *, dry_run: bool) -> Recorded:
         """Tell the bank how everybody stands now, or stood as a Slurm said before. Raises what asking Slurm and the bank raises, and
         Malformed where a cluster has no name or figures are none."""
-        found = Standings().shares(folder, now)
+        found = SlurmSays().shares(folder, now)
         rows = told(found)
         path = "/share?dry-run=true" if dry_run else "/share"
         kept = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairbank.bank.project import Role
-from fairbank.cluster.share_figure import Place, ShareFigure, ShareQuery, in_order
+from fairbank.cluster.share_figure import FigureKey, ShareFigure, ShareQuery, key_of
 from fairbank.service.askers import Asker
 from fairbank.service.directory import Directory
 from fairbank.service.rights import demand_cluster
@@ -25,11 +25,11 @@ class ShareHistory:
         demand_cluster(asker, cluster, "record the fair share")
         return len(self._new(figures)) if self._foretelling else self._store.keep_shares(figures)
 
-    def _new(self, figures: Sequence[ShareFigure]) -> set[Place]:
+    def _new(self, figures: Sequence[ShareFigure]) -> set[FigureKey]:
         days = {each.day for each in figures}
         asked = ShareQuery(min(days, default=0), max(days, default=-1) + 1, figures[0].cluster if figures else None, users=True)
         with self._store.reading() as reader:
-            return {in_order(each) for each in figures} - {in_order(each) for each in reader.share_figures(asked)}
+            return {key_of(each) for each in figures} - {key_of(each) for each in reader.share_figures(asked)}
 
     def kept(self, asker: Asker, query: ShareQuery) -> list[ShareFigure]:
         """What was recorded, as far as the asker may see it: staff everything; others the accounts of their projects, and the users in

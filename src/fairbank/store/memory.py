@@ -14,7 +14,7 @@ from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office, WorkingSet
-from fairbank.cluster.share_figure import ShareFigure, in_order
+from fairbank.cluster.share_figure import ShareFigure, key_of
 from fairbank.store.contract import Filling, Reader, Transaction
 from fairbank.store.memory_reading import MemoryReader
 from fairbank.store.memory_tables import Tables
@@ -79,8 +79,8 @@ class MemoryStore:
     def keep_shares(self, figures: Sequence[ShareFigure]) -> int:
         """Keep the figures of associations that have none of that day yet; returns how many that were."""
         with self._turn, self._changing() as tables:
-            there = {in_order(each) for each in figures} & tables.shares.keys()
-            new = [each for each in figures if in_order(each) not in there]
+            there = {key_of(each) for each in figures} & tables.shares.keys()
+            new = [each for each in figures if key_of(each) not in there]
             tables.add_shares(new)
             return len(new)
 

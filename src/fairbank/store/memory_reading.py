@@ -34,7 +34,7 @@ from fairbank.bank.run import RESOLVED, RunRecord, RunState
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office
 from fairbank.cluster.job import COMPLETED, Run
-from fairbank.cluster.share_figure import ShareFigure, ShareQuery, in_order
+from fairbank.cluster.share_figure import ShareFigure, ShareQuery, key_of
 from fairbank.store.cutting import cut
 from fairbank.store.memory_filters import among, asked, during, equal, is_of, paged
 from fairbank.store.memory_tables import Tables
@@ -230,7 +230,7 @@ class MemoryReader:
         return [each for each in self.scan_share_figures() if query.has(each)][: query.limit]
 
     def scan_share_figures(self) -> Iterator[ShareFigure]:
-        return iter(sorted(self._tables.shares.values(), key=in_order))
+        return iter(sorted(self._tables.shares.values(), key=key_of))
 
     def count_entries(self) -> int:
         return len(self._tables.entries)

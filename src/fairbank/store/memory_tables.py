@@ -13,7 +13,7 @@ from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.cluster.job import Run
-from fairbank.cluster.share_figure import Place, ShareFigure, in_order
+from fairbank.cluster.share_figure import FigureKey, ShareFigure, key_of
 
 
 class Tables:
@@ -31,7 +31,7 @@ class Tables:
         self.books: dict[int, list[Entry]] = {}
         self.keys: dict[tuple[int, str], Entry] = {}
         self.tokens: dict[int, Token] = {}
-        self.shares: dict[Place, ShareFigure] = {}
+        self.shares: dict[FigureKey, ShareFigure] = {}
         self.office = Office()
         self.last_entry = 0
 
@@ -116,7 +116,7 @@ class Tables:
 
     def add_shares(self, rows: Iterable[ShareFigure]) -> None:
         for each in rows:
-            self.shares[in_order(each)] = each
+            self.shares[key_of(each)] = each
 
     def _undoing(self, needs: Needs) -> Iterable[Entry]:
         books = {self.entries[number].book for number in needs.undone if number in self.entries}

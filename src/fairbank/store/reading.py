@@ -32,7 +32,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office
 from fairbank.cluster.job import Run
-from fairbank.cluster.share_figure import ShareFigure, ShareQuery, in_order
+from fairbank.cluster.share_figure import ShareFigure, ShareQuery, key_of
 from fairbank.store import schema, selecting
 from fairbank.store.rows import Row, allocation_of, entry_of, member_of, project_of, run_of, token_of, user_of
 from fairbank.store.share_figures import PLACE, figure_of, wanted
@@ -142,7 +142,7 @@ class SqlReader:
 
     def share_figures(self, query: ShareQuery) -> list[ShareFigure]:
         found = self._all(wanted(query), figure_of)
-        return found if query.limit else sorted(found, key=in_order)  # databases sort texts each in its own way
+        return found if query.limit else sorted(found, key=key_of)  # databases sort texts each in its own way
 
     def scan_share_figures(self) -> Iterator[ShareFigure]:
         return self._stream(select(schema.share_figure).order_by(*PLACE), figure_of)

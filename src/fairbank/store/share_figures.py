@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Select, delete, func, select, tuple_
 
-from fairbank.cluster.share_figure import ShareFigure, ShareQuery, in_order
+from fairbank.cluster.share_figure import ShareFigure, ShareQuery, key_of
 from fairbank.store.rows import Row
 from fairbank.store.schema import share_figure
 from fairbank.values.trouble import Corrupt
@@ -26,7 +26,7 @@ def keep(connection: Connection, figures: Sequence[ShareFigure]) -> int:
     # Past SQLAlchemy, which takes six times as long for a hundred thousand rows, while the bank on SQLite waits.
     values = f"({', '.join(names)}) VALUES ({', '.join([place] * len(names))})"
     insert = f"INSERT INTO share_figure {values} ON CONFLICT DO NOTHING"
-    return connection.exec_driver_sql(insert, [figure_row(each) for each in sorted(figures, key=in_order)]).rowcount
+    return connection.exec_driver_sql(insert, [figure_row(each) for each in sorted(figures, key=key_of)]).rowcount
 
 
 def forget(connection: Connection, before: int) -> int:

@@ -78,7 +78,7 @@ class Used(msgspec.Struct, frozen=True, kw_only=True):
         return int(self.wall_seconds / 60)
 
 
-class Association(msgspec.Struct, frozen=True, kw_only=True):
+class Link(msgspec.Struct, frozen=True, kw_only=True):
     """One level of the way from a user's association up to root. A user's own has the limits that were handed down to it."""
 
     name: str
@@ -114,7 +114,7 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     counts: Counts
-    chain: tuple[Association, ...]
+    chain: tuple[Link, ...]
     limit_minutes: int | None = None
     partition_max_minutes: int = UNLIMITED_MINUTES
     partition_default_minutes: int | None = None

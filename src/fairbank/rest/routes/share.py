@@ -7,14 +7,14 @@ from typing import Annotated
 from litestar import post
 from litestar.params import JSONBody, QueryParameter
 
-from fairbank.cluster.share_figure import ShareQuery, in_order
+from fairbank.cluster.share_figure import ShareQuery, key_of
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.params import PERIOD, Limit, OneName, OnePeriod
-from fairbank.rest.bodies.answers import Listing, ShareRow, SharesKept, Single
+from fairbank.rest.bodies.answers import Listing, ShareDay, SharesKept, Single
 from fairbank.rest.bodies.requests import NewShares
 from fairbank.rest.foretelling import FORETOLD_IN_ITS_WORDS
 from fairbank.rest.verbs import reads, writes
-from fairbank.rest.views import cut, figures_told, listing, moment_of, parse_place, place_text, share_row, single
+from fairbank.rest.views import cut, figures_told, key_text, listing, moment_of, parse_key, share_day, single
 from fairbank.service.rights import demand_cluster
 from fairbank.values.time import DAY, LAST_INSTANT, iso
 from fairbank.values.trouble import Malformed
@@ -32,7 +32,7 @@ def list_shares(
     users: Users = False,
     limit: Limit = 100,
     after: AfterPlace = None,
-) -> Listing[ShareRow]:
+) -> Listing[ShareDay]:
     """How accounts stood on the days from since up to until, by cluster and day.
 
     Staff see all, a cluster's agents all of theirs, others the accounts of their projects, and the users in those that they lead.
@@ -43,12 +43,12 @@ def list_shares(
         cluster=cluster,
         accounts=None if account is None else frozenset({account}),
         users=users,
-        after=None if after is None else parse_place(after),
+        after=None if after is None else parse_key(after),
         limit=limit + 1,
     )
     kept = request.services.shares.kept(request.asker, query)
-    found, following = cut(limit, kept, lambda each: place_text(in_order(each)))
-    return listing("share-figure", request.services.clock, [share_row(each) for each in found], following)
+    found, following = cut(limit, kept, lambda each: key_text(key_of(each)))
+    return listing("share-figure", request.services.clock, [share_day(each) for each in found], following)
 
 
 @writes(post, "/share", status_code=200, opt=FORETOLD_IN_ITS_WORDS)

@@ -6,7 +6,7 @@ from fairbank.rest.views.failure import failure_row
 from fairbank.rest.views.job import debit_row, job_row, predebit_row
 from fairbank.rest.views.project import member_row, project_card, project_row
 from fairbank.rest.views.quote import quote_card
-from fairbank.rest.views.share import figures_told, moment_of, parse_place, place_text, share_row
+from fairbank.rest.views.share import figures_told, key_text, moment_of, parse_key, share_day
 from fairbank.rest.views.statement import entry_row, sums
 from fairbank.rest.views.token import token_card, token_row
 from fairbank.rest.views.usage import usage_row
@@ -23,16 +23,16 @@ __all__ = [
     "figures_told",
     "granted",
     "job_row",
+    "key_text",
     "listing",
     "member_row",
     "moment_of",
-    "parse_place",
-    "place_text",
+    "parse_key",
     "predebit_row",
     "project_card",
     "project_row",
     "quote_card",
-    "share_row",
+    "share_day",
     "single",
     "sums",
     "token_card",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairbank.cluster.share_figure import Place, ShareFigure, in_order
+from fairbank.cluster.share_figure import FigureKey, ShareFigure, key_of
 from fairbank.rest.bodies import answers
 from fairbank.rest.bodies.requests import NewShares
 from fairbank.values import ids
@@ -13,8 +13,8 @@ from fairbank.values.time import DAY, Instant, iso, parse_instant
 from fairbank.values.trouble import Malformed
 
 
-def share_row(figure: ShareFigure) -> answers.ShareRow:
-    return answers.ShareRow(
+def share_day(figure: ShareFigure) -> answers.ShareDay:
+    return answers.ShareDay(
         cluster=figure.cluster,
         day=iso(figure.day * DAY)[:10],
         account=figure.account,
@@ -33,7 +33,7 @@ def share_row(figure: ShareFigure) -> answers.ShareRow:
 def figures_told(told: NewShares, at: Instant) -> list[ShareFigure]:
     """Raises Malformed, naming the row, for names that are none and for associations that are there twice."""
     figures = list(_figures(told, at))
-    if len({in_order(each) for each in figures}) < len(figures):
+    if len({key_of(each) for each in figures}) < len(figures):
         raise Malformed("an association is there twice", field="rows", remedy="tell each account, and each user and partition in it, once")
     return figures
 
@@ -64,12 +64,12 @@ def _login(text: str | None, field: str) -> str:
     return text or ""
 
 
-def place_text(place: Place) -> str:
+def key_text(key: FigureKey) -> str:
     """The cursor of the page behind it: names have no slash."""
-    return "/".join(map(str, place))
+    return "/".join(map(str, key))
 
 
-def parse_place(text: str) -> Place:
+def parse_key(text: str) -> FigureKey:
     """Raises Malformed."""
     try:
         cluster, day, account, user, partition = text.split("/")

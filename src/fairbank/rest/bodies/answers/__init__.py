@@ -11,7 +11,7 @@ from fairbank.rest.bodies.answers.job import FailureRow, JobRow, ReportAnswer, S
 from fairbank.rest.bodies.answers.project import EnteredProject, MemberRow, ProjectCard, ProjectRow
 from fairbank.rest.bodies.answers.quote import QuoteCard, QuoteLine
 from fairbank.rest.bodies.answers.server import Health, Myself, RoleIn, RoleWord
-from fairbank.rest.bodies.answers.share import ShareRow, SharesKept
+from fairbank.rest.bodies.answers.share import ShareDay, SharesKept
 from fairbank.rest.bodies.answers.statement import BookEntryRow, EntryRow, PlannedEntry, StatementAnswer, StatementPage, StatementRow, Sums
 from fairbank.rest.bodies.answers.token import TokenCard, TokenRow
 from fairbank.rest.bodies.answers.usage import UsageRow
@@ -51,7 +51,7 @@ __all__ = [
     "Resolution",
     "RoleIn",
     "RoleWord",
-    "ShareRow",
+    "ShareDay",
     "SharesKept",
     "Single",
     "StatementAnswer",

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 
-class ShareRow(Struct, frozen=True, kw_only=True):
+class ShareDay(Struct, frozen=True, kw_only=True):
     """How an association stood on a day (UTC), `at` the moment when Slurm was asked. `user` is null for an account, `partition` where it
     is for all; `shares` null for the root.
 

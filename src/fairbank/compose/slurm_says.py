@@ -1,4 +1,4 @@
-"""Fair share and priorities as Slurm tells them, as the rows that `share` and `prio` print (cli.standings.Standings)."""
+"""Fair share and priorities as Slurm tells them, as the rows that `share` and `prio` print (cli.slurm_says.SlurmSays)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class PrioritiesAnew(NamedTuple):
         return computed(self.said.rows, self.grounds, factors_of(self.shares, shares_anew.computed(self.shares, self.rule)))
 
 
-class Standings:
+class SlurmSays:
     """The Slurm of this host, or what one said before."""
 
     def shares(self, folder: str | None, now: int) -> Shares:

@@ -64,7 +64,7 @@ class PrioritiesAnew(Protocol):
     def unreadable(self) -> Sequence[str]: ...
 
 
-class Standings(Protocol):
+class SlurmSays(Protocol):
     """The Slurm of this host, or with `folder` what one said before. These raise Trouble: Unreachable when Slurm does not answer.
 
     `now` is what the answers of a Slurm that is there are `as_of`.
