@@ -162,6 +162,7 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
         ("simulate sacct.txt", "--procs"),
         ("simulate heads.txt --procs 8", "line 1: no column tells how long it ran"),
         ("simulate headless.txt --procs 8", "line 1: '1|2026-11-21T08:00:00|COMPLETED', expected the heads"),
+        ("simulate week.swf --plots week.swf/figures", "cannot write"),
         ("simulate short.swf", "line 2: 3 columns"),
         ("simulate unsorted.swf", "line 3: submit time 4 comes after submit time 5"),
         ("simulate negative.swf", "line 2: submit time is -5"),
@@ -179,12 +180,40 @@ def test_what_cannot_be_is_told_with_its_place(ask: Run, tmp_path: Path, words: 
     assert told in said.err
 
 
+PICTURES = {"utilisation", "queue", "waits", "shares", "beyond-shares"}
+
+
+def test_pictures_are_drawn_of_all_policies(ask: Run, tmp_path: Path) -> None:
+    """The same bytes each time; without shares there is nothing to tell of them."""
+    words = "simulate week.swf --policy fcfs --policy easy --shares shares.csv --by group -q --json"
+    said = json.loads(ask(f"{words} --plots one").out)
+    assert {Path(each) for each in said["plots"]} == {Path("one", f"{name}.svg") for name in PICTURES}
+    for each in said["plots"]:
+        drawn = (tmp_path / each).read_text()
+        assert "fcfs" in drawn
+        assert "easy" in drawn
+    ask(f"{words} --plots two")
+    assert all((tmp_path / each).read_bytes() == (tmp_path / each.replace("one", "two")).read_bytes() for each in said["plots"])
+    bare = json.loads(ask("simulate week.swf --plots bare --png --json").out)
+    assert {Path(each).name for each in bare["plots"]} == {"utilisation.png", "queue.png", "waits.png"}
+    assert all((tmp_path / each).read_bytes().startswith(b"\x89PNG") for each in bare["plots"])
+
+
+def test_looking_changes_no_schedule(ask: Run) -> None:
+    def fingerprint(words: str) -> str:
+        return str(json.loads(ask(f"simulate week.swf {words} --json").out)["data"][0]["fingerprint"])
+
+    assert fingerprint("--plots figures") == fingerprint("")
+
+
 def test_a_trace_of_nobody_is_no_error(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "nobody.swf").write_text(HEAD + line(1, run=-1))
     said = ask("simulate nobody.swf")
     assert said.code == 0
     assert "No job of this trace can be simulated" in said.err
     assert "never ran" in said.err
+    assert ask("simulate nobody.swf --plots figures").code == 0
+    assert not (tmp_path / "figures").exists()
 
 
 def test_progress_is_told_when_asked_for(ask: Run, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from fairbank.cli.command import Command
 from fairbank.cli.options import count
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Stages, add_progress
-from fairbank.report.cells import counted
+from fairbank.report.cells import counted, plain
 from fairbank.report.simulations import COLUMNS, compared
 from fairbank.values.trouble import Malformed
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fairbank.cli.desk import Desk
+    from fairbank.cli.figures import Drawn
     from fairbank.cli.parser import Parser
     from fairbank.cli.simulated import Outcome
     from fairbank.report.columns import Row
@@ -52,6 +53,8 @@ def add(parser: Parser) -> None:
     parser.add_argument(
         "--fair-starts", metavar="N", type=count, default=0, help="look at the fair start of every N-th job, which takes long"
     )
+    parser.add_argument("--plots", metavar="FOLDER", help="draw utilisation, queue, waits and, with --shares, shares; made if need be")
+    parser.add_argument("--png", action="store_true", help="draw PNG files, for where SVG is not taken (usual: SVG)")
     add_progress(parser)
 
 
@@ -67,6 +70,8 @@ def run(desk: Desk, options: Namespace) -> int:
     policies = list(dict.fromkeys(options.policies or [USUAL]))
     if options.starts is not None and len(policies) > 1:
         raise Malformed("--starts has room for one schedule", field="starts", remedy="name one --policy")
+    if options.plots is not None:
+        desk.works.courses.check(policies)
     with Stages(options) as stages:
         outcomes = desk.works.planning.simulate(
             options.trace,
@@ -76,13 +81,15 @@ def run(desk: Desk, options: Namespace) -> int:
             shares=options.shares,
             by_group=options.by == "group",
             fair_starts=options.fair_starts,
+            plots=options.plots is not None,
             progress=stages,
         )
-    tell(desk, outcomes)
+    drawn = desk.works.courses.draw(outcomes, options.plots, as_png=options.png) if options.plots is not None else ()
+    tell(desk, outcomes, drawn)
     return 0
 
 
-def tell(desk: Desk, outcomes: Sequence[Outcome]) -> None:
+def tell(desk: Desk, outcomes: Sequence[Outcome], drawn: Sequence[Drawn]) -> None:
     """The measures beside each other, what was left out, and what was read otherwise."""
     for_people = desk.options.form is None and not desk.options.format
     rows = [row_of(outcome, exactly=not for_people) for outcome in outcomes]
@@ -93,8 +100,9 @@ def tell(desk: Desk, outcomes: Sequence[Outcome]) -> None:
         "excluded": {reason.name.lower(): list(numbers) for reason, numbers in first.left.items()},
         "excluded_lines": {why: list(lines) for why, lines in first.notes.left.items()},
         "delivered": _delivered(outcomes),
+        "plots": [each.file for each in drawn],
     }
-    notes = list(_notes(first))
+    notes = _notes(first) + [f"{plain(each.file)}: {plain(each.about)}" for each in drawn]
     table = compared(rows)
     columns, shown = (table.columns, table.rows) if for_people else (COLUMNS, rows)
     if for_people and first.figures is None:
@@ -160,6 +168,7 @@ COMMAND = Command(
         "fairbank simulate month.swf.gz --policy fcfs --policy easy",
         "fairbank simulate month.swf.gz --procs 512 --json",
         "fairbank simulate month.swf.gz --policy conservative --starts starts.txt",
+        "fairbank simulate month.swf.gz --policy fcfs --policy easy --plots figures",
     ),
     add,
     run,

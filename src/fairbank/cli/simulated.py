@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from fairbank.cli.figures import Drawn
+
 
 class Figures(Protocol):
     """The measures of a schedule. Times are seconds; shares of the machine are from 0 to 1."""
@@ -113,7 +115,21 @@ class Planning(Protocol):
         shares: str | None,
         by_group: bool,
         fair_starts: int,
+        plots: bool,
         progress: Callable[[str, int, int], None] | None,
     ) -> Sequence[Outcome]:
-        """Run a trace under each policy; `progress` is told the policy, how many jobs are read, and of about how many."""
+        """Run a trace under each policy; `progress` is told the policy, how many jobs are read, and of about how many. With `plots` it is
+        kept how each went, for pictures."""
+        ...
+
+
+class Courses(Protocol):
+    """How simulations went, as pictures."""
+
+    def check(self, policies: Sequence[str]) -> None:
+        """Whether a picture has room for these. Raises Malformed."""
+        ...
+
+    def draw(self, outcomes: Sequence[Any], folder: str, *, as_png: bool) -> Sequence[Drawn]:
+        """A file for each picture, in a folder that is made if need be."""
         ...

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fairbank.bank.explaining import Explained
     from fairbank.cli.slurm_says import Shares as Said
     from fairbank.compose.books import Books
+    from fairbank.compose.courses import Courses
     from fairbank.compose.doctors import Doctors
     from fairbank.compose.figures import Figures
     from fairbank.compose.history import History
@@ -102,6 +103,12 @@ class Works:
         from fairbank.compose.planning import Planning
 
         return Planning()
+
+    @property
+    def courses(self) -> Courses:
+        from fairbank.compose.courses import Courses
+
+        return Courses()
 
     @property
     def figures(self) -> Figures:

@@ -23,13 +23,14 @@ class Planning:
         shares: str | None,
         by_group: bool,
         fair_starts: int,
+        plots: bool,
         progress: Progress | None,
     ) -> list[Outcome]:
-        """Run a trace under each policy; `starts` is a file for the starts of the last one."""
+        """Run a trace under each policy; `starts` is a file for the starts of the last one. With `plots` it is seen how it goes."""
         if starts is not None:
             check_starts(Path(starts), Path(trace))
         held = read_shares(Path(shares)) if shares is not None else None
-        plan = Plan(processors, fair_starts, by_group=by_group)
+        plan = Plan(processors, fair_starts, by_group=by_group, course=plots)
         outcomes = simulate_file(Path(trace), policies, plan, holdings=held, progress=progress, reader=skim_any)
         if starts is not None:
             write_starts(outcomes[-1].starts, Path(starts))

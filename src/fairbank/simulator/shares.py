@@ -31,6 +31,15 @@ class Delivered(NamedTuple):
     entitled: float
 
 
+class Week(NamedTuple):
+    """A window: the second of the trace at which it begins, the processor-seconds that were delivered in it, and the part of them that went
+    to somebody beyond his share."""
+
+    begin: int
+    delivered: int
+    astray: float
+
+
 class Sharing:
     """Adds up, while the clock goes, what each account gets in each window. Whoever has no shares is entitled to nothing."""
 
@@ -55,14 +64,18 @@ class Sharing:
 
         From 0, everybody gets what he is entitled to, to 1. None where nothing was delivered.
         """
-        total = sum(sum(got.values()) for got in self._windows.values())
-        if not total:
-            return None
-        beyond = 0.0
-        for got in self._windows.values():
-            whole = sum(got.values())
-            beyond += sum(max(0.0, used - self._entitled.get(account, 0.0) * whole) for account, used in sorted(got.items()))
-        return beyond / total
+        weeks = self.weeks()
+        total = sum(week.delivered for week in weeks)
+        return sum(week.astray * week.delivered for week in weeks) / total if total else None
+
+    def weeks(self) -> list[Week]:
+        """The windows in which anything was delivered, in order."""
+        return [self._week(window, got) for window, got in sorted(self._windows.items())]
+
+    def _week(self, window: int, got: Mapping[int, int]) -> Week:
+        whole = sum(got.values())
+        beyond = sum(max(0.0, used - self._entitled.get(account, 0.0) * whole) for account, used in sorted(got.items()))
+        return Week(window * WINDOW, whole, beyond / whole)
 
     def delivered(self) -> list[Delivered]:
         """Every account's part, in the order of the accounts."""

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from fairbank.simulator.clock import Clock, Moment
+from fairbank.simulator.course import Course
 from fairbank.simulator.fairness import FairStarts, Misses
 from fairbank.simulator.jobs import Job, Left, Read, Workload, size_of
 from fairbank.simulator.measures import Figures, Measures
 from fairbank.simulator.policies import Policy
-from fairbank.simulator.shares import Delivered, Sharing
+from fairbank.simulator.shares import Delivered, Sharing, Week
 from fairbank.simulator.skim import Notes, Skim
 from fairbank.simulator.starts import Starts
 
@@ -20,12 +21,14 @@ class Plan(NamedTuple):
 
     `processors`: of the machine, None as the trace says. `fair_starts`: look at the fair start of every so-many-th job, 0 of none.
     `shares`: of each account (None: nobody asks), which is a user of the trace, or with `by_group` a group.
+    `course`: how it goes over time and by size.
     """
 
     processors: int | None = None
     fair_starts: int = 0
     shares: Mapping[int, int] | None = None
     by_group: bool = False
+    course: bool = False
 
 
 class Outcome(NamedTuple):
@@ -43,6 +46,8 @@ class Outcome(NamedTuple):
     delivered: list[Delivered]
     starts: Starts
     notes: Notes
+    weeks: list[Week]
+    course: Course | None
 
 
 Tick = Callable[[int], None]
@@ -59,7 +64,8 @@ def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) 
     takers: list[Callable[[Moment], None]] = [measures.take, starts.take]
     fairness = FairStarts(clock, plan.fair_starts) if plan.fair_starts else None
     sharing = Sharing(plan.shares, _group if plan.by_group else _user) if plan.shares else None
-    takers += [each.take for each in (fairness, sharing) if each is not None]
+    course = Course(size) if plan.course else None
+    takers += [each.take for each in (fairness, sharing, course) if each is not None]
     told = 0
     for moment in clock.run(workload, fairness.arrived if fairness else None):
         for take in takers:
@@ -79,6 +85,8 @@ def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) 
         delivered=sharing.delivered() if sharing else [],
         starts=starts,
         notes=trace.notes,
+        weeks=sharing.weeks() if sharing else [],
+        course=course,
     )
 
 

@@ -1,0 +1,142 @@
+"""The pictures of a simulation, from what came of its policies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from fairbank.compose.figures import Drawn, written
+from fairbank.report.plots.axis import Axis, even, lengths, numbers, time
+from fairbank.report.plots.courses import Course as Panel
+from fairbank.report.plots.courses import figure as course_figure
+from fairbank.report.plots.groups import Group, Range, Words
+from fairbank.report.plots.groups import figure as group_figure
+from fairbank.report.plots.hues import HUES
+from fairbank.report.plots.picture import Picture
+from fairbank.simulator.course import Course, Size
+from fairbank.simulator.shares import WINDOW
+from fairbank.simulator.simulation import Outcome
+from fairbank.values.trouble import Malformed
+
+ACCOUNTS = 10
+"""So many accounts have room; those with the most shares go before."""
+SINCE = "since the first submission"
+
+
+class Courses:
+    """How simulations went, as pictures (cli.simulated.Courses)."""
+
+    def check(self, policies: Sequence[str]) -> None:
+        """Before the work begins. Raises Malformed for more policies than pictures have colours."""
+        if len(policies) > len(HUES):
+            raise Malformed(f"a picture has room for {len(HUES)} policies", field="plots", remedy="name fewer of them")
+
+    def draw(self, outcomes: Sequence[Outcome], folder: str, *, as_png: bool) -> list[Drawn]:
+        """A file for each picture. Raises what `written` raises."""
+        return [Drawn(written(folder, name, picture, as_png=as_png), picture.about) for name, picture in pictures(outcomes)]
+
+
+def pictures(outcomes: Sequence[Outcome]) -> Iterator[tuple[str, Picture]]:
+    """Utilisation and queue over time and waits by size; and where accounts have shares, what they got. None of nothing."""
+    found = [(each.policy, each.course) for each in outcomes if each.course is not None and each.course.end]
+    if not found:
+        return
+    across = time(max(course.end - course.used.begin for _, course in found), SINCE)
+    names = ", ".join(name for name, _ in found)
+    yield "utilisation", _utilisation(found, across, names)
+    yield "queue", _queue(found, across, names)
+    yield "waits", _waits(found, names)
+    if outcomes[0].weeks:
+        yield "shares", _shares(outcomes, names)
+        yield "beyond-shares", _beyond(outcomes, across, names)
+
+
+Named = Sequence[tuple[str, Course]]
+
+
+def _utilisation(found: Named, across: Axis, names: str) -> Picture:
+    panels = []
+    for name, course in found:
+        stretches = [(since, until, 100 * used / course.size) for since, until, used in course.over_time(course.used)]
+        mean = 100 * sum(course.used.sums()) / course.size / (course.end - course.used.begin)
+        panels.append(Panel(name, f"mean {mean:.1f} %", stretches))
+    about = f"Processors at work over time, in per cent of {found[0][1].size:,}: {names}"
+    return course_figure("Utilisation", about, across, even("processors, %", 100, steps=4), panels)
+
+
+def _queue(found: Named, across: Axis, names: str) -> Picture:
+    panels, most = [], 0.0
+    for name, course in found:
+        stretches = list(course.over_time(course.waiting))
+        longest = max(each.mean for each in stretches)
+        mean = sum(course.waiting.sums()) / (course.end - course.used.begin)
+        panels.append(Panel(name, f"mean {mean:,.1f}, at the most {longest:,.0f}", stretches))
+        most = max(most, longest)
+    up = numbers("jobs", most) if most > 200 else even("jobs", max(most, 1), steps=4)
+    return course_figure("Jobs that wait", f"How many jobs wait over time: {names}", across, up, panels)
+
+
+def _waits(found: Named, names: str) -> Picture:
+    sizes = [{size.most: size for size in course.sizes()} for _, course in found]
+    machine = found[0][1].size
+    groups = [
+        Group(_processors(one, machine), f"{one.jobs:,} job{'s' if one.jobs != 1 else ''}", [_range(each.get(one.most)) for each in sizes])
+        for one in _first_of_each(sizes)
+    ]
+    longest = max(max(size.three_quarters, size.mean) for each in sizes for size in each.values())
+    marks = ("box: the middle half", "line: the median", "dot: the mean")
+    words = Words("How long jobs of each size wait", f"Waits by the number of processors: {names}", "processors of the job", marks)
+    return group_figure(words, lengths("wait", longest), [name for name, _ in found], groups)
+
+
+def _first_of_each(sizes: Iterable[dict[int, Size]]) -> list[Size]:
+    known: dict[int, Size] = {}
+    for each in sizes:
+        known = each | known
+    return [known[most] for most in sorted(known)]
+
+
+def _processors(size: Size, machine: int) -> str:
+    most = min(size.most, machine)
+    return f"{most:,}" if size.least >= most else f"{size.least:,} to {most:,}"
+
+
+def _range(size: Size | None) -> Range | None:
+    return None if size is None else Range(size.quarter, size.median, size.three_quarters, size.mean)
+
+
+def _shares(outcomes: Sequence[Outcome], names: str) -> Picture:
+    delivered = [{each.account: each.delivered for each in outcome.delivered} for outcome in outcomes]
+    entitled = {each.account: each.entitled for each in outcomes[0].delivered}
+    most = {each: max(found.get(each, 0.0) for found in delivered) for each in entitled}
+    kept = sorted(entitled, key=lambda each: (-entitled[each], -most[each]))
+    rest = kept[ACCOUNTS:]
+    groups = [_group(str(each) or "nobody", [each], delivered, entitled) for each in kept[:ACCOUNTS]]
+    groups += [_group(f"{len(rest)} others", rest, delivered, entitled)] if rest else []
+    highest = max(max(group.mark or 0.0, *(value for value in group.values if isinstance(value, float))) for group in groups)
+    words = Words(
+        "What accounts got of what was delivered",
+        f"The part that each account got in the whole simulation, and the part that its shares entitle it to: {names}",
+        "account",
+        ("line: what its shares", "entitle it to"),
+    )
+    return group_figure(words, even("of what was delivered, %", highest), [each.policy for each in outcomes], groups)
+
+
+Account = int | str
+
+
+def _group(name: str, accounts: Sequence[Account], delivered: Sequence[dict[Account, float]], entitled: dict[Account, float]) -> Group:
+    def of(found: dict[Account, float]) -> float:
+        return 100 * sum(found.get(each, 0.0) for each in accounts)
+
+    return Group(name, "", [of(found) for found in delivered], of(entitled) or None)
+
+
+def _beyond(outcomes: Sequence[Outcome], across: Axis, names: str) -> Picture:
+    panels = []
+    for outcome in outcomes:
+        begin = outcome.course.used.begin if outcome.course else 0
+        weeks = [(week.begin - begin, week.begin + WINDOW - begin, 100 * week.astray) for week in outcome.weeks]
+        panels.append(Panel(outcome.policy, f"mean {100 * (outcome.astray or 0.0):.1f} %", weeks))
+    about = f"Of what was delivered in each week the part that went to accounts beyond their shares: {names}"
+    return course_figure("Delivered beyond shares, week by week", about, across, even("of the week, %", 100, steps=4), panels)
