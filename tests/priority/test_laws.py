@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -99,37 +100,35 @@ def test_a_priority_is_a_whole_number_of_32_bits_and_never_nought(case: Case, se
     assert LOWEST <= case.priority(settings) <= U32_MAX
 
 
-@pytest.mark.parametrize(("site", "expected"), [(NICE_MAX, U32_MAX), (-NICE_MAX, U32_MAX)])
-def test_at_the_ends_of_the_types_nothing_overflows(site: int, expected: int) -> None:
-    to = scale(
-        nodes=1,
-        cpus=1,
-        partition_factors=[65_535],
-        qos_priorities=[U32_MAX],
-        association_max=U32_MAX,
-        totals={"cpu": [U64_MAX], "mem": [U64_MAX]},
-    )
-    most = {
-        "accrued_at": 1,
-        "association": U32_MAX,
-        "fairshare": 1.0,
-        "nodes": U32_MAX,
-        "cpus": U32_MAX,
-        "qos": 0,
-        "tres": {"cpu": U64_MAX},
-    }
-    heavy = Weights(
-        age=U32_MAX,
-        association=U32_MAX,
-        fairshare=U32_MAX,
-        job_size=U32_MAX,
-        partition=U32_MAX,
-        qos=U32_MAX,
-        tres={"cpu": LARGEST, "mem": LARGEST},
-    )
+FULL = scale(
+    nodes=1,
+    cpus=1,
+    partition_factors=[65_535],
+    qos_priorities=[U32_MAX],
+    association_max=U32_MAX,
+    totals={"cpu": [U64_MAX], "mem": [U64_MAX]},
+)
+"""A cluster whose every figure is as large as its type."""
+MOST = {"accrued_at": 1, "association": U32_MAX, "fairshare": 1.0, "nodes": U32_MAX, "cpus": U32_MAX, "qos": 0, "tres": {"cpu": U64_MAX}}
+FACTORS = ("age", "association", "fairshare", "job_size", "partition", "qos")
+
+
+@pytest.mark.parametrize("several", [1, 2, 6])
+@pytest.mark.parametrize(("site", "given"), [(0, 0), (0, 1), (1, 0), (NICE_MAX, -NICE_MAX), (-NICE_MAX, NICE_MAX), (NICE_MAX, NICE_MAX)])
+def test_at_the_ends_of_the_types_the_sum_is_that_of_whole_numbers(several: int, site: int, given: int) -> None:
+    """Python's know no end: what wraps around, or is cut before all is added, would come out otherwise."""
+    for first in range(len(FACTORS)):
+        chosen = (*FACTORS, *FACTORS)[first : first + several]
+        heavy = msgspec.structs.replace(Weights(), **dict.fromkeys(chosen, U32_MAX))
+        found = Case(FULL, MOST).priority(Settings(weights=heavy), site=site, nice=given)
+        assert found == min(max(several * U32_MAX + site - given, LOWEST), U32_MAX)
+
+
+def test_a_weight_as_large_as_a_double_makes_the_highest_priority() -> None:
+    heavy = Weights(tres={"cpu": LARGEST, "mem": LARGEST})
     for flags in (RAW, frozenset[Flag]()):
-        assert Case(to, most).priority(Settings(weights=heavy, flags=flags), site=site, nice=-site) == expected
-    assert Case(to, {}).priority(Settings(), site=-NICE_MAX, nice=NICE_MAX) == LOWEST
+        assert Case(FULL, MOST).priority(Settings(weights=heavy, flags=flags), site=-NICE_MAX, nice=NICE_MAX) == U32_MAX
+    assert Case(FULL, {}).priority(Settings(weights=heavy), site=-NICE_MAX, nice=NICE_MAX) == LOWEST
 
 
 @given(cases(), some_settings(normal), st.data())

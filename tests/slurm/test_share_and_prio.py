@@ -102,10 +102,17 @@ def test_every_form_is_byte_for_byte_that_of_slurm(players: Players, rule: str, 
 def test_the_tree_has_every_account_and_user_of_slurm(players: Players, tell: Tell) -> None:
     theirs, tree = players.type("root", "sshare", "-a", "-P", "-n", "-o", "account,user"), players.fairbank("root", "share", "--tree", "-a")
     assert tree.code == 0, tree.err
-    names = [user or account.strip() for account, user in (line.split("|") for line in theirs.out.splitlines())]
-    shown = [line.split()[0].rstrip("+") for line in tree.out.splitlines()[1:]]
     tell("$ fairbank share --tree -a\n" + tree.out)
-    assert [name for name in names if not any(name.startswith(one) for one in shown)] == []
+    wanted = [(len(account) - len(account.lstrip()), user or account.lstrip()) for account, user in _cells(theirs.out)]
+    shown = [((len(line) - len(line.lstrip())) // 2 + 1, line.split()[0]) for line in tree.out.splitlines()[1:]]
+    assert len(shown) == len(wanted) - 1, "all but the root"
+    for (depth, name), (shown_depth, shown_name) in zip(wanted[1:], shown, strict=True):
+        cut = f"{name[: len(shown_name) - 1]}+" if shown_name.endswith("+") else name
+        assert (depth, cut) == (shown_depth, shown_name), "each below its account, in the order of sshare"
+
+
+def _cells(text: str) -> Iterator[list[str]]:
+    return (line.split("|") for line in text.splitlines())
 
 
 def test_a_job_that_waits_is_explained_with_the_priority_that_slurm_has(players: Players, tell: Tell) -> None:
