@@ -87,21 +87,23 @@ def _shares(chance: Random) -> str:
 
 
 def settings(number: int, chance: Random) -> dict[str, str]:
-    """slurm.conf for one set-up: Fair Tree and the classic rule in turn, and everything else by lot.
+    """slurm.conf for one set-up: Fair Tree and a classic rule in turn, every fourth DEPTH_OBLIVIOUS, usage reset before every fifth,
+    and everything else by lot.
 
-    DEPTH_OBLIVIOUS is not drawn: there our effective usage is not yet that of Slurm 22.05.
+    There one row is worked out after the other with what later siblings used when they were last looked at. So two ticks must come, and
+    without a half-life both see the same usage.
     """
+    oblivious = number % 4 == 3
     flags = ["MAX_TRES"] if chance.random() < 0.8 else []
     flags += sorted(chance.sample(_FLAGS, chance.randint(0, 2)))
-    if number % 2:
-        flags += ["NO_FAIR_TREE"]
+    flags += ["DEPTH_OBLIVIOUS"] if oblivious else ["NO_FAIR_TREE"] if number % 2 else []
     by_tres = f"CPU={chance.randint(0, 3000)},Mem={chance.random() * 100:.3f},GRES/gpu={chance.randint(1, 500)}.25"
     names = ("Age", "Assoc", "JobSize", "Partition", "QOS")
     return {
         "PriorityFlags": ",".join(flags),
-        "PriorityCalcPeriod": "600",  # so that one tick comes, when slurmctld starts, and no other while we look
-        "PriorityDecayHalfLife": chance.choice(["0", "7-0", "1-0", "0-02"]),
-        "PriorityUsageResetPeriod": "NONE",
+        "PriorityCalcPeriod": "1" if oblivious else "600",  # so that one tick comes, when slurmctld starts, and no other while we look
+        "PriorityDecayHalfLife": "0" if oblivious else chance.choice(["0", "7-0", "1-0", "0-02"]),
+        "PriorityUsageResetPeriod": "NOW" if number % 5 == 2 else chance.choice(["NONE", "MONTHLY", "YEARLY"]),
         "FairShareDampeningFactor": str(chance.choice([1, 1, 2, 5])) if number % 2 else "1",
         "PriorityFavorSmall": chance.choice(["YES", "NO"]),
         "PriorityMaxAge": chance.choice(["0-00:03", "0-01", "7-0"]),

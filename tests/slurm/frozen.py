@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping
+from datetime import UTC
 from typing import NamedTuple
 
 import numpy as np
 
 from fairbank.priority.columns import Long, Longs
+from fairbank.priority.resets import last_reset, parse_reset
 from fairbank.slurm.answers.pending import read_pending
 from fairbank.slurm.answers.priority import TRACKED, read_settings
 from fairbank.slurm.answers.sacctmgr import PRIORITIES, QUALITIES, read_priorities, read_qualities
@@ -27,10 +29,12 @@ Row = Mapping[str, str]
 
 
 class Start(NamedTuple):
-    """What slurmctld starts from: the usage of each association that is a user's, by its number, and when it counted last."""
+    """What slurmctld starts from: the usage of each association that is a user's, by its number, when it counted last, and when usage was
+    reset last."""
 
     usage: Mapping[int, np.longdouble]
     counted_at: int
+    reset_at: int
 
 
 class Said(NamedTuple):
@@ -48,12 +52,21 @@ class Said(NamedTuple):
 
 
 def started(cluster: Cluster, changes: Mapping[str, str]) -> Start:
-    """Stop slurmctld, read what it wrote down, start it with these settings, and wait for its first tick."""
+    """Stop slurmctld, read what it wrote down, start it with these settings, and wait for its first tick; for DEPTH_OBLIVIOUS also for the
+    next one after somebody has looked at every row."""
     cluster.stop(SLURMCTLD)
-    start = Start(_usage((cluster.place.state / "assoc_usage").read_bytes()), _counted_at(cluster))
+    start = Start(_usage((cluster.place.state / "assoc_usage").read_bytes()), *_ticks(cluster))
     cluster.start_controller(changes)
-    wait_until(lambda: _counted_at(cluster) > start.counted_at, "slurmctld to count usage", seconds=60)
+    _wait_for_tick(cluster, start.counted_at)
+    if "DEPTH_OBLIVIOUS" in changes["PriorityFlags"]:
+        first = _counted_at(cluster)
+        cluster.root("sshare", "--all")
+        _wait_for_tick(cluster, first)
     return start
+
+
+def _wait_for_tick(cluster: Cluster, last: int) -> None:
+    wait_until(lambda: _counted_at(cluster) > last, "slurmctld to count usage", seconds=90)
 
 
 def said(cluster: Cluster, flags: str) -> Said:
@@ -91,9 +104,14 @@ def _each(cluster: Cluster, what: str) -> list[dict[str, str]]:
 
 
 def _counted_at(cluster: Cluster) -> int:
-    """The last tick, as slurmctld has written it down."""
+    return _ticks(cluster)[0]
+
+
+def _ticks(cluster: Cluster) -> tuple[int, int]:
+    """The last tick and the last reset, as slurmctld has written them down."""
     file = cluster.place.state / "priority_last_decay_ran"
-    return int(struct.unpack(">QQ", file.read_bytes()[-16:])[0]) if file.exists() else 0
+    last, reset = struct.unpack(">QQ", file.read_bytes()[-16:]) if file.exists() else (0, 0)
+    return int(last), int(reset)
 
 
 def _usage(state: bytes) -> dict[int, np.longdouble]:
@@ -111,6 +129,13 @@ def _usage(state: bytes) -> dict[int, np.longdouble]:
 def own_usage(there: Said, start: Start) -> Longs:
     """What each association used itself, before the tick, in Slurm's order."""
     return np.array([start.usage.get(int(row["ID"]), Long(0)) for row in there.associations], Long)
+
+
+def left_usage(there: Said, start: Start) -> Longs:
+    """What is left of that when the tick comes: nothing where usage is reset by then."""
+    own, period = own_usage(there, start), parse_reset(read_config(there.config)["PriorityUsageResetPeriod"])
+    since = start.reset_at or there.counted_at
+    return np.zeros_like(own) if last_reset(period, since, there.counted_at, UTC) > since else own
 
 
 def instant(text: str) -> int:

@@ -22,7 +22,7 @@ from fairbank.slurm.ranking.jobs import weights_of
 from fairbank.slurm.ranking.priorities_anew import computed
 from fairbank.values.slurm_numbers import ON_PARENT, STATIC_TRES
 from tests.slurm.forest import Wish
-from tests.slurm.frozen import Row, Said, Start, own_usage
+from tests.slurm.frozen import Row, Said, Start, left_usage
 from tests.slurm.recounted import NAMES, at_tick
 
 
@@ -30,7 +30,7 @@ def reckoned(there: Said, start: Start) -> tuple[Tree, Standings, Usage]:
     """The tree, the figures of each row, and their usage: of what slurmctld read and of the jobs that run, at its tick."""
     rule = read_settings(read_config(there.config)).fair_share
     tree = planted([_association(row) for row in there.associations])
-    usage = at_tick(own_usage(there, start), start.counted_at, there, tree)
+    usage = at_tick(left_usage(there, start), start.counted_at, there, tree)
     if rule.algorithm is Algorithm.FAIR_TREE:
         return tree, fair_tree(tree, usage.raw), usage
     oblivious = rule.algorithm is Algorithm.DEPTH_OBLIVIOUS

@@ -26,7 +26,7 @@ from tests.slurm import forest
 from tests.slurm.compared import compared
 from tests.slurm.conftest import Tell, guarded
 from tests.slurm.forest import Planted, Wish
-from tests.slurm.frozen import Said, own_usage, said, started
+from tests.slurm.frozen import Said, left_usage, own_usage, said, started
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.packages import Unobtainable, check
 from tests.slurm.lab.standing import ALL_OF_PRIORITIES
@@ -36,7 +36,7 @@ from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
 
-SETUPS = 20, 3
+SETUPS = 20, 4
 """At length and in short."""
 
 
@@ -110,6 +110,7 @@ def _set_up(
     finally:
         slurm.root("scancel", *map(str, (*wishes, *stayed)))
     tree, figures, usage = reckoned(state, start)
+    counted[f"by {_rule(settings)}"] += 1
     counted["associations"] += len(state.associations)
     counted["jobs that wait"] += len(wishes)
     ours = _ours(
@@ -120,9 +121,13 @@ def _set_up(
     used = recounted(before, records, state, tree)
     wrong = [each for question in QUESTIONS for each in compared(question, answers[question], ours[question], counted)]
     wrong += _unlike(used, own_usage(state, start), tree, counted)
-    own = at_tick(own_usage(state, start), start.counted_at, state, tree, alone=True).raw
+    own = at_tick(left_usage(state, start), start.counted_at, state, tree, alone=True).raw
     left = {int(row["ID"]): one for row, one in zip(state.associations, own, strict=True)}
     return Before(state, left), [f"{settings['PriorityFlags']}: {each}" for each in wrong]
+
+
+def _rule(settings: Mapping[str, str]) -> str:
+    return read_algorithm(settings["PriorityFlags"]).value + (" after a reset" if settings["PriorityUsageResetPeriod"] == "NOW" else "")
 
 
 def _records(slurm: Cluster, jobs: Mapping[int, int]) -> list[dict[str, str]]:
