@@ -84,6 +84,13 @@ def test_nothing_is_computed_from_some_of_the_lines(ask: Callable[..., Said]) ->
     assert "field: --check" in said.err
 
 
+def test_a_setting_that_is_not_there_is_named(ask: Callable[..., Said]) -> None:
+    config = "".join(line for line in printed("fair-tree", "config").splitlines(keepends=True) if "AccountingStorageTRES" not in line)
+    said = ask("prio", "--check", config=config)
+    assert (said.code, said.out) == (2, "")
+    assert "field: AccountingStorageTRES" in said.err
+
+
 @pytest.mark.parametrize("missing", ["jobs", "partitions", "nodes", "qos", "associations"])
 def test_a_file_that_is_not_there_is_named(ask: Callable[..., Said], missing: str) -> None:
     said = ask("prio", "--check", **{missing: None})

@@ -11,10 +11,9 @@ from xml.etree import ElementTree
 import pytest
 
 from fairbank.compose import Works
-from fairbank.compose.history import told
-from fairbank.compose.slurm_says import Shares
 from fairbank.report.rule import Rule
 from fairbank.report.shares import ShareRow
+from fairbank.slurm.ranking.days import day_told
 from fairbank.values.time import DAY
 from fairbank.values.trouble import Malformed
 from tests.cli.conftest import Run, Said
@@ -134,22 +133,22 @@ def test_a_days_figures_under_the_classic_rule_have_levels_too(ask: Run, say: Sa
 
 
 @pytest.mark.parametrize(
-    ("found", "field"),
+    ("cluster", "rows", "field"),
     [
-        (Shares(None, 0, RULE, [ShareRow("root")], []), "ClusterName"),
-        (Shares("lab", 0, RULE, [], []), "sshare"),
-        (Shares("lab", 0, RULE, [ShareRow("root", usage=float("nan"))], []), "RawUsage"),
-        (Shares("lab", 0, RULE, [ShareRow("root"), ShareRow("root")], []), "sshare"),
-        (Shares("lab", 0, RULE, [ShareRow("a", "ada", factor=float("inf"))], []), "FairShare"),
+        (None, [ShareRow("root")], "ClusterName"),
+        ("lab", [], "sshare"),
+        ("lab", [ShareRow("root", usage=float("nan"))], "RawUsage"),
+        ("lab", [ShareRow("root"), ShareRow("root")], "sshare"),
+        ("lab", [ShareRow("a", "ada", factor=float("inf"))], "FairShare"),
     ],
 )
-def test_what_would_be_no_history_is_refused(found: Shares, field: str) -> None:
+def test_what_would_be_no_history_is_refused(cluster: str | None, rows: list[ShareRow], field: str) -> None:
     with pytest.raises(Malformed) as refused:
-        told(found)
+        day_told(cluster, rows, RULE)
     assert refused.value.field == field
 
 
 def test_what_is_infinite_is_kept_as_unused() -> None:
     unused = ShareRow("a", shares=1, norm_shares=1.0, effective=0.0, level=float("inf"))
-    (row,) = told(Shares("lab", 0, RULE, [unused], []))
+    (row,) = day_told("lab", [unused], RULE)
     assert (row["level"], row["effective"]) == (None, 0.0)

@@ -12,17 +12,16 @@ from fairbank.report.forecasts import Back
 from fairbank.report.priorities import PriorityRow, Weights
 from fairbank.report.rule import Rule
 from fairbank.report.shares import ShareRow
-from fairbank.slurm.answers.priority import TRACKED, TRES
+from fairbank.slurm.answers.priority import TRES, read_tracked
 from fairbank.slurm.answers.sprio import NAMED_SINCE
 from fairbank.slurm.answers.values import Answer
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.ranking import shares_anew
 from fairbank.slurm.ranking.backs import backs_of
-from fairbank.slurm.ranking.jobs import priority_rows, weights_of
+from fairbank.slurm.ranking.jobs import demand_factors, priority_rows, weights_of
 from fairbank.slurm.ranking.priorities_anew import Grounds, computed, factors_of
 from fairbank.slurm.ranking.shares import rule_of, share_rows
 from fairbank.slurm.said import Said
-from fairbank.values.trouble import Malformed
 
 Source = Said | Slurm
 
@@ -85,15 +84,13 @@ class SlurmSays:
         said, shares, settings = self._priorities(source, now), self._shares(source, now), source.priority().factors
         answers = source.pending(), source.places(), source.nodes(), source.qualities(), source.association_priorities()
         jobs, places, nodes, qualities, priorities = answers
-        grounds = Grounds(settings, source.config[TRACKED], jobs.rows, places.rows, nodes.rows, qualities.rows, priorities.rows)
+        grounds = Grounds(settings, read_tracked(source.config), jobs.rows, places.rows, nodes.rows, qualities.rows, priorities.rows)
         unreadable = (*said.unreadable, *shares.unreadable, *(line for answer in answers for line in _told(answer)))
         return PrioritiesAnew(said, grounds, shares.rows, shares.rule, unreadable)
 
     def _priorities(self, source: Source, now: int) -> Priorities:
         settings = source.priority()
-        if not settings.by_factors:
-            remedy = "it is priority/multifactor that has factors"
-            raise Malformed("this Slurm starts jobs in their order, without factors", field="PriorityType", remedy=remedy)
+        demand_factors(settings)
         answer, waiting, weights = source.factors(), source.waiting(), weights_of(settings.factors.weights, source.config.get(TRES, ""))
         rows = priority_rows(answer.rows, weights, waiting.rows)
         unreadable = (*_told(answer), *_told(waiting))

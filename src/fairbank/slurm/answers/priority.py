@@ -49,6 +49,11 @@ def read_settings(config: Config, flags: str | None = None) -> PrioritySettings:
     )
 
 
+def read_tracked(config: Config) -> str:
+    """The TRES that the cluster counts, in its own order. Raises Malformed."""
+    return _needed({name.lower(): text for name, text in config.items()}, TRACKED)
+
+
 # Slurm looks for the words of flags anywhere in the text, in any case, and passes over what it does not know (facts, section 2.4).
 
 

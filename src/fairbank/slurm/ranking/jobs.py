@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairbank.priority.multifactor.settings import Weights as Weighed
+from fairbank.priority.settings import PrioritySettings
 from fairbank.report.priorities import PriorityRow, Weights
 from fairbank.slurm.answers.sprio import FACTOR_DIGITS, TRES_DIGITS, Factors, unrounded
 from fairbank.slurm.answers.values import Waiting
+from fairbank.values.trouble import Malformed
+
+
+def demand_factors(settings: PrioritySettings) -> None:
+    """Raises Malformed where jobs start in their order, as under priority/basic."""
+    if not settings.by_factors:
+        remedy = "it is priority/multifactor that has factors"
+        raise Malformed("this Slurm starts jobs in their order, without factors", field="PriorityType", remedy=remedy)
 
 
 def weights_of(weights: Weighed, tres_text: str) -> Weights:
