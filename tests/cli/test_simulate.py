@@ -23,7 +23,7 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "simulate"
 HEAD = "; MaxProcs: 8\n"
 STORIES = {
     "two-policies": "simulate week.swf --policy fcfs --policy easy",
-    "all-policies": "simulate week.swf --policy fifo --policy fcfs --policy easy --policy conservative",
+    "all-policies": "simulate week.swf --policy fifo --policy fcfs --policy easy --policy conservative --policy slurm",
     "shares-and-fair-starts": "simulate week.swf --shares shares.csv --by group --fair-starts 5",
     "parsable": "simulate week.swf --policy easy --policy fcfs -P",
     "json": "simulate week.swf --shares shares.csv --by group --json",

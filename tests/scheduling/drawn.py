@@ -39,7 +39,7 @@ crowds = st.lists(_rows(3), min_size=FEW + 10, max_size=FEW + 40).map(_numbered)
 
 def simulated(jobs: Sequence[Job], policy: Policy, size: int = SIZE) -> list[int]:
     """When each job starts."""
-    found = {each.number: at for at, starts in Clock(size, policy).run(jobs) for each in starts}
+    found = {each.number: at for at, starts in Clock(size, policy.scheduler(size)).run(jobs) for each in starts}
     return [found[each.number] for each in jobs]
 
 

@@ -10,8 +10,9 @@ from hypothesis import given
 from fairbank.scheduling.conservative import conservative
 from fairbank.scheduling.easy import easy
 from fairbank.scheduling.plan import PRIORITY, RESOURCES, Plan
+from fairbank.scheduling.queue import ByWidth
 from fairbank.simulator.jobs import Job
-from fairbank.simulator.policies import POLICIES, Policy
+from fairbank.simulator.policies import POLICIES, Policy, at_events
 from tests.scheduling.drawn import NOW, SIZE, OnProcessors, job, simulated, snapshot, snapshots, workloads
 
 every_policy = pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POLICIES))
@@ -54,7 +55,7 @@ def test_easy_never_delays_the_head(jobs: list[Job]) -> None:
             told[head.number] = at
         return easy(here, now)
 
-    starts = simulated(jobs, POLICIES["easy"]._replace(pass_=watched))
+    starts = simulated(jobs, POLICIES["easy"]._replace(scheduler=at_events(ByWidth, watched)))
     assert all(starts[number] <= at for number, at in told.items())
 
 

@@ -37,7 +37,7 @@ def add(parser: Parser) -> None:
         metavar="NAME",
         dest="policies",
         action="append",
-        help=f"fifo, fcfs, easy, conservative; may be repeated (usual: {USUAL})",
+        help=f"fifo, fcfs, easy, conservative, slurm; may be repeated (usual: {USUAL})",
     )
     parser.add_argument("--procs", metavar="N", type=_at_least_one, help="processors of the machine (usual: MaxProcs of the trace)")
     parser.add_argument(

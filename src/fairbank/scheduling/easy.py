@@ -20,4 +20,5 @@ def easy(snapshot: Snapshot[J, P, Any], now: int, *, fully: bool = False) -> Pla
 
     Where nobody could fill the gap, the place of the head is told only if the plan is to be told `fully`.
     """
-    return keep_room(snapshot, now, most=1, fully=fully)
+    line, machine = snapshot.queue.line(now), snapshot.machine
+    return keep_room(line, machine, machine.ahead(snapshot.running, now), now, most=1, fully=fully, settled=snapshot.settled)

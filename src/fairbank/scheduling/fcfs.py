@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairbank.scheduling.machine import J, P
+from fairbank.scheduling.machine import J, Machine, P
 from fairbank.scheduling.plan import BAD_CONSTRAINTS, RESOURCES, Plan, Start
-from fairbank.scheduling.snapshot import Snapshot
+from fairbank.scheduling.snapshot import Line, Snapshot
 
 
 def fcfs(snapshot: Snapshot[J, P, Any], now: int) -> Plan[J, P]:
     """Start from the head on until one does not fit. Nothing is planned for later. Whoever could never fit is in nobody's way."""
-    machine, line = snapshot.machine.copy(), snapshot.queue.line(now)
+    return from_the_head(snapshot.queue.line(now), snapshot.machine.copy(), now)
+
+
+def from_the_head(line: Line[J], machine: Machine[J, P], now: int) -> Plan[J, P]:
+    """The same for any line. What starts is taken from `machine`."""
     starts: list[Start[J, P]] = []
     reasons = dict(line.reasons)
     for _, job in line:

@@ -6,20 +6,20 @@ For how many it is kept is all that EASY (`easy`) and conservative backfill (`co
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any
 
-from fairbank.scheduling.machine import J, P
+from fairbank.scheduling.machine import J, Machine, P, Profile
 from fairbank.scheduling.plan import BAD_CONSTRAINTS, RESOURCES, Plan, Planned, Start
-from fairbank.scheduling.snapshot import Snapshot
+from fairbank.scheduling.snapshot import Line
 
 
-def keep_room(snapshot: Snapshot[J, P, Any], now: int, *, most: int | None, fully: bool) -> Plan[J, P]:
-    """Plan in the order of the queue: each job gets the earliest place that those leave for whom room is kept, and starts if that is now.
+def keep_room(
+    line: Line[J], machine: Machine[J, P], ahead: Profile[J, P], now: int, *, most: int | None, fully: bool = False, settled: int = -1
+) -> Plan[J, P]:
+    """Plan in the order of the line: each job gets the earliest place that those leave for whom room is kept, and starts if that is now.
 
     Room is kept for `most` of those who wait; None: for all. It ends where nobody behind can start now, whatever becomes of the others;
     with `fully` it goes on until all places are told. Whoever could never fit is in nobody's way.
     """
-    line, ahead = snapshot.queue.line(now), snapshot.machine.ahead(snapshot.running, now)
     starts: list[Start[J, P]] = []
     planned: list[Planned[J, P]] = []
     reasons = dict(line.reasons)
@@ -29,19 +29,19 @@ def keep_room(snapshot: Snapshot[J, P, Any], now: int, *, most: int | None, full
         if (slot := ahead.now(job)) is not None:
             ahead.take(job, slot)
             starts.append(Start(job, slot.placement))
-        elif snapshot.machine.ever(job):
+        elif machine.ever(job):
             break
         else:
             reasons[job.number] = BAD_CONSTRAINTS
     else:
         return Plan(starts, planned, reasons)
     reasons[job.number] = RESOURCES
-    hope = line.first(max(turn, snapshot.settled), ahead)
+    hope = line.first(max(turn, settled), ahead)
     if hope is None and not fully:
         return Plan(starts, planned, reasons)
     for turn, job in chain((head,), coming):
         if (slot := ahead.earliest(job)) is None:
-            reasons[job.number] = RESOURCES if snapshot.machine.ever(job) else BAD_CONSTRAINTS
+            reasons[job.number] = RESOURCES if machine.ever(job) else BAD_CONSTRAINTS
             continue
         ahead.take(job, slot)
         if slot.begin == now:
@@ -54,7 +54,7 @@ def keep_room(snapshot: Snapshot[J, P, Any], now: int, *, most: int | None, full
             hope = line.first(turn, ahead)
         if hope is None and not fully:
             return Plan(starts, planned, reasons)
-    turn = max(turn, snapshot.settled)
+    turn = max(turn, settled)
     while (hope := line.first(turn, ahead)) is not None:
         turn, job = hope
         if (slot := ahead.now(job)) is not None:

@@ -135,7 +135,7 @@ class Steps(Generic[W]):
             self._drops = None
         else:
             self._begins = [begin]
-            self._drops = _strictly_less(self._free, [(begin, self._then - processors)])
+            self._drops = _strictly_less(self._free, [(self.edge(begin), self._then - processors)])
         self._kept.append(slot)
 
     def gaps(self) -> Sequence[Gap]:
@@ -153,8 +153,12 @@ class Steps(Generic[W]):
         if self._drops is None:
             self._lay()
             times, free = self.times, self.free
-            self._drops = _strictly_less(self._free, [(at, free[bisect_right(times, at) - 1]) for at in self._begins])
+            self._drops = _strictly_less(self._free, [(self.edge(at), free[bisect_right(times, at) - 1]) for at in self._begins])
         return self._drops
+
+    def edge(self, begin: int) -> int:
+        """When those who start now must be gone at the latest from what is kept for somebody from `begin` on."""
+        return begin
 
     def _ends(self) -> Sequence[Running[W, int]]:
         """Those who run and those who start now, in the order of their ends, of which none is past."""

@@ -12,21 +12,21 @@ from fairbank.scheduling.machine import FOR_EVER, Running
 from fairbank.scheduling.processors import Processors
 from fairbank.scheduling.snapshot import Snapshot
 from fairbank.simulator.jobs import Job
-from fairbank.simulator.policies import Policy
+from fairbank.simulator.scheduler import OnProcessors, Scheduler
 
 Moment = tuple[int, list[Job]]
 """An instant, and who starts then: at least one."""
 
 
 class Clock:
-    """A machine of `size` identical processors under a policy, from its first job on.
+    """A machine of `size` identical processors under a scheduler, from its first job on.
 
     `lost` are the processor-seconds so far in which a processor was idle although somebody waited who wanted as many.
     """
 
-    def __init__(self, size: int, policy: Policy) -> None:
-        self._policy = policy
-        self._snapshot: Snapshot[Job, int, Processors[Job]] = Snapshot(Processors(size), policy.queue())
+    def __init__(self, size: int, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._snapshot: OnProcessors = Snapshot(Processors(size), scheduler.queue)
         self._ends: list[tuple[int, Running[Job, int]]] = []
         self.lost = 0
 
@@ -36,19 +36,26 @@ class Clock:
 
         `arrived` is told of each job when all who came before it are in the queue, and nobody else.
         """
-        snapshot, ends, pass_ = self._snapshot, self._ends, self._policy.pass_
-        machine = snapshot.machine
+        snapshot, ends, scheduler = self._snapshot, self._ends, self._scheduler
+        machine, attends, passes = snapshot.machine, scheduler.attends, scheduler.passes
         submit, start, begin, end = snapshot.queue.add, snapshot.start, snapshot.begin, snapshot.end
         coming = iter(jobs)
         job = next(coming, None)
         arrival = FOR_EVER if job is None else job.submitted
         wanted, idle, now, last = sum(each.processors for each in snapshot.queue.jobs()), 0, 0, -1
+        wake = FOR_EVER
         while job is not None or ends:
             before, now = now, arrival
             if ends and ends[0][0] <= now:
                 now = ends[0][0]
-                while ends and ends[0][0] == now:
-                    end(heappop(ends)[1])
+            event = now <= wake
+            if not event:
+                now = wake
+            while ends and ends[0][0] == now:
+                _, running = heappop(ends)
+                end(running)
+                if attends:
+                    scheduler.ended(running, now)
             if idle:
                 self.lost += idle * (now - before)
             narrowest = FOR_EVER
@@ -66,21 +73,25 @@ class Clock:
                 wanted += newcomer.processors
                 if newcomer.processors < narrowest:
                     narrowest = newcomer.processors
-            free = machine.free
-            if wanted and free and (snapshot.settled < 0 or narrowest <= free):  # else nobody can start, whatever the policy
-                starts = pass_(snapshot, now).starts
-                for each, processors in starts:
-                    heappush(ends, (now + each.run, start(each, processors, now)))
-                    wanted -= processors
-                if starts:
-                    yield now, [each for each, _ in starts]
-            snapshot.settled = last
+            if wanted and (attends or (machine.free and (snapshot.settled < 0 or narrowest <= machine.free))):
+                begun: list[Job] = []
+                for pass_ in passes(now, event=event):
+                    for each, processors in pass_(snapshot, now).starts:
+                        heappush(ends, (now + each.run, start(each, processors, now)))
+                        wanted -= processors
+                        begun.append(each)
+                if begun:
+                    yield now, begun
+            if attends:
+                wake = scheduler.wake(now) if wanted else FOR_EVER
+            else:
+                snapshot.settled = last  # nobody can start until somebody ends
             idle = min(machine.free, wanted)
 
     def start_without_later(self, job: Job) -> int:
         """When a job that arrives now would start if nobody came after it. Nothing changes here."""
         here = self._snapshot
-        other = Clock(here.machine.size, self._policy)
+        other = Clock(here.machine.size, self._scheduler.copy())
         other._ends = self._ends.copy()
         other._snapshot.running = here.running.copy()
         other._snapshot.machine.free = here.machine.free

@@ -1,4 +1,4 @@
-"""The policies by their names: for each, how the waiting jobs are kept and what a pass decides."""
+"""The policies by their names."""
 
 from __future__ import annotations
 
@@ -9,30 +9,42 @@ from fairbank.scheduling.conservative import conservative
 from fairbank.scheduling.easy import easy
 from fairbank.scheduling.fcfs import fcfs
 from fairbank.scheduling.fifo import fifo
-from fairbank.scheduling.plan import Plan
-from fairbank.scheduling.processors import Processors
+from fairbank.scheduling.parameters import Parameters
 from fairbank.scheduling.queue import ByPartition, ByWidth, InOrder
-from fairbank.scheduling.snapshot import Queue, Snapshot
+from fairbank.scheduling.snapshot import Queue
 from fairbank.simulator.jobs import Job
+from fairbank.simulator.scheduler import AtEvents, Pass, Scheduler
 from fairbank.values.trouble import Unknown
 
 
 class Policy(NamedTuple):
-    """How the next ones are chosen. `queue` makes an empty queue of the kind that `pass_` reads."""
+    """How the next ones are chosen. `scheduler` makes who decides on a machine of so many processors."""
 
     name: str
     about: str
-    queue: Callable[[], Queue[Job]]
-    pass_: Callable[[Snapshot[Job, int, Processors[Job]], int], Plan[Job, int]]
+    scheduler: Callable[[int], Scheduler]
+
+
+def at_events(queue: Callable[[], Queue[Job]], pass_: Pass) -> Callable[[int], Scheduler]:
+    """One pass at each event, over a queue of this kind."""
+    return lambda processors: AtEvents(queue, pass_)
+
+
+def _slurm(processors: int) -> Scheduler:
+    from fairbank.simulator.slurm import Slurm  # noqa: PLC0415  only who asks for priorities pays for NumPy
+    from fairbank.simulator.standing import Ranking  # noqa: PLC0415
+
+    return Slurm(Parameters(), Ranking(), processors)
 
 
 POLICIES: Mapping[str, Policy] = {
     policy.name: policy
     for policy in (
-        Policy("fifo", "first in, first out in each partition: whoever does not fit blocks its own", ByPartition[Job], fifo),
-        Policy("fcfs", "first come, first served: whoever does not fit blocks everybody", InOrder[Job], fcfs),
-        Policy("easy", "EASY backfill: room is kept for the first, others fill the gap before it", ByWidth[Job], easy),
-        Policy("conservative", "conservative backfill: room is kept for everybody", ByWidth[Job], conservative),
+        Policy("fifo", "first in, first out in each partition: whoever does not fit blocks its own", at_events(ByPartition[Job], fifo)),
+        Policy("fcfs", "first come, first served: whoever does not fit blocks everybody", at_events(InOrder[Job], fcfs)),
+        Policy("easy", "EASY backfill: room is kept for the first, others fill the gap before it", at_events(ByWidth[Job], easy)),
+        Policy("conservative", "conservative backfill: room is kept for everybody", at_events(ByWidth[Job], conservative)),
+        Policy("slurm", "Slurm's main pass and backfill, by priorities: fair share, age and size", _slurm),
     )
 }
 

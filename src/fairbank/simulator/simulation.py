@@ -59,7 +59,7 @@ def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) 
     """Run a trace under a policy. Raises Malformed for a trace that cannot be read, or a machine whose size nobody says."""
     size = size_of(trace.header, plan.processors)
     workload = Workload(trace.jobs, size)
-    clock = Clock(size, policy)
+    clock = Clock(size, policy.scheduler(size))
     measures, starts = Measures(), Starts()
     takers: list[Callable[[Moment], None]] = [measures.take, starts.take]
     fairness = FairStarts(clock, plan.fair_starts) if plan.fair_starts else None

@@ -1,0 +1,63 @@
+"""Who decides in a simulation: the queue that suits a policy, and which passes are due when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from fairbank.scheduling.machine import FOR_EVER, Running
+from fairbank.scheduling.plan import Plan
+from fairbank.scheduling.processors import Processors
+from fairbank.scheduling.snapshot import Queue, Snapshot
+from fairbank.simulator.jobs import Job
+
+OnProcessors = Snapshot[Job, int, Processors[Job]]
+Pass = Callable[[OnProcessors, int], Plan[Job, int]]
+
+
+class Scheduler(Protocol):
+    """One of these is made for each simulation, and may remember."""
+
+    @property
+    def queue(self) -> Queue[Job]: ...
+
+    @property
+    def attends(self) -> bool:
+        """Whether it is to be told of ends and woken. Where not, a pass decides by what it sees, and nobody whom it left can start until
+        somebody ends."""
+        ...
+
+    def passes(self, now: int, *, event: bool) -> Iterable[Pass]:
+        """Those that are due now, one after the other. `event`: somebody came or ended."""
+        ...
+
+    def wake(self, now: int) -> int:
+        """When a pass is next due if nothing happens, while somebody waits: after now."""
+        ...
+
+    def ended(self, running: Running[Job, int], now: int) -> None: ...
+
+    def copy(self) -> Scheduler:
+        """The same with nobody in its queue."""
+        ...
+
+
+class AtEvents:
+    """One pass at each event."""
+
+    attends = False
+
+    def __init__(self, queue: Callable[[], Queue[Job]], pass_: Pass) -> None:
+        self.queue = queue()
+        self._queue, self._passes = queue, (pass_,)
+
+    def passes(self, now: int, *, event: bool) -> Iterable[Pass]:
+        return self._passes
+
+    def wake(self, now: int) -> int:
+        return FOR_EVER
+
+    def ended(self, running: Running[Job, int], now: int) -> None: ...
+
+    def copy(self) -> AtEvents:
+        return AtEvents(self._queue, self._passes[0])

@@ -1,0 +1,82 @@
+"""Slurm in the simulator: its two passes when Slurm makes them, and priorities that are worked out anew while time goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from functools import partial
+
+from fairbank.scheduling import slurm_on_processors as slurm
+from fairbank.scheduling.by_priority import ByPriority, Listed
+from fairbank.scheduling.machine import FOR_EVER, Running
+from fairbank.scheduling.parameters import Parameters
+from fairbank.scheduling.plan import Plan
+from fairbank.simulator.jobs import Job
+from fairbank.simulator.scheduler import OnProcessors, Pass
+from fairbank.simulator.standing import Ranking, Standing
+
+_MICRO = 1_000_000
+
+
+class Slurm:
+    """A cluster's scheduler: asked at every event, and woken when a pass is due although nothing happens."""
+
+    attends = True
+
+    def __init__(self, parameters: Parameters, ranking: Ranking, processors: int) -> None:
+        self.parameters, self.standing = parameters, Standing(ranking, processors)
+        self.queue: ByPriority[Job] = ByPriority()
+        self._full = self._filled = 0
+        """When the main pass last went through the whole queue, and when backfill last ran."""
+        self._changed = False
+
+    def passes(self, now: int, *, event: bool) -> Iterator[Pass]:
+        """Those that are due. `event`: somebody came or ended just now."""
+        self._changed |= event
+        full = self.parameters.full_is_due(self._full * _MICRO, now * _MICRO)
+        if full:
+            self._full = now
+        if full or event:
+            yield partial(self._main, full=full)
+        if self.parameters.backfill_is_due(self._filled, self._changed, now):
+            self._filled = now
+            yield self._backfill
+
+    def wake(self, now: int) -> int:
+        """When a pass is next due if nothing happens, while somebody waits."""
+        due = FOR_EVER
+        if self._changed and self.parameters.bf_interval > 0:
+            due = self._filled + self.parameters.bf_interval
+        if len(self.queue) > self.parameters.default_queue_depth and self.parameters.sched_interval > 0:
+            due = min(due, self._full + self.parameters.sched_interval)
+        return max(due, now + 1)
+
+    def ended(self, running: Running[Job, int], now: int) -> None:
+        self.standing.ended(running, now)
+
+    def copy(self) -> Slurm:
+        """The same with nobody in the queue."""
+        other = Slurm(self.parameters, Ranking(), 1)
+        other.standing = deepcopy(self.standing)
+        other._full, other._filled, other._changed = self._full, self._filled, self._changed
+        return other
+
+    def _main(self, snapshot: OnProcessors, now: int, *, full: bool) -> Plan[Job, int]:
+        line = self._line(snapshot, now)
+        return Plan() if line is None else slurm.main(snapshot, line, self.parameters, now, full=full)
+
+    def _backfill(self, snapshot: OnProcessors, now: int) -> Plan[Job, int]:
+        line = self._line(snapshot, now)
+        plan = Plan[Job, int]() if line is None else slurm.backfill(snapshot, line, self.parameters, now)
+        self._changed = bool(plan.starts)
+        return plan
+
+    def _line(self, snapshot: OnProcessors, now: int) -> Listed[Job] | None:
+        """Who waits, by priority; None where nobody fits. Where order makes no difference, priorities are not worked out."""
+        waiting, free = list(self.queue.jobs()), snapshot.machine.free
+        widths = [job.processors for job in waiting]
+        if not widths or min(widths) > free:
+            return None
+        if len(widths) > 1 and sum(widths) > free:
+            self.standing.bring_up_to_date(self.queue.priorities, waiting, snapshot.running, now)
+        return self.queue.line(now)

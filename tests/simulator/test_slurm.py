@@ -1,0 +1,84 @@
+"""Slurm on processors: its passes when they are due, its steps, and priorities that follow what people used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from fairbank.priority.multifactor.settings import Settings, Weights
+from fairbank.scheduling.parameters import Parameters
+from fairbank.simulator.clock import Clock
+from fairbank.simulator.jobs import Job
+from fairbank.simulator.slurm import Slurm
+from fairbank.simulator.standing import Ranking
+
+MINUTE, HOUR = 60, 3_600
+IN_TURN = Ranking(settings=Settings())
+"""Nothing weighs: first come, first served."""
+
+
+def job(number: int, submitted: int, processors: int, limit: int, run: int | None = None, user: int = 1) -> Job:
+    return Job(number, submitted, processors, limit, run or limit, 1, number, user, 1)
+
+
+def starts(jobs: Sequence[Job], size: int, ranking: Ranking = IN_TURN, parameters: Parameters | None = None) -> list[int]:
+    clock = Clock(size, Slurm(parameters or Parameters(), ranking, size))
+    found = {each.number: at for at, begun in clock.run(jobs) for each in begun}
+    return [found[each.number] for each in jobs]
+
+
+def test_who_fits_a_gap_starts_when_backfill_next_runs() -> None:
+    """The main pass stops at the job that does not fit. Backfill ran when that came, and runs again half a minute later."""
+    jobs = [job(0, 1_000, 6, HOUR), job(1, 1_010, 8, HOUR), job(2, 1_020, 2, MINUTE)]
+    assert starts(jobs, 8) == [1_000, 4_600, 1_040]
+
+
+@pytest.mark.parametrize(("minutes", "begin"), [(59, 1_700_000_060), (60, 1_700_010_840)])
+def test_a_job_must_be_gone_before_the_step_in_which_a_plan_begins(minutes: int, begin: int) -> None:
+    """Half of the machine is free for an hour, and then all of it is kept for two hours: facts, section 9, V14."""
+    now = 1_700_000_020
+    jobs = [job(0, now, 2, HOUR + 30, HOUR), job(1, now + 10, 4, 2 * HOUR), job(2, now + 20, 2, minutes * MINUTE)]
+    first, big, small = starts(jobs, 4)
+    assert (first, big) == (now, now + HOUR)
+    assert small == (begin if minutes == 59 else now + 3 * HOUR)
+
+
+def test_whoever_used_less_goes_first() -> None:
+    """Ada had the machine for a day. Bob comes last and is served first, as soon as that is worked out."""
+    day = 24 * HOUR
+    jobs = [job(0, 0, 4, day, user=1), job(1, 10, 4, HOUR, user=1), job(2, 20, 4, HOUR, user=1), job(3, 30, 4, HOUR, user=2)]
+    assert starts(jobs, 4, Ranking()) == [0, day + HOUR, day + 2 * HOUR, day]
+    assert starts(jobs, 4) == [0, day, day + HOUR, day + 2 * HOUR]
+
+
+def test_usage_fades() -> None:
+    """Ada used ten times as much, but that was months ago."""
+    month = 30 * 24 * HOUR
+    before = [job(0, 0, 4, 10 * HOUR, user=1), job(1, 4 * month, 4, HOUR, user=2)]
+    then = [job(2, 4 * month + 10, 4, HOUR, user=2), job(3, 4 * month + 20, 4, HOUR, user=1)]
+    assert starts([*before, *then], 4, Ranking())[2:] == [4 * month + 2 * HOUR, 4 * month + HOUR]
+
+
+def test_large_jobs_go_first_where_size_weighs() -> None:
+    large = Ranking(settings=Settings(weights=Weights(job_size=1_000)))
+    jobs = [job(0, 0, 4, HOUR), job(1, 10, 1, HOUR), job(2, 20, 4, HOUR)]
+    assert starts(jobs, 4, large, Parameters(bf_interval=-1)) == [0, 2 * HOUR, HOUR]
+
+
+def test_a_user_has_no_more_than_so_many_tested() -> None:
+    """Of two, one is the large job at the head."""
+    jobs = [job(0, 0, 6, HOUR), job(1, 1, 8, HOUR), *(job(number, number, 1, MINUTE) for number in range(2, 5))]
+    assert starts(jobs, 8, parameters=Parameters(bf_max_job_user=2))[2:] == [30, 60, 90]
+
+
+def test_a_copy_goes_on_by_itself() -> None:
+    """What would have been without those who come later is asked of a clock of its own."""
+    clock = Clock(4, Slurm(Parameters(), Ranking(), 4))
+    jobs = [job(0, 0, 4, HOUR), job(1, 10, 4, HOUR), job(2, 20, 4, HOUR, user=2)]
+    fair = [clock.start_without_later(each) for each in jobs[:1]]
+    told: list[int] = []
+    found = {each.number: at for at, begun in clock.run(jobs, lambda each: told.append(clock.start_without_later(each))) for each in begun}
+    assert fair == [0]
+    assert told == [0, HOUR, HOUR]
+    assert found == {0: 0, 2: HOUR, 1: 2 * HOUR}
