@@ -94,6 +94,10 @@ class PaperWorks:
         raise NotImplementedError
 
     @property
+    def models(self) -> NoReturn:
+        raise NotImplementedError
+
+    @property
     def courses(self) -> NoReturn:
         raise NotImplementedError
 

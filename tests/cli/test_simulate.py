@@ -152,7 +152,7 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
     [
         ("simulate nothing.swf", "cannot read nothing.swf"),
         ("simulate week.swf --policy ezzy", "there is no policy 'ezzy'"),
-        ("simulate week.swf --procs 0", "at least 1 processor"),
+        ("simulate week.swf --procs 0", "argument --procs: at least 1"),
         ("simulate week.swf --policy easy --policy fcfs --starts s.txt", "one schedule"),
         ("simulate week.swf --starts no/such/folder", "cannot write"),
         ("simulate week.swf --starts ./week.swf", "is the trace itself"),

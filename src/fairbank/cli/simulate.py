@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.command import Command
 from fairbank.cli.options import count
@@ -30,7 +30,7 @@ LISTED = 5
 
 def add(parser: Parser) -> None:
     parser.add_argument(
-        "trace", metavar="FILE", help="a trace in the Standard Workload Format, or what sacct -P printed; compressed or not"
+        "trace", metavar="FILE", nargs="?", help="a trace in the Standard Workload Format, or what sacct -P printed; compressed or not"
     )
     parser.add_argument(
         "--policy",
@@ -39,6 +39,10 @@ def add(parser: Parser) -> None:
         action="append",
         help=f"fifo, fcfs, easy, conservative, slurm; may be repeated (usual: {USUAL})",
     )
+    parser.add_argument("--jobs", metavar="N", type=_at_least_one, help="instead of a trace a synthetic workload of so many jobs")
+    parser.add_argument("--model", metavar="FILE", help="the same of a centre that this file describes (usual: 960 processors, 40 users)")
+    parser.add_argument("--seed", metavar="N", type=count, help="another synthetic workload (usual: 1)")
+    parser.add_argument("--save", metavar="FILE", help="write the synthetic workload as a trace too")
     parser.add_argument("--procs", metavar="N", type=_at_least_one, help="processors of the machine (usual: MaxProcs of the trace)")
     parser.add_argument(
         "--starts", metavar="FILE", help="write a line `job start` for each job, in the order of the queue; one policy only"
@@ -60,7 +64,7 @@ def add(parser: Parser) -> None:
 
 def _at_least_one(said: str) -> int:
     if (number := count(said)) == 0:
-        raise ArgumentTypeError("a machine has at least 1 processor")
+        raise ArgumentTypeError("at least 1")
     return number
 
 
@@ -72,9 +76,10 @@ def run(desk: Desk, options: Namespace) -> int:
         raise Malformed("--starts has room for one schedule", field="starts", remedy="name one --policy")
     if options.plots is not None:
         desk.works.courses.check(policies)
+    workload = _workload(desk, options)
     with Stages(options) as stages:
         outcomes = desk.works.planning.simulate(
-            options.trace,
+            workload,
             policies,
             processors=options.procs,
             starts=options.starts,
@@ -87,6 +92,22 @@ def run(desk: Desk, options: Namespace) -> int:
     drawn = desk.works.courses.draw(outcomes, options.plots, as_png=options.png) if options.plots is not None else ()
     tell(desk, outcomes, drawn)
     return 0
+
+
+def _workload(desk: Desk, options: Namespace) -> Any:
+    """The name of the trace; or a synthetic workload, where one is asked for."""
+    asked = {name: getattr(options, name) for name in ("jobs", "model", "seed", "save")}
+    told = [f"--{name}" for name, value in asked.items() if value is not None]
+    if options.trace is not None and told:
+        raise Malformed(f"{told[0]} is for a synthetic workload", field=told[0][2:], remedy="name no trace, or leave it out")
+    if options.trace is not None:
+        return options.trace
+    if options.jobs is None and options.model is None:
+        raise Malformed("there is nothing to simulate", field="FILE", remedy="name a trace, or --jobs N for a synthetic workload")
+    workload = desk.works.models.workload(options.model, jobs=options.jobs, seed=1 if options.seed is None else options.seed)
+    if options.save is not None:
+        desk.works.models.save(workload, options.save)
+    return workload
 
 
 def tell(desk: Desk, outcomes: Sequence[Outcome], drawn: Sequence[Drawn]) -> None:
@@ -165,10 +186,9 @@ def _some_of(numbers: Sequence[int]) -> str:
 COMMAND = Command(
     "what would have become of a recorded workload under other policies",
     (
-        "fairbank simulate month.swf.gz --policy fcfs --policy easy",
-        "fairbank simulate month.swf.gz --procs 512 --json",
-        "fairbank simulate month.swf.gz --policy conservative --starts starts.txt",
         "fairbank simulate month.swf.gz --policy fcfs --policy easy --plots figures",
+        "fairbank simulate october.txt --procs 512 --starts starts.txt     what sacct -P printed",
+        "fairbank simulate --jobs 20000 --seed 7 --json                    a synthetic workload",
     ),
     add,
     run,

@@ -107,7 +107,7 @@ class Planning(Protocol):
 
     def simulate(
         self,
-        trace: str,
+        workload: Any,
         policies: Sequence[str],
         *,
         processors: int | None,
@@ -118,8 +118,20 @@ class Planning(Protocol):
         plots: bool,
         progress: Callable[[str, int, int], None] | None,
     ) -> Sequence[Outcome]:
-        """Run a trace under each policy; `progress` is told the policy, how many jobs are read, and of about how many. With `plots` it is
-        kept how each went, for pictures."""
+        """Run a workload (the name of a file, or one of Models) under each policy; `progress` is told the policy, how many jobs are read,
+        and of about how many. With `plots` it is kept how each went, for pictures."""
+        ...
+
+
+class Models(Protocol):
+    """Synthetic workloads."""
+
+    def workload(self, file: str | None, *, jobs: int | None, seed: int) -> Any:
+        """That of the centre that a file describes, or of the usual one, with so many jobs."""
+        ...
+
+    def save(self, workload: Any, path: str) -> None:
+        """Write it as a trace."""
         ...
 
 

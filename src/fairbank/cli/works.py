@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fairbank.cli.books import Books
     from fairbank.cli.figures import Figures, History
     from fairbank.cli.paper import Paper
-    from fairbank.cli.simulated import Courses, Planning
+    from fairbank.cli.simulated import Courses, Models, Planning
     from fairbank.cli.slurm_says import Shares, SlurmSays
     from fairbank.rest.client import Client
     from fairbank.values.check import Check
@@ -83,6 +83,8 @@ class Works(Protocol):
     def paper(self) -> Paper: ...
     @property
     def planning(self) -> Planning: ...
+    @property
+    def models(self) -> Models: ...
     @property
     def courses(self) -> Courses: ...
     @property

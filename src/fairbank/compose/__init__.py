@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fairbank.compose.doctors import Doctors
     from fairbank.compose.figures import Figures
     from fairbank.compose.history import History
+    from fairbank.compose.models import Models
     from fairbank.compose.paper import Paper
     from fairbank.compose.planning import Planning
     from fairbank.compose.slurm_says import Shares, SlurmSays
@@ -103,6 +104,12 @@ class Works:
         from fairbank.compose.planning import Planning
 
         return Planning()
+
+    @property
+    def models(self) -> Models:
+        from fairbank.compose.models import Models
+
+        return Models()
 
     @property
     def courses(self) -> Courses:

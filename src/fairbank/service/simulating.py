@@ -1,12 +1,15 @@
-"""A recorded workload under several policies, one after the other: each reads the file again, and of a job only its start is kept."""
+"""A workload under several policies, one after the other: each reads it again, and of a job only its start is kept."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-from fairbank.service.traces import Opened, Reader, open_skimmed
+from fairbank.service.traces import Reader, open_skimmed
 from fairbank.simulator.names import Names
 from fairbank.simulator.policies import policy_named
 from fairbank.simulator.shares import numbered, read_holdings
@@ -19,24 +22,41 @@ Progress = Callable[[str, int, int], None]
 """Called with the policy, how many jobs are read, and of how many: as many as there are if the rest of the file is like the first part."""
 
 
-def simulate_file(
-    path: Path,
-    names: Sequence[str],
-    plan: Plan,
-    *,
-    holdings: Mapping[str, int] | None = None,
-    progress: Progress | None = None,
-    reader: Reader = skim,
+class Extent(NamedTuple):
+    """How much there is to read: `about` tells, when so many jobs are read, how many there are. `once`: it cannot be read again."""
+
+    about: Callable[[int], int]
+    once: bool = False
+
+
+Source = Callable[[], AbstractContextManager[tuple[Skim, Extent]]]
+"""Opens a workload, from its beginning each time."""
+
+
+@contextmanager
+def in_file(path: Path, reader: Reader = skim) -> Iterator[tuple[Skim, Extent]]:
+    """A workload in a file. Raises Unknown when it cannot be opened."""
+    with open_skimmed(path, reader) as (trace, file):
+        yield trace, Extent(lambda jobs: jobs * file.size // max(file.position(), 1), file.once)
+
+
+def simulate_file(path: Path, names: Sequence[str], plan: Plan) -> list[Outcome]:
+    """What comes of each policy, from a trace in a file. Raises as `simulate_each` does."""
+    return simulate_each(partial(in_file, path), names, plan)
+
+
+def simulate_each(
+    source: Source, names: Sequence[str], plan: Plan, *, holdings: Mapping[str, int] | None = None, progress: Progress | None = None
 ) -> list[Outcome]:
     """What comes of each policy; `holdings` are the shares of the plan, by names or numbers. Raises Unknown for a file or a policy that is
     not there, and Malformed as `simulate` does."""
     policies = [policy_named(name) for name in names]
     outcomes = []
     for policy in policies:
-        with open_skimmed(path, reader) as (trace, file):
-            if file.once and len(policies) > 1:
-                raise Malformed(f"{path} can be read only once", field="FILE", remedy="name one --policy, or a file rather than a pipe")
-            tick = progress and _ticking(policy.name, file, progress)
+        with source() as (trace, extent):
+            if extent.once and len(policies) > 1:
+                raise Malformed("a pipe can be read only once", field="FILE", remedy="name one --policy, or a file rather than a pipe")
+            tick = progress and _ticking(policy.name, extent, progress)
             accounts = _accounts(trace, plan)
             shared = plan._replace(shares=numbered(holdings, accounts)) if holdings else plan
             outcomes.append(_called(simulate(trace, policy, shared, tick), accounts))
@@ -57,16 +77,16 @@ def _called(outcome: Outcome, accounts: Names | None) -> Outcome:
     return outcome._replace(delivered=[each._replace(account=accounts.name(int(each.account))) for each in outcome.delivered])
 
 
-def _ticking(name: str, file: Opened, progress: Progress) -> Tick:
+def _ticking(name: str, extent: Extent, progress: Progress) -> Tick:
     def tick(jobs: int) -> None:
-        progress(name, jobs, jobs * file.size // max(file.position(), 1))
+        progress(name, jobs, extent.about(jobs))
 
     return tick
 
 
-def check_starts(path: Path, trace: Path) -> None:
+def check_starts(path: Path, trace: Path | None) -> None:
     """Before the work begins. Raises Malformed for the trace itself, Forbidden for where nothing can be written."""
-    if path.exists() and trace.exists() and path.samefile(trace):
+    if trace is not None and path.exists() and trace.exists() and path.samefile(trace):
         raise Malformed(f"{path} is the trace itself", field="starts", remedy="name another file")
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise Forbidden(f"cannot write {path}", field="starts", remedy="name a file that you may write")

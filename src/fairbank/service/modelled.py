@@ -1,0 +1,101 @@
+"""A synthetic workload in the place of a trace: drawn from the model as often as it is asked for, the same from the same seed."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from fairbank.service.simulating import Extent
+from fairbank.simulator.centre import Centre, Pool
+from fairbank.simulator.skim import Notes, Skim, needed
+from fairbank.simulator.swf import write
+from fairbank.simulator.workload import month
+from fairbank.values.misfit import misfit
+from fairbank.values.time import parse_instant
+from fairbank.values.trouble import Forbidden, Malformed, Unknown
+
+USUAL = Centre()
+DAYS_MAX = 3_660
+
+
+class PoolSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A partition. Processors come `unit` at a time (the cores that belong to one GPU), each with so many MiB."""
+
+    name: str
+    processors: int
+    unit: int = 1
+    memory_mib: int = 4_096
+
+
+class CentreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A centre, in a file. What is left out is as in the usual one; without `days` it works as many as bring that many jobs to the
+    usual one."""
+
+    jobs: int = USUAL.jobs
+    days: int | None = None
+    projects: int = USUAL.projects
+    users: int = USUAL.users
+    node_failures: int = USUAL.node_failures
+    starts: str = "2025-09-01"
+    pools: tuple[PoolSettings, ...] = ()
+
+
+class Modelled(NamedTuple):
+    """The workload of a centre, with a seed."""
+
+    centre: Centre
+    seed: int
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Skim, Extent]]:
+        """The jobs as a simulation reads them."""
+        trace = month(self.centre, self.seed)
+        yield Skim(trace.header, map(needed, trace.jobs), Notes()), Extent(lambda _: self.centre.jobs)
+
+    def save(self, path: Path) -> None:
+        """Write it as a trace. Raises Forbidden where that cannot be."""
+        try:
+            with path.open("w") as file:
+                file.writelines(write(*month(self.centre, self.seed)))
+        except OSError as error:
+            raise Forbidden(f"cannot write {path}: {error.strerror}", field="save", remedy="name a file that you may write") from error
+
+
+def centre_of(settings: CentreSettings) -> Centre:
+    """Raises Malformed, naming the field, for a centre that cannot be."""
+    days = settings.days
+    if days is None:
+        days = max(1, -(-settings.jobs * USUAL.days // USUAL.jobs))
+        if days > DAYS_MAX:
+            what = f"{settings.jobs:,} jobs are more than the usual centre runs in {DAYS_MAX} days"
+            raise Malformed(what, field="jobs", remedy="describe a larger centre, and how many days it works: --model FILE")
+    pools = tuple(Pool(each.name, each.processors, each.unit, each.memory_mib << 10) for each in settings.pools)
+    return Centre(
+        pools=pools or USUAL.pools,
+        projects=settings.projects,
+        users=settings.users,
+        jobs=settings.jobs,
+        days=days,
+        node_failures=settings.node_failures,
+        starts=parse_instant(settings.starts, field="starts"),
+    )
+
+
+def read_centre(path: Path) -> CentreSettings:
+    """Raises Unknown for a file that cannot be read, Malformed with the place in it for what cannot be."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise Unknown(f"cannot read {path}: {error.strerror}", field="model", remedy="name a file that describes a centre") from error
+    try:
+        return msgspec.convert(tomllib.loads(text.decode()), CentreSettings)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
+        raise Malformed(f"{path} is not TOML: {bad}", field="model", remedy="mend the line named") from bad
+    except msgspec.ValidationError as bad:
+        trouble = misfit(bad, CentreSettings, "docs/howto/simulate.md")
+        raise Malformed(f"{path}: {trouble.message}", field=trouble.field, remedy=trouble.remedy) from bad
