@@ -149,6 +149,7 @@ def row_of(outcome: Outcome, *, exactly: bool) -> Row:
         "mean_miss_seconds": misses and misses.mean_miss,
         "fair_starts_looked_at": misses and misses.jobs,
         "astray": outcome.astray,
+        "jain_of_shares": outcome.jain_of_shares,
         "fingerprint": outcome.starts.fingerprint() if exactly else None,
     }
     if figures is None:
@@ -159,6 +160,7 @@ def row_of(outcome: Outcome, *, exactly: bool) -> Row:
         "median_wait_seconds": figures.median_wait,
         "wait_95_seconds": figures.wait_95,
         "longest_wait_seconds": figures.longest_wait,
+        "mean_turnaround_seconds": figures.mean_turnaround,
         "mean_bounded_slowdown": figures.mean_slowdown,
         "utilisation": figures.utilisation,
         "loss_of_capacity": figures.loss_of_capacity,
@@ -168,7 +170,11 @@ def row_of(outcome: Outcome, *, exactly: bool) -> Row:
 
 
 def _delivered(outcomes: Sequence[Outcome]) -> list[Row]:
-    return [{"account": each.account, "delivered": each.delivered, "entitled": each.entitled} for each in outcomes[0].delivered]
+    return [
+        {"policy": outcome.policy, "account": each.account, "delivered": each.delivered, "entitled": each.entitled}
+        for outcome in outcomes
+        for each in outcome.delivered
+    ]
 
 
 def _notes(outcome: Outcome) -> list[str]:

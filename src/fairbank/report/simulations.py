@@ -37,6 +37,7 @@ MEASURES = (
     Measure("median_wait_seconds", "median wait", "h", HOUR),
     Measure("wait_95_seconds", "95th percentile wait", "h", HOUR),
     Measure("longest_wait_seconds", "longest wait", "h", HOUR),
+    Measure("mean_turnaround_seconds", "mean turnaround", "h", HOUR),
     Measure("mean_bounded_slowdown", "mean bounded slowdown", "x"),
     Measure("utilisation", "utilisation", "%", 0.01),
     Measure("loss_of_capacity", "loss of capacity", "%", 0.01),
@@ -45,8 +46,9 @@ MEASURES = (
     Measure("unfair_starts", "starts later than fair", "%", 0.01),
     Measure("mean_miss_seconds", "mean miss of those", "h", HOUR),
     Measure("astray", "delivered beyond shares", "%", 0.01),
+    Measure("jain_of_shares", "Jain's index of delivered by shares", "0 to 1", decimals=3),
 )
-ASKED_FOR = frozenset({"unfair_starts", "mean_miss_seconds", "astray"})
+ASKED_FOR = frozenset({"unfair_starts", "mean_miss_seconds", "astray", "jain_of_shares"})
 """These are shown only where they were measured."""
 
 
@@ -65,11 +67,13 @@ COLUMNS = (
     Column("MEDIAN-WAIT-SECONDS", text("median_wait_seconds"), right=True, extra=True),
     Column("WAIT-95-SECONDS", text("wait_95_seconds"), right=True, extra=True),
     Column("LONGEST-WAIT-SECONDS", text("longest_wait_seconds"), right=True, extra=True),
+    Column("MEAN-TURNAROUND-SECONDS", _figure("mean_turnaround_seconds", 3), right=True, extra=True),
     Column("MAKESPAN-SECONDS", text("makespan_seconds"), right=True, extra=True),
     Column("JAIN", _figure("jain", 5), right=True, extra=True),
     Column("UNFAIR-STARTS", _figure("unfair_starts", 5), right=True, extra=True),
     Column("MEAN-MISS-SECONDS", _figure("mean_miss_seconds", 1), right=True, extra=True),
     Column("ASTRAY", _figure("astray", 5), right=True, extra=True),
+    Column("JAIN-OF-SHARES", _figure("jain_of_shares", 5), right=True, extra=True),
     Column("FINGERPRINT", text("fingerprint"), extra=True),
 )
 

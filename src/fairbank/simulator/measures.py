@@ -2,8 +2,10 @@
 
 * Bounded slowdown of a job: (wait + run) / run, of which no run counts as less than 10 s, and at least 1 (D. G. Feitelson, L. Rudolph,
   U. Schwiegelshohn, K. Sevcik and P. Wong, Job Scheduling Strategies for Parallel Processing, 1997).
+* Turnaround: wait and run together.
 * Utilisation: processor-seconds used, of those there were between the first submission and the last end.
-* Loss of capacity: of the same, those that were idle although so many processors were waited for.
+* Loss of capacity: of the same, those that were idle although so many processors were waited for (after Y. Zhang, H. Franke, J. E. Moreira
+  and A. Sivasubramaniam, International Parallel and Distributed Processing Symposium, 2000; here no more counts as lost than was wanted).
 * Jain's index over users, of their mean bounded slowdowns: 1 where all are alike, 1/n where one of n bears everything (R. Jain,
   D. Chiu and W. Hawe, DEC Research Report TR-301, 1984).
 """
@@ -29,6 +31,7 @@ class Figures(NamedTuple):
     median_wait: int
     wait_95: int
     longest_wait: int
+    mean_turnaround: float
     mean_slowdown: float
     utilisation: float
     loss_of_capacity: float
@@ -43,7 +46,7 @@ class Measures:
         self._waits = array("q")
         self._users: dict[int, list[float]] = {}
         self._slowdowns = 0.0
-        self._used = self._end = 0
+        self._used = self._ran = self._end = 0
         self._first = FOR_EVER
 
     def take(self, moment: Moment) -> None:
@@ -57,6 +60,7 @@ class Measures:
                 slowdown = 1.0
             self._slowdowns += slowdown
             self._used += run * processors
+            self._ran += run
             if now + run > self._end:
                 self._end = now + run
             if submitted < self._first:
@@ -82,16 +86,17 @@ class Measures:
             median_wait=waits[(jobs - 1) // 2],
             wait_95=waits[(jobs * 95 + 99) // 100 - 1],
             longest_wait=waits[-1],
+            mean_turnaround=(sum(waits) + self._ran) / jobs,
             mean_slowdown=self._slowdowns / jobs,
             utilisation=self._used / (size * makespan),
             loss_of_capacity=lost / (size * makespan),
             makespan=makespan,
-            jain=_jain([total / count for count, total in self._users.values()]),
+            jain=jain([total / count for count, total in self._users.values()]),
         )
 
 
-def _jain(values: list[float]) -> float | None:
-    """None for fewer than two: one alone is even with himself."""
-    if len(values) < 2:
+def jain(values: list[float]) -> float | None:
+    """Jain's index. None for fewer than two, since one alone is even with himself, and where nobody has anything."""
+    if len(values) < 2 or not any(values):
         return None
     return sum(values) ** 2 / (len(values) * sum(value * value for value in values))

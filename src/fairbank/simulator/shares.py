@@ -1,12 +1,20 @@
-"""What accounts were delivered beside what they are entitled to, week by week."""
+"""What accounts were delivered beside what they are entitled to, week by week.
+
+* Delivered beyond shares: of the processor time delivered in a week, what went to each account beyond its part of the shares, added up. It
+  is half of what the parts delivered and entitled differ by in all, and so from 0, each gets his part, to 1.
+* Jain's index of what accounts with shares were delivered for each share (`measures`): 1 where it is the same for all.
+
+Both are means over the weeks, each as heavy as what was delivered in it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from fairbank.simulator.clock import Moment
 from fairbank.simulator.jobs import Job
+from fairbank.simulator.measures import jain
 from fairbank.simulator.names import Names
 from fairbank.values.time import DAY
 from fairbank.values.trouble import Malformed
@@ -33,11 +41,12 @@ class Delivered(NamedTuple):
 
 class Week(NamedTuple):
     """A window: the second of the trace at which it begins, the processor-seconds that were delivered in it, and the part of them that went
-    to somebody beyond his share."""
+    to somebody beyond his share. `jain`: of what each got for a share; None with fewer than two that have any."""
 
     begin: int
     delivered: int
     astray: float
+    jain: float | None
 
 
 class Sharing:
@@ -60,13 +69,12 @@ class Sharing:
                 begin = until
 
     def astray(self) -> float | None:
-        """The part of what was delivered that went to somebody beyond his share: the mean over windows, each as heavy as what it delivered.
+        """The part of what was delivered that went to somebody beyond his share. None where nothing was delivered."""
+        return _mean([(week.astray, week.delivered) for week in self.weeks()])
 
-        From 0, everybody gets what he is entitled to, to 1. None where nothing was delivered.
-        """
-        weeks = self.weeks()
-        total = sum(week.delivered for week in weeks)
-        return sum(week.astray * week.delivered for week in weeks) / total if total else None
+    def jain(self) -> float | None:
+        """Jain's index of what each got for a share. None where there are no two with shares, or they got nothing."""
+        return _mean([(week.jain, week.delivered) for week in self.weeks() if week.jain is not None])
 
     def weeks(self) -> list[Week]:
         """The windows in which anything was delivered, in order."""
@@ -75,7 +83,8 @@ class Sharing:
     def _week(self, window: int, got: Mapping[int, int]) -> Week:
         whole = sum(got.values())
         beyond = sum(max(0.0, used - self._entitled.get(account, 0.0) * whole) for account, used in sorted(got.items()))
-        return Week(window * WINDOW, whole, beyond / whole)
+        even = jain([got.get(account, 0) / part for account, part in self._entitled.items() if part])
+        return Week(window * WINDOW, whole, beyond / whole, even)
 
     def delivered(self) -> list[Delivered]:
         """Every account's part, in the order of the accounts."""
@@ -85,6 +94,12 @@ class Sharing:
             for account, used in got.items():
                 parts[account] = parts.get(account, 0) + used
         return [Delivered(each, parts[each] / total if total else 0.0, self._entitled.get(each, 0.0)) for each in sorted(parts)]
+
+
+def _mean(values: Sequence[tuple[float, int]]) -> float | None:
+    """Of values that are so heavy."""
+    weight = sum(heavy for _, heavy in values)
+    return sum(value * heavy for value, heavy in values) / weight if weight else None
 
 
 def read_holdings(lines: Iterable[str]) -> dict[str, int]:

@@ -43,6 +43,7 @@ class Outcome(NamedTuple):
     figures: Figures | None
     misses: Misses | None
     astray: float | None
+    jain_of_shares: float | None
     delivered: list[Delivered]
     starts: Starts
     notes: Notes
@@ -82,6 +83,7 @@ def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) 
         figures=measures.figures(size, clock.lost),
         misses=fairness.misses() if fairness else None,
         astray=sharing.astray() if sharing else None,
+        jain_of_shares=sharing.jain() if sharing else None,
         delivered=sharing.delivered() if sharing else [],
         starts=starts,
         notes=trace.notes,

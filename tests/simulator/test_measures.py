@@ -1,0 +1,148 @@
+"""What a schedule was worth, on schedules that can be worked out on paper."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.simulator.clock import Clock, Moment
+from fairbank.simulator.fairness import FairStarts
+from fairbank.simulator.jobs import Job
+from fairbank.simulator.measures import Figures, Measures, jain
+from fairbank.simulator.policies import policy_named
+from fairbank.simulator.shares import WINDOW, Sharing, numbered, read_holdings
+from fairbank.values.trouble import Malformed
+
+
+def job(number: int, submitted: int, run: int, processors: int, user: int = 1, limit: int | None = None) -> Job:
+    return Job(number, submitted, processors, limit or run, run, 1, number, user, user)
+
+
+def measured(size: int, policy: str, *jobs: Job) -> tuple[Figures, list[Moment]]:
+    clock, measures = Clock(size, policy_named(policy)), Measures()
+    moments = []
+    for moment in clock.run(jobs):
+        measures.take(moment)
+        moments.append(moment)
+    found = measures.figures(size, clock.lost)
+    assert found is not None
+    return found, moments
+
+
+# Four processors. One job takes three of them for 100 s; one that came at 20 s wants all four; one that came at 30 s wants one for 50 s.
+THREE = (job(0, 0, 100, 3, user=1), job(1, 20, 40, 4, user=2), job(2, 30, 50, 1, user=3))
+
+
+def test_first_come_first_served_on_paper() -> None:
+    """The second starts at 100, the third at 140. From 20 to 100 one processor is idle, and from 140 on nobody waits."""
+    found, _ = measured(4, "fcfs", *THREE)
+    assert (found.mean_wait, found.median_wait, found.longest_wait) == ((0 + 80 + 110) / 3, 80, 110)
+    assert found.mean_turnaround == (100 + 120 + 160) / 3
+    assert found.mean_slowdown == pytest.approx((1 + 120 / 40 + 160 / 50) / 3)
+    assert found.makespan == 190
+    assert found.utilisation == (300 + 160 + 50) / (4 * 190)
+    assert found.loss_of_capacity == 80 / (4 * 190)
+
+
+def test_backfill_on_paper() -> None:
+    """The third fits beside the first and ends before it: from 30 to 80 nothing is idle."""
+    found, _ = measured(4, "easy", *THREE)
+    assert (found.mean_wait, found.makespan) == (80 / 3, 140)
+    assert found.loss_of_capacity == (10 + 20) / (4 * 140)
+
+
+def test_no_more_is_lost_than_was_wanted() -> None:
+    """Of eight idle processors one is wanted, by somebody whom first come, first served makes wait."""
+    found, _ = measured(10, "fcfs", job(0, 0, 10, 2), job(1, 1, 10, 10), job(2, 2, 10, 1))
+    assert found.loss_of_capacity == (9 * 8 + 10 * 0 + 10 * 0) / (10 * found.makespan)
+
+
+def test_a_short_run_counts_as_ten_seconds() -> None:
+    found, _ = measured(1, "fcfs", job(0, 0, 90, 1), job(1, 0, 1, 1))
+    assert found.mean_slowdown == (1 + 91 / 10) / 2
+
+
+@pytest.mark.parametrize(
+    ("values", "index"), [([3.0, 3.0, 3.0], 1.0), ([1.0, 0.0, 0.0, 0.0], 0.25), ([1.0], None), ([], None), ([0.0, 0.0], None)]
+)
+def test_jains_index(values: list[float], index: float | None) -> None:
+    assert jain(values) == index
+
+
+def test_a_fair_start_is_without_whoever_comes_later() -> None:
+    """The second wants all four at 100, when the first must have ended. That one ends at 50 already, but then a later one runs until 90."""
+    jobs = (job(0, 0, 50, 3, limit=100), job(1, 10, 10, 4), job(2, 20, 70, 1))
+    clock = Clock(4, policy_named("easy"))
+    fair = FairStarts(clock, 1)
+    for moment in clock.run(jobs, fair.arrived):
+        fair.take(moment)
+    misses = fair.misses()
+    assert misses is not None
+    assert (misses.jobs, misses.part, misses.mean_miss) == (3, 1 / 3, 40)
+
+
+# --- shares ---
+
+
+def delivered(holdings: dict[int, int], *moments: Moment) -> Sharing:
+    sharing = Sharing(holdings, lambda each: each.user)
+    for moment in moments:
+        sharing.take(moment)
+    return sharing
+
+
+def test_whoever_gets_his_share_goes_not_astray() -> None:
+    sharing = delivered({1: 3, 2: 1}, (0, [job(0, 0, 100, 3, user=1), job(1, 0, 100, 1, user=2)]))
+    assert (sharing.astray(), sharing.jain()) == (0, 1)
+
+
+def test_what_goes_beyond_a_share_is_astray() -> None:
+    """Half each is due, three quarters go to one; and in the second week all to the other, three times as much in all."""
+    even = {1: 50, 2: 50}
+    first = (0, [job(0, 0, 100, 3, user=1), job(1, 0, 100, 1, user=2)])
+    sharing = delivered(even, first)
+    assert (sharing.astray(), sharing.jain()) == (0.25, (0.75 + 0.25) ** 2 / (2 * (0.75**2 + 0.25**2)))
+    sharing = delivered(even, first, (WINDOW, [job(2, 0, 1_200, 1, user=2)]))
+    assert sharing.astray() == (400 * 0.25 + 1_200 * 0.5) / 1_600
+    assert sharing.jain() == pytest.approx((400 * 0.8 + 1_200 * 0.5) / 1_600)
+    assert [(each.account, each.delivered, each.entitled) for each in sharing.delivered()] == [
+        (1, 300 / 1_600, 0.5),
+        (2, 1_300 / 1_600, 0.5),
+    ]
+
+
+def test_a_run_over_the_end_of_a_week_is_delivered_in_both() -> None:
+    sharing = delivered({1: 1}, (WINDOW - 30, [job(0, 0, 100, 2, user=1)]))
+    assert [(week.begin, week.delivered) for week in sharing.weeks()] == [(0, 60), (WINDOW, 140)]
+
+
+def test_whoever_has_no_shares_is_entitled_to_nothing() -> None:
+    sharing = delivered({1: 1, 2: 1}, (0, [job(0, 0, 10, 1, user=3)]))
+    assert (sharing.astray(), sharing.jain()) == (1.0, None)
+
+
+def test_nothing_delivered_is_nothing_to_measure() -> None:
+    sharing = delivered({1: 1})
+    assert (sharing.astray(), sharing.jain(), sharing.weeks()) == (None, None, [])
+
+
+def test_a_file_of_shares_has_names_or_numbers() -> None:
+    assert read_holdings(["account,shares", "astro, 30", "", "007,5"]) == {"astro": 30, "7": 5}
+    assert numbered(read_holdings(["12,30", "7,5"]), None) == {12: 30, 7: 5}
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (["astro,-1"], "line 1"),
+        (["a,1", "b"], "line 2"),
+        (["a,1", "b,c"], "line 2"),
+        (["a,1", "-3,4"], "line 2"),
+        (["a,1", "a,2"], "account a is there twice"),
+        (["7,1", "007,2"], "account 7 is there twice"),
+        (["a,0"], "nobody has shares"),
+        ([], "nobody has shares"),
+    ],
+)
+def test_shares_that_cannot_be_are_told(lines: list[str], told: str) -> None:
+    with pytest.raises(Malformed, match=told):
+        read_holdings(lines)
