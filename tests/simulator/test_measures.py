@@ -18,7 +18,7 @@ def job(number: int, submitted: int, run: int, processors: int, user: int = 1, l
 
 
 def measured(size: int, policy: str, *jobs: Job) -> tuple[Figures, list[Moment]]:
-    clock, measures = Clock(size, policy_named(policy)), Measures()
+    clock, measures = Clock(size, policy_named(policy).scheduler(size)), Measures()
     moments = []
     for moment in clock.run(jobs):
         measures.take(moment)
@@ -71,7 +71,7 @@ def test_jains_index(values: list[float], index: float | None) -> None:
 def test_a_fair_start_is_without_whoever_comes_later() -> None:
     """The second wants all four at 100, when the first must have ended. That one ends at 50 already, but then a later one runs until 90."""
     jobs = (job(0, 0, 50, 3, limit=100), job(1, 10, 10, 4), job(2, 20, 70, 1))
-    clock = Clock(4, policy_named("easy"))
+    clock = Clock(4, policy_named("easy").scheduler(4))
     fair = FairStarts(clock, 1)
     for moment in clock.run(jobs, fair.arrived):
         fair.take(moment)
