@@ -164,7 +164,11 @@ def test_a_fence_does_not_end_what_runs(beside: Beside) -> None:
     Importer(beside.slurm, beside.bank).people()
     job = cluster.submit("dave", "--time=10", script=LONG)
     cluster.wait_for(job, "RUNNING")
-    wait_until(lambda: beside.slurm.usage()["wg_chem"].running > 0, "Slurm to count what runs", seconds=90)
+    wait_until(
+        lambda: any(each.account == "wg_chem" and each.running > 0 for each in beside.slurm.usage().rows),
+        "Slurm to count what runs",
+        seconds=90,
+    )
     try:
         made = Sync(beside.slurm, beside.bank).accounts(fence=True)
         assert len([change for change in made.changes if "GrpTRESMins" in change.words[-1]]) == 3

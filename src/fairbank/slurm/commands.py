@@ -23,11 +23,11 @@ from fairbank.slurm.answers.priority import FLAGS, flags_in_doubt, read_settings
 from fairbank.slurm.answers.separated import DELIMITER
 from fairbank.slurm.answers.shares import Share
 from fairbank.slurm.answers.sprio import Factors
+from fairbank.slurm.answers.sshare import Used
 from fairbank.slurm.answers.starting import Starting
 from fairbank.slurm.answers.values import Answer, Association, AssociationPriority, Job, Node, Place, Qos, Queued, Spent, Waiting
 from fairbank.slurm.answers.version import COMPLETE_JSON, Version, read_version
 from fairbank.slurm.conf_file import conf_path, conf_settings
-from fairbank.slurm.judging.accounts import Usage
 from fairbank.values import ids
 from fairbank.values.time import iso
 from fairbank.values.trouble import Malformed, Unknown, Unreachable
@@ -165,10 +165,10 @@ class Slurm:
     def nodes(self) -> Answer[Node]:
         return scontrol.read_nodes(self._text("scontrol", "--oneliner", "show", "node"))
 
-    def usage(self) -> Mapping[str, Usage]:
+    def usage(self) -> Answer[Used]:
         """What counts against GrpTRESMins, by account. Slurm lets it decay."""
         command = ("sshare", "--all", "--noheader", "--parsable2", f"--format={','.join(sshare.COLUMNS).lower()}")
-        return {each.account: Usage(each.seconds, each.running) for each in sshare.read_usage(self._text(*command)).rows}
+        return sshare.read_usage(self._text(*command))
 
     def shares(self) -> Answer[Share]:
         """Fair share of every association."""

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import msgspec
 
+from fairbank.slurm.answers.values import Answer
 from fairbank.slurm.bank import Bank, Progress, silent
 from fairbank.slurm.commands import Slurm
-from fairbank.slurm.judging.accounts import Change, Wanted, changes
+from fairbank.slurm.judging.accounts import Change, Usage, Wanted, changes
 from fairbank.slurm.policy import Sources, policy_of, untold
 from fairbank.slurm.policy_file import render
 from fairbank.slurm.site import Site
@@ -78,10 +79,9 @@ class Sync:
     ) -> Synced:
         """Give every project an account and every member an association; with `fence` GrpTRESMins as well."""
         name = self._slurm.check(cluster)
-        associations = self._slurm.associations()
-        if associations.unreadable:
-            wrong = associations.unreadable[0]
-            raise Malformed(f"cannot read {wrong}", field=wrong.field, remedy="mend it with sacctmgr; nothing was changed")
+        associations, usage = self._slurm.associations(), self._slurm.usage() if fence else Answer(())
+        if wrong := (*associations.unreadable, *usage.unreadable):
+            raise Malformed(f"cannot read {wrong[0]}", field=wrong[0].field, remedy="mend it with sacctmgr; nothing was changed")
         booked = self._bank.projects(progress, removed=True)
         projects = [each for each in booked if not each.removed]
         wanted = Wanted(
@@ -90,7 +90,7 @@ class Sync:
             gone=[each.account for each in booked if each.removed],
             associations=associations.rows,
             allocations=self._bank.allocations() if fence else (),
-            usage=self._slurm.usage() if fence else {},
+            usage={each.account: Usage(each.seconds, each.running) for each in usage.rows},
             now=self._now,
             fence=fence,
             remove=remove,

@@ -83,7 +83,7 @@ def a_centre(folder: Path, environment: pytest.MonkeyPatch, capsys: pytest.Captu
     slurm.say("scontrol-show-config", f"ClusterName = lab\nPriorityFlags = MAX_TRES\nSlurmUser = {ME}({MY_UID})\n")
     slurm.say("sacct", "")
     slurm.say("squeue", "")
-    slurm.say("sshare", "root||0|\nchem||600|cpu=1,billing=30\n")
+    slurm.say("sshare", "root||0|\nchem||600|cpu=1,billing=30\nbio||0|\n")
     environment.setenv("PATH", slurm.environment["PATH"])
     with priced(prices) as bank:
         for name, value in bank.environment.items():

@@ -147,8 +147,12 @@ def test_what_a_parent_shares_pays_for_the_past_too() -> None:
 # --- accounts and associations ---
 
 
+NOTHING_RAN = {"chem": Usage(), "qmc": Usage(), "bio": Usage()}
+
+
 def wanted(*projects: object, **more: object) -> Wanted:
-    return Wanted(cluster="lab", projects=projects, now=NOW, **{"associations": TREE, **more})  # type: ignore[arg-type]
+    more = {"associations": TREE, "usage": NOTHING_RAN, **more}
+    return Wanted(cluster="lab", projects=projects, now=NOW, **more)  # type: ignore[arg-type]
 
 
 def words(found: Wanted) -> list[str]:
@@ -212,11 +216,25 @@ def test_the_account_of_a_removed_project_is_fenced_off() -> None:
     assert [(" ".join(each.words), each.why) for each in found] == [
         ("modify account where name=chem cluster=lab set GrpTRESMins=billing=0", "the project of chem was removed")
     ]
-    running = {"chem": Usage(120, 30)}
+    running = {**NOTHING_RAN, "chem": Usage(120, 30)}
     assert words(wanted(*known, associations=tree, gone=["chem"], usage=running, fence=True))[0].endswith("set GrpTRESMins=billing=32")
     closed = (*tree[:2], account("chem", fence="cpu=5,billing=0"))
     assert words(wanted(*known, associations=closed, gone=["chem", "lab7"], fence=True)) == []
     assert words(wanted(*known, associations=tree, gone=["chem"])) == []
+
+
+def test_an_account_whose_usage_is_not_told_gets_no_fence() -> None:
+    """PrivateData hides the usage of others: a fence as if nothing had run would end what runs. A new account has used nothing."""
+    projects = (a_project(1, "chem", members={102: "member"}), a_project(2, "qmc", parent=1, members={101: "member"}), a_project(3, "new"))
+    found, notes = changes(wanted(*projects, usage={"qmc": Usage(60)}, gone=["old"], fence=True), NAMES.get)
+    assert [each.words[3] for each in found if each.words[-1].startswith("GrpTRESMins")] == ["name=qmc", "name=new"]
+    assert [note.partition(":")[0] for note in notes] == ["account chem"]
+    tree = (*TREE, account("old", fence="billing=900"))
+    hidden = wanted(associations=tree, usage={}, gone=["old"], fence=True)
+    assert changes(hidden, NAMES.get) == (
+        [],
+        ["account old: sshare tells nothing of its usage, so it gets no fence; run this as root or as SlurmUser"],
+    )
 
 
 def test_a_fence_without_room_is_reached_at_once() -> None:

@@ -144,6 +144,7 @@ def test_every_change_in_slurm_is_made_as_it_was_planned(opened: Centre) -> None
     opened.tell("project", "remove", "4", "--yes")
     accounts = "root|||1||\nchem||root|50||\nbio||root|50||\ngone||root|1||\n"
     opened.slurm.say("sacctmgr-show-associations", f"{accounts}chem|{OTHER}||10||\ngone|{OTHER}||1||\n")
+    opened.slurm.say("sshare", "root||0|\nchem||600|cpu=1,billing=30\nbio||0|\ngone||0|\n")
     words = ("slurm", "sync", "--no-policy", "--accounts", "--fence", "--remove")
     planned = [line.removeprefix("sacctmgr -i ").partition("   #")[0] for line in opened.tell(*words, "--dry-run").splitlines()]
     kinds = [" ".join(line.split()[:2]) for line in planned]

@@ -77,3 +77,10 @@ def test_accounts_and_fences_follow_the_projects(opened: Centre) -> None:
     assert [line for line in opened.slurm.asked if "--immediate" in line] == [
         f"sacctmgr --immediate {line.removeprefix('sacctmgr -i ').partition('   #')[0]}" for line in planned
     ]
+
+
+def test_no_fence_is_set_where_sshare_cannot_all_be_read(opened: Centre) -> None:
+    opened.slurm.say("sshare", "root||0|\nchem||600|cpu=1,billing=30\nbio||lots|\n")
+    said = opened.said("slurm", "sync", "--no-policy", "--accounts", "--fence", code=2)
+    assert "sshare, line 3, RawUsage" in " ".join(said.err.split())
+    assert not [line for line in opened.slurm.asked if "--immediate" in line]

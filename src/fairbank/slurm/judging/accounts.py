@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -32,9 +32,9 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be brought into line. `gone` are the accounts of projects that were removed, `usage` is by account. `fence`: GrpTRESMins
-    follows the balance, as a second fence should the agent be away; in `gone` it is 0, or what runs there all the same. `remove`:
-    associations without a membership go, and all in `gone`."""
+    """What is to be brought into line. `gone` are the accounts of projects that were removed, `usage` is by account, of all that Slurm
+    tells of. `fence`: GrpTRESMins follows the balance, as a second fence should the agent be away; in `gone` it is 0, or what runs there
+    all the same. `remove`: associations without a membership go, and all in `gone`."""
 
     cluster: str
     projects: Sequence[BookedProject]
@@ -71,7 +71,11 @@ def changes(wanted: Wanted, user_of: Callable[[int], str | None]) -> tuple[list[
         else:
             found += [_removed(wanted.cluster, *each) for each in strangers]
     if wanted.fence:
-        found += _fences(wanted, accounts, funds)
+        dark = _dark(wanted, accounts)
+        found += _fences(wanted, accounts, funds, dark)
+        notes += [
+            f"account {each}: sshare tells nothing of its usage, so it gets no fence; run this as root or as SlurmUser" for each in dark
+        ]
     return found, notes
 
 
@@ -98,14 +102,21 @@ def _removed(cluster: str, account: str, user: str) -> Change:
     return Change(words, f"{user} is no member of {account}")
 
 
-def _fences(wanted: Wanted, accounts: Mapping[str, Association], funds: Funds) -> Iterator[Change]:
+def _dark(wanted: Wanted, accounts: Mapping[str, Association]) -> list[str]:
+    """Accounts that Slurm has, and of whose usage nothing is known: PrivateData hides that of others. Taken for none, the fence would end
+    what runs there."""
+    ours = {each.account for each in wanted.projects}.union(wanted.gone)
+    return sorted(ours & accounts.keys() - wanted.usage.keys())
+
+
+def _fences(wanted: Wanted, accounts: Mapping[str, Association], funds: Funds, dark: Collection[str]) -> Iterator[Change]:
     """Slurm compares an account's limit with all that it and those below it ever used, and ends running jobs at it. So the limit is what is
     used, what the running jobs may still use, and what may be drawn by all of them."""
     below: dict[int, list[int]] = defaultdict(list)
     for number, line in funds.lines.items():
         for above in line:
             below[above].append(number)
-    for project in wanted.projects:
+    for project in (each for each in wanted.projects if each.account not in dark):
         drawn = {each.id: each for child in below[project.id] for each in _drawn(child, funds, wanted.now)}.values()
         left, held = sum(max(0, each.available) for each in drawn), sum(each.held for each in drawn)
         usage = wanted.usage.get(project.account, Usage())
@@ -113,7 +124,7 @@ def _fences(wanted: Wanted, accounts: Mapping[str, Association], funds: Funds) -
         known = accounts.get(project.account)
         if known is None or fence_of(known) != limit:
             yield _fenced(wanted.cluster, project.account, limit, f"{left} billing minutes may still be drawn by {project.account}")
-    for account in sorted(each for each in wanted.gone if each in accounts):
+    for account in sorted(each for each in wanted.gone if each in accounts and each not in dark):
         usage = wanted.usage.get(account, Usage())
         limit = usage.fence(usage.running) if usage.running else 0
         if fence_of(accounts[account]) != limit:
