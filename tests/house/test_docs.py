@@ -67,6 +67,24 @@ def test_the_words_of_the_glossary_are_in_order(checkout: Path) -> None:
     assert words == sorted(words, key=str.lower)
 
 
+PLACES = re.compile(r"`((?:[a-z_]+/)+(?:[a-z_]+\.[a-z]+)?)`")
+"""Files and folders, as pages of developers name them: from the checkout or from the package."""
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "docs/glossary.md"])
+def test_what_a_page_names_is_there(checkout: Path, page: str) -> None:
+    written, _, _ = (checkout / page).read_text().partition("<!-- map")
+    gone = [each for each in PLACES.findall(written) if not any((top / each).exists() for top in (checkout, checkout / "src/fairbank"))]
+    assert gone == []
+
+
+def test_the_plan_has_every_room(checkout: Path) -> None:
+    """The plan at the head of ARCHITECTURE.md: a line a room."""
+    _, _, plan = (checkout / "ARCHITECTURE.md").read_text().partition("src/fairbank/\n")
+    rooms = re.findall(r"^  ([a-z]+)/ ", plan.partition("```")[0], re.MULTILINE)
+    assert sorted(rooms) == sorted(each.name for each in (checkout / "src/fairbank").iterdir() if (each / "__init__.py").exists())
+
+
 @pytest.mark.slow
 def test_the_pages_build_and_load_nothing_from_elsewhere(checkout: Path, tmp_path: Path) -> None:
     built = subprocess.run(
