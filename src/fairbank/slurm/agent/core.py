@@ -40,7 +40,6 @@ class Core:
         self.disk_trouble: str | None = None
         self._seq = 0
         self.unsafe: dict[str, Letter] = {}  # ends whose receipts wait
-        self._leaving: set[int] = set()  # no room in memory; they wait for the disk
         self._idle_since = now
         self.put_off_at: float | None = None
         """When a job was put off last that the plug-in has not been asked to release."""
@@ -70,7 +69,7 @@ class Core:
             for each in question.receipts:
                 self.say(each, None)
             if question.letter is not None:
-                self.make_room(question.letter, self.queue.calm(question.letter))
+                self.calm(question.letter)
 
     def news(self, letter: Letter, receipt: Receipt) -> None:
         """A letter that nobody waits for, but to know that it is safe."""
@@ -78,7 +77,7 @@ class Core:
         if letter.kind is Kind.COMPLETE:
             self.unsafe[letter.run] = letter
         self.memory.keep(letter)
-        self.make_room(letter, self.queue.add(letter))
+        self.queue.add(letter)
 
     def letter(self, told: Told, run: str, kind: Kind, now: float) -> Letter:
         key = self.next_key()
@@ -88,12 +87,15 @@ class Core:
         self._seq += 1
         return f"{self._life}.{self._seq}"
 
-    def make_room(self, letter: Letter, there_was: bool) -> None:
+    def calm(self, letter: Letter) -> None:
+        """Nobody waits for the bank's answer to it any more."""
+        self.queue.calm(letter)
+        self._leave(letter)
+
+    def _leave(self, letter: Letter) -> None:
         """What found no room in memory stays on the disk, if it is there; else it goes there first."""
-        if not there_was and letter.stored:
+        if letter.stored and self.queue.is_leaving(letter):
             self.queue.leave([letter.seq])
-        elif not there_was:
-            self._leaving.add(letter.seq)
 
     # ------------------------------------------------------------------ answers
 
@@ -118,7 +120,8 @@ class Core:
         for run, question in self.questions.overdue(now):
             self._decide(run, question, now)
         for letter in self.later.due(now):
-            self.make_room(letter, self.queue.add(letter))
+            self.queue.add(letter)
+            self._leave(letter)
         if self.busy:
             self._idle_since = now
         self.senders = resized(self.senders, self.limits, waited=0.0, idle=now - self._idle_since)
@@ -143,7 +146,7 @@ class Core:
             self.memory.put(run, State.LET, asked.limit_seconds)
             self.answer(question, None, now, f"{terms.silence.value}: run")
             if letter is not None:
-                self.make_room(letter, self.queue.calm(letter))
+                self.calm(letter)
             return
         if letter is not None and self.queue.withdraw(letter):
             self.memory.drop(letter)
@@ -207,14 +210,12 @@ class Core:
         """They are on the disk."""
         self.disk_trouble = None
         self.sayings += changes.then
-        for seq, letter in changes.letters.items():
+        for letter in changes.letters.values():
             if letter is None:
                 continue
             letter.stored = True
             self._note(letter)
-            if seq in self._leaving:
-                self._leaving.discard(seq)
-                self.queue.leave([seq])
+            self._leave(letter)
 
     def not_stored(self, changes: Changes, trouble: str) -> None:
         """They are not. What the bank has heard is safe all the same, and what it has not, stays in memory."""
@@ -224,9 +225,8 @@ class Core:
             )
         self.disk_trouble = trouble
         self.sayings += changes.then
-        for seq, letter in changes.letters.items():
-            if letter is not None and seq in self._leaving:
-                self._leaving.discard(seq)
+        for letter in changes.letters.values():
+            if letter is not None and self.queue.is_leaving(letter):
                 self.queue.insist(letter)
         self.memory.give_back(changes)
 

@@ -6,7 +6,7 @@ No I/O. In memory are the questions and a window of the rest; what is beyond the
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from fairbank.slurm.agent.letters import Kind, Letter
@@ -31,6 +31,7 @@ class Queue:
         self._alone: deque[list[Letter]] = deque()  # parts of a request that failed as a whole
         self._apart: Counter[str] = Counter()  # how many letters of a run are in them
         self._lonely: set[int] = set()  # those letters of such a part that are under way
+        self._leaving: set[int] = set()  # found no room, and are not on disk yet
         self._away: deque[int] = deque()  # on disk only
         self._loading = 0
 
@@ -42,7 +43,7 @@ class Queue:
     @property
     def waiting(self) -> int:
         """Letters that are not under way."""
-        return len(self._urgent) + len(self._rest) + sum(map(len, self._alone)) + len(self._away) + self._loading
+        return len(self._urgent) + len(self._rest) + sum(map(len, self._alone)) + len(self._leaving) + self.on_disk_only
 
     @property
     def on_disk_only(self) -> int:
@@ -65,21 +66,29 @@ class Queue:
     # ------------------------------------------------------------------ coming
 
     def add(self, letter: Letter, *, urgent: bool = False) -> bool:
-        """Whether there was room. What finds none is handed to `leave` once it is on disk. A question always finds room."""
+        """Whether there was room: behind others that have left memory, or are about to, there is none. What finds none is handed to `leave`
+        once it is on disk, or else to `insist`. A question always finds room."""
         if urgent and letter.run not in self._by_run:
             self._put(self._urgent, letter)
-        elif not urgent and (self.on_disk_only or len(self._rest) >= self._window):
+        elif not urgent and (self._leaving or self.on_disk_only or len(self._rest) >= self._window):
+            self._leaving.add(letter.seq)
             return False
         else:
             self._put(self._rest, letter)
         return True
 
+    def is_leaving(self, letter: Letter) -> bool:
+        """Whether it found no room, and waits for the disk."""
+        return letter.seq in self._leaving
+
     def insist(self, letter: Letter) -> None:
         """Keep a letter in memory whatever the window is: there is no disk to leave it on."""
+        self._leaving.discard(letter.seq)
         self._put(self._rest, letter)
 
-    def leave(self, seqs: Iterable[int]) -> None:
+    def leave(self, seqs: Sequence[int]) -> None:
         """These are on disk, and not in memory."""
+        self._leaving.difference_update(seqs)
         self._away.extend(seqs)
 
     def wanted(self) -> list[int]:
@@ -176,12 +185,11 @@ class Queue:
 
     # ------------------------------------------------------------------ changing its mind
 
-    def calm(self, letter: Letter) -> bool:
-        """A question that was decided meanwhile waits with the news from now on. False when there is no room for it in memory."""
-        if letter.seq not in self._urgent:
-            return True
-        self._pop(self._urgent, letter)
-        return self.add(letter)
+    def calm(self, letter: Letter) -> None:
+        """A question that was decided meanwhile waits with the news from now on, and finds room like these (`add`)."""
+        if letter.seq in self._urgent:
+            self._pop(self._urgent, letter)
+            self.add(letter)
 
     def withdraw(self, letter: Letter) -> bool:
         """Take a letter out, unless it is under way or on disk only. Whether it was there."""
