@@ -80,13 +80,10 @@ class Agent:
                 stack.callback(self._shut, server, path)
             ready([settings.plugin.socket, settings.control.socket])
             _log.info("ready: slurmctld is heard at %s, the bank asked at %s", settings.plugin.socket, self._client.address)
-            self._tick()
+            self._do(self._tick())
             for rounds in self._rounds:
                 self._do(rounds.run())
             await self._over.wait()
-
-    def stop(self) -> None:
-        self._over.set()
 
     async def _listen(self, allowed: Callable[[int], bool]) -> list[tuple[asyncio.Server, str | None]]:
         loop, settings = asyncio.get_running_loop(), self._settings
@@ -200,16 +197,18 @@ class Agent:
             for door in self._doors:
                 door.pause(paused=full)
 
-    def _tick(self) -> None:
-        """What time brings: deadlines, another try, smaller pools."""
-        now = time.monotonic()
-        self.core.tick(now)
-        self._pump()
-        due = [
-            now + TICK_SECONDS,
-            *(each for each in (self.core.questions.next_deadline(), self.core.bank.retry_at) if each and each > now),
-        ]
-        asyncio.get_running_loop().call_later(max(0.005, min(due) - now), self._tick)
+    async def _tick(self) -> None:
+        """What time brings: deadlines, another try, smaller pools. A task, for without it no question would be decided in time: where it
+        ends, the agent does."""
+        while True:
+            now = time.monotonic()
+            self.core.tick(now)
+            self._pump()
+            due = [
+                now + TICK_SECONDS,
+                *(each for each in (self.core.questions.next_deadline(), self.core.bank.retry_at) if each and each > now),
+            ]
+            await asyncio.sleep(max(0.005, min(due) - now))
 
     # ------------------------------------------------------------------ the bank
 
