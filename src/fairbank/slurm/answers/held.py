@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from fairbank.slurm.answers import words
-from fairbank.slurm.answers.starting import length_seconds
+from fairbank.slurm.answers.fixed import cells_of, format_of
 from fairbank.slurm.answers.values import Answer, Unreadable
 from fairbank.values.trouble import Malformed
 
@@ -21,7 +21,7 @@ _WIDTHS = {
     "admin_comment": 12,
     "tres-alloc": 600,
 }
-FORMAT = ",".join(f"{name}:{width}" for name, width in _WIDTHS.items())
+FORMAT = format_of(_WIDTHS)
 """What `squeue --Format` is asked for."""
 
 REASONS = frozenset({"Allocation_exhausted", "No_allocation", "Allocation_frozen"})
@@ -48,10 +48,7 @@ def read_held(text: str) -> Answer[Held]:
     rows: list[Held] = []
     unreadable: list[Unreadable] = []
     for number, line in enumerate(text.splitlines(), 1):
-        cells, at = {}, 0
-        for name, width in _WIDTHS.items():
-            cells[name] = line[at : at + width].strip()
-            at += width
+        cells = cells_of(line, _WIDTHS)
         if (
             cells["Reason"] not in REASONS
             or not f"{cells['admin_comment']} ".startswith(_COMMENT)
@@ -59,7 +56,7 @@ def read_held(text: str) -> Answer[Held]:
         ):
             continue
         try:
-            limit, tres = length_seconds(cells["TimeLimit"]), words.tres(cells["tres-alloc"], "tres-alloc")
+            limit, tres = words.limit_seconds(cells["TimeLimit"], "TimeLimit"), words.tres(cells["tres-alloc"], "tres-alloc")
         except Malformed as bad:
             unreadable.append(Unreadable("squeue", number, bad.field or "", bad.message))
             continue

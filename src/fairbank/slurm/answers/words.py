@@ -15,6 +15,7 @@ _NEVER = frozenset({"", "Unknown", "None", "N/A", "NONE", "(null)"})
 _NO_LIMIT = frozenset({"", "UNLIMITED", "Partition_Limit", "INFINITE", "NOT_SET", "NONE", "N/A"})
 _STATE = re.compile(r"([A-Z][A-Z_]{0,31})(?:\+| by \d{1,10})?", re.ASCII)
 _LENGTH = re.compile(r"(?:(\d{1,6})-)?(\d{1,9}):(\d\d):(\d\d)", re.ASCII)
+_LIMIT = re.compile(r"(?:(?:(\d{1,6})-)?(\d{1,2}):)?(\d{1,2}):(\d\d)", re.ASCII)
 _WHOLE = re.compile(r"\d{1,18}", re.ASCII)
 _DECIMAL = re.compile(r"-?\d{1,30}(\.\d{1,20})?(e[+-]\d{2,3})?|inf", re.ASCII)
 TRES_MAX = 500
@@ -65,7 +66,16 @@ def length_minutes(text: str, field: str) -> int:
 
 def length_seconds(text: str, field: str) -> int:
     """`1-00:30:00` in seconds."""
-    match = _LENGTH.fullmatch(text)
+    return _seconds_in(_LENGTH, text, field)
+
+
+def limit_seconds(text: str, field: str) -> int | None:
+    """A time limit as squeue shortens it, `5:00`, `10:00:00` or `1-00:00:00`, in seconds; None without a finite one."""
+    return None if text in ("UNLIMITED", "NOT_SET", "INVALID") else _seconds_in(_LIMIT, text, field)
+
+
+def _seconds_in(form: re.Pattern[str], text: str, field: str) -> int:
+    match = form.fullmatch(text)
     if match is None:
         raise Malformed(f"{shown(text)} is not a length of time", field=field, remedy="Slurm writes 7-00:00:00")
     days, hours, mins, seconds = (int(part or 0) for part in match.groups())
