@@ -74,10 +74,18 @@ def refuse_unpriced(work: WorkingSet, asked: Asked, wish: Unpriced, allocation: 
     return _keep(work, asked, _about_run(wish, Reason.UNPRICED, allocation, about=wish.why), allocation)
 
 
-def refuse_early(work: WorkingSet, asked: Asked, wish: Adjust | Charge | Release, about: str, allocation: Allocation | None) -> Refusal:
-    """Refuse what the future says of a run, and keep the refusal where its hold is. The hold stays, and the key: it may yet count."""
+def refuse_for_now(
+    work: WorkingSet,
+    asked: Asked,
+    wish: Adjust | Charge | Release,
+    reason: Reason,
+    allocation: Allocation | None,
+    *,
+    about: str | None = None,
+) -> Refusal:
+    """Refuse what is told of a run, and keep the refusal where its hold is. The hold stays, and the key is left free: it may yet count."""
     cost = 0 if isinstance(wish, Release) else wish.amount
-    return _keep(work, without_key(asked), _about_run(wish, Reason.FROM_FUTURE, allocation, asked=cost, about=about), allocation)
+    return _keep(work, without_key(asked), _about_run(wish, reason, allocation, asked=cost, about=about), allocation)
 
 
 def refuse_otherwise(work: WorkingSet, asked: Asked, known: RunRecord, about: str, cost: int) -> Refusal:

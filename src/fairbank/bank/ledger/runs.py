@@ -15,7 +15,7 @@ from fairbank.bank.ledger.refusing import (
     let_through,
     nobody_pays,
     refuse_adjust,
-    refuse_early,
+    refuse_for_now,
     refuse_hold,
     refuse_otherwise,
     refuse_unpriced,
@@ -104,7 +104,7 @@ def adjust(work: WorkingSet, asked: Asked, wish: Adjust, policy: Policy) -> Outc
     if more == 0 and wish.until == known.until:
         return again(newest)
     if (about := from_future(asked, wish)) is not None:
-        return refuse_early(work, asked, wish, about, allocation)
+        return refuse_for_now(work, asked, wish, Reason.FROM_FUTURE, allocation, about=about)
     no = objection(work, allocation, known.owner, more) if more > 0 else None
     if no is not None:
         observed = not policy.enforce and is_countable(allocation.charged + allocation.held + more)
@@ -165,7 +165,8 @@ def lapse(work: WorkingSet, asked: Asked, wish: Lapse) -> Outcome:
 def _resolve(work: WorkingSet, asked: Asked, known: RunRecord | None, wish: Charge | Release, cost: SuMinutes, policy: Policy) -> Outcome:
     """Close the hold of `known` at `cost`, where there is one; but not on word from the future."""
     if (about := from_future(asked, wish)) is not None:
-        return refuse_early(work, asked, wish, about, work.allocations[known.allocation] if known else None)
+        held_in = work.allocations[known.allocation] if known else None
+        return refuse_for_now(work, asked, wish, Reason.FROM_FUTURE, held_in, about=about)
     if known is None:
         return resolve_late(work, asked, wish, cost, policy)
     if (about := told_otherwise(known, wish)) is not None:
@@ -173,7 +174,7 @@ def _resolve(work: WorkingSet, asked: Asked, known: RunRecord | None, wish: Char
     allocation = work.allocations[known.allocation]
     split = policy.split(cost, allocation.available + known.held)
     if not is_countable(allocation.charged + split.charged):
-        return Refusal(reason=Reason.TOO_LARGE, run=str(wish.run), asked=cost, allocation=allocation.id)
+        return refuse_for_now(work, asked, wish, Reason.TOO_LARGE, allocation)
     kind, state = RESOLUTION[type(wish)]
     number, new = work.next_entry_id(), news(wish.particulars, known.particulars)
     record = _replace(
