@@ -26,6 +26,9 @@ STEPS = st.sampled_from(
 PLAN = st.lists(st.tuples(STEPS, st.integers(0, JOBS - 1)), min_size=10, max_size=120)
 LIVES = st.lists(st.sampled_from(("plain", "longer", "shorter", "cancelled early", "unasked")), min_size=JOBS, max_size=JOBS)
 
+WINDOWS = st.sampled_from((1, 3, 4_000))
+"""With a small one letters wait on the disk alone."""
+
 
 class Lives:
     """What Slurm does with its jobs, each along its own life; a job begins when its verdict says so."""
@@ -89,10 +92,10 @@ _LIFE = {
 
 
 @contextmanager
-def world_of(credit: int, terms: PartitionTerms) -> Iterator[World]:
+def world_of(credit: int, terms: PartitionTerms, window: int) -> Iterator[World]:
     with tempfile.TemporaryDirectory(dir=FAST) as folder:
         bank = InProcessBank(credit)
-        world = World(Path(folder), bank, terms)
+        world = World(Path(folder), bank, terms, window=window)
         try:
             yield world
         finally:
@@ -135,11 +138,11 @@ def play(world: World, lives: Lives, plan: list[tuple[str, int]]) -> None:
     raise AssertionError("the lives do not end")
 
 
-@given(PLAN, LIVES, st.sampled_from(list(Silence)), st.sampled_from((0, 2)))
+@given(PLAN, LIVES, st.sampled_from(list(Silence)), st.sampled_from((0, 2)), WINDOWS)
 def test_any_order_repetition_or_loss_ends_in_the_same_books(
-    plan: list[tuple[str, int]], kinds: list[str], silence: Silence, ahead: int
+    plan: list[tuple[str, int]], kinds: list[str], silence: Silence, ahead: int, window: int
 ) -> None:
-    with world_of(10**6, PartitionTerms(patience=4, silence=silence, ahead=ahead)) as world:
+    with world_of(10**6, PartitionTerms(patience=4, silence=silence, ahead=ahead), window) as world:
         lives = Lives(world, kinds)
         play(world, lives, plan)
         event(f"{len(lives.begun)} of {JOBS} began")
@@ -149,9 +152,9 @@ def test_any_order_repetition_or_loss_ends_in_the_same_books(
         assert world.bank.is_sound()
 
 
-@given(PLAN, LIVES, st.sampled_from(list(Silence)))
-def test_a_poor_project_never_pays_beyond_its_credit(plan: list[tuple[str, int]], kinds: list[str], silence: Silence) -> None:
-    with world_of(400, PartitionTerms(patience=4, silence=silence)) as world:
+@given(PLAN, LIVES, st.sampled_from(list(Silence)), WINDOWS)
+def test_a_poor_project_never_pays_beyond_its_credit(plan: list[tuple[str, int]], kinds: list[str], silence: Silence, window: int) -> None:
+    with world_of(400, PartitionTerms(patience=4, silence=silence), window) as world:
         lives = Lives(world, kinds)
         play(world, lives, plan)
         runs = {each.run.job_id: each for each in world.bank.runs()}

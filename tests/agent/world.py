@@ -15,6 +15,7 @@ from fairbank.slurm.agent.judging import judged
 from fairbank.slurm.agent.letters import Letter, bulk
 from fairbank.slurm.agent.outbox import Outbox
 from fairbank.slurm.agent.pool import Senders
+from fairbank.slurm.agent.queue import WINDOW, Queue
 from fairbank.slurm.agent.settling import answered, failed
 from fairbank.slurm.agent.silence import PartitionTerms
 from fairbank.slurm.records import Noted, PrologAsked, Verdict
@@ -28,9 +29,12 @@ _lives = count(1)
 class World:
     """`told` is what the plug-in has said and got no answer to, by number; `settled` are questions with their verdicts."""
 
-    def __init__(self, folder: Path, bank: InProcessBank, terms: PartitionTerms, *, senders: Senders | None = None) -> None:
+    def __init__(
+        self, folder: Path, bank: InProcessBank, terms: PartitionTerms, *, senders: Senders | None = None, window: int = WINDOW
+    ) -> None:
+        """`window`: how many letters that are no open questions are kept in memory."""
         self.path, self.bank, self.terms = folder / "outbox.sqlite", bank, terms
-        self._senders = senders or Senders(1, 3, 5)
+        self._senders, self._window = senders or Senders(1, 3, 5), window
         self.now = 1_000.0
         self.door: object = object()
         self.told: dict[int, Said] = {}
@@ -45,6 +49,7 @@ class World:
     def start(self) -> None:
         self.outbox = Outbox(self.path)
         self.core = Core(lambda partition: self.terms, self._senders, life=f"life{next(_lives)}", now=self.now)
+        self.core.queue = Queue(self._window)
         self.core.restore(*self.outbox.left())
 
     def kill(self) -> None:
