@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,8 +14,8 @@ from fairbank.simulator.centre import Centre, Pool
 from fairbank.simulator.skim import Notes, Skim, needed
 from fairbank.simulator.swf import write
 from fairbank.simulator.workload import month
-from fairbank.values.misfit import misfit
 from fairbank.values.time import parse_instant
+from fairbank.values.toml import fitting, table_in
 from fairbank.values.trouble import Forbidden, Malformed, Unknown
 
 USUAL = Centre()
@@ -92,10 +91,6 @@ def read_centre(path: Path) -> CentreSettings:
         text = path.read_bytes()
     except OSError as error:
         raise Unknown(f"cannot read {path}: {error.strerror}", field="model", remedy="name a file that describes a centre") from error
-    try:
-        return msgspec.convert(tomllib.loads(text.decode()), CentreSettings)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
-        raise Malformed(f"{path} is not TOML: {bad}", field="model", remedy="mend the line named") from bad
-    except msgspec.ValidationError as bad:
-        trouble = misfit(bad, CentreSettings, "docs/howto/simulate.md")
-        raise Malformed(f"{path}: {trouble.message}", field=trouble.field, remedy=trouble.remedy) from bad
+    said = table_in(text, str(path), field="model")
+    with fitting(str(path), CentreSettings, "docs/howto/simulate.md"):
+        return msgspec.convert(said, CentreSettings)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
@@ -16,7 +15,7 @@ from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.service.askers import Staff
 from fairbank.values import ids
-from fairbank.values.misfit import misfit
+from fairbank.values.toml import fitting, table_in
 from fairbank.values.tres import Adding, parse_weights
 from fairbank.values.trouble import Forbidden, Malformed, Unknown
 
@@ -152,18 +151,11 @@ def read_settings(path: Path) -> Settings:
         raise Unknown(
             f"cannot read the settings {path}: {error.strerror}", field="config", remedy="make them with: fairbank init"
         ) from error
-    try:
-        said = tomllib.loads(text.decode())
+    said = table_in(text, str(path), field="config")
+    with fitting(str(path), Settings, "docs/reference/settings.md"):
         _check_clusters(said)
         settings = msgspec.convert(said, Settings)
         settings.the_clusters()
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
-        raise Malformed(f"{path} is not TOML: {bad}", field="config", remedy="mend the line named") from bad
-    except msgspec.ValidationError as bad:
-        trouble = misfit(bad, Settings, "docs/reference/settings.md")
-        raise Malformed(f"{path}: {trouble.message}", field=trouble.field, remedy=trouble.remedy) from bad
-    except Malformed as bad:
-        raise Malformed(f"{path}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad
     return settings
 
 

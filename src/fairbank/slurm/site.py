@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +9,8 @@ import msgspec
 
 from fairbank.slurm.policy_file import Answer
 from fairbank.values import ids
-from fairbank.values.misfit import misfit
-from fairbank.values.trouble import Malformed, Unknown
+from fairbank.values.toml import fitting, table_in
+from fairbank.values.trouble import Unknown
 
 SITE_FILE = "/etc/fairbank/slurm.toml"
 POLICY_FILE = "/etc/slurm/fairbank/policy"
@@ -53,10 +52,6 @@ def read_site(path: str | None) -> Site:
         raise Unknown(f"there is no {where}", field="--site", remedy="name another file, or none for the usual rules") from missing
     except OSError as bad:
         raise Unknown(f"cannot read {where}: {bad.strerror}", field="--site", remedy="ask as the user who keeps it") from bad
-    try:
-        return msgspec.convert(tomllib.loads(text.decode()), Site)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
-        raise Malformed(f"{where} is not TOML: {bad}", field="--site", remedy="mend the line named") from bad
-    except msgspec.ValidationError as bad:
-        trouble = misfit(bad, Site, "docs/reference/slurm.md")
-        raise Malformed(f"{where}: {trouble.message}", field=trouble.field, remedy=trouble.remedy) from bad
+    said = table_in(text, str(where), field="--site")
+    with fitting(str(where), Site, "docs/reference/slurm.md"):
+        return msgspec.convert(said, Site)

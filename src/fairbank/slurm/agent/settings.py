@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,6 +16,7 @@ from fairbank.slurm.agent.pool import Senders
 from fairbank.slurm.agent.silence import PartitionTerms
 from fairbank.values.ids import UID_MAX
 from fairbank.values.misfit import misfit
+from fairbank.values.toml import table_in
 from fairbank.values.trouble import Forbidden, Malformed, Trouble, Unknown
 
 Absolute = Annotated[str, msgspec.Meta(pattern="^/", max_length=200)]
@@ -172,10 +172,7 @@ def read_agent_settings(path: Path) -> AgentSettings:
 
 def agent_settings(text: bytes) -> AgentSettings:
     """The settings that a TOML text says. Raises Malformed, naming the key."""
-    try:
-        said = tomllib.loads(text.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
-        raise Malformed(f"this is not TOML: {bad}", field="config", remedy="mend the line named") from bad
+    said = table_in(text, "this", field="config")
     try:
         settings = msgspec.convert(_with_usual_terms(said), AgentSettings)
     except msgspec.ValidationError as bad:
