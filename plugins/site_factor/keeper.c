@@ -164,15 +164,12 @@ static void wait_a_little(unsigned milliseconds)
 
 static void *keep(void *nothing)
 {
-	pthread_mutex_lock(&lock);
-	while (!stopping) {
-		keeper_settings_t current = settings;
+	keeper_settings_t current;
 
-		wait_a_little(current.look);
+	pthread_mutex_lock(&lock);
+	while (wait_a_little(settings.look), !stopping) {
 		current = settings;
 		changed = false;
-		if (stopping)
-			break;
 		pthread_mutex_unlock(&lock);
 		look(current.path);
 		pthread_mutex_lock(&lock);
