@@ -7,18 +7,19 @@ from random import Random
 from typing import NamedTuple
 
 from fairbank.priority.multifactor.settings import RAW, Flag
+from tests.slurm.lab import people
 from tests.slurm.lab.configuration import CLUSTER
-from tests.slurm.lab.people import PEOPLE
 
 PLACES = {"pa": "c[01-06]", "pb": "g[01-02]", "pc": "c01,g[03-04]"}
 """The partitions of the proof, which is alone on them, and their nodes."""
 ALWAYS_UP = "pr"
 """A further one, where jobs go on while slurmctld starts anew. Its weight never changes: slurmctld would price them anew."""
-QUALITIES = {"normal": 0, "high": 100, "low": 1, "costly": 40}
-COSTLY = "1234.56789"
-"""The usage factor of one of them: so that a second of usage has many digits."""
+QUALITIES = ("normal", "high", "low", "costly", "endless")
+ENDLESS = "endless"
+"""Its usage never fades (NoDecay)."""
 DEEPEST = 4
 _FEW = (0, 1, 1, 2, 3, 5, 10, 40)  # so that many tie
+_FACTORS = ("1", "1", "0", "0.5", "2", "1234.56789")  # the last one so that a second of usage has many digits
 _FLAGS = sorted(flag.value for flag in (*RAW, Flag.SMALL_RELATIVE_TO_TIME, Flag.ACCRUE_ALWAYS))
 _GPUS = ("pb",)
 
@@ -54,10 +55,18 @@ class Planted(NamedTuple):
 
 def first_words() -> Iterator[str]:
     """What sacctmgr is told once."""
-    for name, priority in QUALITIES.items():
-        yield f"modify qos {name} set priority={priority}" if name in ("normal", "high", "low") else f"add qos {name} priority={priority}"
-    yield f"modify qos costly set usagefactor={COSTLY}"
+    yield from (f"add qos {name}" for name in QUALITIES if name not in people.QUALITIES)
+    yield f"modify qos {ENDLESS} set flags=NoDecay"
     yield f"modify account root set qos={','.join(QUALITIES)} defaultqos=normal"
+
+
+def repriced(chance: Random) -> list[str]:
+    """What sacctmgr is told of the QOS: another priority and another usage factor for each."""
+    return [f"modify qos {name} set priority={_priority(chance)} usagefactor={chance.choice(_FACTORS)}" for name in QUALITIES]
+
+
+def _priority(chance: Random) -> int:
+    return chance.choice((0, 1, 40, 100, 100, chance.randint(0, 10**6)))
 
 
 def grown(there: Planted, number: int, chance: Random) -> tuple[Planted, list[str]]:
@@ -70,7 +79,7 @@ def grown(there: Planted, number: int, chance: Random) -> tuple[Planted, list[st
         limits = f" grptresmins=cpu={chance.randint(10**6, 10**8)},billing={10**9}" if chance.random() < 0.2 else ""
         words.append(f"add account {account.name} parent={above.name} cluster={CLUSTER} fairshare={_shares(chance)}{limits}")
     for account in chance.sample(accounts[1:], min(4, len(accounts) - 1)):
-        for person in chance.sample(PEOPLE, chance.randint(1, 3)):
+        for person in chance.sample(people.PEOPLE, chance.randint(1, 3)):
             if (seat := Seat(person.name, account.name)) not in seats:
                 seats.append(seat)
                 words.append(f"add user {person.name} account={account.name} fairshare={_shares(chance)} priority={chance.randint(0, 90)}")
@@ -121,7 +130,8 @@ def partitions(chance: Random) -> str:
             f",GRES/gpu={chance.randint(1, 30)}" if name in _GPUS else ""
         )
         limits = "DefaultTime=30 MaxTime=7-0 DefMemPerCPU=1000 State=DOWN"
-        lines.append(f'{name} Nodes={nodes} {limits} PriorityJobFactor={chance.randint(0, 50)} TRESBillingWeights="{weights}"')
+        quality = f" QOS={chance.choice(QUALITIES)}" if chance.random() < 0.4 else ""
+        lines.append(f'{name} Nodes={nodes} {limits} PriorityJobFactor={chance.randint(0, 50)} TRESBillingWeights="{weights}"{quality}')
     lines.append(f"{ALWAYS_UP} Nodes=c[04-05] DefaultTime=30 MaxTime=7-0 DefMemPerCPU=1000 State=UP TRESBillingWeights=CPU=1.37")
     return "\nPartitionName=".join(lines)
 
@@ -130,7 +140,7 @@ def to_run(seats: Sequence[Seat], chance: Random) -> Iterator[Wish]:
     """Short jobs of about half of the seats."""
     for seat in chance.sample(list(seats), min(len(seats), chance.randint(6, 10))):
         place = seat.partition or chance.choice(list(PLACES))
-        options = [f"--partition={place}", f"--account={seat.account}", f"--qos={chance.choice(list(QUALITIES))}", "--time=5"]
+        options = [f"--partition={place}", f"--account={seat.account}", f"--qos={chance.choice(QUALITIES)}", "--time=5"]
         tasks = chance.randint(1, 3)
         options += [f"--cpus-per-task={chance.randint(1, 6)}", f"--array=1-{tasks}"]
         options += [f"--gres=gpu:{chance.randint(1, 2)}"] if place in _GPUS else []
@@ -140,7 +150,7 @@ def to_run(seats: Sequence[Seat], chance: Random) -> Iterator[Wish]:
 def to_stay(seats: Sequence[Seat], chance: Random) -> Iterator[Wish]:
     """A few jobs that run when the tick comes."""
     for seat in chance.sample([each for each in seats if not each.partition], chance.randint(1, 3)):
-        options = (f"--partition={ALWAYS_UP}", f"--account={seat.account}", f"--qos={chance.choice(list(QUALITIES))}")
+        options = (f"--partition={ALWAYS_UP}", f"--account={seat.account}", f"--qos={chance.choice(QUALITIES)}")
         size = f"--cpus-per-task={chance.randint(1, 6)}", f"--time={chance.randint(10, 60)}"
         yield Wish(seat, (*options, *size), script="sleep 600")
 
@@ -153,7 +163,7 @@ def to_wait(seats: Sequence[Seat], chance: Random, count: int = 12) -> Iterator[
         places = [seat.partition] if seat.partition else chance.sample(list(PLACES), 1 if alone else chance.choice((1, 1, 2, 3)))
         if not seat.partition and places == ["pa"] and alone:
             places = ["pc"]  # in pa the association of that partition would be charged
-        options = [f"--partition={','.join(places)}", f"--account={seat.account}", f"--qos={chance.choice(list(QUALITIES))}"]
+        options = [f"--partition={','.join(places)}", f"--account={seat.account}", f"--qos={chance.choice(QUALITIES)}"]
         options += [f"--nodes={chance.randint(1, 2)}", f"--ntasks={chance.randint(2, 45)}", f"--time={chance.randint(1, 600)}"]
         options += [f"--mem={chance.randint(1, 9)}G"] if chance.random() < 0.5 else []
         options += [f"--nice={chance.randint(0, 300)}"] if chance.random() < 0.4 else []

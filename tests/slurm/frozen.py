@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC
 from typing import NamedTuple
 
@@ -25,14 +25,25 @@ from tests.support.waiting import wait_until
 ASSOCIATIONS = ("ID", "Account", "User", "Partition", "ParentName", "Share", "Priority", "GrpTRESMins", "LFT")
 """The last one is the place in Slurm's own list, which decides where levels tie; sacctmgr sorts by name."""
 
+OF_QOS = ("ID", "Name", "UsageFactor", "Flags")
+
 Row = Mapping[str, str]
+ByNumber = Mapping[int, np.longdouble]
+
+
+class Own(NamedTuple):
+    """What each association used itself, and what each QOS did, in the order of `Said`."""
+
+    associations: Longs
+    qualities: Longs
 
 
 class Start(NamedTuple):
-    """What slurmctld starts from: the usage of each association that is a user's, by its number, when it counted last, and when usage was
-    reset last."""
+    """What slurmctld starts from: the usage of each association that is a user's and of each QOS, by their numbers, when it counted last,
+    and when usage was reset last."""
 
-    usage: Mapping[int, np.longdouble]
+    associations: ByNumber
+    qualities: ByNumber
     counted_at: int
     reset_at: int
 
@@ -47,15 +58,25 @@ class Said(NamedTuple):
     jobs: list[dict[str, str]]
     """Those that wait."""
     running: list[dict[str, str]]
+    qualities: list[dict[str, str]]
     grounds: Grounds
     """What priorities are made of, as Fairbank reads it."""
 
 
-def started(cluster: Cluster, changes: Mapping[str, str]) -> Start:
-    """Stop slurmctld, read what it wrote down, start it with these settings, and wait for its first tick; for DEPTH_OBLIVIOUS also for the
-    next one after somebody has looked at every row."""
+def tell_accounting(cluster: Cluster, words: Sequence[str]) -> None:
+    """Have sacctmgr do all of this at once."""
+    cluster.run("root", "sacctmgr", "--immediate", "--quiet", stdin="\n".join([*words, "quit\n"]), seconds=90).done()
+
+
+def started(cluster: Cluster, changes: Mapping[str, str], words: Sequence[str] = ()) -> Start:
+    """Stop slurmctld, read what it wrote down, start it with these settings and with what sacctmgr is told meanwhile, so that neither
+    concerns what ran before, and wait for its first tick; for DEPTH_OBLIVIOUS also for the next one after somebody has looked at every
+    row."""
     cluster.stop(SLURMCTLD)
-    start = Start(_usage((cluster.place.state / "assoc_usage").read_bytes()), *_ticks(cluster))
+    state = cluster.place.state
+    associations, qualities = (_usage((state / file).read_bytes()) for file in ("assoc_usage", "qos_usage"))
+    start = Start(associations, qualities, *_ticks(cluster))
+    tell_accounting(cluster, words)
     cluster.start_controller(changes)
     _wait_for_tick(cluster, start.counted_at)
     if "DEPTH_OBLIVIOUS" in changes["PriorityFlags"]:
@@ -71,32 +92,36 @@ def _wait_for_tick(cluster: Cluster, last: int) -> None:
 
 def said(cluster: Cluster, flags: str) -> Said:
     """What it says now, with the PriorityFlags as slurm.conf has them: 22.05 tells NO_NORMAL_ALL for any one of the four."""
-    asked = ("--noheader", "--parsable2", "list", "associations", f"format={','.join(ASSOCIATIONS).lower()}")
-    rows = (line.split("|") for line in cluster.root("sacctmgr", *asked).splitlines())
     config = re.sub(r"(?m)^(PriorityFlags *= ).*$", rf"\g<1>{flags}", cluster.root("scontrol", "show", "config"))
     jobs = _each(cluster, "job")
     return Said(
         counted_at=_counted_at(cluster),
         config=config,
-        associations=sorted((dict(zip(ASSOCIATIONS, row, strict=True)) for row in rows), key=lambda row: int(row["LFT"])),
+        associations=sorted(_listed(cluster, "associations", ASSOCIATIONS), key=lambda row: int(row["LFT"])),
         partitions=_each(cluster, "partition"),
         jobs=[job for job in jobs if job["JobState"] == "PENDING"],
         running=[job for job in jobs if job["JobState"] == "RUNNING"],
+        qualities=_listed(cluster, "qos", OF_QOS),
         grounds=_grounds(cluster, read_config(config)),
     )
 
 
 def _grounds(cluster: Cluster, config: Mapping[str, str]) -> Grounds:
     shown = {what: cluster.root("scontrol", "--oneliner", "show", what) for what in ("job", "partition", "node")}
-    listed = [
-        cluster.root("sacctmgr", "--noheader", "--parsable2", "list", what, f"format={','.join(columns).lower()}")
-        for what, columns in (("qos", QUALITIES), ("associations", PRIORITIES))
-    ]
+    listed = [_told(cluster, what, columns) for what, columns in (("qos", QUALITIES), ("associations", PRIORITIES))]
     jobs, places, nodes = read_pending(shown["job"]), read_places(shown["partition"]), read_nodes(shown["node"])
     qualities, priorities = read_qualities(listed[0]), read_priorities(listed[1])
     lost = (*jobs.unreadable, *places.unreadable, *nodes.unreadable, *qualities.unreadable, *priorities.unreadable)
     assert lost == ()
     return Grounds(read_settings(config).factors, config[TRACKED], jobs.rows, places.rows, nodes.rows, qualities.rows, priorities.rows)
+
+
+def _listed(cluster: Cluster, what: str, columns: Sequence[str]) -> list[dict[str, str]]:
+    return [dict(zip(columns, line.split("|"), strict=True)) for line in _told(cluster, what, columns).splitlines()]
+
+
+def _told(cluster: Cluster, what: str, columns: Sequence[str]) -> str:
+    return cluster.root("sacctmgr", "--noheader", "--parsable2", "list", what, f"format={','.join(columns).lower()}")
 
 
 def _each(cluster: Cluster, what: str) -> list[dict[str, str]]:
@@ -114,9 +139,10 @@ def _ticks(cluster: Cluster) -> tuple[int, int]:
     return int(last), int(reset)
 
 
-def _usage(state: bytes) -> dict[int, np.longdouble]:
+def _usage(state: bytes) -> ByNumber:
     """Of the file in which slurmctld keeps usage: long doubles, as text with six decimals."""
-    found, at = {}, 10  # behind the version and the time
+    found: dict[int, np.longdouble] = {}
+    at = 10  # behind the version and the time
     while at < len(state):
         number, length = struct.unpack_from(">II", state, at)
         found[number] = Long(state[at + 8 : at + 8 + length - 1].decode())
@@ -126,16 +152,21 @@ def _usage(state: bytes) -> dict[int, np.longdouble]:
     return found
 
 
-def own_usage(there: Said, start: Start) -> Longs:
-    """What each association used itself, before the tick, in Slurm's order."""
-    return np.array([start.usage.get(int(row["ID"]), Long(0)) for row in there.associations], Long)
+def own_usage(there: Said, start: Start) -> Own:
+    """What was used before the tick."""
+    return Own(in_order(there.associations, start.associations), in_order(there.qualities, start.qualities))
 
 
-def left_usage(there: Said, start: Start) -> Longs:
+def in_order(rows: Sequence[Row], by_number: ByNumber) -> Longs:
+    """A figure for each row; 0 where there is none."""
+    return np.array([by_number.get(int(row["ID"]), Long(0)) for row in rows], Long)
+
+
+def left_usage(there: Said, start: Start) -> Own:
     """What is left of that when the tick comes: nothing where usage is reset by then."""
     own, period = own_usage(there, start), parse_reset(read_config(there.config)["PriorityUsageResetPeriod"])
     since = start.reset_at or there.counted_at
-    return np.zeros_like(own) if last_reset(period, since, there.counted_at, UTC) > since else own
+    return Own(*map(np.zeros_like, own)) if last_reset(period, since, there.counted_at, UTC) > since else own
 
 
 def instant(text: str) -> int:

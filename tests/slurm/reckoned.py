@@ -30,7 +30,7 @@ def reckoned(there: Said, start: Start) -> tuple[Tree, Standings, Usage]:
     """The tree, the figures of each row, and their usage: of what slurmctld read and of the jobs that run, at its tick."""
     rule = read_settings(read_config(there.config)).fair_share
     tree = planted([_association(row) for row in there.associations])
-    usage = at_tick(left_usage(there, start), start.counted_at, there, tree)
+    usage = at_tick(left_usage(there, start), start.counted_at, there, tree).associations
     if rule.algorithm is Algorithm.FAIR_TREE:
         return tree, fair_tree(tree, usage.raw), usage
     oblivious = rule.algorithm is Algorithm.DEPTH_OBLIVIOUS

@@ -17,7 +17,6 @@ import pytest
 
 from fairbank.priority.columns import Longs
 from fairbank.priority.settings import Algorithm
-from fairbank.priority.tree import Tree
 from fairbank.report import priorities, shares
 from fairbank.report.priorities import PriorityRow, Weights, parse_format, usual_format
 from fairbank.report.shares import Ending, ShareRow, usual_fields
@@ -26,12 +25,12 @@ from tests.slurm import forest
 from tests.slurm.compared import compared
 from tests.slurm.conftest import Tell, guarded
 from tests.slurm.forest import Planted, Wish
-from tests.slurm.frozen import Said, left_usage, own_usage, said, started
+from tests.slurm.frozen import Said, own_usage, said, started, tell_accounting
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.packages import Unobtainable, check
 from tests.slurm.lab.standing import ALL_OF_PRIORITIES
 from tests.slurm.reckoned import queue, reckoned, standings, weights
-from tests.slurm.recounted import AS_WRITTEN, COLUMNS, Before, at_tick, recounted
+from tests.slurm.recounted import AS_WRITTEN, COLUMNS, Before, before, recounted
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
@@ -51,7 +50,7 @@ def slurm(checkout: Path) -> Iterator[Cluster]:
     with guarded(name, checkout):
         cluster = Cluster.up(name)
         try:
-            _tell_accounting(cluster, list(forest.first_words()))
+            tell_accounting(cluster, list(forest.first_words()))
             yield cluster
         finally:
             cluster.down()
@@ -59,12 +58,12 @@ def slurm(checkout: Path) -> Iterator[Cluster]:
 
 def test_every_row_and_column_is_what_slurm_prints(slurm: Cluster, tell: Tell, rounds: Callable[[int, int], int]) -> None:
     setups, counted, wrong = rounds(*SETUPS), Counter[str](), list[str]()
-    there, before, stayed = Planted(), Before(_begun(slurm), {}), dict[int, int]()
+    there, then, stayed = Planted(), Before(_begun(slurm), {}, {}), dict[int, int]()
     for number in range(setups):
         chance = Random(number)
         there, words = forest.grown(there, number, chance)
-        _tell_accounting(slurm, words)
-        before, differences = _set_up(slurm, there, before, stayed, _settings(number, chance), chance, counted)
+        tell_accounting(slurm, words)
+        then, differences = _set_up(slurm, there, then, stayed, _settings(number, chance), chance, counted)
         wrong += [f"set-up {number}, {each}" for each in differences]
     told = ", ".join(f"{count} {what}" for what, count in counted.items())
     tell(f"fair share and priorities in {setups} set-ups: {told}; {len(wrong)} differences")
@@ -85,7 +84,7 @@ def _begun(slurm: Cluster) -> Said:
 def _set_up(
     slurm: Cluster,
     there: Planted,
-    before: Before,
+    then: Before,
     stayed: dict[int, int],
     settings: dict[str, str],
     chance: Random,
@@ -103,7 +102,7 @@ def _set_up(
     if read_algorithm(settings["PriorityFlags"]) is Algorithm.FAIR_TREE:
         stayed.update({_submit(slurm, wish): wish.tasks for wish in forest.to_stay(there.seats, chance)})
         slurm.wait_for(",".join(map(str, stayed)), "RUNNING")
-    start = started(slurm, settings)
+    start = started(slurm, settings, forest.repriced(chance))
     try:
         answers, state = _answers(slurm), said(slurm, settings["PriorityFlags"])
         assert _answers(slurm) == answers, "slurmctld has counted while we looked"
@@ -118,12 +117,11 @@ def _set_up(
     )
     records = _records(slurm, ran)
     counted["jobs that ran"] += len(records)
-    used = recounted(before, records, state, tree)
+    used, written = recounted(then, records, state, tree), own_usage(state, start)
     wrong = [each for question in QUESTIONS for each in compared(question, answers[question], ours[question], counted)]
-    wrong += _unlike(used, own_usage(state, start), tree, counted)
-    own = at_tick(left_usage(state, start), start.counted_at, state, tree, alone=True).raw
-    left = {int(row["ID"]): one for row, one in zip(state.associations, own, strict=True)}
-    return Before(state, left), [f"{settings['PriorityFlags']}: {each}" for each in wrong]
+    wrong += _unlike([str(row) for row in tree.rows], used.associations, written.associations, counted)
+    wrong += _unlike([f"QOS {row['Name']}" for row in state.qualities], used.qualities, written.qualities, counted)
+    return before(state, start, tree), [f"{settings['PriorityFlags']}: {each}" for each in wrong]
 
 
 def _rule(settings: Mapping[str, str]) -> str:
@@ -146,10 +144,11 @@ def _is_over(record: Mapping[str, str]) -> bool:
     return bool(record["Partition"]) and record["State"].split()[0] in ("COMPLETED", "CANCELLED") and record["End"] != "Unknown"
 
 
-def _unlike(ours: Longs, theirs: Longs, tree: Tree, counted: Counter[str]) -> Iterator[str]:
+def _unlike(whose: Sequence[str], ours: Longs, theirs: Longs, counted: Counter[str]) -> Iterator[str]:
     counted["usages recounted from job records"] += int(np.count_nonzero(theirs))
-    for at in np.flatnonzero(np.abs(ours - theirs) > AS_WRITTEN):
-        yield f"usage of {tree.rows[at]}: slurmctld wrote down {theirs[at]:.6f}, and the job records make {ours[at]:.6f}"
+    for name, found, wrote in zip(whose, ours, theirs, strict=True):
+        if abs(found - wrote) > AS_WRITTEN:
+            yield f"usage of {name}: slurmctld wrote down {wrote:.6f}, and the job records make {found:.6f}"
 
 
 def _submit(slurm: Cluster, wish: Wish) -> int:
@@ -169,10 +168,6 @@ def _all_age(slurm: Cluster) -> bool:
 def _partitions(slurm: Cluster, state: str) -> None:
     for name in forest.PLACES:
         slurm.root("scontrol", "update", f"partitionname={name}", f"state={state}")
-
-
-def _tell_accounting(slurm: Cluster, words: Sequence[str]) -> None:
-    slurm.run("root", "sacctmgr", "--immediate", "--quiet", stdin="\n".join([*words, "quit\n"]), seconds=90).done()
 
 
 # ---------------------------------------------------------------- what is compared
