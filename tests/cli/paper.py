@@ -117,7 +117,7 @@ class PaperWorks:
     def slurm_says(self) -> NoReturn:
         raise Unreachable("cannot run sshare", field="slurm")
 
-    def reckoned(self, found: object, shares: object) -> NoReturn:
+    def composed(self, file: str) -> NoReturn:
         raise NotImplementedError
 
     def beside_slurm(self, client: Client, cluster: str | None) -> BesideSlurm:

@@ -43,7 +43,7 @@ WRITING = {
 }  # fmt: skip
 ON_THE_HOST = {
     "init", "serve", "audit heads", "backup create", "backup verify", "restore", "replay", "simulate", "report sitefactor",
-    "report fairshare", "share record", "demo",
+    "report fairshare", "share record", "share compose", "demo",
 }  # fmt: skip
 BESIDE_SLURM = {"reconcile", "shadow", "slurm import", "slurm prolog", "slurm sync"}
 AGENTS = {"agent run", "agent status"}

@@ -6,6 +6,7 @@ from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command, Noun
+from fairbank.cli.composing import COMPOSE
 from fairbank.cli.like_slurm import add_folder, fit, note, told
 from fairbank.cli.options import listed
 from fairbank.report import forecasts
@@ -118,7 +119,7 @@ def _there(desk: Desk, found: Shares) -> Shares:
     if found.unreadable:
         remedy = "mend what is told above first: sacctmgr show associations"
         raise Malformed("with associations left out all other figures would be wrong", field="--set", remedy=remedy)
-    changed = desk.works.reckoned(found, desk.options.set)
+    changed = desk.works.slurm_says.reckoned(found, desk.options.set)
     desk.note("Computed from these shares and what users used; Slurm has others.")
     return changed
 
@@ -190,6 +191,7 @@ COMMAND = Noun(
             _record,
             reads=False,
         ),
+        "compose": COMPOSE,
     },
     usual="show",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fairbank.report.forecasts import Back
     from fairbank.report.priorities import PriorityRow, Weights
@@ -71,6 +71,10 @@ class SlurmSays(Protocol):
     """
 
     def shares(self, folder: str | None, now: int) -> Shares: ...
+
+    def reckoned(self, found: Shares, shares: Mapping[str, int]) -> Shares:
+        """Fair share and forecasts as they would be with other shares of some accounts. Raises Unknown for one that is not there."""
+        ...
 
     def priorities(self, folder: str | None, now: int) -> Priorities: ...
 

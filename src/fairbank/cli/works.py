@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from fairbank.cli.beside import BesideSlurm
     from fairbank.cli.books import Books
+    from fairbank.cli.composed import Composition
     from fairbank.cli.figures import Figures, History
     from fairbank.cli.paper import Paper
     from fairbank.cli.simulated import Courses, Models, Planning
-    from fairbank.cli.slurm_says import Shares, SlurmSays
+    from fairbank.cli.slurm_says import SlurmSays
     from fairbank.rest.client import Client
     from fairbank.values.check import Check
     from fairbank.values.refusal_kind import RefusalKind
@@ -94,6 +95,6 @@ class Works(Protocol):
     @property
     def history(self) -> History: ...
 
-    def reckoned(self, found: Shares, shares: Mapping[str, int]) -> Shares:
-        """Fair share and forecasts as they would be with other shares of some accounts. Raises Unknown for one that is not there."""
+    def composed(self, file: str) -> Composition:
+        """The shares and prices of the centre that a file describes."""
         ...

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from fairbank.cli import main as commands
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from fairbank.bank.explaining import Explained
-    from fairbank.cli.slurm_says import Shares as Said
     from fairbank.compose.books import Books
+    from fairbank.compose.composition import Composition
     from fairbank.compose.courses import Courses
     from fairbank.compose.doctors import Doctors
     from fairbank.compose.figures import Figures
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fairbank.compose.models import Models
     from fairbank.compose.paper import Paper
     from fairbank.compose.planning import Planning
-    from fairbank.compose.slurm_says import Shares, SlurmSays
+    from fairbank.compose.slurm_says import SlurmSays
     from fairbank.rest.client import Client
     from fairbank.slurm.beside import Beside
 
@@ -135,9 +135,8 @@ class Works:
 
         return History()
 
-    def reckoned(self, found: Said, shares: Mapping[str, int]) -> Shares:
-        """Fair share as it would be with other shares of some accounts."""
-        from fairbank.compose.slurm_says import Shares
-        from fairbank.slurm.ranking.shares_anew import changed, computed
+    def composed(self, file: str) -> Composition:
+        """The shares and prices of the centre that a file describes."""
+        from fairbank.compose.composition import composed
 
-        return Shares(found.cluster, found.as_of, found.rule, computed(changed(found.rows, shares), found.rule), found.unreadable)
+        return composed(file)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fairbank.cli.slurm_says import Shares as Found
 from fairbank.cli.zone import Local
 from fairbank.report.forecasts import Back
 from fairbank.report.priorities import PriorityRow, Weights
@@ -74,6 +75,11 @@ class SlurmSays:
         rule = rule_of(settings.fair_share, as_of, Local())
         rows = share_rows(answer.rows, fair_tree=rule.fair_tree)
         return Shares(source.cluster or None, as_of, rule, rows, _told(answer))
+
+    def reckoned(self, found: Found, shares: Mapping[str, int]) -> Shares:
+        """Fair share as it would be with other shares of some accounts."""
+        rows = shares_anew.computed(shares_anew.changed(found.rows, shares), found.rule)
+        return Shares(found.cluster, found.as_of, found.rule, rows, found.unreadable)
 
     def priorities(self, folder: str | None, now: int) -> Priorities:
         """Raises Malformed where jobs are not ranked by factors."""

@@ -1,0 +1,113 @@
+"""A centre as somebody writes it down: what is read, and what cannot be."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from fairbank.priority.holdings import Centre, read_holdings
+from fairbank.priority.shares import Share, raw_shares, shares
+from fairbank.values.tres import parse_weights
+from fairbank.values.trouble import Malformed
+
+
+@pytest.fixture
+def page(checkout: Path) -> str:
+    """The file that the documentation shows."""
+    return (checkout / "docs" / "howto" / "compose-shares.md").read_text().split("```toml\n")[1].split("```")[0]
+
+
+def test_shares_are_those_of_the_seed(page: str) -> None:
+    found = shares(read_holdings(page).held)
+    gratis = Fraction(2 * 32, 3)
+    assert found == {
+        "lab1": Share(gratis, Fraction(2 * 32), Fraction(2 * 64 * 1, 4 * 4)),
+        "lab2": Share(gratis),
+        "lab3": Share(gratis, communal=Fraction(2 * 64 * 3, 4 * 4)),
+    }
+    assert raw_shares(found) == {"lab1": 93, "lab2": 21, "lab3": 45}
+
+
+def test_charges_are_those_of_the_seed(page: str) -> None:
+    assert read_holdings(page).charges == {
+        "shared": parse_weights("CPU=1.0,Mem=0.25G"),
+        "lab1": parse_weights("CPU=1.0,Mem=0.25G"),
+        "school": parse_weights("CPU=0.25,Mem=0.0625G"),
+        "serial_requeue": parse_weights("CPU=0.5,Mem=0.125G"),
+    }
+
+
+def told(**changes: str) -> Centre:
+    parts = {
+        "head": 'reference = "new"\naccounts = ["a", "b"]',
+        "chips": "[chips]\nnew = 10\nold = 2.5",
+        "nodes": '[[nodes]]\nnames = "n[1-4]"\nchip = "new"\ncores = 8\nmemory_mib = 4096',
+        "partitions": "",
+    }
+    return read_holdings("\n".join((parts | changes).values()))
+
+
+def partitions(*kinds: str) -> str:
+    return "\n".join(f'[[partitions]]\nname = "p{place}"\n{kind}' for place, kind in enumerate(kinds))
+
+
+OLD = '\n[[nodes]]\nnames = "o1"\nchip = "old"\ncores = 8\nmemory_mib = 4096'
+
+
+def test_numbers_are_the_decimals_that_are_written() -> None:
+    found = told(chips="[chips]\nnew = 0.3\nold = 0.1", nodes=f'[[nodes]]\nnames = "n1"\nchip = "new"\ncores = 8\nmemory_mib = 4096{OLD}')
+    assert found.held.nodes["o1"].core == Fraction(1, 3)
+
+
+def test_what_a_lab_has_in_two_partitions_counts_once() -> None:
+    found = told(partitions=partitions('nodes = "n[1-2]"\nlab = "a"', 'nodes = "n[2-3]"\nlab = "a"'))
+    assert shares(found.held)["a"].lab == 3 * 8
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "says"),
+    [
+        ({"head": "reference = "}, "file", "this is not TOML"),
+        ({"head": 'reference = "newest"\naccounts = ["a"]'}, "reference", "no chip 'newest'"),
+        ({"head": 'accounts = ["a"]'}, "reference", "reference is missing"),
+        ({"head": 'reference = "new"\naccounts = [""]'}, "accounts[0]", "accounts"),
+        ({"chips": "[chips]\nnew = nan"}, "chips.new", "NaN is out of range"),
+        ({"chips": "[chips]\nnew = inf"}, "chips.new", "Infinity is out of range"),
+        ({"chips": "[chips]\nnew = -1"}, "chips.new", "-1 is out of range"),
+        ({"chips": "[chips]\nnew = 0"}, "peak", "peak FLOPs are more than 0"),
+        ({"chips": "[chips]\nold = 1"}, "reference", "no chip 'new'"),
+        ({"nodes": '[[nodes]]\nnames = "n1"\nchip = "new"\ncores = 0\nmemory_mib = 1'}, "nodes[0].cores", "a whole number >= 1"),
+        ({"nodes": '[[nodes]]\nnames = "n1"\nchip = "new"\ncores = 8.5\nmemory_mib = 1'}, "nodes[0].cores", "a whole number"),
+        ({"nodes": '[[nodes]]\nnames = "n[1-"\nchip = "new"\ncores = 8\nmemory_mib = 1'}, "nodes[0].names", "never closed"),
+        ({"nodes": '[[nodes]]\nnames = "n1,n1"\nchip = "new"\ncores = 8\nmemory_mib = 1'}, "nodes[0].names", "node n1 is there twice"),
+        ({"nodes": '[[nodes]]\nname = "n1"\nchip = "new"\ncores = 8\nmemory_mib = 1'}, "nodes[0].name", "there are: names, chip"),
+        ({"partitions": partitions('nodes = "n9"')}, "partitions[0].nodes", "no node 'n9'"),
+        ({"partitions": partitions('nodes = ""')}, "partitions[0].nodes", "without nodes"),
+        ({"partitions": partitions('nodes = "n1"\nhalf_of = "n9"')}, "partitions[0].half_of", "no node 'n9'"),
+        ({"partitions": partitions('nodes = "n1"\nlab = "a"\nhalf_of = "n1"')}, "partitions[0]", "two kinds at once"),
+        ({"partitions": partitions('nodes = "n1"\ncommunal = { a = nan }')}, "partitions[0].communal.a", "NaN is out of range"),
+        ({"partitions": partitions('nodes = "n1"').replace("p0", "")}, "partitions[0].name", "length >= 1"),
+        (
+            {"partitions": partitions('nodes = "n1"', 'nodes = "n2"').replace("p1", "p0")},
+            "partitions[1].name",
+            "partition p0 is there twice",
+        ),
+    ],
+)
+def test_what_cannot_be_is_named_with_its_place_and_a_remedy(changes: dict[str, str], field: str, says: str) -> None:
+    with pytest.raises(Malformed) as wrong:
+        told(**changes)
+    assert wrong.value.field == field
+    assert says in f"{wrong.value.message}; {wrong.value.remedy}"
+    assert wrong.value.remedy
+
+
+def test_a_partition_whose_nodes_are_worth_different_things_has_no_price() -> None:
+    nodes = f'[[nodes]]\nnames = "n1"\nchip = "new"\ncores = 8\nmemory_mib = 4096{OLD}'
+    with pytest.raises(Malformed, match="a core or a GiB of o1 costs something else than of n1") as wrong:
+        told(nodes=nodes, partitions=partitions('nodes = "n1,o1"'))
+    assert wrong.value.field == "partitions[0].nodes"
+    half = told(nodes=nodes, partitions=partitions('nodes = "n1,o1"\nhalf_of = "n1"'))
+    assert half.charges["p0"] == parse_weights("CPU=0.5,Mem=1G"), "unless it charges by one of them"
