@@ -195,6 +195,20 @@ def test_where_nobody_told_whose_jobs_they_are(ask: Ask, tmp_path: Path) -> None
     assert ask("prio", "--from", tmp_path, "--json").err == ""
 
 
+def test_jobs_that_run_are_not_counted_among_those_that_wait(ask: Ask, slurm: Recorded) -> None:
+    """With CALCULATE_RUNNING sprio lists them too; squeue is asked for those that wait."""
+    assert "priority 29,726, 1st of 2 that wait in gpu" in ask("prio", "--explain", "-j", "12").out
+    config = re.sub(r"(?m)^PriorityFlags .*$", "PriorityFlags = CALCULATE_RUNNING", printed("fair-tree", "config"))
+    slurm.say("scontrol-show-config", config)
+    slurm.say("squeue", queue((12, "wg_bio", 20)))
+    assert ask("prio", "-o", "%i").out.split()[1:] == ["10", "11", "11", "12", "13", "14", "15", "16", "17", "18"], "as sprio has it"
+    assert "priority 29,726, 1st of 1 that wait in gpu" in ask("prio", "--explain", "-j", "12").out
+    assert "priority 17,272, and it runs\n" in ask("prio", "--explain", "-j", "11").out
+    assert {row["job_id"] for row in json.loads(ask("prio", "--json").out)["data"] if not row["runs"]} == {12}
+    slurm.say("squeue", "")
+    assert "and it runs" in ask("prio", "--explain", "-j", "12").out
+
+
 def test_a_line_that_cannot_be_read_is_told_and_the_others_are_shown(ask: Ask, slurm: Recorded) -> None:
     slurm.say("sprio", printed("fair-tree", "sprio-everything").replace("|33631 ", "|33.631 "))
     said = ask("prio", "--noheader")

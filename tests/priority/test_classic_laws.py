@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from fairbank.priority.classic import classic
 from fairbank.priority.settings import DAMPENING_MAX
 from fairbank.priority.standing import Standings
+from fairbank.values.slurm_numbers import ON_PARENT
 from fairbank.values.trouble import Malformed
 from tests.priority.drawn import Drawn, draw, drawn
 from tests.priority.growing import trees, wild_shares, wild_usage
@@ -74,6 +75,24 @@ def test_who_uses_more_gets_no_better_factor(there: Drawn, data: st.DataObject) 
     user = data.draw(st.sampled_from(users))
     more = [used + (data.draw(st.integers(1, 10**6)) if at == user else 0) for at, used in enumerate(there.own)]
     assert of(drawn(list(there.tree.rows), more)).factor[user] <= of(there).factor[user] * (1 + 1e-12)
+
+
+@given(trees(), st.data())
+def test_who_has_more_shares_gets_no_worse_factor(there: Drawn, data: st.DataObject) -> None:
+    users = [at for at in np.flatnonzero(there.tree.is_user).tolist() if there.tree.rows[at].shares != ON_PARENT]
+    assume(users)
+    user = data.draw(st.sampled_from(users))
+    more = list(there.tree.rows)
+    more[user] = more[user]._replace(shares=more[user].shares + data.draw(st.integers(1, 10**6)))
+    assert of(drawn(more, there.own)).factor[user] >= of(there).factor[user] * (1 - 1e-12)
+
+
+@either_way
+@given(there=trees(), chance=st.integers(1, 1_000))
+def test_only_proportions_of_usage_count(there: Drawn, chance: int, depth_oblivious: bool) -> None:
+    larger = drawn(list(there.tree.rows), [used * chance for used in there.own])
+    one, other = (of(each, depth_oblivious=depth_oblivious).factor for each in (there, larger))
+    assert other == pytest.approx(one, rel=1e-9, abs=1e-300)
 
 
 @given(trees(), st.integers(2, DAMPENING_MAX))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from random import Random
 
@@ -14,7 +15,8 @@ from fairbank.priority.columns import AS_ON_X86_64
 from fairbank.priority.fairtree import fair_tree
 from fairbank.priority.standing import Ranking
 from fairbank.priority.tree import Association, planted, summed
-from tests.priority.drawn import Drawn, drawn
+from fairbank.values.slurm_numbers import ON_PARENT
+from tests.priority.drawn import Drawn, draw, drawn
 from tests.priority.growing import trees, wild_shares, wild_usage
 from tests.priority.recursion import Visit, to_64_bits
 
@@ -23,6 +25,15 @@ as_on_x86_64 = pytest.mark.skipif(not AS_ON_X86_64, reason="ties here are those 
 
 def ranked(there: Drawn) -> Ranking:
     return fair_tree(there.tree, there.usage)
+
+
+def peopled(there: Drawn) -> Drawn:
+    """With a user in each account that has nobody below it. Who ties with such an account gets the rank of whoever was ranked before it, be
+    that somebody better: a quirk of Slurm's that no law of better and worse outlives."""
+    rows, shape = there.tree.rows, there.tree.shape
+    empty = [int(shape.row[place]) for place in np.flatnonzero(shape.users == 0)]
+    more = [Association(rows[at].account, f"only{at}") for at in empty if rows[at].shares != ON_PARENT]
+    return drawn([*rows, *more], [*there.own, *[0.0] * len(more)])
 
 
 @as_on_x86_64
@@ -61,7 +72,7 @@ def test_another_order_changes_nothing_but_ties(there: Drawn, data: st.DataObjec
     assert moved.level.tolist() == found.level[order].tolist()
 
 
-@given(trees())
+@given(trees().map(peopled))
 def test_all_below_the_better_of_two_siblings_are_ahead_of_all_below_the_other(there: Drawn) -> None:
     found, above = ranked(there), there.tree.shape.above
     below: dict[int, list[int]] = {at: [] for at in range(len(above))}
@@ -87,13 +98,51 @@ def test_every_part_is_from_0_to_1_at_the_extremes_too(there: Drawn) -> None:
     assert not found.factor[~there.tree.is_user].any()
 
 
-@given(trees(), st.data())
+@given(trees().map(peopled), st.data())
 def test_who_uses_more_gets_no_better_rank(there: Drawn, data: st.DataObject) -> None:
     users = np.flatnonzero(there.tree.is_user).tolist()
     assume(users)
     user = data.draw(st.sampled_from(users))
     more = [used + (data.draw(st.integers(1, 10**6)) if at == user else 0) for at, used in enumerate(there.own)]
     assert ranked(drawn(list(there.tree.rows), more)).rank[user] <= ranked(there).rank[user]
+
+
+def test_who_ties_with_an_account_of_nobody_gets_the_rank_of_whoever_was_before_it() -> None:
+    there = draw("first 2 0\nnobody 0\nb 0\n    last 1 0")
+    assert ranked(there).rank.tolist() == [0, 2, 0, 0, 2]
+    assert ranked(draw("first 2 0\nb 0\n    last 1 0")).rank.tolist() == [0, 2, 0, 1]
+
+
+@given(trees().map(peopled), st.data())
+def test_who_has_more_shares_gets_no_worse_rank(there: Drawn, data: st.DataObject) -> None:
+    """Nor does anybody below an account that has more."""
+    rows = there.tree.rows
+    may_have_more = [at for at, row in enumerate(rows) if at != there.tree.root and row.shares != ON_PARENT]
+    assume(may_have_more)
+    chosen = data.draw(st.sampled_from(may_have_more))
+    more = [row._replace(shares=row.shares + data.draw(st.integers(1, 10**6))) if at == chosen else row for at, row in enumerate(rows)]
+    before, after = ranked(there).rank, ranked(drawn(more, there.own)).rank
+    concerned = [at for at in np.flatnonzero(there.tree.is_user).tolist() if chosen in line(there, at)]
+    assert all(after[at] >= before[at] for at in concerned)
+
+
+def line(there: Drawn, at: int) -> list[int]:
+    """The row, and all above it on whose shares it has a part."""
+    found = [at]
+    while (above := int(there.tree.shape.above[found[-1]])) >= 0:
+        found.append(above)
+    return found
+
+
+@given(trees(), st.data())
+def test_another_order_within_ties_gives_each_level_the_same_places(there: Drawn, data: st.DataObject) -> None:
+    """Who ties may change places with whom it ties; which users of an account are ahead of which is the same."""
+    order = data.draw(st.permutations(range(len(there.tree.rows))))
+    found, moved = ranked(there), ranked(drawn([there.tree.rows[at] for at in order], [there.own[at] for at in order]))
+    back = np.argsort(order)
+    for one, other in itertools.combinations(np.flatnonzero(there.tree.is_user).tolist(), 2):
+        if there.tree.shape.above[one] == there.tree.shape.above[other] and found.level[one] != found.level[other]:
+            assert np.sign(found.rank[one] - found.rank[other]) == np.sign(moved.rank[back[one]] - moved.rank[back[other]])
 
 
 @as_on_x86_64

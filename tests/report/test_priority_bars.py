@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbank.report.priorities import PriorityRow, Weights
-from fairbank.report.priority_bars import as_data, best, explained, parts, queues
+from fairbank.report.priority_bars import as_data, best, explained, nameless, parts, queues, undated
 
 WEIGHTS = Weights(age=10_000, fair_share=100_000, job_size=1000, qos=2000, tres={"cpu": 1000.0}, tres_text="cpu=1000")
 MINE = PriorityRow(
@@ -64,6 +64,15 @@ def test_a_job_that_asked_for_several_qos_is_not_behind_itself() -> None:
     assert [row.qos_name for row in best(rows) if row.job == MINE.job] == ["dear", ""], "once in each partition"
     told = explained(dear, queues(rows)["idle"], WEIGHTS)
     assert (told[1], told[-1]) == ("priority 44,581, 1st of 2 that wait in idle", "Nobody is ahead of it there.")
+
+
+def test_who_runs_is_nobodys_neighbour_in_the_queue() -> None:
+    runs = THEIRS._replace(runs=True)
+    there = queues([runs, MINE, GIVEN])
+    assert there == {"idle": [GIVEN, MINE]}
+    told = explained(runs, there["idle"], WEIGHTS)
+    assert (told[1], told[-1]) == ("priority 43,611, and it runs", "  site factor           -20")
+    assert undated([runs]) == nameless([runs._replace(account="")]) == [], "squeue was asked for those that wait"
 
 
 def test_the_least_priority_is_told() -> None:

@@ -122,7 +122,7 @@ def _explain(desk: Desk, found: Priorities, rows: Sequence[PriorityRow]) -> None
     for number, row in enumerate(best(rows)):
         if number:
             desk.say()
-        for line in explained(row, there[row.partition_name], found.weights):
+        for line in explained(row, there.get(row.partition_name, ()), found.weights):
             desk.say(line)
     note(desk, [*nameless(rows), *undated(found.rows)])
 

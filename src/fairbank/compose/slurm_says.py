@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from fairbank.cli.slurm_says import Shares as Found
 from fairbank.cli.zone import Local
+from fairbank.priority.multifactor.settings import Flag
 from fairbank.report.forecasts import Back
 from fairbank.report.priorities import PriorityRow, Weights
 from fairbank.report.rule import Rule
@@ -98,8 +99,9 @@ class SlurmSays:
         settings = source.priority()
         demand_factors(settings)
         answer, waiting, weights = source.factors(), source.waiting(), weights_of(settings.factors.weights, source.config.get(TRES, ""))
-        rows = priority_rows(answer.rows, weights, waiting.rows)
-        unreadable = (*_told(answer), *_told(waiting))
+        running_too = Flag.CALCULATE_RUNNING in settings.factors.flags
+        rows = priority_rows(answer.rows, weights, None if waiting is None else waiting.rows, running_too=running_too)
+        unreadable = (*_told(answer), *(() if waiting is None else _told(waiting)))
         return Priorities(source.cluster or None, _as_of(source, now), weights, rows, source.version >= NAMED_SINCE, unreadable)
 
     def me(self) -> str:

@@ -60,9 +60,9 @@ def best(rows: Sequence[PriorityRow]) -> list[PriorityRow]:
 
 
 def queues(rows: Sequence[PriorityRow]) -> dict[str, list[PriorityRow]]:
-    """Who waits in each partition, the first to start first; each job once (`best`)."""
+    """Who waits in each partition, the first to start first; each job once (`best`), and none that runs."""
     found: dict[str, list[PriorityRow]] = {}
-    for row in sorted(best(rows), key=_order):
+    for row in sorted(best([row for row in rows if not row.runs]), key=_order):
         found.setdefault(row.partition_name, []).append(row)
     return found
 
@@ -74,8 +74,10 @@ def _order(row: PriorityRow) -> tuple[int, float, int]:
 
 def explained(row: PriorityRow, queue: Sequence[PriorityRow], weights: Weights) -> list[str]:
     """The lines about one job, by its best row, among all that wait in the same partition, in their order."""
-    at = bisect_left(queue, _order(row), key=_order)
     who = ", ".join(each for each in (row.user, row.account, f"partition {row.partition_name}") if each)
+    if row.runs:
+        return [f"Job {row.job} ({who})", f"priority {int(row.priority):,}, and it runs", *_bars(row, weights)]
+    at = bisect_left(queue, _order(row), key=_order)
     lines = [f"Job {row.job} ({who})", f"priority {int(row.priority):,}, {_th(at + 1)} of {len(queue)} that wait in {row.partition_name}"]
     lines += _bars(row, weights)
     return [*lines, _ahead(row, queue[at - 1], weights) if at else "Nobody is ahead of it there."]
@@ -124,14 +126,14 @@ def _th(number: int) -> str:
 
 def nameless(rows: Sequence[PriorityRow]) -> list[str]:
     """That accounts and QOS are blank, where nobody told them."""
-    if jobs := {row.job for row in rows if not row.account}:
+    if jobs := {row.job for row in rows if not (row.account or row.runs)}:
         return [f"Account and QOS of {counted(len(jobs), 'job')} are not known: squeue tells them, or with --from its file squeue.txt."]
     return []
 
 
 def undated(rows: Sequence[PriorityRow]) -> list[str]:
     """That nobody told when jobs were submitted, by which slurmctld orders those of equal priorities."""
-    if any(row.submitted is None for row in rows):
+    if any(row.submitted is None and not row.runs for row in rows):
         return ["Of equal priorities the lower number stands first here: squeue, or squeue.txt, would tell which job was submitted first."]
     return []
 
@@ -148,6 +150,7 @@ def as_data(rows: Sequence[PriorityRow]) -> list[Mapping[str, object]]:
             "cluster": row.cluster,
             "priority": int(row.priority),
             "given": row.direct is not None,
+            "runs": row.runs,
             "factors": None if row.direct is not None else _factors(row),
             "site": row.site,
             "nice": row.nice,

@@ -52,9 +52,9 @@ class Said:
         text = self._text(PRIORITIES)
         return read_factors(text, letters_in(text))
 
-    def waiting(self) -> Answer[Waiting]:
-        """Nobody where the folder has no such file."""
-        return read_waiting(self._text(WAITING)) if (self._folder / WAITING).exists() else Answer(())
+    def waiting(self) -> Answer[Waiting] | None:
+        """None where the folder has no such file."""
+        return read_waiting(self._text(WAITING)) if (self._folder / WAITING).exists() else None
 
     def pending(self) -> Answer[Pending]:
         return read_pending(self._text(JOBS))

@@ -24,7 +24,8 @@ class PriorityRow(NamedTuple):
     `tres` has those that add anything, be it less than sprio's columns show.
 
     `site` and `nice` are counted from 0. `direct` is the priority that an administrator gave, and then there are no factors. `total` is the
-    sum where it is known better than from the factors. `submitted` is the instant, None where it is not known.
+    sum where it is known better than from the factors. `submitted` is the instant, None where it is not known. `runs`: it waits no more;
+    sprio has such jobs too where CALCULATE_RUNNING is set.
     """
 
     job: int
@@ -45,6 +46,7 @@ class PriorityRow(NamedTuple):
     direct: int | None = None
     total: float | None = None
     submitted: int | None = None
+    runs: bool = False
 
     @property
     def priority(self) -> float:

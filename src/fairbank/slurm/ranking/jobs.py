@@ -33,10 +33,14 @@ def weights_of(weights: Weighed, tres_text: str) -> Weights:
     )
 
 
-def priority_rows(told: Sequence[Factors], weights: Weights, waiting: Sequence[Waiting]) -> list[PriorityRow]:
-    """All that sprio told, in its order, and what squeue told of the same jobs."""
-    by_number = {job.job_id: job for job in waiting}
-    return [priority_row(row, weights, by_number.get(row.job)) for row in told]
+def priority_rows(
+    told: Sequence[Factors], weights: Weights, waiting: Sequence[Waiting] | None, *, running_too: bool = False
+) -> list[PriorityRow]:
+    """All that sprio told, in its order, and what squeue told of the same jobs; None: it was not asked. `running_too`: sprio has jobs that
+    run as well (CALCULATE_RUNNING), and squeue, who was asked for those that wait, has not."""
+    by_number = {job.job_id: job for job in waiting or ()}
+    known = running_too and waiting is not None
+    return [priority_row(row, weights, by_number.get(row.job))._replace(runs=known and row.job not in by_number) for row in told]
 
 
 def priority_row(row: Factors, weights: Weights, waiting: Waiting | None = None) -> PriorityRow:
