@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from fairbank.values.time import LAST_INSTANT
 from fairbank.values.trouble import Malformed
@@ -14,8 +14,7 @@ LABEL_LIMIT = 1_000
 """The longest text, in characters, that is written after a label."""
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """What the header comments say; None where they say nothing, or say it in words ("UNKNOWN") where a number belongs.
 
     `node_failures` is ours: the standard has no status for a job that its node failed. The label `NodeFailures:` lists the
@@ -36,8 +35,8 @@ class Header:
     max_procs: int | None = None
     max_runtime: int | None = None
     unix_start_time: int | None = None
-    queues: Mapping[int, str] = field(default_factory=dict)
-    partitions: Mapping[int, str] = field(default_factory=dict)
+    queues: Mapping[int, str] = MappingProxyType({})
+    partitions: Mapping[int, str] = MappingProxyType({})
     node_failures: frozenset[int] = frozenset()
     notes: tuple[str, ...] = ()
 

@@ -9,7 +9,6 @@ from fairbank.scheduling.conservative import conservative
 from fairbank.scheduling.easy import easy
 from fairbank.scheduling.fcfs import fcfs
 from fairbank.scheduling.fifo import fifo
-from fairbank.scheduling.parameters import Parameters
 from fairbank.scheduling.queue import ByPartition, ByWidth, InOrder
 from fairbank.scheduling.snapshot import Queue
 from fairbank.simulator.jobs import Job
@@ -31,7 +30,8 @@ def at_events(queue: Callable[[], Queue[Job]], pass_: Pass) -> Callable[[int], S
 
 
 def _slurm(processors: int) -> Scheduler:
-    from fairbank.simulator.slurm import Slurm  # noqa: PLC0415  only who asks for priorities pays for NumPy
+    from fairbank.scheduling.parameters import Parameters  # noqa: PLC0415  only who asks for priorities pays for NumPy and all that
+    from fairbank.simulator.slurm import Slurm  # noqa: PLC0415
     from fairbank.simulator.standing import Ranking  # noqa: PLC0415
 
     return Slurm(Parameters(), Ranking(), processors)
