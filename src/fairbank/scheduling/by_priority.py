@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from fairbank.scheduling.machine import Gap, Profile
+from fairbank.scheduling.machine import FOR_EVER, Profile
 from fairbank.scheduling.processors import Waiting
+from fairbank.scheduling.queue import FEW, fits
 
 
 class Submitted(Waiting, Protocol):
@@ -23,29 +25,77 @@ S = TypeVar("S", bound=Submitted)
 
 
 class ByPriority(Generic[S]):
-    """Whoever waits, and the `priorities` by the numbers of the jobs, as they were when somebody last worked them out."""
+    """Whoever waits: by priority as it was when somebody last worked it out, then submit time, then number.
+
+    The order is kept from pass to pass, and so are the processors that all together want (`wanted`).
+    """
 
     def __init__(self) -> None:
         self._jobs: dict[int, S] = {}
-        self.priorities: dict[int, int] = {}
+        self._keys: dict[int, tuple[int, int, int]] = {}
+        self._order: list[tuple[int, int, int]] = []
+        self._line: list[S] = []
+        """Those whose priority is known, as in `_order`."""
+        self._unranked: dict[int, S] = {}
+        self._widths: dict[int, int] = {}
+        self.wanted = 0
 
     def add(self, job: S) -> None:
-        self._jobs[job.number] = job
+        self._jobs[job.number] = self._unranked[job.number] = job
+        self._widths[job.processors] = self._widths.get(job.processors, 0) + 1
+        self.wanted += job.processors
 
     def remove(self, job: S) -> None:
         del self._jobs[job.number]
-        self.priorities.pop(job.number, None)
+        if self._unranked.pop(job.number, None) is None:
+            at = bisect_left(self._order, self._keys.pop(job.number))
+            del self._order[at], self._line[at]
+        self.wanted -= job.processors
+        if self._widths[job.processors] == 1:
+            del self._widths[job.processors]
+        else:
+            self._widths[job.processors] -= 1
 
     def __len__(self) -> int:
         return len(self._jobs)
 
+    @property
+    def narrowest(self) -> int:
+        """The fewest processors that anybody wants."""
+        return min(self._widths, default=FOR_EVER)
+
     def jobs(self) -> Iterator[S]:
         return iter(self._jobs.values())
 
+    def unranked(self) -> Sequence[S]:
+        """Those whose priority nobody worked out yet."""
+        return list(self._unranked.values())
+
+    def rank(self, jobs: Sequence[S], priorities: Iterable[int]) -> None:
+        """Tell the priorities of some that had none."""
+        ranked = {job.number: (-priority, job.submitted, job.number) for job, priority in zip(jobs, priorities, strict=True)}
+        self._keys |= ranked
+        for number in ranked:
+            del self._unranked[number]
+        if len(ranked) > FEW:
+            self._order = sorted(self._keys.values())
+            self._line = [self._jobs[number] for _, _, number in self._order]
+            return
+        for number, key in ranked.items():
+            at = bisect_left(self._order, key)
+            self._order.insert(at, key)
+            self._line.insert(at, self._jobs[number])
+
+    def forget(self) -> None:
+        """Nobody's priority is known any more."""
+        self._keys, self._order, self._line = {}, [], []
+        self._unranked = dict(self._jobs)
+
     def line(self, now: int) -> Listed[S]:
-        """By priority, then submit time, then number: who has no priority yet comes last."""
-        known = self.priorities.get
-        return Listed(sorted(self._jobs.values(), key=lambda job: (-known(job.number, 0), job.submitted, job.number)))
+        """Who has no priority yet comes last. It holds until somebody comes, goes or is ranked."""
+        if not self._unranked:
+            return Listed(self._line)
+        return Listed([*self._line, *sorted(self._unranked.values(), key=lambda job: (job.submitted, job.number))])
 
 
 class Listed(Generic[S]):
@@ -71,12 +121,13 @@ class Listed(Generic[S]):
 
     def first(self, after: int, ahead: Profile[S, Any]) -> tuple[int, S] | None:
         gaps = ahead.gaps()
+        if gaps is None:
+            return next(((turn, job) for turn, job in self if turn > after and ahead.now(job) is not None), None)
+        if not gaps:
+            return None
+        room = gaps[-1][0]
         for turn in range(after + 1, len(self._jobs)):
             job = self._jobs[turn]
-            if ahead.now(job) is not None if gaps is None else _fits(job, gaps):
+            if job.processors <= room and fits(job, gaps):
                 return turn, job
         return None
-
-
-def _fits(job: Waiting, gaps: Sequence[Gap]) -> bool:
-    return any(job.processors <= room and job.limit <= seconds for room, seconds in gaps)

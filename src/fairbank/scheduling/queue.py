@@ -140,7 +140,7 @@ class ByWidth(InOrder[W]):
         for job in reversed(self._newcomers.values()):
             if job.number <= after:
                 break
-            if job.processors <= room and (job.limit <= seconds or _fits(job, gaps)):
+            if job.processors <= room and (job.limit <= seconds or fits(job, gaps)):
                 found = job
         return found
 
@@ -156,7 +156,8 @@ class ByWidth(InOrder[W]):
         self._newcomers.clear()
 
 
-def _fits(job: Waiting, gaps: Sequence[Gap]) -> bool:
+def fits(job: Waiting, gaps: Sequence[Gap]) -> bool:
+    """Whether it fits one of the gaps, which come in the order of their width: the wider, the shorter."""
     for room, seconds in gaps:
         if job.processors <= room:
             return job.limit <= seconds

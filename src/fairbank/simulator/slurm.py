@@ -73,10 +73,9 @@ class Slurm:
 
     def _line(self, snapshot: OnProcessors, now: int) -> Listed[Job] | None:
         """Who waits, by priority; None where nobody fits. Where order makes no difference, priorities are not worked out."""
-        waiting, free = list(self.queue.jobs()), snapshot.machine.free
-        widths = [job.processors for job in waiting]
-        if not widths or min(widths) > free:
+        queue, free = self.queue, snapshot.machine.free
+        if queue.narrowest > free:
             return None
-        if len(widths) > 1 and sum(widths) > free:
-            self.standing.bring_up_to_date(self.queue.priorities, waiting, snapshot.running, now)
-        return self.queue.line(now)
+        if len(queue) > 1 and queue.wanted > free:
+            self.standing.bring_up_to_date(queue, snapshot.running, now)
+        return queue.line(now)

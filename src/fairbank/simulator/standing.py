@@ -9,11 +9,11 @@ import msgspec
 import numpy as np
 
 from fairbank.priority.decay import Decay
-from fairbank.priority.fairtree import fair_tree
+from fairbank.priority.even import Even
 from fairbank.priority.multifactor.composing import priorities
 from fairbank.priority.multifactor.pending import NO_QOS, Pending, scale
 from fairbank.priority.multifactor.settings import Settings, Weights
-from fairbank.priority.tree import Association, Tree, planted
+from fairbank.scheduling.by_priority import ByPriority
 from fairbank.scheduling.machine import Running
 from fairbank.simulator.jobs import Job
 
@@ -42,51 +42,43 @@ class Standing:
         self._ranking = ranking
         self._scale = scale(nodes=processors, cpus=processors)
         self._fading = -log(ranking.decay.a_second) if ranking.decay.half_life else 0.0
-        self._rows: dict[int, int] = {}
-        self._used: list[float] = []
-        """As much as would be left of it at `_zero`."""
+        self._used: dict[int, float] = {}
+        """As much as would be left of it at `_zero`, of every user who was seen."""
         self._gone: list[tuple[Running[Job, int], int]] = []
         """Who ended, and when, since usage was last looked at."""
-        self._tree: Tree | None = None
         self._zero = self._worked_out = 0
-        self._factors: list[float] = []
+        self._shares: Even | None = None
+        self._people = 0
 
     def ended(self, running: Running[Job, int], now: int) -> None:
         """A job has run until now: what it was not yet charged for counts from the next period on."""
         self._gone.append((running, now))
 
-    def bring_up_to_date(self, known: dict[int, int], waiting: Sequence[Job], running: Iterable[Running[Job, int]], now: int) -> None:
+    def bring_up_to_date(self, queue: ByPriority[Job], running: Iterable[Running[Job, int]], now: int) -> None:
         """Work out priorities: all of them where a period has begun since that was last done, else those of who came since."""
         period = self._ranking.calc_period
         begun = now // period * period
         if begun > self._worked_out:
-            for each in running:
-                self._charge(each, begun)
-            for each, end in self._gone:
-                self._charge(each, min(end, begun))
-            self._gone = [(each, end) for each, end in self._gone if end > begun]
+            self._charge(running, begun)
             self._worked_out = begun
-            self._factors = []
-            known.clear()
-        todo = [job for job in waiting if job.number not in known]
-        if todo:
-            known.update(zip((job.number for job in todo), self._priorities(todo), strict=True))
+            self._shares = None
+            queue.forget()
+        if todo := queue.unranked():
+            queue.rank(todo, self._priorities(todo))
 
     def _priorities(self, jobs: Sequence[Job]) -> list[int]:
-        rows = [self._row(job.user) for job in jobs]
-        if not self._factors:
-            self._factors = self._fair_shares()
-        came = np.array([job.submitted + 1 for job in jobs], np.float64)
+        used = [self._used.setdefault(job.user, 0.0) for job in jobs]
+        if self._shares is None or self._people < len(self._used):
+            self._shares, self._people = Even(self._used.values()), len(self._used)
         wide = np.array([job.processors for job in jobs], np.float64)
-        limits = np.array([-(-job.limit // 60) for job in jobs], np.float64)
-        nothing, first = np.zeros_like(came), np.zeros(len(jobs), np.intp)
+        nothing, first = np.zeros(len(jobs)), np.zeros(len(jobs), np.intp)
         columns = Pending(
-            accrued_at=came,
+            accrued_at=np.array([job.submitted + 1 for job in jobs], np.float64),
             association=nothing,
-            fairshare=np.array([self._factors[row] for row in rows]),
+            fairshare=np.array([self._shares.factor(each) for each in used]),
             nodes=wide,
             cpus=wide,
-            limit_minutes=limits,
+            limit_minutes=np.array([-(-job.limit // 60) for job in jobs], np.float64),
             nice=nothing,
             site=nothing,
             partition=first,
@@ -96,32 +88,30 @@ class Standing:
         found: list[int] = priorities(columns, self._scale, self._ranking.settings, self._worked_out + 1).tolist()
         return found
 
-    def _row(self, user: int) -> int:
-        row = self._rows.get(user)
-        if row is None:
-            row = self._rows[user] = len(self._used)
-            self._used.append(0.0)
-            self._tree, self._factors = None, []
-        return row
+    def _charge(self, running: Iterable[Running[Job, int]], begun: int) -> None:
+        """Add what was used since the last time until a period begins."""
+        self._rebase(begun)
+        since, until = self._grown(self._worked_out), self._grown(begun)
+        for each in running:
+            self._add(each, since, until)
+        gone, self._gone = self._gone, []
+        for each, end in gone:
+            self._add(each, since, self._grown(end) if end < begun else until)
+            if end > begun:
+                self._gone.append((each, end))
 
-    def _fair_shares(self) -> list[float]:
-        if self._tree is None:
-            self._tree = planted([Association("root"), *(Association("root", user=str(user)) for user in self._rows)])
-        used = np.array([sum(self._used), *self._used])
-        factors: list[float] = fair_tree(self._tree, used).factor.tolist()
-        return factors[1:]
+    def _add(self, running: Running[Job, int], since: float, until: float) -> None:
+        user, processors = running.job.user, running.placement
+        begin = self._grown(running.started) if running.started > self._worked_out else since
+        if begin < until:
+            self._used[user] = self._used.get(user, 0.0) + processors * (until - begin) / (self._fading or 1.0)
 
-    def _charge(self, running: Running[Job, int], until: int) -> None:
-        begin = max(running.started, self._worked_out)
-        if begin >= until:
-            return
-        row = self._row(running.job.user)
-        if not self._fading:
-            self._used[row] += running.placement * (until - begin)
-            return
-        if (until - self._zero) * self._fading > _REBASE:
-            shrink = exp((self._zero - until) * self._fading)
-            self._used = [used * shrink for used in self._used]
-            self._zero = until
-        grown = [exp((at - self._zero) * self._fading) for at in (begin, until)]
-        self._used[row] += running.placement * (grown[1] - grown[0]) / self._fading
+    def _grown(self, at: int) -> float:
+        """What is used at this instant counts so much more than at `_zero`, by as much as it has to fade; summed up over time."""
+        return exp((at - self._zero) * self._fading) if self._fading else float(at)
+
+    def _rebase(self, at: int) -> None:
+        if (at - self._zero) * self._fading > _REBASE:
+            shrink = exp((self._zero - at) * self._fading)
+            self._used = {user: used * shrink for user, used in self._used.items()}
+            self._zero = at

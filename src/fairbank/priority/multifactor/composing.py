@@ -72,6 +72,8 @@ def priorities(jobs: Pending, scale: Scale, settings: Settings, now: int) -> Pri
     Raises Malformed when a TRES is weighted that the scale does not know.
     """
     _check(scale, settings)
+    if len(jobs.nice) <= _BLOCK:
+        return cut(_added(weighted(jobs, scale, settings, now)))
     found = np.empty(len(jobs.nice), dtype=np.uint32)
     for start in range(0, len(found), _BLOCK):
         block = slice(start, start + _BLOCK)
@@ -100,7 +102,7 @@ def _sum(first: Floats, *others: Floats) -> Floats:
 
 def cut(sums: Floats) -> Priorities:
     """A whole number of 32 bits, from 1 up: what lies behind the point is dropped."""
-    return np.clip(sums, float(LOWEST), float(U32_MAX)).astype(np.uint32)
+    return sums.clip(float(LOWEST), float(U32_MAX)).astype(np.uint32)
 
 
 # ---------------------------------------------------------------- several partitions, several QOS

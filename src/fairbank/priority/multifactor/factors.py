@@ -16,7 +16,7 @@ def age(accrued_at: Floats, now: int, max_age_seconds: int) -> Floats:
     """How much of the age that counts in full a job has waited; nothing before it accrues, should clocks have gone back."""
     if not max_age_seconds:
         return np.where(accrued_at != 0, 1.0, 0.0)
-    part: Floats = np.clip(now - accrued_at, 0.0, float(max_age_seconds))
+    part: Floats = (now - accrued_at).clip(0.0, float(max_age_seconds))
     part /= max_age_seconds
     return part if accrued_at.all() else np.where(accrued_at != 0, part, 0.0)
 
@@ -42,7 +42,7 @@ def job_size(jobs: Pending, scale: Scale, settings: Settings) -> Floats:
         found = _with_cpus((scale.nodes - np.minimum(jobs.nodes, scale.nodes)) / scale.nodes, _left(jobs.cpus, scale) / scale.cpus, jobs)
     else:
         found = _with_cpus(jobs.nodes / scale.nodes, jobs.cpus / scale.cpus, jobs)
-    return np.clip(found, 0.0, 1.0)
+    return found.clip(0.0, 1.0)
 
 
 def partition(scale: Scale, settings: Settings) -> Floats:

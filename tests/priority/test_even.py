@@ -1,0 +1,35 @@
+"""One account, one share each: what is found by counting is what the tree gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.priority.columns import AS_ON_X86_64
+from fairbank.priority.even import Even
+from fairbank.priority.fairtree import fair_tree
+from fairbank.priority.tree import Association, planted
+
+neighbours = st.integers(0, 3).map(lambda places: 1e9 + places * 2**-23)
+amounts = st.one_of(st.integers(0, 5).map(float), st.floats(1.0, 1e220), neighbours)
+
+
+def by_the_tree(used: Sequence[float]) -> list[float]:
+    tree = planted([Association("root"), *(Association("root", user=f"u{number}") for number in range(len(used)))])
+    factors: list[float] = fair_tree(tree, [sum(used), *used]).factor.tolist()
+    return factors[1:]
+
+
+@pytest.mark.skipif(not AS_ON_X86_64, reason="ties here are those of another processor's long double")
+@given(st.lists(amounts, min_size=1, max_size=20))
+def test_counting_gives_what_the_tree_gives(used: list[float]) -> None:
+    even = Even(used)
+    assert [even.factor(each) for each in used] == by_the_tree(used)
+
+
+def test_who_used_the_same_has_the_same_rank() -> None:
+    even = Even([5.0, 0.0, 5.0, 7.0])
+    assert [even.factor(each) for each in (0.0, 5.0, 7.0)] == [1.0, 0.75, 0.25]
