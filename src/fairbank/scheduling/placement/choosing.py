@@ -113,7 +113,8 @@ def _take_runs(hand: _Hand, among: NodeSet) -> None:
     edges = nodeset.edges(among)
     if not len(edges):
         return
-    tasks = np.add.reduceat(np.append(hand.room, 0), edges.ravel())[::2]
+    cuts = edges.ravel()
+    tasks = np.add.reduceat(hand.room, cuts if cuts[-1] < len(hand.room) else cuts[:-1])[::2]
     length = edges[:, 1] - edges[:, 0]
     longest = int(length.max())
     for largest in np.argsort(-tasks, kind="stable").tolist():

@@ -30,6 +30,8 @@ class Asked(NamedTuple):
 
 def has_room(among: NodeSet, room: Counts, asked: Asked) -> bool:
     """Whether the largest of them have room for all tasks, as if no node were required and no kind asked for."""
+    if min(among.bit_count(), asked.most) >= asked.tasks:
+        return True  # each has room for one
     sizes = room[nodeset.places(among)]
     if len(sizes) > asked.most:
         sizes = np.partition(sizes, len(sizes) - asked.most)[-asked.most :]
