@@ -8,7 +8,9 @@ import pytest
 
 from fairbank.cluster.node import Gpus, Node, State
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.scheduling.explain.why import Why, why
+from fairbank.scheduling.explain.answer import Why
+from fairbank.scheduling.explain.conditions import Dependency, Funds, Met
+from fairbank.scheduling.explain.why import why
 from fairbank.scheduling.pending import Pending
 from fairbank.scheduling.reason import sentence
 from fairbank.scheduling.rules import Unlimited
@@ -167,3 +169,32 @@ def test_a_job_that_does_not_wait_is_not_explained() -> None:
         told(seed(), 9)
     with pytest.raises(Unknown, match="job 4 does not wait"):
         told(seed(), 4)
+
+
+def with_conditions(**said: Any) -> Why:
+    scene = seed()
+    return why(scene.snapshot, scene.both().plan, 3, NOW, **said)
+
+
+def test_credit_is_checked_as_the_bank_tells_it() -> None:
+    rich = with_conditions(funds=Funds(project="chem_qmc", resource="cpu", wanted=384 * 60, available=59_408 * 60))
+    assert "+ credit: it needs a hold of 384 SU, and chem_qmc/cpu has 59408 left" in said(rich)
+    assert rich.headline == told(seed(), 3).headline
+    poor = with_conditions(funds=Funds(project="chem_qmc", resource="gpu", wanted=384 * 60, available=262 * 60))
+    assert "- credit: it needs a hold of 384 SU, and chem_qmc/gpu has 262 left: short by 122" in said(poor)
+    assert (
+        poor.headline
+        == f"{rich.headline} The bank would not let it start: it needs a hold of 384 SU, and chem_qmc/gpu has 262 left: "
+        + ("short by 122.")
+    )
+
+
+def test_every_dependency_is_told_with_how_far_it_has_come() -> None:
+    done, not_yet, never = Dependency("afterok", 7, Met.YES), Dependency("afterany", 8, Met.NOT_YET), Dependency("afternotok", 9, Met.NEVER)
+    found = said(with_conditions(dependencies=[done, not_yet, never]))
+    assert found[1] == ("- dependencies: job 7 has ended well: done; job 8 has ended: not yet; job 9 has failed: can never be any more")
+    assert said(with_conditions(dependencies=[done, not_yet], any_of=True))[1].startswith("+ dependencies: ")
+    assert said(with_conditions(dependencies=[]))[1] == "+ dependencies: it has none"
+    alone = Dependency("singleton", None, Met.NOT_YET)
+    assert said(with_conditions(dependencies=[alone]))[1] == "- dependencies: no other job of this name and user runs: not yet"
+    assert "some_day job 7: not yet" in said(with_conditions(dependencies=[Dependency("some_day", 7, Met.NOT_YET)]))[1]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.scheduling.explain.suggesting import Suggestion, suggest
+from fairbank.scheduling.explain.answer import Suggestion
+from fairbank.scheduling.explain.suggesting import suggest
 from fairbank.scheduling.parameters import Parameters
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, Scene

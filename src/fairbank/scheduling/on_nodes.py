@@ -57,8 +57,16 @@ def carried_out(snapshot: OnNodes, plan: Plan[Pending, Placement], now: int) -> 
 
 def with_job(snapshot: OnNodes, changed: Pending) -> OnNodes:
     """The same, with this job in the place of the one of its number."""
+    return _with(snapshot, (changed if job.number == changed.number else job for job in snapshot.queue.jobs()))
+
+
+def copied(snapshot: OnNodes) -> OnNodes:
+    """The same, to be played with."""
+    return _with(snapshot, snapshot.queue.jobs())
+
+
+def _with(snapshot: OnNodes, jobs: Iterable[Pending]) -> OnNodes:
     nodes = snapshot.machine.copy()
-    jobs = (changed if job.number == changed.number else job for job in snapshot.queue.jobs())
     other: OnNodes = Snapshot(nodes, Ranked(nodes, jobs))
     other.running = list(snapshot.running)
     return other

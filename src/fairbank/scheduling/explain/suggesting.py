@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from fairbank.scheduling.explain.answer import Suggestion
 from fairbank.scheduling.on_nodes import OnNodes, with_job
 from fairbank.scheduling.parameters import Parameters
 from fairbank.scheduling.pending import Pending
@@ -15,13 +16,6 @@ from fairbank.scheduling.slurm import both
 from fairbank.values.time import show_duration
 
 MINUTE = 60
-
-
-class Suggestion(msgspec.Struct, frozen=True):
-    """`option` is what sbatch is told; `at` when the job would start with it, as things stand."""
-
-    option: str
-    at: int
 
 
 def suggest(snapshot: OnNodes, parameters: Parameters, plan: Plan[Pending, Placement], number: int, now: int) -> Suggestion | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Sequence
 
 from fairbank.scheduling.admission import outside
+from fairbank.scheduling.explain.answer import Check, Why
+from fairbank.scheduling.explain.conditions import Dependency, Funds, credit, depends
 from fairbank.scheduling.explain.sieve import Sifted, sift
 from fairbank.scheduling.nodes import Nodes
 from fairbank.scheduling.on_nodes import OnNodes, carried_out
@@ -17,34 +19,20 @@ from fairbank.values.time import iso
 from fairbank.values.trouble import Unknown
 
 
-class Check(msgspec.Struct, frozen=True):
-    """Something that must be so before the job starts. `evidence`: what was found, in words."""
+def why(
+    snapshot: OnNodes,
+    plan: Plan[Pending, Placement],
+    number: int,
+    now: int,
+    *,
+    funds: Funds | None = None,
+    dependencies: Sequence[Dependency] | None = None,
+    any_of: bool = False,
+) -> Why:
+    """`plan` is what a pass made of the snapshot. Raises Unknown for a job that does not wait there.
 
-    what: str
-    ok: bool
-    evidence: str
-
-
-class Why(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a job waits.
-
-    code        in Slurm's word
-    position    among those that wait, one for the next; None where it has no place among them
-    ahead       the numbers of those ahead of it that want some of the nodes of its partitions, in order
-    expected    when room is kept for it, if nobody comes before it; None where none is
+    `funds` and `dependencies` are judged where somebody knows them; `any_of`: one of these is enough.
     """
-
-    number: int
-    code: str
-    headline: str
-    checks: tuple[Check, ...]
-    position: int | None
-    ahead: tuple[int, ...]
-    expected: int | None
-
-
-def why(snapshot: OnNodes, plan: Plan[Pending, Placement], number: int, now: int) -> Why:
-    """`plan` is what a pass made of the snapshot. Raises Unknown for a job that does not wait there."""
     nodes = snapshot.machine
     job = next((each for each in snapshot.queue.jobs() if each.number == number), None)
     if job is None or any(start.job.number == number for start in plan.starts):
@@ -56,6 +44,7 @@ def why(snapshot: OnNodes, plan: Plan[Pending, Placement], number: int, now: int
     ahead = _ahead(order, mine)
     planned = {each.job.number: each for each in plan.planned}
     code, checks = plan.why(number), [_may_start(job, nodes, now)]
+    checks += [depends(dependencies, any_of=any_of)] if dependencies is not None else []
     checks += [_partition(job, nodes, name) for name in job.partitions]
     after = carried_out(snapshot, plan, now)
     before = [planned[each] for each in ahead if each in planned]
@@ -63,14 +52,19 @@ def why(snapshot: OnNodes, plan: Plan[Pending, Placement], number: int, now: int
     for entry, found in sifted:
         checks += [_able(after.machine, entry, found), _free(after, entry, found)]
     checks += [_limits(after.machine, job, name) for name in job.partitions]
+    checks += [credit(funds)] if funds is not None else []
     checks.append(_turn(ahead, planned))
+    headline = _headline(job, code, after.machine, sifted, ahead, planned.get(number))
+    if funds is not None and not funds.enough:
+        headline += f" The bank would not let it start: it needs {funds.said}."
     return Why(
         number=number,
         code=code,
-        headline=_headline(job, code, after.machine, sifted, ahead, planned.get(number)),
+        headline=headline,
         checks=tuple(checks),
         position=numbers.index(number) + 1 if number in numbers else None,
         ahead=ahead,
+        waiting=len(numbers),
         expected=planned[number].at if number in planned else None,
     )
 

@@ -1,0 +1,58 @@
+"""The answer to "why does my job wait, and when will it start?", whatever the machine is made of. Instants are seconds since 1970."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Check(msgspec.Struct, frozen=True):
+    """Something that must be so before the job starts. `evidence`: what was found, in words."""
+
+    what: str
+    ok: bool
+    evidence: str
+
+
+class Likely(msgspec.Struct, frozen=True):
+    """When a job is likely to start: in eight of ten rehearsals it did so from `earliest` to `latest`, in one before, in one after.
+
+    latest      None where it is not told: in more than one of ten it did not start as far as they went
+    runs        how many rehearsals there were
+    started     in how many of them it started
+    """
+
+    earliest: int
+    latest: int | None
+    runs: int
+    started: int
+
+
+class Suggestion(msgspec.Struct, frozen=True):
+    """`option` is what sbatch is told; `at` when the job would start with it, as things stand."""
+
+    option: str
+    at: int
+
+
+class Why(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a job waits.
+
+    code        in Slurm's word
+    position    among those that wait, one for the next; None where it has no place among them
+    ahead       the numbers of those ahead of it that want some of the nodes of its partitions, in order
+    waiting     how many have a place among those that wait
+    expected    when it starts if everybody uses the whole time limit and nobody comes before it; None where nobody can say
+    likely      None where it was not asked for, or where it started in too few rehearsals
+    suggestion  None where it was not asked for, or where nothing would help
+    """
+
+    number: int
+    code: str
+    headline: str
+    checks: tuple[Check, ...]
+    position: int | None
+    ahead: tuple[int, ...]
+    waiting: int
+    expected: int | None
+    likely: Likely | None = None
+    suggestion: Suggestion | None = None

@@ -1,0 +1,84 @@
+"""When a job is likely to start: a range from many rehearsals, each with run times drawn from what users' jobs did before.
+
+The method (docs/decisions/0030). A rehearsal takes everybody who runs and waits, draws how long each of them runs (`history.Luck`), and
+lets the scheduler go on from event to event until the job starts. Of all these starts, in order, the range leaves out the first tenth and
+the last. What nobody can know from the past is in no rehearsal: nodes that fail, jobs that are cancelled, reservations that are made later.
+
+The draws come from a seed: the same snapshot, history and seed give the same range on any machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from random import Random
+
+from fairbank.scheduling.explain.answer import Likely
+from fairbank.scheduling.explain.history import History, Luck
+from fairbank.scheduling.explain.rehearsing import AtEachEvent, Came, rehearse
+from fairbank.scheduling.nodes import Nodes
+from fairbank.scheduling.on_nodes import OnNodes, copied
+from fairbank.scheduling.parameters import Parameters
+from fairbank.scheduling.pending import Pending
+from fairbank.scheduling.placement.room import Placement
+from fairbank.scheduling.plan import Plan
+from fairbank.scheduling.slurm import both
+
+RUNS, FEWEST = 100, 10
+"""How many rehearsals are made; at least so many, however long they take."""
+PASSES = 20_000
+"""So many passes of the scheduler all of them together may take: then there are fewer of them."""
+
+
+def likely(rehearsal: Callable[[Random, int], Came], *, runs: int = RUNS, seed: int = 1, passes: int = PASSES) -> Likely | None:
+    """`rehearsal` is given what it draws from, and how many passes it may make. None where the job started in too few to tell.
+
+    One that had to end without a start counts as a late one.
+    """
+    starts: list[int] = []
+    made = spent = 0
+    while made < runs and (spent < passes or made < min(FEWEST, runs)):
+        came = rehearsal(Random(f"{seed}:{made}"), max(passes // FEWEST, 1))  # noqa: S311 - a rehearsal, not a secret
+        made, spent = made + 1, spent + came.passes
+        if came.at is not None:
+            starts.append(came.at)
+    starts.sort()
+    first, last = max(-(-made // 10), 1) - 1, max(-(-made * 9 // 10), 1) - 1
+    if first >= len(starts):
+        return None
+    return Likely(starts[first], starts[last] if last < len(starts) else None, made, len(starts))
+
+
+def likely_on_nodes(
+    snapshot: OnNodes,
+    parameters: Parameters,
+    history: History[str],
+    number: int,
+    now: int,
+    *,
+    runs: int = RUNS,
+    seed: int = 1,
+    passes: int = PASSES // 10,
+) -> Likely | None:
+    """The range under Slurm's two passes, which are made whenever somebody ends; nobody comes. The snapshot stays as it is.
+
+    Whoever has started counts against limits to the end of a rehearsal: a job that waits for a limit is told no range.
+    """
+
+    def rehearsal(random: Random, most: int) -> Came:
+        luck = Luck(history, random)
+
+        def lasts(job: Pending, limit: int, elapsed: int) -> int:
+            return luck.lasts(job.user, limit, elapsed)
+
+        return rehearse(copied(snapshot), AtEachEvent(partial(_pass, parameters)), now, number, lasts=lasts, most=most)
+
+    return likely(rehearsal, runs=runs, seed=seed, passes=passes)
+
+
+def _pass(parameters: Parameters, snapshot: OnNodes, now: int) -> Plan[Pending, Placement]:
+    plan = both(snapshot, parameters, now)
+    nodes: Nodes = snapshot.machine
+    for job, where in plan.starts:
+        nodes.limits.started(job, where.partition)
+    return plan

@@ -1,0 +1,118 @@
+"""Rehearsals: the same passes that decide live go on from a snapshot, from event to event, as if jobs ran as long as somebody says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from heapq import heapify, heappop, heappush
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from fairbank.scheduling.machine import FOR_EVER, J, Machine, P, Running
+from fairbank.scheduling.plan import Plan
+from fairbank.scheduling.snapshot import Snapshot
+
+M = TypeVar("M", bound=Machine[Any, Any])
+Pass = Callable[[Snapshot[J, P, M], int], Plan[J, P]]
+
+
+class Scheduler(Protocol[J, P, M]):
+    """Who says which passes are due, as in the simulator."""
+
+    def passes(self, now: int, *, event: bool) -> Iterable[Pass[J, P, M]]: ...
+
+    def wake(self, now: int) -> int: ...
+
+    def ended(self, running: Running[J, P], now: int) -> None: ...
+
+
+class AtEachEvent:
+    """One pass whenever somebody comes or ends."""
+
+    def __init__(self, pass_: Pass[Any, Any, Any]) -> None:
+        self._passes = (pass_,)
+
+    def passes(self, now: int, *, event: bool) -> Iterable[Pass[Any, Any, Any]]:
+        return self._passes
+
+    def wake(self, now: int) -> int:
+        return FOR_EVER
+
+    def ended(self, running: Running[Any, Any], now: int) -> None: ...
+
+
+class Came(NamedTuple):
+    """How a rehearsal came out: when the job started (None: not as far as it went), and how many passes it took."""
+
+    at: int | None
+    passes: int
+
+
+Lasts = Callable[[J, int, int], int]
+"""How many seconds a job runs in all, given its limit and how much of that is past."""
+
+
+def in_full(job: object, limit: int, elapsed: int) -> int:
+    """All of its time limit; whoever is past it ends within the next second."""
+    return max(limit, elapsed + 1)
+
+
+def rehearse(
+    snapshot: Snapshot[J, P, M],
+    scheduler: Scheduler[J, P, M],
+    now: int,
+    number: int,
+    *,
+    lasts: Lasts[J] = in_full,
+    coming: Iterable[tuple[int, J]] = (),
+    most: int = FOR_EVER,
+) -> Came:
+    """When the job of this number starts. The snapshot and the scheduler, whose queue it has, are used up.
+
+    coming   who comes later, and when, in order
+    most     so many passes are made at the most
+    """
+    leaving = [
+        (max(each.started + lasts(each.job, each.ends - each.started, now - each.started), now + 1), each.number, each)
+        for each in snapshot.running
+    ]
+    heapify(leaving)
+    arrivals = iter(coming)
+    newcomer, made, event = next(arrivals, None), 0, True
+    while True:
+        for pass_ in scheduler.passes(now, event=event):
+            if made == most:
+                return Came(None, made)
+            made += 1
+            for job, placement in pass_(snapshot, now).starts:
+                if job.number == number:
+                    return Came(now, made)
+                if gone := set(getattr(placement, "instead", ())):
+                    leaving = _without(snapshot, leaving, gone)
+                running = snapshot.start(job, placement, now)
+                heappush(leaving, (now + lasts(job, running.ends - now, 0), job.number, running))
+        at = leaving[0][0] if leaving else FOR_EVER
+        if newcomer is not None:
+            at = min(at, newcomer[0])
+        event = at <= (wake := scheduler.wake(now))
+        now = min(at, wake)
+        if now == FOR_EVER:
+            return Came(None, made)
+        while leaving and leaving[0][0] == now:
+            _, _, running = heappop(leaving)
+            snapshot.end(running)
+            scheduler.ended(running, now)
+        while newcomer is not None and newcomer[0] <= now:
+            snapshot.queue.add(newcomer[1])
+            newcomer = next(arrivals, None)
+
+
+Leaving = list[tuple[int, int, Running[J, P]]]
+
+
+def _without(snapshot: Snapshot[J, P, M], leaving: Leaving[J, P], gone: set[int]) -> Leaving[J, P]:
+    """Those went whose place was taken. Nobody waits for their return."""
+    for _, number, running in leaving:
+        if number in gone:
+            snapshot.end(running)
+    stay = [each for each in leaving if each[1] not in gone]
+    heapify(stay)
+    return stay

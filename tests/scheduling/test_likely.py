@@ -1,0 +1,140 @@
+"""When a job is likely to start: what is drawn, what a rehearsal does, and the range."""
+
+from __future__ import annotations
+
+from random import Random
+
+from fairbank.scheduling.explain.answer import Likely
+from fairbank.scheduling.explain.history import ENOUGH, OF_EVERYBODY, REMEMBERED, History, Luck, Ratios
+from fairbank.scheduling.explain.likely import FEWEST, likely, likely_on_nodes
+from fairbank.scheduling.explain.rehearsing import AtEachEvent, Came, rehearse
+from fairbank.scheduling.on_nodes import copied
+from fairbank.scheduling.parameters import Parameters
+from fairbank.scheduling.rules import PreemptBy, Preemption, QosRules
+from fairbank.scheduling.slurm import both
+from tests.scheduling.clusters import rack
+from tests.scheduling.scenes import NOW, OneEach, Scene
+
+HOUR = 3_600
+
+
+def known(**ratios: list[float]) -> History[str]:
+    history: History[str] = History()
+    for user, some in ratios.items():
+        for ratio in some:
+            history.ended(user, round(ratio * 1_000), 1_000)
+    return history
+
+
+def test_the_last_ratios_are_kept_in_order() -> None:
+    ratios = Ratios(3)
+    for ratio in (0.5, 0.9, 0.1, 0.5, 0.7):
+        ratios.add(ratio)
+    assert ratios.in_order == [0.1, 0.5, 0.7]
+    assert len(ratios) == 3
+
+
+def test_who_is_hardly_known_is_like_everybody() -> None:
+    history = known(ann=[0.2] * ENOUGH, bob=[0.9] * (ENOUGH - 1))
+    assert history.of("ann") == [0.2] * ENOUGH
+    assert history.of("bob") == history.of("nobody") == [0.2] * ENOUGH + [0.9] * (ENOUGH - 1)
+    assert known().of("ann") == [1.0]
+    assert len(known(ann=[0.5] * 2_000).of("ann")) == REMEMBERED
+    assert len(known(ann=[0.5] * 2_000).of("bob")) == OF_EVERYBODY
+
+
+def test_what_is_copied_is_not_changed() -> None:
+    history = known(ann=[0.2] * ENOUGH)
+    other = history.copy()
+    other.ended("ann", 1, 1)
+    assert history.of("ann") == [0.2] * ENOUGH
+
+
+def test_a_job_lasts_a_ratio_of_its_user_times_its_limit() -> None:
+    history = known(ann=[0.1, 0.2, 0.3, 0.4, 0.5])
+    drawn = {Luck(history, Random(seed)).lasts("ann", 1_000) for seed in range(100)}
+    assert drawn == {100, 200, 300, 400, 500}
+
+
+def test_a_job_that_runs_lasts_longer_than_it_has() -> None:
+    history = known(ann=[0.1, 0.2, 0.3, 0.4, 0.5])
+    drawn = {Luck(history, Random(seed)).lasts("ann", 1_000, 300) for seed in range(100)}
+    assert drawn == {400, 500}
+    beyond = [Luck(history, Random(seed)).lasts("ann", 1_000, 600) for seed in range(100)]
+    assert min(beyond) > 600
+    assert max(beyond) <= 1_000
+    assert Luck(history, Random(1)).lasts("ann", 1_000, 1_200) == 1_201
+
+
+def test_jobs_of_one_user_are_short_or_long_together() -> None:
+    history = known(ann=[step / 100 for step in range(100)], bob=[step / 100 for step in range(100)])
+    alike = 0
+    for seed in range(50):
+        luck = Luck(history, Random(seed))
+        assert luck.lasts("ann", 1_000) == luck.lasts("ann", 1_000)
+        alike += luck.lasts("ann", 1_000) == luck.lasts("bob", 1_000)
+    assert alike < 5
+
+
+def test_with_all_time_limits_used_up_a_job_starts_when_it_is_planned() -> None:
+    scene = Scene(rack(8)).runs(1, "n[7-8]", 180).waits(2, 8, minutes=600, priority=9).waits(3, 4, minutes=240)
+    plan = {each.job.number: each.at for each in scene.both().plan.planned}
+    snapshot = scene.snapshot
+    for number in (2, 3):
+        came = rehearse(copied(snapshot), AtEachEvent(lambda there, now: both(there, Parameters(), now)), NOW, number)
+        assert came.at == plan[number]
+
+
+def test_a_rehearsal_ends_where_nobody_is_left_to_wait_for() -> None:
+    snapshot = Scene(rack(1)).waits(1, held="JobHeldUser").snapshot
+    assert rehearse(snapshot, AtEachEvent(lambda there, now: both(there, Parameters(), now)), NOW, 1) == Came(None, 1)
+
+
+def test_the_range_leaves_out_a_tenth_at_each_end() -> None:
+    starts = iter(range(100))
+    assert likely(lambda random, most: Came(next(starts), 1)) == Likely(9, 89, 100, 100)
+    assert likely(lambda random, most: Came(None, 1)) is None
+    starts = iter(range(100))
+    some = likely(lambda random, most: Came(at if (at := next(starts)) < 50 else None, 1))
+    assert some == Likely(9, None, 100, 50)
+
+
+def test_long_rehearsals_are_fewer() -> None:
+    found = likely(lambda random, most: Came(5, 400), passes=20_000)
+    assert found == Likely(5, 5, 50, 50)
+    found = likely(lambda random, most: Came(5, most), passes=1)
+    assert found == Likely(5, 5, FEWEST, FEWEST)
+
+
+def short_and_long() -> Scene:
+    """A node whose job has run for an hour and may run for nine more, and a job behind it."""
+    scene = Scene(rack(1)).runs(1, "n1", 540, since=60, user="ann")
+    return scene.waits(2, minutes=60, user="bob", priority=9).waits(3, minutes=60, user="bob")
+
+
+def test_the_range_on_nodes_is_of_what_users_did_before() -> None:
+    history = known(ann=[0.2, 0.3, 0.4, 0.5, 0.6], bob=[0.5] * ENOUGH)
+    scene = short_and_long()
+    plan = scene.both().plan
+    first = likely_on_nodes(scene.snapshot, Parameters(), history, 2, NOW)
+    assert first == Likely(NOW + HOUR, NOW + 5 * HOUR, 100, 100)
+    behind = likely_on_nodes(scene.snapshot, Parameters(), history, 3, NOW)
+    assert behind == Likely(NOW + HOUR + 1_800, NOW + 5 * HOUR + 1_800, 100, 100)
+    assert [each.at for each in plan.planned] == [NOW + 9 * HOUR, NOW + 10 * HOUR]
+    assert likely_on_nodes(scene.snapshot, Parameters(), history, 3, NOW) == behind
+    assert scene.both().plan == plan
+
+
+def test_who_waits_for_a_limit_is_told_no_range() -> None:
+    scene = short_and_long()
+    scene.limits = OneEach("batch", there=frozenset({("batch", "bob")}))
+    assert likely_on_nodes(scene.snapshot, Parameters(), known(), 2, NOW) is None
+
+
+def test_whoever_takes_the_place_of_others_does_so_in_rehearsals() -> None:
+    """When job 1 ends, the urgent job takes one node that is idle and one that the scavenger has; the last one waits for both."""
+    scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 600, qos="scavenge")
+    scene.preemption = Preemption(by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))})
+    scene.waits(3, 2, minutes=30, qos="urgent", priority=9).waits(4, 2, minutes=30)
+    late = rehearse(scene.snapshot, AtEachEvent(lambda there, now: both(there, Parameters(), now)), NOW, 4)
+    assert late.at == NOW + 90 * 60
