@@ -94,6 +94,10 @@ class PaperWorks:
         raise NotImplementedError
 
     @property
+    def explaining(self) -> NoReturn:
+        raise NotImplementedError
+
+    @property
     def models(self) -> NoReturn:
         raise NotImplementedError
 

@@ -56,6 +56,7 @@ COMMANDS = (
     Entry("undo", "undo", "take back what an entry did, by another one", _STAFF),
     Entry("share", "share", "fair share: shares, usage, and what moves it", _SLURM),
     Entry("prio", "prio", "priorities of jobs that wait, and who is ahead", _SLURM),
+    Entry("why", "why", "why a job waits, and when it is likely to start", _SLURM),
     Entry("reconcile", "reconcile", "compare every run with Slurm's accounting", _SLURM),
     Entry("shadow", "shadow", "what would be charged and refused", _SLURM),
     Entry("slurm", "slurm", "import from Slurm, write its policy and accounts", _SLURM),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fairbank.cli.paper import Paper
     from fairbank.cli.simulated import Courses, Models, Planning
     from fairbank.cli.slurm_says import SlurmSays
+    from fairbank.cli.waiting import Explaining
     from fairbank.rest.client import Client
     from fairbank.values.check import Check
     from fairbank.values.refusal_kind import RefusalKind
@@ -84,6 +85,8 @@ class Works(Protocol):
     def paper(self) -> Paper: ...
     @property
     def planning(self) -> Planning: ...
+    @property
+    def explaining(self) -> Explaining: ...
     @property
     def models(self) -> Models: ...
     @property

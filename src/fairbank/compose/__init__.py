@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fairbank.compose.composition import Composition
     from fairbank.compose.courses import Courses
     from fairbank.compose.doctors import Doctors
+    from fairbank.compose.explaining import Explaining
     from fairbank.compose.figures import Figures
     from fairbank.compose.history import History
     from fairbank.compose.models import Models
@@ -104,6 +105,12 @@ class Works:
         from fairbank.compose.planning import Planning
 
         return Planning()
+
+    @property
+    def explaining(self) -> Explaining:
+        from fairbank.compose.explaining import Explaining
+
+        return Explaining()
 
     @property
     def models(self) -> Models:

@@ -8,7 +8,7 @@ from typing import Protocol
 from fairbank.scheduling.machine import FOR_EVER, Running
 from fairbank.scheduling.plan import Plan
 from fairbank.scheduling.processors import Processors
-from fairbank.scheduling.snapshot import Queue, Snapshot
+from fairbank.scheduling.snapshot import Line, Queue, Snapshot
 from fairbank.simulator.jobs import Job
 
 OnProcessors = Snapshot[Job, int, Processors[Job]]
@@ -25,6 +25,10 @@ class Scheduler(Protocol):
     def attends(self) -> bool:
         """Whether it is to be told of ends and woken. Where not, a pass decides by what it sees, and nobody whom it left can start until
         somebody ends."""
+        ...
+
+    def line(self, snapshot: OnProcessors, now: int) -> Line[Job]:
+        """Who waits, in the order in which a pass would come to them."""
         ...
 
     def passes(self, now: int, *, event: bool) -> Iterable[Pass]:
@@ -50,6 +54,9 @@ class AtEvents:
     def __init__(self, queue: Callable[[], Queue[Job]], pass_: Pass) -> None:
         self.queue = queue()
         self._queue, self._passes = queue, (pass_,)
+
+    def line(self, snapshot: OnProcessors, now: int) -> Line[Job]:
+        return snapshot.queue.line(now)
 
     def passes(self, now: int, *, event: bool) -> Iterable[Pass]:
         return self._passes

@@ -30,6 +30,11 @@ class Slurm:
         """When the main pass last went through the whole queue, and when backfill last ran."""
         self._changed = False
 
+    def line(self, snapshot: OnProcessors, now: int) -> Listed[Job]:
+        """By priorities, which are worked out for it."""
+        self.standing.bring_up_to_date(self.queue, snapshot.running, now)
+        return self.queue.line(now)
+
     def passes(self, now: int, *, event: bool) -> Iterator[Pass]:
         """Those that are due. `event`: somebody came or ended just now."""
         self._changed |= event

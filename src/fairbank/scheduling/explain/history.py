@@ -78,15 +78,15 @@ class History(Generic[U]):
 class Luck(Generic[U]):
     """One of the futures that the past makes likely."""
 
-    def __init__(self, history: History[U], random: Random) -> None:
-        self._history, self._random = history, random
+    def __init__(self, history: History[U], chance: Random) -> None:
+        self._history, self._chance = history, chance
         self._lucks: dict[U, float] = {}
 
     def lasts(self, user: U, limit: int, elapsed: int = 0) -> int:
         """How many seconds a job runs in all, of which so many are past: more than these, and no more than its limit unless it is past."""
         luck = self._lucks.get(user)
         if luck is None:
-            luck = self._lucks[user] = self._random.random()
+            luck = self._lucks[user] = self._chance.random()
         ratios = self._history.of(user)
         first = bisect_right(ratios, elapsed / limit) if elapsed else 0
         if first == len(ratios):  # it has outlasted all that are known

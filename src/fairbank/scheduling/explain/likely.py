@@ -26,8 +26,8 @@ from fairbank.scheduling.slurm import both
 
 RUNS, FEWEST = 100, 10
 """How many rehearsals are made; at least so many, however long they take."""
-PASSES = 20_000
-"""So many passes of the scheduler all of them together may take: then there are fewer of them."""
+PASSES, PASSES_ON_NODES = 60_000, 2_000
+"""So many passes of the scheduler all of them together may take: then there are fewer of them. One of them may take a quarter of that."""
 
 
 def likely(rehearsal: Callable[[Random, int], Came], *, runs: int = RUNS, seed: int = 1, passes: int = PASSES) -> Likely | None:
@@ -38,7 +38,7 @@ def likely(rehearsal: Callable[[Random, int], Came], *, runs: int = RUNS, seed: 
     starts: list[int] = []
     made = spent = 0
     while made < runs and (spent < passes or made < min(FEWEST, runs)):
-        came = rehearsal(Random(f"{seed}:{made}"), max(passes // FEWEST, 1))  # noqa: S311 - a rehearsal, not a secret
+        came = rehearsal(Random(f"{seed}:{made}"), max(passes // 4, 1))  # noqa: S311 - a rehearsal, not a secret
         made, spent = made + 1, spent + came.passes
         if came.at is not None:
             starts.append(came.at)
@@ -58,15 +58,15 @@ def likely_on_nodes(
     *,
     runs: int = RUNS,
     seed: int = 1,
-    passes: int = PASSES // 10,
+    passes: int = PASSES_ON_NODES,
 ) -> Likely | None:
     """The range under Slurm's two passes, which are made whenever somebody ends; nobody comes. The snapshot stays as it is.
 
     Whoever has started counts against limits to the end of a rehearsal: a job that waits for a limit is told no range.
     """
 
-    def rehearsal(random: Random, most: int) -> Came:
-        luck = Luck(history, random)
+    def rehearsal(chance: Random, most: int) -> Came:
+        luck = Luck(history, chance)
 
         def lasts(job: Pending, limit: int, elapsed: int) -> int:
             return luck.lasts(job.user, limit, elapsed)

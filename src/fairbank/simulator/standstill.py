@@ -1,0 +1,166 @@
+"""How a simulation stands at an instant: who waits, who runs, and what had been seen by then; from there it can go on in other ways."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
+from random import Random
+from typing import NamedTuple
+
+from fairbank.scheduling.explain.history import History, Luck
+from fairbank.scheduling.explain.rehearsing import Came, Lasts, in_full, rehearse
+from fairbank.scheduling.machine import FOR_EVER, Running
+from fairbank.scheduling.processors import Processors
+from fairbank.scheduling.snapshot import Line, Queue, Snapshot
+from fairbank.simulator.clock import Moment
+from fairbank.simulator.jobs import Job
+from fairbank.simulator.scheduler import OnProcessors, Pass, Scheduler
+from fairbank.values.time import DAY
+
+WEEK = 7 * DAY
+WEEKS = 8
+"""So many weeks of arrivals are remembered."""
+_NEWCOMERS = 1 << 40
+"""Numbers that no job of a trace has."""
+
+
+class Standstill(NamedTuple):
+    """Just after the pass at `at`. `running` and `waiting` come in the order of ends and of the queue; `came` are all who came of late."""
+
+    at: int
+    size: int
+    running: list[Running[Job, int]]
+    waiting: list[Job]
+    came: list[Job]
+    history: History[int]
+    scheduler: Scheduler
+
+    def begin(self, changed: Job | None = None) -> tuple[OnProcessors, Scheduler]:
+        """The snapshot, to be used up, and who decides; with `changed` in the place of the job of its number."""
+        scheduler = self.scheduler.copy()
+        snapshot: OnProcessors = Snapshot(Processors(self.size), scheduler.queue)
+        snapshot.running = list(self.running)
+        for each in self.running:
+            snapshot.machine.take(each.placement)
+        for job in self.waiting:
+            snapshot.queue.add(changed if changed is not None and changed.number == job.number else job)
+        return snapshot, scheduler
+
+    def in_full(self, job: Job, most: int = FOR_EVER) -> int | None:
+        """When this job, which may be changed, starts if everybody uses the whole time limit and nobody comes."""
+        return self._rehearse(job, in_full, (), most).at
+
+    def drawn(self, job: Job, chance: Random, most: int = FOR_EVER) -> Came:
+        """The same with run times drawn from users' history, and with the arrivals of one of the last weeks."""
+        luck = Luck(self.history, chance)
+        arrivals = self._arrivals(chance)
+
+        def lasts(job: Job, limit: int, elapsed: int) -> int:
+            return luck.lasts(job.user, limit, elapsed)
+
+        return self._rehearse(job, lasts, arrivals, most)
+
+    def _rehearse(self, job: Job, lasts: Lasts[Job], coming: Iterable[tuple[int, Job]], most: int) -> Came:
+        snapshot, scheduler = self.begin(job)
+        return rehearse(snapshot, scheduler, self.at, job.number, lasts=lasts, coming=coming, most=most)
+
+    def _arrivals(self, chance: Random) -> Iterator[tuple[int, Job]]:
+        """Whoever came in the time behind this hour of this weekday in one of the weeks that were seen whole, comes again; where none
+        was, in one of the days."""
+        first = self.came[0].submitted if self.came else self.at
+        spans = [week * WEEK for week in range(1, WEEKS + 1) if self.at - week * WEEK >= first]
+        spans = spans or [day * DAY for day in range(1, 7) if self.at - day * DAY >= first]
+        if not spans:
+            return
+        span = chance.choice(spans)
+        begin = bisect_right(self.came, self.at - span, key=_submitted)
+        for turn in range(begin, len(self.came)):
+            job = self.came[turn]
+            yield job.submitted + span, job._replace(number=_NEWCOMERS + turn, submitted=job.submitted + span)
+
+
+def _submitted(job: Job) -> int:
+    return job.submitted
+
+
+class Follower:
+    """Follows a simulation from moment to moment. It holds no more jobs than wait, run, or came within eight weeks."""
+
+    def __init__(self) -> None:
+        self._ends: list[tuple[int, int, Running[Job, int]]] = []
+        self._waiting: dict[int, Job] = {}
+        self._came: deque[Job] = deque()
+        self._history: History[int] = History()
+
+    def coming(self, jobs: Iterable[Job]) -> Iterator[Job]:
+        """The same jobs, each remembered as it is asked for."""
+        for job in jobs:
+            self._waiting[job.number] = job
+            self._came.append(job)
+            while self._came[0].submitted < job.submitted - WEEKS * WEEK - DAY:
+                self._came.popleft()
+            yield job
+
+    def take(self, moment: Moment) -> None:
+        """Somebody starts."""
+        now, starts = moment
+        self._end(now)
+        for job in starts:
+            del self._waiting[job.number]
+            running = Running(now + job.limit, job.number, job.processors, job, now)
+            heappush(self._ends, (now + job.run, job.number, running))
+
+    def at(self, instant: int, size: int, scheduler: Scheduler) -> Standstill:
+        """How it stands at an instant that is not before the last moment, and before the next one."""
+        self._end(instant)
+        waiting = [job for job in self._waiting.values() if job.submitted <= instant]
+        came = [job for job in self._came if job.submitted <= instant]
+        running = sorted(running for _, _, running in self._ends)
+        return Standstill(instant, size, running, waiting, came, self._history.copy(), scheduler)
+
+    def _end(self, now: int) -> None:
+        while self._ends and self._ends[0][0] <= now:
+            _, _, (_, _, _, job, _) = heappop(self._ends)
+            self._history.ended(job.user, job.run, job.limit)
+
+
+class Remembered:
+    """A scheduler of which is known how it was when an instant had passed."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._then: Scheduler | None = None
+        self.until = FOR_EVER
+        """That instant."""
+        self.attends = scheduler.attends
+
+    @property
+    def then(self) -> Scheduler:
+        return self._then or self._scheduler.copy()
+
+    @property
+    def queue(self) -> Queue[Job]:
+        return self._scheduler.queue
+
+    def line(self, snapshot: OnProcessors, now: int) -> Line[Job]:
+        return self._scheduler.line(snapshot, now)
+
+    def passes(self, now: int, *, event: bool) -> Iterable[Pass]:
+        self._look(now)
+        return self._scheduler.passes(now, event=event)
+
+    def wake(self, now: int) -> int:
+        return self._scheduler.wake(now)
+
+    def ended(self, running: Running[Job, int], now: int) -> None:
+        self._look(now)
+        self._scheduler.ended(running, now)
+
+    def copy(self) -> Scheduler:
+        return self._scheduler.copy()
+
+    def _look(self, now: int) -> None:
+        if self._then is None and now > self.until:
+            self._then = self._scheduler.copy()

@@ -1,0 +1,118 @@
+"""`fairbank why` of a job of a trace: what people and programs see, and what cannot be."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from fairbank.compose import Works
+from fairbank.simulator.centre import Centre, Pool
+from fairbank.simulator.swf import write
+from fairbank.simulator.workload import month
+from tests.cli.conftest import Run, Said
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "why"
+STORIES = {
+    "seed": "why 2 --trace seed.swf",
+    "seed-behind": "why 3 --trace seed.swf",
+    "head": "why 117 --trace week.swf",
+    "fifo": "why 117 --trace week.swf --policy fifo",
+    "fcfs": "why 120 --trace week.swf --policy fcfs",
+    "conservative": "why 120 --trace week.swf --policy conservative --at 2025-09-04T08:30Z",
+    "slurm": "why 120 --trace week.swf --policy slurm",
+    "later": "why 2 --trace seed.swf --at 3600",
+    "accounting": "why 2 --trace sacct.txt --procs 8",
+    "json": "why 3 --trace seed.swf --json",
+    "yaml": "why 2 --trace seed.swf --yaml",
+}
+HEAD = "; UnixStartTime: 1000000020\n; MaxProcs: 8\n"
+
+
+def line(number: int, submit: int, wanted: int, limit: int, run: int, user: int = 7) -> str:
+    return f"{number} {submit} -1 {run} {wanted} -1 -1 {wanted} {limit} -1 1 {user} 7 -1 1 1 -1 -1\n"
+
+
+SEED = (line(1, 0, 2, 10_800, 10_800), line(2, 0, 8, 36_000, 36_000), line(3, 1, 4, 14_400, 7_200), line(4, 2, 4, 10_740, 10_740))
+"""Two of eight nodes are free in three hours; a job wants all eight; one of four hours, and one of a minute less than three, want four."""
+
+ACCOUNTING = """\
+JobID|Submit|Start|End|Elapsed|State|User|Account|Timelimit|AllocCPUS|Suspended
+1|2026-11-21T08:00:00|2026-11-21T08:00:00|2026-11-21T09:00:00|01:00:00|COMPLETED|alice|astro|02:00:00|4|00:00:00
+2|2026-11-21T08:00:01|2026-11-21T09:00:00|2026-11-21T09:40:00|00:40:00|COMPLETED|bob|bio|01:10:00|8|00:00:00
+"""
+
+
+@pytest.fixture
+def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """A folder with the seed's example, and a week of work on 32 processors."""
+    surroundings.chdir(tmp_path)
+    centre = Centre(pools=(Pool("cpu", 32),), projects=3, users=6, jobs=150, days=4, node_failures=0)
+    (tmp_path / "week.swf").write_text("".join(write(*month(centre, seed=5))))
+    (tmp_path / "seed.swf").write_text(HEAD + "".join(SEED) + line(5, 90_000, 9, 60, 60) + line(6, 90_000, 1, 60, -1))
+    (tmp_path / "sacct.txt").write_text(ACCOUNTING)
+
+    def call(words: str) -> Said:
+        return fairbank(*words.split(), works=Works())
+
+    return call
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_what_people_see(name: str, ask: Run) -> None:
+    said = ask(STORIES[name])
+    talk = f"--- stderr\n{said.err}" if said.err else ""
+    told = f"$ fairbank {STORIES[name]}\n{said.out}{talk}--- exit {said.code}\n"
+    kept = GOLDEN / f"{name}.txt"
+    if os.environ.get("WRITE_GOLDEN"):
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_text(told)
+    assert told == kept.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "told", "code"),
+    [
+        ("why 2 --trace nothing.swf", "cannot read nothing.swf", 3),
+        ("why 2", "--trace", 2),
+        ("why two --trace seed.swf", "'two' is no job of a trace", 2),
+        ("why 99 --trace seed.swf", "there is no job 99 in this trace", 3),
+        ("why 5 --trace seed.swf", "job 5 is not simulated: more processors than the machine has", 3),
+        ("why 6 --trace seed.swf", "job 6 is not simulated: never ran", 3),
+        ("why 4 --trace seed.swf", "job 4 did not wait: under easy it started when it came, at 2001-09-09T01:47:02Z", 3),
+        ("why 3 --trace seed.swf --at 0", "job 3 was not there yet: it came at 2001-09-09T01:47:01Z, second 1 of the trace", 2),
+        ("why 2 --trace seed.swf --at 10800", "job 2 does not wait any more: under easy it started at 2001-09-09T04:47:00Z", 2),
+        ("why 2 --trace seed.swf --at soon", "--at", 2),
+        ("why 2 --trace seed.swf --policy ezzy", "there is no policy 'ezzy'", 3),
+        ("why 2 --trace seed.swf --procs 0", "at least 1", 2),
+        ("why 2 --trace seed.swf --runs 9", "from 10 to 10000", 2),
+        ("why 2 --trace sacct.txt", "--procs", 2),
+        ("why 2 --trace short.swf", "line 2: 3 columns", 2),
+    ],
+)
+def test_what_cannot_be_is_told(ask: Run, tmp_path: Path, words: str, told: str, code: int) -> None:
+    (tmp_path / "short.swf").write_text("; MaxProcs: 8\n1 2 3\n")
+    said = ask(words)
+    assert (said.code, said.out) == (code, "")
+    assert told in " ".join(said.err.split())
+
+
+def test_the_same_question_has_the_same_answer_and_another_seed_other_rehearsals(ask: Run) -> None:
+    def likely(words: str) -> object:
+        return json.loads(ask(f"why 120 --trace week.swf --policy fcfs --json {words}").out)["data"][0]["likely"]
+
+    assert likely("") == likely("--seed 1")
+    assert likely("--runs 10") != likely("--runs 10 --seed 2")
+    assert json.loads(ask("why 120 --trace week.swf --policy fcfs --json --runs 10").out)["data"][0]["likely"]["rehearsals"] == 10
+
+
+def test_a_suggestion_comes_true_when_the_job_is_sent_so(ask: Run, tmp_path: Path) -> None:
+    """Job 3, of four hours, would start at once with 02:59:00, as the plan for job 2 leaves that long."""
+    found = json.loads(ask("why 3 --trace seed.swf --json").out)["data"][0]
+    assert found["suggestion"] == {"option": "-t 02:59:00", "start": "2001-09-09T01:47:01Z"}
+    other = (SEED[0], SEED[1], line(3, 1, 4, 179 * 60, 7_200), SEED[3])
+    (tmp_path / "other.swf").write_text(HEAD + "".join(other))
+    said = ask("why 3 --trace other.swf")
+    assert "job 3 did not wait: under easy it started when it came, at 2001-09-09T01:47:01Z" in " ".join(said.err.split())
