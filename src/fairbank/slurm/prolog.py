@@ -15,6 +15,7 @@ from fairbank.rest.client import Client
 from fairbank.slurm.answers.starting import Starting
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.frames import shortened
+from fairbank.slurm.wording import sentence
 from fairbank.values import ids
 from fairbank.values.trouble import Malformed, Trouble, Unreachable
 
@@ -87,9 +88,7 @@ def said(answer: ReportAnswer) -> str | None:
     if answer.status in (401, 403):
         remedy = answer.remedy or "agents = [UID OF SlurmUser] in the bank's settings"
         raise Unreachable(f"we may not report runs: {answer.detail}", field="server", remedy=remedy)
-    remedies = list(refusal.remedies) if refusal else [answer.remedy] if answer.remedy else []
-    text = (answer.detail or "the bank refuses this").removesuffix(".")
-    return f"{text}. Try {'; or '.join(remedies)}" if remedies else text
+    return sentence(answer.detail, refusal.remedies if refusal else [answer.remedy] if answer.remedy else [])
 
 
 class Prolog:

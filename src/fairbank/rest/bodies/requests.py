@@ -13,7 +13,7 @@ from msgspec import Meta, Raw, Struct
 
 from fairbank.values.final_state import PATTERN
 from fairbank.values.ids import COMMENT_MAX, ID_MAX, JOB_ID_MAX, JOB_NAME_MAX, UID_MAX
-from fairbank.values.sizes import CPU_SECONDS_MAX, NODES_MAX
+from fairbank.values.sizes import CPU_SECONDS_MAX, NODES_MAX, TRES_MAX
 from fairbank.values.slurm_numbers import SHARES_MAX
 from fairbank.values.time import LAST_INSTANT, LIMIT_MAX_SECONDS
 from fairbank.values.units import AMOUNT_MAX
@@ -40,7 +40,7 @@ Reason = Annotated[
 ]
 Moment = Annotated[str, Meta(max_length=40, description="2026-11-21, 2026-11-21T07:30Z, or seconds since 1970", examples=["2026-11-21"])]
 When = Moment | Epoch
-Tres = Annotated[str, Meta(max_length=500, examples=["cpu=8,mem=16G,gres/gpu=1"])]
+Tres = Annotated[str, Meta(max_length=TRES_MAX, examples=["cpu=8,mem=16G,gres/gpu=1"])]
 JobName = Annotated[str, Meta(min_length=1, max_length=JOB_NAME_MAX, description="as its owner calls it; one line of printable text")]
 Nodes = Annotated[int, Meta(ge=1, le=NODES_MAX, description="how many; usual: the nodes among its tres")]
 CpuSeconds = Annotated[int, Meta(ge=0, le=CPU_SECONDS_MAX, description="seconds that all its processors together were busy with it")]

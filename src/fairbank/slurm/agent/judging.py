@@ -10,6 +10,7 @@ from fairbank.rest.bodies.answers import ReportAnswer, Resolution
 from fairbank.slurm.agent.letters import Words
 from fairbank.slurm.frames import shortened
 from fairbank.slurm.records import Say
+from fairbank.slurm.wording import sentence
 
 SILENCE = "Fairbank_does_not_answer"
 """The reason that plugins/prep (courier.h) releases by itself when an agent connects."""
@@ -62,7 +63,7 @@ _BY_REASON = {
     "FROM_FUTURE": (Came.EARLY, "Clocks_differ"),
 }
 _UNBILLABLE = (Came.UNBILLABLE, "Fairbank_cannot_bill_this")
-_GRANTED, _MALFORMED, _FORBIDDEN = (200, 201), 400, 403
+_GRANTED, _FORBIDDEN = (200, 201), 403
 
 
 def judged(answer: ReportAnswer) -> Judgement:
@@ -73,11 +74,11 @@ def judged(answer: ReportAnswer) -> Judgement:
     no = answer.refusal
     if no is None:
         came, reason = (Came.NOT_ALLOWED, "") if answer.status == _FORBIDDEN else _UNBILLABLE
-        return Judgement(came, reason, _sentence(answer.detail, [answer.remedy] if answer.remedy else []))
+        return Judgement(came, reason, sentence(answer.detail, [answer.remedy] if answer.remedy else []))
     came, reason = _BY_REASON.get(no.reason, _UNBILLABLE)
     if came is Came.RESOLVED and no.resolution is not None:
         came = _resolved(no.resolution)
-    text = _sentence(answer.detail, no.remedies)
+    text = sentence(answer.detail, no.remedies)
     return Judgement(came, reason, text, amount=no.asked or 0, available=no.available, allocation=no.allocation)
 
 
@@ -85,11 +86,6 @@ def _resolved(how: Resolution) -> Came:
     if how.state == "released" and not how.elapsed:
         return Came.NEVER_BEGAN
     return Came.RESOLVED if how.state == "lapsed" else Came.OVER
-
-
-def _sentence(detail: str | None, remedies: list[str]) -> str:
-    said = detail or "the bank refuses this"
-    return f"{said.removesuffix('.')}. Try {'; or '.join(remedies)}" if remedies else said
 
 
 def words(say: Say, judgement: Judgement, account: str) -> Words:

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from math import inf
 
+from fairbank.values.sizes import TRES_MAX
 from fairbank.values.time import DAY, LAST_INSTANT, parse_instant
 from fairbank.values.tres import parse_counts
 from fairbank.values.trouble import Malformed
@@ -18,7 +19,6 @@ _LENGTH = re.compile(r"(?:(\d{1,6})-)?(\d{1,9}):(\d\d):(\d\d)", re.ASCII)
 _LIMIT = re.compile(r"(?:(?:(\d{1,6})-)?(\d{1,2}):)?(\d{1,2}):(\d\d)", re.ASCII)
 _WHOLE = re.compile(r"\d{1,18}", re.ASCII)
 _DECIMAL = re.compile(r"-?\d{1,30}(\.\d{1,20})?(e[+-]\d{2,3})?|inf", re.ASCII)
-TRES_MAX = 500
 
 
 def user(text: str, field: str) -> str:

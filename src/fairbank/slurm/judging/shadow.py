@@ -11,12 +11,13 @@ from enum import Enum
 
 import msgspec
 
+from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster
 from fairbank.slurm.answers.values import Job
 from fairbank.slurm.judging.books import BookedAllocation, BookedProject, Funds
 from fairbank.slurm.judging.price import Prices
 
-FREE_STATES = frozenset({"NODE_FAIL", "BOOT_FAIL"})
+FREE_STATES = Policy().free_states
 """What costs nothing unless the bank's policy says otherwise."""
 
 
