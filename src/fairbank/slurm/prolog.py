@@ -12,15 +12,13 @@ import msgspec
 
 from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.rest.client import Client
+from fairbank.slurm.answers.held import MARK
 from fairbank.slurm.answers.starting import Starting
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.frames import shortened
 from fairbank.slurm.wording import sentence
 from fairbank.values import ids
 from fairbank.values.trouble import Malformed, Trouble, Unreachable
-
-MARK = "Fairbank: "
-"""What our admin comments begin with."""
 
 _HELD_ALREADY = frozenset({"RUN_TAKEN", "RUN_RESOLVED"})
 _GRANTED = (200, 201)

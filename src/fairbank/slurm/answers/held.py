@@ -27,7 +27,9 @@ FORMAT = format_of(_WIDTHS)
 REASONS = frozenset({"Allocation_exhausted", "No_allocation", "Allocation_frozen"})
 """Those of our reasons that a deposit, a new allocation or a thaw ends. Caps of users and the like are for people."""
 
-_COMMENT = "Fairbank: "
+MARK = "Fairbank: "
+"""What our admin comments begin with; plugins/prep writes the same."""
+
 _NAME = re.compile(r"[1-9][0-9]{0,9}(?:_[0-9]{1,9})?", re.ASCII)
 
 
@@ -49,11 +51,7 @@ def read_held(text: str) -> Answer[Held]:
     unreadable: list[Unreadable] = []
     for number, line in enumerate(text.splitlines(), 1):
         cells = cells_of(line, _WIDTHS)
-        if (
-            cells["Reason"] not in REASONS
-            or not f"{cells['admin_comment']} ".startswith(_COMMENT)
-            or not _NAME.fullmatch(cells["JobArrayID"])
-        ):
+        if cells["Reason"] not in REASONS or not f"{cells['admin_comment']} ".startswith(MARK) or not _NAME.fullmatch(cells["JobArrayID"]):
             continue
         try:
             limit, tres = words.limit_seconds(cells["TimeLimit"], "TimeLimit"), words.tres(cells["tres-alloc"], "tres-alloc")
