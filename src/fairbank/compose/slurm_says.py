@@ -38,7 +38,7 @@ class Shares(NamedTuple):
     @property
     def backs(self) -> Sequence[Back]:
         """Computed when it is asked for: most forms show nothing of it."""
-        return backs_of(self.rows, self.rule, oblivious=self.rule.depth_oblivious)
+        return backs_of(self.rows, self.rule)
 
 
 class Priorities(NamedTuple):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
@@ -148,6 +149,7 @@ def _known(account: str, held: Holdings, field: str) -> str:
     return account
 
 
-def _twice(names: Iterable[str]) -> str | None:
-    seen: set[str] = set()
-    return next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
+def _twice(names: Sequence[str]) -> str | None:
+    """The first name that is there more than once."""
+    times = Counter(names)
+    return next((name for name in names if times[name] > 1), None)

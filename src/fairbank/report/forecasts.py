@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from fairbank.report.columns import Column, Row, text
 from fairbank.report.rule import Rule
+from fairbank.values.time import DAY
 
-DAY, HOUR, MINUTE = 86_400, 3_600, 60
 NEVER = "never"
 
 COLUMNS = (
@@ -100,7 +100,7 @@ def shown_level(level: float) -> str:
 
 def span(seconds: float) -> str:
     """A length of time in its largest unit, to two figures."""
-    for unit, name in ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute")):
+    for unit, name in ((DAY, "day"), (3_600, "hour"), (60, "minute")):
         if seconds >= unit:
             number = round(seconds / unit, 1)
             shown = f"{number:g}" if number < 10 else f"{number:.0f}"

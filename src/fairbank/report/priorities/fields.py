@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 from fairbank.report.priorities.row import PriorityRow, Weights
 from fairbank.values.slurm_numbers import PRIORITY_MAX
@@ -106,5 +107,10 @@ def in_order(rows: Sequence[PriorityRow], weights: Weights, keys: str = "i") -> 
             raise Malformed(
                 f"{key[:40]!r} is nothing to sort by", field="--sort", remedy=f"the letters are {', '.join(FIELDS)}, as in u,-y"
             )
-        found.sort(key=lambda row, by=FIELDS[letter].key: by(row, weights), reverse=key.startswith("-"))  # type: ignore[misc]
+        found.sort(key=partial(_place, FIELDS[letter], weights), reverse=key.startswith("-"))
     return found
+
+
+def _place(field: Field, weights: Weights, row: PriorityRow) -> Any:
+    """Among the rows: a text or a number, the same for all of one field."""
+    return field.key(row, weights)

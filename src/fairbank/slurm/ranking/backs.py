@@ -13,9 +13,9 @@ from fairbank.report.shares import ShareRow
 from fairbank.values.slurm_numbers import ON_PARENT
 
 
-def backs_of(rows: Sequence[ShareRow], rule: Rule, *, oblivious: bool = False) -> list[Back]:
+def backs_of(rows: Sequence[ShareRow], rule: Rule) -> list[Back]:
     """In the order of the rows. Left out are who has no level (the root, and under Fair Tree who stands on its parent's shares), and with
-    DEPTH_OBLIVIOUS (`oblivious`) who is not right below the root, for those figures are no simple part of what was used."""
+    DEPTH_OBLIVIOUS who is not right below the root, for those figures are no simple part of what was used."""
     root = next((row for row in rows if not row.user and not row.parent), None)
     if root is None:
         return []
@@ -23,7 +23,7 @@ def backs_of(rows: Sequence[ShareRow], rule: Rule, *, oblivious: bool = False) -
     for row in rows:
         below_root = root.account == (row.account if row.user else row.parent)
         on_parent = rule.fair_tree and row.shares == ON_PARENT
-        if row is root or on_parent or (oblivious and not rule.fair_tree and not below_root):
+        if row is root or on_parent or (rule.depth_oblivious and not below_root):
             continue
         who = _beside_siblings(row) if rule.fair_tree else _beside_all(row, root)
         level, back = level_of(row, rule), back_after(who, decay, level=rule.even, reset_in=rule.reset_in)
