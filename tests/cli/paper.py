@@ -118,6 +118,10 @@ class PaperWorks:
         raise Unreachable("no store answers", field="store")
 
     @property
+    def slurm_queue(self) -> NoReturn:
+        raise Unreachable("cannot run scontrol", field="slurm")
+
+    @property
     def slurm_says(self) -> NoReturn:
         raise Unreachable("cannot run sshare", field="slurm")
 

@@ -48,7 +48,7 @@ ON_THE_HOST = {
 BESIDE_SLURM = {"reconcile", "shadow", "slurm import", "slurm prolog", "slurm sync"}
 AGENTS = {"agent run", "agent status"}
 """They find the bank, or the agent, by the agent's own settings."""
-RANKING = {"share show", "prio"}
+RANKING = {"share show", "prio", "why"}
 """They speak to Slurm alone, in the forms of its sshare and sprio."""
 SHELLS = {"completion bash", "completion zsh", "completion fish", "completion names"}
 NEEDS_NO_REASON = {

@@ -76,7 +76,8 @@ def test_what_people_see(name: str, ask: Run) -> None:
     ("words", "told", "code"),
     [
         ("why 2 --trace nothing.swf", "cannot read nothing.swf", 3),
-        ("why 2", "--trace", 2),
+        ("why 2 --policy easy", "it changes nothing of a job at Slurm", 2),
+        ("why 2 --trace seed.swf --no-advice", "it changes nothing of a job of a trace", 2),
         ("why two --trace seed.swf", "'two' is no job of a trace", 2),
         ("why 99 --trace seed.swf", "there is no job 99 in this trace", 3),
         ("why 5 --trace seed.swf", "job 5 is not simulated: more processors than the machine has", 3),

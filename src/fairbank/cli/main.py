@@ -78,6 +78,7 @@ SHORT_NAMES = {
     "susage": ("usage",),
     "sstatement": ("statement",),
     "squote": ("quote",),
+    "swhy": ("why",),
     "sbank": (),
 }
 """In the manner of Slurm's commands, for who makes links of these names: ln -s fairbank sbalance."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fairbank.report.waiting import Waiting
+    from fairbank.report.why import WhyRow
 
 
 class Explaining(Protocol):
@@ -25,7 +25,7 @@ class Explaining(Protocol):
         runs: int,
         seed: int,
         progress: Callable[[str, int, int], None] | None,
-    ) -> Waiting:
+    ) -> WhyRow:
         """A job of a recorded workload under a policy. `at`: in seconds of the trace, or `absolute` since 1970; None: when the job came.
         `runs` rehearsals are drawn from a seed."""
         ...

@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
+from fairbank.cli.like_slurm import add_folder, note, told
 from fairbank.cli.options import count
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.report.columns import Look
 from fairbank.report.envelope import as_json, as_yaml, envelope
-from fairbank.report.waiting import data, lines
+from fairbank.report.why import as_data, lines
 from fairbank.values.time import iso
 from fairbank.values.trouble import Malformed
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Sequence
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
-    from fairbank.report.waiting import Waiting
+    from fairbank.report.why import WhyRow
 
 USUAL = "easy"
 RUNS, RUNS_MAX = 100, 10_000
+_JOB = re.compile(r"\d{1,10}(_\d{1,7})?", re.ASCII)
+_OF_TRACE = {"policy": "--policy", "at": "--at", "procs": "--procs", "runs": "--runs", "seed": "--seed"}
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument("job", metavar="JOB", help="its number")
-    parser.add_argument("--trace", metavar="FILE", required=True, help="the job of a recorded workload, as `simulate` reads it")
-    parser.add_argument("--policy", metavar="NAME", default=USUAL, help=f"fifo, fcfs, easy, conservative, slurm (usual: {USUAL})")
-    parser.add_argument("--at", metavar="TIME", help="a time, or seconds of the trace (usual: when the job came)")
-    parser.add_argument("--procs", metavar="N", type=_at_least_one, help="processors of the machine (usual: MaxProcs of the trace)")
-    parser.add_argument("--runs", metavar="N", type=_runs, default=RUNS, help=f"rehearsals, at most (usual: {RUNS})")
-    parser.add_argument("--seed", metavar="N", type=count, default=1, help="other rehearsals (usual: 1)")
+    parser.add_argument("job", metavar="JOBID", help="the job that waits; 33_7 is a task of an array, 33 the next of its tasks")
+    add_folder(parser)
+    parser.add_argument("--no-advice", dest="advice", action="store_false", help="do not look for what would start it sooner")
+    trace = parser.add_argument_group("Of a job of a recorded workload")
+    trace.add_argument("--trace", metavar="FILE", help="the workload, as `simulate` reads it")
+    trace.add_argument("--policy", metavar="NAME", help=f"fifo, fcfs, easy, conservative, slurm (usual: {USUAL})")
+    trace.add_argument("--at", metavar="TIME", help="a time, or seconds of the trace (usual: when the job came)")
+    trace.add_argument("--procs", metavar="N", type=_at_least_one, help="processors of the machine (usual: MaxProcs of the trace)")
+    trace.add_argument("--runs", metavar="N", type=_runs, help=f"rehearsals, at most (usual: {RUNS})")
+    trace.add_argument("--seed", metavar="N", type=count, help="other rehearsals (usual: 1)")
     add_progress(parser)
     form = parser.add_argument_group("How to show it").add_mutually_exclusive_group()
     form.add_argument("--json", dest="form", action="store_const", const="json", help="JSON, with a named schema")
@@ -52,46 +60,63 @@ def _runs(said: str) -> int:
 
 
 def run(desk: Desk, options: Namespace) -> int:
-    tell(desk, _in_trace(desk, options))
-    return 0
+    return _at_slurm(desk, options) if options.trace is None else _in_trace(desk, options)
 
 
-def _in_trace(desk: Desk, options: Namespace) -> Waiting:
+def _at_slurm(desk: Desk, options: Namespace) -> int:
+    for name, word in _OF_TRACE.items():
+        if getattr(options, name) is not None:
+            raise Malformed("it changes nothing of a job at Slurm", field=word, remedy="leave it out, or name a workload: --trace FILE")
+    if not _JOB.fullmatch(options.job):
+        raise Malformed(f"{options.job[:40]!r} is no job id", field="JOBID", remedy="give one as squeue has it, such as 812345 or 33_7")
+    found = desk.works.slurm_queue.why(options.job, options.folder, advice=options.advice)
+    code = told(desk, found.unreadable, "scontrol show job, node, partition, reservation")
+    _tell(desk, found.row, found.cluster, found.warnings)
+    return code
+
+
+def _in_trace(desk: Desk, options: Namespace) -> int:
+    for useless, word in ((options.folder is not None, "--from"), (not options.advice, "--no-advice")):
+        if useless:
+            raise Malformed("it changes nothing of a job of a trace", field=word, remedy="leave it out, or --trace")
     if not (options.job.isascii() and options.job.isdigit() and len(options.job) <= 12):
-        raise Malformed(f"{options.job[:40]!r} is no job of a trace", field="JOB", remedy="give its number there, the first column")
+        raise Malformed(f"{options.job[:40]!r} is no job of a trace", field="JOBID", remedy="give its number there, the first column")
     seconds = options.at is not None and options.at.isascii() and options.at.isdigit() and len(options.at) <= 12
     moment = None if seconds else desk.moment(options.at, "--at")
     with Stages(options) as stages:
-        return desk.works.explaining.in_trace(
+        found = desk.works.explaining.in_trace(
             options.trace,
             int(options.job),
-            policy=options.policy,
+            policy=options.policy or USUAL,
             at=int(options.at) if seconds else None if moment is None else int(moment),
             absolute=not seconds,
             processors=options.procs,
-            runs=options.runs,
-            seed=options.seed,
+            runs=RUNS if options.runs is None else options.runs,
+            seed=1 if options.seed is None else options.seed,
             progress=stages,
         )
+    _tell(desk, found, None, ())
+    return 0
 
 
-def tell(desk: Desk, found: Waiting) -> None:
+def _tell(desk: Desk, row: WhyRow, cluster: str | None, warnings: Sequence[str]) -> None:
     """In the form that was asked for."""
-    if desk.options.form is None:
-        with desk.in_pages():
-            for line in lines(found, desk.room):
-                desk.say(line)
+    if desk.options.form is not None:
+        document = envelope("fairbank.why/1", iso(row.as_of), cluster, [as_data(row)], warnings, Look())
+        desk.say(as_json(document) if desk.options.form == "json" else as_yaml(document))
         return
-    document = envelope("fairbank.why/1", iso(found.as_of), None, [data(found)], (), Look())
-    desk.say(as_json(document) if desk.options.form == "json" else as_yaml(document))
+    with desk.in_pages():
+        for line in lines(row, desk.look, desk.room):
+            desk.say(line)
+    note(desk, warnings)
 
 
 COMMAND = Command(
     "why a job waits, who is ahead, when it is likely to start, what would start it sooner",
     (
-        "fairbank why 4711 --trace month.swf.gz",
+        "fairbank why 812345",
+        "fairbank why 33_7 --json",
         "fairbank why 4711 --trace month.swf.gz --policy slurm --at 2026-10-03T09:00",
-        "fairbank why 4711 --trace month.swf.gz --json",
     ),
     add,
     run,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fairbank.cli.figures import Figures, History
     from fairbank.cli.paper import Paper
     from fairbank.cli.simulated import Courses, Models, Planning
+    from fairbank.cli.slurm_queue import SlurmQueue
     from fairbank.cli.slurm_says import SlurmSays
     from fairbank.cli.waiting import Explaining
     from fairbank.rest.client import Client
@@ -95,6 +96,8 @@ class Works(Protocol):
     def figures(self) -> Figures: ...
     @property
     def slurm_says(self) -> SlurmSays: ...
+    @property
+    def slurm_queue(self) -> SlurmQueue: ...
     @property
     def history(self) -> History: ...
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fairbank.compose.models import Models
     from fairbank.compose.paper import Paper
     from fairbank.compose.planning import Planning
+    from fairbank.compose.slurm_queue import SlurmQueue
     from fairbank.compose.slurm_says import SlurmSays
     from fairbank.rest.client import Client
     from fairbank.slurm.beside import Beside
@@ -135,6 +136,12 @@ class Works:
         from fairbank.compose.slurm_says import SlurmSays
 
         return SlurmSays()
+
+    @property
+    def slurm_queue(self) -> SlurmQueue:
+        from fairbank.compose.slurm_queue import SlurmQueue
+
+        return SlurmQueue()
 
     @property
     def history(self) -> History:

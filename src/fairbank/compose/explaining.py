@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from fairbank.compose.recorded import skim_any
-from fairbank.scheduling.explain.answer import Why
+from fairbank.report.why import WhyRow
 from fairbank.service.simulating import in_file
 from fairbank.simulator.asking import Asked, ask
 from fairbank.simulator.explaining import Drawing
 from fairbank.simulator.policies import policy_named
-from fairbank.values.time import show_duration
-
-
-class Waiting(NamedTuple):
-    """A job that waits (report.waiting.Waiting)."""
-
-    why: Why
-    facts: Mapping[str, object]
-    submitted: int
-    as_of: int
-    started: int | None = None
 
 
 class Explaining:
@@ -40,7 +28,7 @@ class Explaining:
         runs: int,
         seed: int,
         progress: Callable[[str, int, int], None] | None,
-    ) -> Waiting:
+    ) -> WhyRow:
         """Simulate up to then, and from there on in many ways."""
         rule, asked = policy_named(policy), Asked(job, at, absolute, processors, Drawing(runs, seed))
         with in_file(Path(trace), skim_any) as (opened, extent):
@@ -49,7 +37,8 @@ class Explaining:
         facts = {
             "user": found.user,
             "processors": found.processors,
-            "limit": show_duration(found.limit),
+            "limit_seconds": found.limit,
             "policy": found.policy,
         }
-        return Waiting(found.why, facts, found.submitted, found.as_of, found.started)
+        ahead = [str(number) for number in found.why.ahead]
+        return WhyRow(str(job), facts, found.submitted, found.as_of, found.why, ahead, started=found.started)

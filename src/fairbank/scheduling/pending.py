@@ -61,6 +61,11 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
             if wrong:
                 raise Malformed(f"job {self.number} has {what}", field=field, remedy=remedy)
 
+    @property
+    def name(self) -> str:
+        """As squeue has it: a task of an array by the array's number and its own."""
+        return str(self.number) if self.array is None or self.task < 0 else f"{self.array}_{self.task}"
+
     def seconds(self, rules: PartitionRules) -> int:
         """How long it may run there."""
         return min(filter(None, (self.limit, rules.max_seconds)), default=YEAR)

@@ -205,6 +205,10 @@ class Slurm:
 
     # --- asking ---
 
+    def answer(self, command: Sequence[str]) -> str:
+        """What one of its commands says."""
+        return self._text(*command)
+
     def _managed(self, what: str, columns: Sequence[str], *which: str) -> str:
         return self._text("sacctmgr", "--noheader", "--parsable2", "show", what, *which, f"format={','.join(columns).lower()}")
 

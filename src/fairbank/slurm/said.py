@@ -75,6 +75,10 @@ class Said:
         in_doubt = flags_in_doubt(self.config) and (self._folder / CONF).exists()
         return read_settings(self.config, read_conf(self._text(CONF)).settings.get(FLAGS.lower()) if in_doubt else None)
 
+    def answer(self, name: str) -> str:
+        """The file of this name."""
+        return self._text(f"{name}.txt")
+
     def _text(self, name: str) -> str:
         try:
             return (self._folder / name).read_text(errors="replace")

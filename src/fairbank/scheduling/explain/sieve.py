@@ -53,7 +53,7 @@ def sift(nodes: Nodes, entry: Entry, ahead: Iterable[Planned[Pending, Placement]
     end = now + entry.job.least_seconds(entry.rules)
     for each in ahead:
         if each.at <= end and each.placement.nodes & left:
-            excluded.append(Excluded(f"kept for job {each.job.number}, which comes before", each.placement.nodes & left, False))
+            excluded.append(Excluded(f"kept for job {each.job.name}, which comes before", each.placement.nodes & left, False))
             left = nodeset.without(left, each.placement.nodes)
     return Sifted(left, tuple(excluded))
 

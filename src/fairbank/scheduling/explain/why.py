@@ -12,6 +12,7 @@ from fairbank.scheduling.nodes import Nodes
 from fairbank.scheduling.on_nodes import OnNodes, carried_out
 from fairbank.scheduling.order import Entry, entries, requested
 from fairbank.scheduling.pending import Pending
+from fairbank.scheduling.placement import nodeset
 from fairbank.scheduling.placement.room import Placement
 from fairbank.scheduling.plan import PRIORITY, RESOURCES, Plan, Planned
 from fairbank.scheduling.reason import sentence
@@ -53,8 +54,9 @@ def why(
         checks += [_able(after.machine, entry, found), _free(after, entry, found)]
     checks += [_limits(after.machine, job, name) for name in job.partitions]
     checks += [credit(funds)] if funds is not None else []
-    checks.append(_turn(ahead, planned))
-    headline = _headline(job, code, after.machine, sifted, ahead, planned.get(number))
+    names = {entry.job.number: entry.job.name for entry in order}
+    checks.append(_turn(ahead, planned, names))
+    headline = _headline(job, code, after.machine, sifted, [names[each] for each in ahead], planned.get(number))
     if funds is not None and not funds.enough:
         headline += f" The bank would not let it start: it needs {funds.said}."
     return Why(
@@ -101,10 +103,22 @@ def _partition(job: Pending, nodes: Nodes, name: str) -> Check:
     return Check(f"partition {name} takes it", wrong is None, "within its limits" if wrong is None else sentence(wrong))
 
 
+def _needed(nodes: Nodes, entry: Entry, found: Sifted) -> int:
+    """How many nodes it needs at least: as many as it asks for, and enough for its tasks if nobody else were there."""
+    request = requested(nodes, entry)
+    room = nodes.places.empty.tasks(request.demand)[nodeset.places(found.able)]
+    left, tasks = 0, 0
+    for fits in sorted(room.tolist(), reverse=True):
+        if tasks >= request.tasks:
+            break
+        left, tasks = left + 1, tasks + fits
+    return max(request.least, left)
+
+
 def _able(nodes: Nodes, entry: Entry, found: Sifted) -> Check:
     """Whether there are nodes at all that would do."""
     request, lasting = requested(nodes, entry), [each for each in found.excluded if each.lasting]
-    said = [f"{found.able.bit_count()} of {entry.nodes.bit_count()} would do, and it wants {request.least}"]
+    said = [f"{found.able.bit_count()} of {entry.nodes.bit_count()} would do, and it wants {_needed(nodes, entry, found)}"]
     said += [f"{each.cause}: {nodes.cluster.names(each.nodes)}" for each in lasting]
     fits = nodes.places.ever(request)
     if not fits and found.able.bit_count() >= request.least:
@@ -115,12 +129,16 @@ def _able(nodes: Nodes, entry: Entry, found: Sifted) -> Check:
 def _free(snapshot: OnNodes, entry: Entry, found: Sifted) -> Check:
     """Whether enough of those are free."""
     nodes = snapshot.machine
-    request, names = requested(nodes, entry), nodes.cluster.names
-    said = [f"{found.fitting.bit_count()} are free now, and it wants {request.least}"]
+    names, needed = nodes.cluster.names, _needed(nodes, entry, found)
+    request, fitting = requested(nodes, entry), found.fitting.bit_count()
+    tasks = int(nodes.room.tasks(request.demand)[nodeset.places(found.fitting)].sum())
+    said = [f"{fitting} are free now, and it wants {needed}"]
+    if fitting >= needed and tasks < request.tasks:
+        said.append(f"they have room for {tasks} of its {request.tasks} tasks")
     said += [f"{each.cause}: {names(each.nodes)}" for each in found.excluded if not each.lasting]
     if ends := [job.ends for job in snapshot.running if job.placement.nodes & found.able]:
         said.append(f"the first job there ends by {iso(min(ends))}, the last by {iso(max(ends))}")
-    return Check(f"nodes of {entry.rules.name} that are free", found.fitting.bit_count() >= request.least, "; ".join(said))
+    return Check(f"nodes of {entry.rules.name} that are free", fitting >= needed and tasks >= request.tasks, "; ".join(said))
 
 
 def _limits(nodes: Nodes, job: Pending, name: str) -> Check:
@@ -128,14 +146,14 @@ def _limits(nodes: Nodes, job: Pending, name: str) -> Check:
     return Check(f"limits in {name}", held is None, "none is reached" if held is None else f"{held}: {sentence(held)}")
 
 
-def _turn(ahead: tuple[int, ...], planned: dict[int, Planned[Pending, Placement]]) -> Check:
+def _turn(ahead: tuple[int, ...], planned: dict[int, Planned[Pending, Placement]], names: dict[int, str]) -> Check:
     """Whether somebody is before it."""
     if not ahead:
         return Check("its turn", True, "nobody who wants its nodes is ahead")
     first = planned.get(ahead[0])
     when = f", for which room is kept at {iso(first.at)}" if first is not None else ""
     others = f" and {len(ahead) - 1} more" if len(ahead) > 1 else ""
-    return Check("its turn", False, f"ahead {'are' if others else 'is'} job {ahead[0]}{when}{others}")
+    return Check("its turn", False, f"ahead {'are' if others else 'is'} job {names[ahead[0]]}{when}{others}")
 
 
 def _headline(
@@ -143,19 +161,17 @@ def _headline(
     code: str,
     nodes: Nodes,
     sifted: list[tuple[Entry, Sifted]],
-    ahead: tuple[int, ...],
+    ahead: list[str],
     planned: Planned[Pending, Placement] | None,
 ) -> str:
     """The reason, with the figures of this job where it is about nodes or about others."""
     expected = f" Room is kept for it at {iso(planned.at)}." if planned is not None else ""
     if code == RESOURCES and sifted:
         entry, found = max(sifted, key=lambda each: each[1].fitting.bit_count())
-        able, least = found.able.bit_count(), requested(nodes, entry).least
+        able, least = found.able.bit_count(), _needed(nodes, entry, found)
         many = "1 node" if least == 1 else f"{least} nodes"
-        return (
-            f"Job {job.number} waits for {many}: {found.fitting.bit_count()} of the {able} that would do are free now ({code}).{expected}"
-        )
+        return f"Job {job.name} waits for {many}: {found.fitting.bit_count()} of the {able} that would do are free now ({code}).{expected}"
     if code == PRIORITY and ahead:
         some = f"job {ahead[0]}" if len(ahead) == 1 else f"{len(ahead)} jobs, first of them job {ahead[0]}"
-        return f"Job {job.number} waits behind {some} ({code}).{expected}"
-    return f"Job {job.number} waits: {sentence(code).removesuffix('.')} ({code}).{expected}"
+        return f"Job {job.name} waits behind {some} ({code}).{expected}"
+    return f"Job {job.name} waits: {sentence(code).removesuffix('.')} ({code}).{expected}"

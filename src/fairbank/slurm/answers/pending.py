@@ -18,11 +18,14 @@ from fairbank.values import ids
 from fairbank.values.slurm_numbers import NICE_MAX, PRIORITY_MAX
 from fairbank.values.trouble import Malformed
 
-_COMMAND = "scontrol show job"
-_BEGINS = re.compile(r"JobId=(\d{1,10}) (?:(?:ArrayJobId|HetJobId|HetJobOffset|HetJobIdSet)=\S+ )*(?:ArrayTaskId=(\S+) )?")
+COMMAND = "scontrol show job"
+_BEGINS = re.compile(
+    r"JobId=(\d{1,10}) (?:(?:ArrayJobId|HetJobId|HetJobOffset|HetJobIdSet)=\S+ )*(?:ArrayTaskId=(\S+) (?:ArrayTaskThrottle=\d+ )?)?"
+)
 _WHOSE = re.compile(
     r" UserId=([^ ()]+)\(\d+\) GroupId=\S+ MCS_label=\S* Priority=(\d+) Nice=(-?\d+) Account=(\S+) QOS=(\S+) (?:WCKey=\S* )?JobState=(\S+) "
 )
+_GIVEN = re.compile(r" CoreSpec=\S+ (.*?)MinCPUsNode=")
 _NODES = re.compile(r"(\d{1,9})(?:-\d{1,9})?", re.ASCII)
 
 
@@ -50,21 +53,27 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_pending(text: str) -> Answer[Pending]:
     """Those of the jobs that wait."""
-    return read(_COMMAND, _lines(text), _pending)
+    return read(COMMAND, job_lines(text), _pending)
 
 
-def _lines(text: str) -> Iterator[Record | Unreadable]:
+def job_lines(text: str) -> Iterator[Record | Unreadable]:
+    """Each job as the words of its line. `Given`: what it was given node by node, which only `--details` tells, in Slurm's own words."""
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or line.startswith("No jobs in the system"):
             continue
         begins, whose = _BEGINS.match(line), list(_WHOSE.finditer(line))
         if begins is None or len(whose) != 1:
             why = "is not there once, and only once" if begins else "is not there"
-            yield Unreadable(_COMMAND, number, "UserId" if begins else "JobId", f"{why}: {words.shown(line)}")
+            yield Unreadable(COMMAND, number, "UserId" if begins else "JobId", f"{why}: {words.shown(line)}")
             continue
         names = ("JobId", "User", "Priority", "Nice", "Account", "QOS", "JobState")
         cells = dict(zip(names, (begins[1], *whose[0].groups()), strict=True))
-        cells["ArrayTaskId"] = begins[2] or ""
+        cells["ArrayTaskId"], cells["JobName"] = begins[2] or "", line[begins.end() : whose[0].start()].removeprefix("JobName=")
+        for word in begins[0].split():
+            name, _, value = word.partition("=")
+            cells[name] = value
+        given = _GIVEN.search(line, whose[0].end())
+        cells["Given"] = given[1] if given else ""
         for word in line[whose[0].end() :].split():
             name, _, value = word.partition("=")
             cells.setdefault(name, value)  # what comes first is Slurm's

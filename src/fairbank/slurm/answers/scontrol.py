@@ -21,12 +21,12 @@ _GPU = re.compile(r"gpu(?::([A-Za-z][\w.-]*))?:\d+(?:\([^)]*\))?", re.ASCII)
 
 def read_places(text: str) -> Answer[Place]:
     """The partitions."""
-    return read("scontrol show partition", _lines("scontrol show partition", text, "PartitionName"), _place)
+    return read("scontrol show partition", words_of("scontrol show partition", text, "PartitionName"), _place)
 
 
 def read_nodes(text: str) -> Answer[Node]:
     """The nodes."""
-    return read("scontrol show node", _lines("scontrol show node", text, "NodeName"), _node)
+    return read("scontrol show node", words_of("scontrol show node", text, "NodeName"), _node)
 
 
 def read_config(text: str) -> Mapping[str, str]:
@@ -44,7 +44,7 @@ def read_clock(text: str) -> int:
     return parse_instant(match[1], field="scontrol show config")
 
 
-def _lines(command: str, text: str, key: str) -> Iterator[Record | Unreadable]:
+def words_of(command: str, text: str, key: str) -> Iterator[Record | Unreadable]:
     """`Key=value Key=value`: words without a sign belong to values that we do not read, such as a node's OS or the reason of an admin."""
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():

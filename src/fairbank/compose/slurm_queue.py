@@ -1,0 +1,97 @@
+"""Why a job waits at Slurm: its answers as a snapshot, what the scheduler makes of that, and the explanation as a row (cli.slurm_queue)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec.structs
+
+from fairbank.report.why import WhyRow
+from fairbank.scheduling.explain.answer import Why
+from fairbank.scheduling.explain.suggesting import suggest
+from fairbank.scheduling.explain.why import why
+from fairbank.scheduling.pending import Pending
+from fairbank.scheduling.slurm import both
+from fairbank.slurm.answers.jobs import Told
+from fairbank.slurm.commands import Slurm
+from fairbank.slurm.queueing.asking import QUESTIONS, read_answers
+from fairbank.slurm.queueing.live import Live, live
+from fairbank.slurm.said import Said
+from fairbank.values.time import iso
+from fairbank.values.trouble import Conflict, Unknown
+
+
+class Explained(NamedTuple):
+    cluster: str | None
+    row: WhyRow
+    unreadable: Sequence[str]
+    warnings: Sequence[str]
+
+
+class SlurmQueue:
+    """The Slurm of this host, or what one said before."""
+
+    def why(self, job: str, folder: str | None, *, advice: bool) -> Explained:
+        said, unread = read_answers(_asked(folder))
+        there = live(said)
+        found = _wanted(job, there)
+        plan = both(there.snapshot, there.parameters, there.now)
+        starts = any(start.job.number == found.number for start in plan.starts)
+        if starts:
+            what = f"job {job} can start: nothing that is known here keeps it waiting"
+            raise Conflict(what, field="JOBID", remedy="slurmctld starts it with its next pass; ask again if it still waits in a minute")
+        explained = why(there.snapshot, plan, found.number, there.now)
+        if advice:
+            sooner = suggest(there.snapshot, there.parameters, plan, found.number, there.now)
+            explained = msgspec.structs.replace(explained, suggestion=sooner)
+        row = _row(found, there.told[found.number], explained, there)
+        return Explained(said.config.get("ClusterName") or None, row, unread, there.notes)
+
+
+def _asked(folder: str | None) -> dict[str, str]:
+    if folder:
+        before = Said(folder)
+        return {name: before.answer(name) for name in QUESTIONS}
+    slurm = Slurm()
+    return {name: slurm.answer(command) for name, command in QUESTIONS.items()}
+
+
+def _wanted(job: str, there: Live) -> Pending:
+    """The job of this name; of an array the task that is next."""
+    waiting = list(there.snapshot.queue.jobs())
+    named = [each for each in waiting if each.name == job or str(each.array) == job or str(each.number) == job]
+    if named:
+        return min(named, key=lambda each: (each.name != job, each.task))
+    for told in there.told.values():
+        if not told.waits and job in (told.squeue_name, str(told.job_id)):
+            since = "" if told.started is None else f" since {iso(told.started)}"
+            nodes = ", ".join(name for given in told.given for name in given.nodes)
+            what = f"job {job} does not wait: it is {told.state.lower()}{since}{f' on {nodes}' if nodes else ''}"
+            raise Conflict(what, field="JOBID", remedy="ask for one that waits: squeue --states=PENDING")
+    remedy = "give a job that waits, as squeue --states=PENDING has it; sacct knows those that are over"
+    raise Unknown(f"slurmctld has no job {job} that waits", field="JOBID", remedy=remedy)
+
+
+def _row(job: Pending, told: Told, found: Why, there: Live) -> WhyRow:
+    names = {each.number: each.name for each in there.snapshot.queue.jobs()}
+    facts = {
+        "name": told.name,
+        "user": job.user,
+        "account": job.account,
+        "qos": job.qos,
+        "partitions": job.partitions,
+        "nodes": job.wanted.nodes,
+        "cpus": told.tres.get("cpu", job.wanted.cpus),
+        "limit_seconds": job.limit,
+    }
+    return WhyRow(
+        job=job.name,
+        facts=facts,
+        submitted=job.submitted,
+        as_of=there.now,
+        why=found,
+        ahead=[names[number] for number in found.ahead],
+        reason=told.reason,
+        told=told.expected,
+    )
