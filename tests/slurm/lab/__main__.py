@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.slurm.lab import packages, people, recording, standing, trees
+from tests.slurm.lab import packages, people, recording, standing, trees, waiting
 from tests.slurm.lab.cluster import AlreadyThere, Cluster, NoSuchCluster, names
 from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD
 from tests.slurm.lab.machine import SIZES
@@ -104,7 +104,16 @@ def record_trees(chosen: argparse.Namespace) -> None:
         cluster.down()
 
 
-VERBS = (install, up, status, empty, down, guard, record, record_standing, record_trees)
+def record_queue(chosen: argparse.Namespace) -> None:
+    """record what a Slurm says of a queue in which jobs wait for every kind of reason; takes a minute"""
+    cluster = Cluster.up(chosen.name, changes=waiting.CHANGES)
+    try:
+        waiting.record(cluster, chosen.folder)
+    finally:
+        cluster.down()
+
+
+VERBS = (install, up, status, empty, down, guard, record, record_standing, record_trees, record_queue)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -115,7 +124,7 @@ def _parser() -> argparse.ArgumentParser:
         one.set_defaults(verb=verb)
         if verb in (up, empty, down, guard):
             one.add_argument("--name", default="lab", help="which cluster of this machine; default %(default)s")
-        if verb in (record, record_standing, record_trees):
+        if verb in (record, record_standing, record_trees, record_queue):
             one.add_argument("folder", type=Path, help="where the answers go, such as tests/golden/slurm-22.05")
             one.set_defaults(name="recording")
         if verb is up:

@@ -1,0 +1,200 @@
+"""A queue at a real slurmctld and in the core: submitted while its partitions are down, then let go, and what became of each job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from fairbank.scheduling.on_nodes import carried_out
+from fairbank.scheduling.slurm import both
+from fairbank.slurm.queueing.asking import QUESTIONS, read_answers
+from fairbank.slurm.queueing.live import Live, live
+from fairbank.values.hostlist import compress, expand
+from tests.slurm.lab.cluster import Cluster
+from tests.support.waiting import wait_until
+
+LONG = "sleep 3600"
+PASSES = 4
+"""Main and backfill passes of the core, one after the other, as often as slurmctld has run them when it has come to rest."""
+
+
+@dataclass
+class Queue:
+    """What a scenario does at the cluster. Jobs are named by it, and run until they are cancelled."""
+
+    slurm: Cluster
+    jobs: dict[str, int] = field(default_factory=dict)
+
+    def runs(self, name: str, *options: str, user: str = "alice") -> Queue:
+        """A job that runs already when the others come."""
+        self.waits(name, *options, user=user)
+        self.slurm.wait_for(self.jobs[name], "RUNNING")
+        return self
+
+    def waits(self, name: str, *options: str, user: str = "alice", priority: int | None = None) -> Queue:
+        """A job of the queue."""
+        self.jobs[name] = self.slurm.submit(user, f"--job-name={name}", *options, script=LONG)
+        if priority is not None:
+            self.tell("update", f"jobid={self.jobs[name]}", f"priority={priority}")
+        return self
+
+    def tell(self, *words: str) -> Queue:
+        """scontrol, as root."""
+        self.slurm.root("scontrol", *words)
+        return self
+
+    def limits(self, what: str, name: str, **limits: object) -> Queue:
+        """sacctmgr, for the time of the scenario."""
+        self.slurm.root("sacctmgr", "--immediate", "modify", what, name, "set", *(f"{key}={value}" for key, value in limits.items()))
+        return self
+
+    def down(self, *partitions: str) -> Queue:
+        for name in partitions or PARTITIONS:
+            self.tell("update", f"partitionname={name}", "state=down")
+        return self
+
+
+PARTITIONS = ("cpu", "gpu", "gpu-t4")
+
+SETTINGS = {
+    "Licenses": "matlab:2",
+    "SchedulerParameters": "batch_sched_delay=0,bf_interval=1,bf_continue,default_queue_depth=1000,sched_min_interval=2000",
+    "PriorityCalcPeriod": "5",
+}
+
+_NO_LIMITS = (
+    ("account", "wg_bio", "grpjobs=-1", "grptres=cpu=-1,node=-1"),
+    ("user", "alice", "maxtresperjob=cpu=-1"),
+    ("user", "dave", "maxwall=-1"),
+    ("qos", "low", "maxjobsperuser=-1"),
+    ("qos", "high", "grptres=cpu=-1", "maxtresperuser=cpu=-1"),
+)
+
+
+def arranged(slurm: Cluster) -> None:
+    """As every scenario finds it: no job, no reservation, no limit, nodes and partitions as slurm.conf has them."""
+    if jobs := {name.partition("_")[0] for name in slurm.queued()}:
+        slurm.root("scancel", *jobs)
+    wait_until(lambda: not slurm.queued(), "the queue to be empty", seconds=60)
+    for line in slurm.root("scontrol", "--oneliner", "show", "reservation").splitlines():
+        if line.startswith("ReservationName="):
+            slurm.root("scontrol", "delete", line.split()[0])
+    for words in _NO_LIMITS:
+        slurm.run("root", "sacctmgr", "--immediate", "modify", *words[:2], "set", *words[2:])
+    everybody = f"nodename={','.join(slurm.node_names)}"
+    slurm.root("scontrol", "update", everybody, "weight=1")
+    slurm.root("scontrol", "update", everybody, "availablefeatures=", "activefeatures=")
+    drained = [name for name, state in slurm.nodes().items() if state.startswith("drain")]
+    if drained:
+        slurm.root("scontrol", "update", f"nodename={','.join(drained)}", "state=resume")
+    there = re.findall(r"(?m)^PartitionName=(\S+)", slurm.root("scontrol", "--oneliner", "show", "partition"))
+    for name in there:
+        if name in PARTITIONS:
+            slurm.root("scontrol", "update", f"partitionname={name}", "state=up", "maxnodes=unlimited", "maxtime=7-0")
+        else:
+            slurm.root("scontrol", "delete", f"partitionname={name}")
+    slurm.wait_for_nodes("idle", seconds=60)
+
+
+class Fate(NamedTuple):
+    """What became of a job, or a task of an array: where it runs, or why it waits."""
+
+    name: str
+    nodes: str = ""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"runs on {self.nodes}" if self.nodes else f"waits ({self.reason})"
+
+
+class Outcome(NamedTuple):
+    """By the names that squeue gives, and who started in which order since the queue was let go."""
+
+    fates: Mapping[str, Fate]
+    order: Sequence[str]
+
+
+def asked(slurm: Cluster) -> dict[str, str]:
+    """The answers to every question of a snapshot."""
+    return {name: slurm.root(*words) for name, words in QUESTIONS.items()}
+
+
+def foretold(texts: Mapping[str, str], up: Sequence[str]) -> Outcome:
+    """What the core makes of the answers, with these partitions up."""
+    opened = dict(texts)
+    opened["partitions"] = "".join(_opened(line, up) for line in texts["partitions"].splitlines(keepends=True))
+    said, unread = read_answers(opened)
+    assert unread == ()
+    now = live(said)
+    assert now.notes == []
+    return Outcome(*_passes(now))
+
+
+def _opened(line: str, up: Sequence[str]) -> str:
+    return line.replace(" State=DOWN ", " State=UP ") if any(line.startswith(f"PartitionName={name} ") for name in up) else line
+
+
+def _passes(now: Live) -> tuple[dict[str, Fate], list[str]]:
+    """Until nobody starts any more."""
+    snapshot, fates, order = now.snapshot, dict[str, Fate](), list[str]()
+    for _ in range(PASSES):
+        plan = both(snapshot, now.parameters, now.now)
+        names = snapshot.machine.cluster.names
+        for start in plan.starts:
+            name = start.job.name
+            order.append(name)
+            fates[name] = Fate(name, nodes=names(start.placement.nodes))
+        snapshot = carried_out(snapshot, plan, now.now)
+        for job in snapshot.queue.jobs():
+            fates[job.name] = Fate(job.name, reason=plan.why(job.number))
+        if not plan.starts:
+            break
+    return fates, order
+
+
+def let_go(slurm: Cluster, partitions: Sequence[str]) -> Callable[[], Outcome]:
+    """Put these partitions up, wait until main and backfill have both looked twice, and return what then reads the outcome."""
+    before, written = passes(slurm), len(slurm.log("slurmctld"))
+    for name in partitions:
+        slurm.root("scontrol", "update", f"partitionname={name}", "state=up")
+    wait_until(lambda: _looked(slurm, before, partitions[0]), "slurmctld to have looked at the queue", seconds=60)
+
+    def outcome() -> Outcome:
+        return Outcome({fate.name: fate for fate in _fates(slurm)}, list(_started(slurm, slurm.log("slurmctld")[written:])))
+
+    return outcome
+
+
+def passes(slurm: Cluster) -> tuple[int, int]:
+    """How often each pass has run."""
+    main, backfill = (int(count) for count in re.findall(r"Total cycles: +(\d+)", slurm.root("sdiag")))
+    return main, backfill
+
+
+def _looked(slurm: Cluster, before: tuple[int, int], partition: str) -> bool:
+    """Both look only when something has changed, and a partition that is told once more that it is up has."""
+    main, backfill = passes(slurm)
+    if main >= before[0] + 3 and backfill >= before[1] + 3:
+        return True
+    slurm.root("scontrol", "update", f"partitionname={partition}", "state=up")
+    return False
+
+
+def _fates(slurm: Cluster) -> Iterator[Fate]:
+    for line in slurm.root("squeue", "--noheader", "--array", "--format=%i|%T|%r|%N").splitlines():
+        name, state, reason, nodes = line.split("|")
+        yield Fate(name, nodes=_sorted(nodes)) if state in ("RUNNING", "CONFIGURING") else Fate(name, reason=reason)
+
+
+def _sorted(nodes: str) -> str:
+    return compress(sorted(expand(nodes)))
+
+
+_STARTED = re.compile(r"sched(?:/backfill)?: (?:Allocate |_start_job: Started )JobId=(?:(\d+_\d+)\(\d+\)|(\d+))")
+
+
+def _started(slurm: Cluster, log: str) -> Iterator[str]:
+    for match in _STARTED.finditer(log):
+        yield match[1] or match[2]
