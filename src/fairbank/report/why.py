@@ -108,7 +108,8 @@ def lines(row: WhyRow, look: Look, room: int) -> Iterator[str]:
         when = "at once" if why.suggestion.at <= row.as_of else f"by {look.moment(why.suggestion.at)}, as things stand"
         yield from _behind("Sooner", f"with {why.suggestion.option} it would start {when}", room)
     if row.started is not None:
-        yield from _behind("In fact", f"under this policy it started at {look.moment(row.started)}, after {_lasted(row, row.started)}", room)
+        then = f"under this policy it started at {look.moment(row.started)}, after {_lasted(row, row.started)}"
+        yield from _behind("In fact", then, room)
 
 
 def _word(name: str) -> str:
