@@ -125,6 +125,16 @@ def test_the_range_on_nodes_is_of_what_users_did_before() -> None:
     assert scene.both().plan == plan
 
 
+def test_those_behind_stay_out_of_rehearsals() -> None:
+    history = known(ann=[0.2, 0.3, 0.4, 0.5, 0.6], bob=[0.5] * ENOUGH)
+    scene = short_and_long()
+    with_all = likely_on_nodes(scene.snapshot, Parameters(), history, 3, NOW)
+    scene.waits(4, minutes=60, user="ann")
+    assert likely_on_nodes(scene.snapshot, Parameters(), history, 3, NOW, ahead=frozenset({2})) == with_all
+    without = likely_on_nodes(scene.snapshot, Parameters(), history, 3, NOW, ahead=frozenset())
+    assert without == Likely(NOW + HOUR, NOW + 5 * HOUR, 100, 100)
+
+
 def test_who_waits_for_a_limit_is_told_no_range() -> None:
     scene = short_and_long()
     scene.limits = OneEach("batch", there=frozenset({("batch", "bob")}))

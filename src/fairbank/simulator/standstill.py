@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
+from itertools import count
 from random import Random
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from fairbank.simulator.jobs import Job
 from fairbank.simulator.scheduler import OnProcessors, Pass, Scheduler
 from fairbank.values.time import DAY
 
-WEEK = 7 * DAY
+HOUR, WEEK = 3_600, 7 * DAY
 WEEKS = 8
 """So many weeks of arrivals are remembered."""
 _NEWCOMERS = 1 << 40
@@ -55,7 +56,7 @@ class Standstill(NamedTuple):
     def drawn(self, job: Job, chance: Random, most: int = FOR_EVER) -> Came:
         """The same with run times drawn from users' history, and with the arrivals of one of the last weeks."""
         luck = Luck(self.history, chance)
-        arrivals = self._arrivals(chance)
+        arrivals = self.arrivals(chance)
 
         def lasts(job: Job, limit: int, elapsed: int) -> int:
             return luck.lasts(job.user, limit, elapsed)
@@ -64,21 +65,31 @@ class Standstill(NamedTuple):
 
     def _rehearse(self, job: Job, lasts: Lasts[Job], coming: Iterable[tuple[int, Job]], most: int) -> Came:
         snapshot, scheduler = self.begin(job)
-        return rehearse(snapshot, scheduler, self.at, job.number, lasts=lasts, coming=coming, most=most)
+        changed = job not in self.waiting
+        return rehearse(snapshot, scheduler, self.at, job.number, lasts=lasts, coming=coming, event=changed, most=most)
 
-    def _arrivals(self, chance: Random) -> Iterator[tuple[int, Job]]:
-        """Whoever came in the time behind this hour of this weekday in one of the weeks that were seen whole, comes again; where none
-        was, in one of the days."""
-        first = self.came[0].submitted if self.came else self.at
-        spans = [week * WEEK for week in range(1, WEEKS + 1) if self.at - week * WEEK >= first]
-        spans = spans or [day * DAY for day in range(1, 7) if self.at - day * DAY >= first]
+    def arrivals(self, chance: Random) -> Iterator[tuple[int, Job]]:
+        """Whoever came since this hour of this weekday in one of the last weeks comes again, and again. Where no whole week was seen, it is
+        days; where no day was, hours."""
+        spans = self._spans()
         if not spans:
             return
         span = chance.choice(spans)
-        begin = bisect_right(self.came, self.at - span, key=_submitted)
-        for turn in range(begin, len(self.came)):
-            job = self.came[turn]
-            yield job.submitted + span, job._replace(number=_NEWCOMERS + turn, submitted=job.submitted + span)
+        again = self.came[bisect_right(self.came, self.at - span, key=_submitted) :]
+        if not again:
+            return
+        for turn in count():
+            later, which = divmod(turn, len(again))
+            job = again[which]
+            at = job.submitted + (later + 1) * span
+            yield at, job._replace(number=_NEWCOMERS + turn, submitted=at)
+
+    def _spans(self) -> Sequence[int]:
+        seen = self.at - (self.came[0].submitted if self.came else self.at)
+        for unit, most in ((WEEK, WEEKS), (DAY, 6), (HOUR, 23)):
+            if whole := min(seen // unit, most):
+                return range(unit, (whole + 1) * unit, unit)
+        return ()
 
 
 def _submitted(job: Job) -> int:

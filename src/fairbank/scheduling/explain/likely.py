@@ -9,7 +9,7 @@ The draws come from a seed: the same snapshot, history and seed give the same ra
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from random import Random
 
@@ -17,7 +17,7 @@ from fairbank.scheduling.explain.answer import Likely
 from fairbank.scheduling.explain.history import History, Luck
 from fairbank.scheduling.explain.rehearsing import AtEachEvent, Came, rehearse
 from fairbank.scheduling.nodes import Nodes
-from fairbank.scheduling.on_nodes import OnNodes, copied
+from fairbank.scheduling.on_nodes import OnNodes, carried_out, copied
 from fairbank.scheduling.parameters import Parameters
 from fairbank.scheduling.pending import Pending
 from fairbank.scheduling.placement.room import Placement
@@ -26,7 +26,7 @@ from fairbank.scheduling.slurm import both
 
 RUNS, FEWEST = 100, 10
 """How many rehearsals are made; at least so many, however long they take."""
-PASSES, PASSES_ON_NODES = 60_000, 2_000
+PASSES, PASSES_ON_NODES = 60_000, 1_000
 """So many passes of the scheduler all of them together may take: then there are fewer of them. One of them may take a quarter of that."""
 
 
@@ -56,14 +56,21 @@ def likely_on_nodes(
     number: int,
     now: int,
     *,
+    ahead: Collection[int] | None = None,
     runs: int = RUNS,
     seed: int = 1,
     passes: int = PASSES_ON_NODES,
 ) -> Likely | None:
     """The range under Slurm's two passes, which are made whenever somebody ends; nobody comes. The snapshot stays as it is.
 
-    Whoever has started counts against limits to the end of a rehearsal: a job that waits for a limit is told no range.
+    `ahead` are the numbers of those who wait for its nodes before it (`why.Why.ahead`): others start now or stay out of the rehearsals,
+    which are so much shorter, since backfill lets nobody behind delay it. None: everybody is in them. Whoever has started counts against
+    limits to the end of a rehearsal: a job that waits for a limit is told no range.
     """
+    after = carried_out(snapshot, both(snapshot, parameters, now), now)
+    if ahead is not None:
+        for job in [job for job in after.queue.jobs() if job.number != number and job.number not in ahead]:
+            after.queue.remove(job)
 
     def rehearsal(chance: Random, most: int) -> Came:
         luck = Luck(history, chance)
@@ -71,7 +78,7 @@ def likely_on_nodes(
         def lasts(job: Pending, limit: int, elapsed: int) -> int:
             return luck.lasts(job.user, limit, elapsed)
 
-        return rehearse(copied(snapshot), AtEachEvent(partial(_pass, parameters)), now, number, lasts=lasts, most=most)
+        return rehearse(copied(after), AtEachEvent(partial(_pass, parameters)), now, number, lasts=lasts, most=most)
 
     return likely(rehearsal, runs=runs, seed=seed, passes=passes)
 

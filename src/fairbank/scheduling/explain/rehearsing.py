@@ -63,11 +63,13 @@ def rehearse(
     *,
     lasts: Lasts[J] = in_full,
     coming: Iterable[tuple[int, J]] = (),
+    event: bool = False,
     most: int = FOR_EVER,
 ) -> Came:
     """When the job of this number starts. The snapshot and the scheduler, whose queue it has, are used up.
 
     coming   who comes later, and when, in order
+    event    something happened just now, of which the scheduler does not know yet
     most     so many passes are made at the most
     """
     leaving = [
@@ -76,7 +78,7 @@ def rehearse(
     ]
     heapify(leaving)
     arrivals = iter(coming)
-    newcomer, made, event = next(arrivals, None), 0, True
+    newcomer, made = next(arrivals, None), 0
     while True:
         for pass_ in scheduler.passes(now, event=event):
             if made == most:

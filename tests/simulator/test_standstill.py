@@ -1,0 +1,97 @@
+"""A simulation that is stopped, and goes on: as it would have gone on anyway, or otherwise."""
+
+from __future__ import annotations
+
+from itertools import islice
+from random import Random
+
+import pytest
+
+from fairbank.scheduling.explain.rehearsing import rehearse
+from fairbank.simulator.centre import Centre, Pool
+from fairbank.simulator.clock import Clock
+from fairbank.simulator.jobs import Job, Workload
+from fairbank.simulator.policies import POLICIES, policy_named
+from fairbank.simulator.skim import needed
+from fairbank.simulator.standstill import WEEK, Follower, Remembered, Standstill
+from fairbank.simulator.workload import month
+from fairbank.values.time import DAY
+
+SIZE = 32
+HOUR = 3_600
+
+
+def busy() -> list[Job]:
+    """Some days of jobs of which most wait."""
+    centre = Centre(pools=(Pool("cpu", SIZE),), projects=3, users=6, jobs=150, days=4, node_failures=0)
+    return list(Workload(map(needed, month(centre, seed=5).jobs), SIZE))
+
+
+def starts_of(jobs: list[Job], name: str) -> dict[int, int]:
+    clock = Clock(SIZE, policy_named(name).scheduler(SIZE))
+    return {job.number: now for now, begun in clock.run(jobs) for job in begun}
+
+
+def stopped(jobs: list[Job], name: str, at: int) -> Standstill:
+    follower, scheduler = Follower(), Remembered(policy_named(name).scheduler(SIZE))
+    scheduler.until = at
+    for moment in Clock(SIZE, scheduler).run(follower.coming(jobs)):
+        if moment[0] > at:
+            break
+        follower.take(moment)
+    return follower.at(at, SIZE, scheduler.then)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_what_was_stopped_goes_on_as_if_nothing_had_been(name: str) -> None:
+    """With the run times that jobs had, and those who came later, each starts when it did."""
+    jobs = busy()
+    starts = starts_of(jobs, name)
+    waited = [job for job in jobs if starts[job.number] > job.submitted]
+    assert len(waited) > 40
+    for job in waited[::7]:
+        for at in (job.submitted, (job.submitted + starts[job.number]) // 2):
+            there = stopped(jobs, name, at)
+            later = ((each.submitted, each) for each in jobs if each.submitted > at)
+            snapshot, scheduler = there.begin()
+            came = rehearse(snapshot, scheduler, at, job.number, lasts=lambda each, limit, elapsed: each.run, coming=later)
+            assert came.at == starts[job.number]
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_standstill_holds_who_waits_and_who_runs(name: str) -> None:
+    jobs = busy()
+    starts = starts_of(jobs, name)
+    at = jobs[110].submitted
+    there = stopped(jobs, name, at)
+    assert [job.number for job in there.waiting] == [job.number for job in jobs if job.submitted <= at < starts[job.number]]
+    assert {each.number for each in there.running} == {
+        job.number for job in jobs if starts[job.number] <= at < starts[job.number] + job.run
+    }
+    assert all(each.started == starts[each.number] for each in there.running)
+    assert there.came[-1].submitted <= at
+
+
+def one(number: int, submitted: int, processors: int = 1, limit: int = 100, run: int = 50) -> Job:
+    return Job(number, submitted, processors, limit, run, 1, number, 1, 1)
+
+
+def test_history_is_of_jobs_that_have_ended() -> None:
+    jobs = [one(0, 0, run=20), one(1, 0, run=90), one(2, 10, run=70)]
+    assert stopped(jobs, "fcfs", 50).history.of(1) == [0.2]
+    assert stopped(jobs, "fcfs", 90).history.of(1) == [0.2, 0.7, 0.9]
+
+
+def again(came: list[Job], at: int) -> set[tuple[int, ...]]:
+    """When the next three come, in hours from then, in many draws."""
+    there = stopped([], "fcfs", at)._replace(came=came)
+    draws = (islice(there.arrivals(Random(seed)), 3) for seed in range(40))
+    return {tuple((instant - at) // HOUR for instant, _ in draw) for draw in draws}
+
+
+def test_arrivals_of_hours_days_or_weeks_that_were_seen_come_again() -> None:
+    at = 3 * WEEK
+    assert again([], at) == {()}
+    assert again([one(0, at - 2 * HOUR), one(1, at - 1_800)], at) == {(0, 1, 2), (1, 3, 5)}
+    assert again([one(0, at - 2 * DAY), one(1, at - 23 * HOUR)], at) == {(1, 25, 49), (25, 73, 121)}
+    assert again([one(0, at - 2 * WEEK), one(1, at - WEEK)], at) == {(), (7 * 24, 3 * 7 * 24, 5 * 7 * 24)}
