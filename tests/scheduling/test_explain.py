@@ -12,7 +12,7 @@ from fairbank.scheduling.explain.answer import Why
 from fairbank.scheduling.explain.conditions import Dependency, Funds, Met
 from fairbank.scheduling.explain.why import why
 from fairbank.scheduling.pending import Pending
-from fairbank.scheduling.reason import sentence
+from fairbank.scheduling.reason import reasons, sentence
 from fairbank.scheduling.rules import Unlimited
 from fairbank.values.time import iso
 from fairbank.values.trouble import Unknown
@@ -198,3 +198,12 @@ def test_every_dependency_is_told_with_how_far_it_has_come() -> None:
     alone = Dependency("singleton", None, Met.NOT_YET)
     assert said(with_conditions(dependencies=[alone]))[1] == "- dependencies: no other job of this name and user runs: not yet"
     assert "some_day job 7: not yet" in said(with_conditions(dependencies=[Dependency("some_day", 7, Met.NOT_YET)]))[1]
+
+
+@pytest.mark.parametrize("reason", sorted({each.name for each in reasons()}))
+def test_a_job_that_is_held_for_any_reason_of_slurms_is_told_its_sentence(reason: str) -> None:
+    found = told(Scene(rack(1)).waits(1, held=reason), 1)
+    assert found.code == reason
+    assert found.headline == f"Job 1 waits: {sentence(reason).removesuffix('.')} ({reason})."
+    assert said(found)[0] == f"- nothing holds it back: {sentence(reason)}"
+    assert (found.position, found.expected) == (None, None)
