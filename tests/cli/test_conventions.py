@@ -49,7 +49,7 @@ BESIDE_SLURM = {"reconcile", "shadow", "slurm import", "slurm prolog", "slurm sy
 AGENTS = {"agent run", "agent status"}
 """They find the bank, or the agent, by the agent's own settings."""
 RANKING = {"share show", "prio", "why"}
-"""They speak to Slurm alone, in the forms of its sshare and sprio."""
+"""They speak to Slurm alone, or to a trace: `share` and `prio` in the forms of sshare and sprio, `why` in lines about one job."""
 SHELLS = {"completion bash", "completion zsh", "completion fish", "completion names"}
 NEEDS_NO_REASON = {
     "project create", "project set", "project remove", "project add-user", "project remove-user", "token create", "token revoke",
