@@ -1,0 +1,120 @@
+"""Why a job waits, in lines and as an object: what is left out where nobody knows, and what is cut short."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from fairbank.report.columns import Look
+from fairbank.report.why import WhyRow, as_data, lines
+
+
+class Check(NamedTuple):
+    what: str
+    ok: bool
+    evidence: str
+
+
+class Likely(NamedTuple):
+    earliest: int
+    latest: int | None
+    runs: int
+    started: int
+
+
+class Suggestion(NamedTuple):
+    option: str
+    at: int
+
+
+class Why(NamedTuple):
+    code: str = "Priority"
+    headline: str = "Job 7 waits behind job 6 (Priority)."
+    checks: tuple[Check, ...] = (Check("its turn", False, "ahead is job 6"), Check("credit", True, "enough"))
+    position: int | None = 2
+    waiting: int = 3
+    expected: int | None = None
+    likely: Likely | None = None
+    suggestion: Suggestion | None = None
+
+
+JOB = WhyRow("7", {"user": "ann", "account": ""}, submitted=0, as_of=90_061, why=Why(), ahead=["6"])
+
+
+def told(job: WhyRow, room: int = 120) -> list[str]:
+    return list(lines(job, Look(), room))
+
+
+def test_what_there_is_to_say() -> None:
+    assert told(JOB) == [
+        "Job 7 (user ann)",
+        "Came 1970-01-01 00:00:00, waits for 1-01:01:01 as of 1970-01-02 01:01:01",
+        "Job 7 waits behind job 6 (Priority).",
+        "",
+        "Checks    x   its turn: ahead is job 6",
+        "          ok  credit: enough",
+        "Queue     2nd of 3; ahead: 6",
+        "Start     nobody can say",
+    ]
+
+
+def test_a_start_is_told_as_far_as_it_is_known() -> None:
+    def start(**known: Any) -> str:
+        return told(JOB._replace(why=Why(**known)))[7]
+
+    assert start(expected=60) == "Start     1970-01-01 00:01:00 if everybody uses the whole time limit and nobody comes before it"
+    both = Likely(60, 120, 100, 100)
+    assert start(likely=both) == "Start     likely from 1970-01-01 00:01:00 to 1970-01-01 00:02:00 (8 of 10 of 100 rehearsals)"
+    assert "to a time that nobody can tell" in start(likely=both._replace(latest=None))
+
+
+def test_a_job_without_a_place_and_one_behind_many() -> None:
+    assert "Queue     it has no place in it: something else than room holds it back" in told(JOB._replace(why=Why(position=None)))
+    assert told(JOB._replace(why=Why(position=1), ahead=[]))[6] == "Queue     1st of 3; nobody is ahead"
+    many = told(JOB._replace(why=Why(position=23, waiting=111), ahead=list(map(str, range(1, 23)))))[6]
+    assert many == "Queue     23rd of 111; ahead: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 12 more"
+    places = [told(JOB._replace(why=Why(position=place)))[6].split()[1] for place in (3, 4, 11, 12, 13, 21, 101, 111)]
+    assert places == ["3rd", "4th", "11th", "12th", "13th", "21st", "101st", "111th"]
+
+
+def test_what_came_of_it() -> None:
+    assert told(JOB._replace(why=Why(suggestion=Suggestion("-n 4", 100_000)), started=3_600))[-2:] == [
+        "Sooner    with -n 4 it would start by 1970-01-02 03:46:40, as things stand",
+        "In fact   under this policy it started at 1970-01-01 01:00:00, after 01:00:00",
+    ]
+
+
+def test_lines_fit_the_terminal_and_do_nothing_to_it() -> None:
+    why = Why(headline="word " * 40, checks=(Check("its turn", False, "word " * 60),))
+    long = JOB._replace(why=why, facts={"user": "\x1b[31mann"})
+    found = told(long, 60)
+    assert max(map(len, found)) <= 60
+    assert not [line for line in found if "\x1b" in line]
+    checks = found[found.index("") + 1 :]
+    assert checks[0].startswith("Checks    x   its turn: word")
+    assert checks[1].startswith("              word")
+
+
+def test_programs_are_told_all() -> None:
+    why = Why(expected=60, likely=Likely(60, None, 50, 20), suggestion=Suggestion("-t 00:10:00", 0))
+    found = as_data(JOB._replace(why=why, started=3_600, reason="Resources", told=120))
+    assert (found["job"], found["ahead"], found["slurm_reason"], found["slurm_expects"]) == (
+        "7",
+        ["6"],
+        "Resources",
+        "1970-01-01T00:02:00Z",
+    )
+    assert found["likely"] == {"earliest": "1970-01-01T00:01:00Z", "latest": None, "rehearsals": 50, "started": 20}
+    assert found["suggestion"] == {"option": "-t 00:10:00", "start": "1970-01-01T00:00:00Z"}
+    assert (found["expected"], found["started"], found["user"]) == ("1970-01-01T00:01:00Z", "1970-01-01T01:00:00Z", "ann")
+    assert as_data(JOB)["likely"] is None
+
+
+def test_what_slurm_says_otherwise_stands_beside_it() -> None:
+    said = told(JOB._replace(why=Why(expected=60), reason="Resources", told=120))[7]
+    assert said.endswith("nobody comes before it; slurmctld expects 1970-01-01 00:02:00; slurmctld's reason is Resources")
+    assert "slurmctld's reason" not in told(JOB._replace(reason="Priority"))[7]
+
+
+def test_lengths_of_time_and_lists_are_told_in_words() -> None:
+    facts = {"limit_seconds": 3_600, "partitions": ("cpu", "gpu")}
+    assert told(JOB._replace(facts=facts))[0] == "Job 7 (limit 01:00:00, partitions cpu,gpu)"
