@@ -24,6 +24,7 @@ HEAD = "; MaxProcs: 8\n"
 STORIES = {
     "two-policies": "simulate week.swf --policy fcfs --policy easy",
     "all-policies": "simulate week.swf --policy fifo --policy fcfs --policy easy --policy conservative --policy slurm",
+    "policy-files": "simulate week.swf --policy slurm --policy fairer.toml --policy calm.toml",
     "shares-and-fair-starts": "simulate week.swf --shares shares.csv --by group --fair-starts 5",
     "parsable": "simulate week.swf --policy easy --policy fcfs -P",
     "json": "simulate week.swf --shares shares.csv --by group --json",
@@ -40,6 +41,8 @@ def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     (tmp_path / "week.swf").write_text("".join(write(*month(centre, seed=5))))
     (tmp_path / "shares.csv").write_text("account,shares\n1,50\n2,30\n3,20\n")
     (tmp_path / "dirt.swf").write_text(HEAD + "".join(DIRT))
+    (tmp_path / "fairer.toml").write_text(FAIRER)
+    (tmp_path / "calm.toml").write_text('base = "easy"\n')
     (tmp_path / "sacct.txt").write_text(ACCOUNTING)
     (tmp_path / "accounts.csv").write_text("account,shares\nastro,60\nbio,40\n")
 
@@ -64,6 +67,22 @@ DIRT = (
     line(8, limit=-1),
     line(9, run=30),
 )
+
+
+FAIRER = """
+base = "slurm"
+
+[scheduler]
+bf_interval = 300
+bf_max_job_user = 2
+
+[priority]
+half_life = "1-0"
+fair_share = "classic"
+
+[priority.weights]
+fairshare = 100000
+"""
 
 
 ACCOUNTING = """\
@@ -152,6 +171,9 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
     [
         ("simulate nothing.swf", "cannot read nothing.swf"),
         ("simulate week.swf --policy ezzy", "there is no policy 'ezzy'"),
+        ("simulate week.swf --policy none.toml", "cannot read none.toml"),
+        ("simulate week.swf --policy week.swf.toml", "week.swf.toml: base is missing"),
+        ("simulate week.swf --policy calm.toml --policy ./calm.toml", "two policies are called 'calm'"),
         ("simulate week.swf --procs 0", "argument --procs: at least 1"),
         ("simulate week.swf --policy easy --policy fcfs --starts s.txt", "one schedule"),
         ("simulate week.swf --starts no/such/folder", "cannot write"),
@@ -169,6 +191,7 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
     ],
 )
 def test_what_cannot_be_is_told_with_its_place(ask: Run, tmp_path: Path, words: str, told: str) -> None:
+    (tmp_path / "week.swf.toml").write_text("")
     (tmp_path / "short.swf").write_text(HEAD + "1 2 3\n")
     (tmp_path / "unsorted.swf").write_text(HEAD + line(1, 5) + line(2, 4))
     (tmp_path / "heads.txt").write_text("JobID|Submit|State|AllocTRES\n")
@@ -197,6 +220,16 @@ def test_pictures_are_drawn_of_all_policies(ask: Run, tmp_path: Path) -> None:
     bare = json.loads(ask("simulate week.swf --plots bare --png --json").out)
     assert {Path(each).name for each in bare["plots"]} == {"utilisation.png", "queue.png", "waits.png"}
     assert all((tmp_path / each).read_bytes().startswith(b"\x89PNG") for each in bare["plots"])
+
+
+def test_a_policy_may_be_called_as_anything(ask: Run, tmp_path: Path) -> None:
+    """As the other columns of the table too."""
+    for name in ("measure", "change"):
+        (tmp_path / f"{name}.toml").write_text('base = "easy"\n')
+    said = ask("simulate week.swf --policy measure.toml --policy change.toml").out.splitlines()
+    assert said[2].split() == ["MEASURE", "MEASURE", "CHANGE", "CHANGE"]
+    assert said[3].startswith("mean wait (h)")
+    assert said[3].endswith("+0.0%")
 
 
 def test_looking_changes_no_schedule(ask: Run) -> None:

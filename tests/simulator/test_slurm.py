@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from fairbank.priority.multifactor.settings import Settings, Weights
+from fairbank.priority.settings import Algorithm
 from fairbank.scheduling.parameters import Parameters
 from fairbank.simulator.clock import Clock
 from fairbank.simulator.jobs import Job
@@ -70,6 +71,42 @@ def test_a_user_has_no_more_than_so_many_tested() -> None:
     """Of two, one is the large job at the head."""
     jobs = [job(0, 0, 6, HOUR), job(1, 1, 8, HOUR), *(job(number, number, 1, MINUTE) for number in range(2, 5))]
     assert starts(jobs, 8, parameters=Parameters(bf_max_job_user=2))[2:] == [30, 60, 90]
+
+
+def test_a_user_in_two_groups_is_two_associations() -> None:
+    jobs = [job(0, 0, 6, HOUR), job(1, 1, 8, HOUR), *(job(number, number, 1, MINUTE) for number in range(2, 4))]
+    jobs[3] = jobs[3]._replace(group=2)
+    assert starts(jobs, 8, parameters=Parameters(bf_max_job_user=2))[2:] == [30, 60]
+    assert starts(jobs, 8, parameters=Parameters(bf_max_job_assoc=2))[2:] == [30, 30]
+
+
+def test_the_main_pass_looks_at_so_many_of_a_partition() -> None:
+    """Three jobs wait while somebody has the machine; when that ends two of them start, and the third at the next full pass."""
+    jobs = [job(0, 0, 4, 100), *(job(number, number, 1, HOUR) for number in range(1, 4))]
+    shallow = Parameters(partition_job_depth=2, bf_interval=-1, sched_interval=150)
+    assert starts(jobs, 4, parameters=Parameters(bf_interval=-1)) == [0, 100, 100, 100]
+    assert starts(jobs, 4, parameters=shallow) == [0, 100, 100, 150]
+
+
+def test_room_is_kept_for_whoever_has_waited_long_enough() -> None:
+    """A wide job waits for the end of another. A long one behind it starts on what is left, unless room is kept."""
+    jobs = [job(0, 0, 6, HOUR), job(1, 10, 8, HOUR), job(2, 20, 2, 2 * HOUR)]
+    assert starts(jobs, 8)[1:] == [HOUR, 2 * HOUR]
+    assert starts(jobs, 8, parameters=Parameters(bf_min_age_reserve=600))[1:] == [2 * HOUR + 30, 30]
+
+
+def test_classic_fair_share_goes_by_how_much_and_fair_tree_by_who_used_more() -> None:
+    """Ada used a little more than Bob. That is a whole rank to Fair Tree, and next to nothing to the classic rule, which size outweighs."""
+    before = [job(0, 0, 4, 1_000, user=1), job(1, 1, 4, 990, user=2), job(2, 2, 4, 100_000, user=3)]
+    then = [job(3, 2_000, 4, HOUR, user=1), job(4, 2_001, 3, HOUR, user=2)]
+    weights = Settings(weights=Weights(fairshare=1_000, job_size=900))
+    ends = 1_990 + 100_000
+
+    def order(algorithm: Algorithm) -> list[int]:
+        return starts([*before, *then], 4, Ranking(settings=weights, algorithm=algorithm), Parameters(bf_interval=-1))[3:]
+
+    assert order(Algorithm.FAIR_TREE) == [ends + HOUR, ends]
+    assert order(Algorithm.CLASSIC) == [ends, ends + HOUR]
 
 
 def test_a_copy_goes_on_by_itself() -> None:

@@ -34,10 +34,10 @@ def add(parser: Parser) -> None:
     )
     parser.add_argument(
         "--policy",
-        metavar="NAME",
+        metavar="NAME|FILE",
         dest="policies",
         action="append",
-        help=f"fifo, fcfs, easy, conservative, slurm; may be repeated (usual: {USUAL})",
+        help=f"fifo, fcfs, easy, conservative, slurm, or a file FILE.toml that describes one; may be repeated (usual: {USUAL})",
     )
     parser.add_argument("--jobs", metavar="N", type=_at_least_one, help="instead of a trace a synthetic workload of so many jobs")
     parser.add_argument("--model", metavar="FILE", help="the same of a centre that this file describes (usual: 960 processors, 40 users)")

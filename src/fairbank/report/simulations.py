@@ -87,24 +87,26 @@ class Compared(NamedTuple):
 
 def compared(outcomes: Sequence[Row]) -> Compared:
     """`outcomes` are rows, one a policy, in the order in which they stand beside each other."""
-    columns = [Column("MEASURE", text("measure")), *(_column(row["policy"]) for row in outcomes)]
+    columns = [Column("MEASURE", text("measure")), *(_column(str(place), row["policy"]) for place, row in enumerate(outcomes))]
     changed = len(outcomes) == 2
     if changed:
-        columns.append(_column("change"))
+        columns.append(_column("change", "change"))
     rows = []
     for measure in MEASURES:
         if measure.field in ASKED_FOR and all(row.get(measure.field) is None for row in outcomes):
             continue
         line: dict[str, Any] = {"measure": f"{measure.name} ({measure.unit})"}
-        line |= {row["policy"]: measure.said(row) for row in outcomes}
+        line |= {str(place): measure.said(row) for place, row in enumerate(outcomes)}
         if changed:
             line["change"] = measure.change(*outcomes)
         rows.append(line)
     return Compared(columns, rows)
 
 
-def _column(name: str) -> Column:
+def _column(field: str, name: str) -> Column:
+    """A policy may be called as anything: its column goes by its place."""
+
     def show(row: Row, look: Look) -> str:
-        return str(row[name])
+        return str(row[field])
 
     return Column(name.upper(), show, right=True)

@@ -12,13 +12,16 @@ from fairbank.scheduling.queue import FEW, fits
 
 
 class Submitted(Waiting, Protocol):
-    """A job of which it is known who sent it, and when."""
+    """A job of which it is known who sent it, of which group, and when."""
 
     @property
     def submitted(self) -> int: ...
 
     @property
     def user(self) -> int: ...
+
+    @property
+    def group(self) -> int: ...
 
 
 S = TypeVar("S", bound=Submitted)

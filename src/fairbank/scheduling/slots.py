@@ -4,28 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fairbank.scheduling.by_priority import S
 from fairbank.scheduling.machine import Running, Slot
-from fairbank.scheduling.processors import Processors, Steps, W
+from fairbank.scheduling.processors import Processors, Steps
 
 
-class Slots(Steps[W]):
+class Slots(Steps[S]):
     """Whoever starts now must be gone before the step in which a plan begins, not just by then; a plan lasts to the end of a step.
 
-    For what would begin behind the window no room is kept.
+    For what would begin behind the window no room is kept, nor for whoever has waited less than `least_age` seconds.
     """
 
-    __slots__ = ("_resolution", "_window")
+    __slots__ = ("_came_by", "_resolution", "_window")
 
-    def __init__(self, machine: Processors[W], running: Sequence[Running[W, int]], now: int, *, window: int, resolution: int) -> None:
+    def __init__(
+        self, machine: Processors[S], running: Sequence[Running[S, int]], now: int, *, window: int, resolution: int, least_age: int = 0
+    ) -> None:
         super().__init__(machine.size, machine.free, running, now)
-        self._window, self._resolution = now + window, resolution
+        self._window, self._resolution, self._came_by = now + window, resolution, now - least_age
 
     def edge(self, begin: int) -> int:
         return begin // self._resolution * self._resolution - 1
 
-    def take(self, job: W, slot: Slot[int]) -> None:
+    def take(self, job: S, slot: Slot[int]) -> None:
         if slot.begin > self._now:
-            if slot.begin >= self._window:
+            if slot.begin >= self._window or job.submitted > self._came_by:
                 return
             slot = slot._replace(end=-(-slot.end // self._resolution) * self._resolution)
         super().take(job, slot)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fairbank.service.traces import Reader, open_skimmed
 from fairbank.simulator.names import Names
-from fairbank.simulator.policies import policy_named
+from fairbank.simulator.policies import Policy, policy_named
 from fairbank.simulator.shares import numbered, read_holdings
 from fairbank.simulator.simulation import Outcome, Plan, Tick, simulate
 from fairbank.simulator.skim import Skim, skim
@@ -50,7 +50,7 @@ def simulate_each(
 ) -> list[Outcome]:
     """What comes of each policy; `holdings` are the shares of the plan, by names or numbers. Raises Unknown for a file or a policy that is
     not there, and Malformed as `simulate` does."""
-    policies = [policy_named(name) for name in names]
+    policies = policies_of(names)
     outcomes = []
     for policy in policies:
         with source() as (trace, extent):
@@ -61,6 +61,25 @@ def simulate_each(
             shared = plan._replace(shares=numbered(holdings, accounts)) if holdings else plan
             outcomes.append(_called(simulate(trace, policy, shared, tick), accounts))
     return outcomes
+
+
+def policies_of(names: Sequence[str]) -> list[Policy]:
+    """Each by its name, or as a file describes it. Raises Unknown for one that is not there, Malformed for a file that cannot be, and for
+    two policies of one name."""
+    policies = [_policy_of(name) for name in names]
+    for number, each in enumerate(policies):
+        if any(each.name == other.name for other in policies[:number]):
+            remedy = "name the files differently: a policy is called as its file is, without .toml"
+            raise Malformed(f"two policies are called {each.name!r}", field="policy", remedy=remedy)
+    return policies
+
+
+def _policy_of(name: str) -> Policy:
+    if not name.endswith(".toml"):
+        return policy_named(name)
+    from fairbank.service.policy_files import read_policy  # noqa: PLC0415  only who names a file pays for TOML and NumPy
+
+    return read_policy(Path(name))
 
 
 def _accounts(trace: Skim, plan: Plan) -> Names | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.scheduling.conservative import conservative
 from fairbank.scheduling.easy import easy
@@ -14,6 +14,10 @@ from fairbank.scheduling.snapshot import Queue
 from fairbank.simulator.jobs import Job
 from fairbank.simulator.scheduler import AtEvents, Pass, Scheduler
 from fairbank.values.trouble import Unknown
+
+if TYPE_CHECKING:
+    from fairbank.scheduling.parameters import Parameters
+    from fairbank.simulator.standing import Ranking
 
 
 class Policy(NamedTuple):
@@ -29,12 +33,20 @@ def at_events(queue: Callable[[], Queue[Job]], pass_: Pass) -> Callable[[int], S
     return lambda processors: AtEvents(queue, pass_)
 
 
-def _slurm(processors: int) -> Scheduler:
-    from fairbank.scheduling.parameters import Parameters  # noqa: PLC0415  only who asks for priorities pays for NumPy and all that
-    from fairbank.simulator.slurm import Slurm  # noqa: PLC0415
-    from fairbank.simulator.standing import Ranking  # noqa: PLC0415
+_SLURM = "Slurm's main pass and backfill, by priorities: fair share, age and size"
 
-    return Slurm(Parameters(), Ranking(), processors)
+
+def slurm(name: str, parameters: Parameters | None = None, ranking: Ranking | None = None) -> Policy:
+    """Slurm's passes and priorities; the usual ones where none are told."""
+
+    def scheduler(processors: int) -> Scheduler:
+        from fairbank.scheduling.parameters import Parameters  # noqa: PLC0415  only who asks for priorities pays for NumPy and all that
+        from fairbank.simulator.slurm import Slurm  # noqa: PLC0415
+        from fairbank.simulator.standing import Ranking  # noqa: PLC0415
+
+        return Slurm(parameters or Parameters(), ranking or Ranking(), processors)
+
+    return Policy(name, _SLURM, scheduler)
 
 
 POLICIES: Mapping[str, Policy] = {
@@ -44,14 +56,14 @@ POLICIES: Mapping[str, Policy] = {
         Policy("fcfs", "first come, first served: whoever does not fit blocks everybody", at_events(InOrder[Job], fcfs)),
         Policy("easy", "EASY backfill: room is kept for the first, others fill the gap before it", at_events(ByWidth[Job], easy)),
         Policy("conservative", "conservative backfill: room is kept for everybody", at_events(ByWidth[Job], conservative)),
-        Policy("slurm", "Slurm's main pass and backfill, by priorities: fair share, age and size", _slurm),
+        slurm("slurm"),
     )
 }
 
 
 def policy_named(name: str) -> Policy:
-    """Raises Unknown, listing the policies there are."""
+    """One of those there are. Raises Unknown, listing them."""
     found = POLICIES.get(name)
     if found is None:
-        raise Unknown(f"there is no policy {name!r}", field="policy", remedy=f"there are: {', '.join(POLICIES)}")
+        raise Unknown(f"there is no policy {name!r}", field="policy", remedy=f"there are: {', '.join(POLICIES)}; or name a file: NAME.toml")
     return found

@@ -24,7 +24,7 @@ class Slurm:
     attends = True
 
     def __init__(self, parameters: Parameters, ranking: Ranking, processors: int) -> None:
-        self.parameters, self.standing = parameters, Standing(ranking, processors)
+        self.parameters, self.ranking, self.standing = parameters, ranking, Standing(ranking, processors)
         self.queue: ByPriority[Job] = ByPriority()
         self._full = self._filled = 0
         """When the main pass last went through the whole queue, and when backfill last ran."""
@@ -52,7 +52,8 @@ class Slurm:
         due = FOR_EVER
         if self._changed and self.parameters.bf_interval > 0:
             due = self._filled + self.parameters.bf_interval
-        if len(self.queue) > self.parameters.default_queue_depth and self.parameters.sched_interval > 0:
+        shallow = self.parameters.partition_job_depth > 0 or len(self.queue) > self.parameters.default_queue_depth
+        if shallow and self.parameters.sched_interval > 0:
             due = min(due, self._full + self.parameters.sched_interval)
         return max(due, now + 1)
 
@@ -61,7 +62,7 @@ class Slurm:
 
     def copy(self) -> Slurm:
         """The same with nobody in the queue."""
-        other = Slurm(self.parameters, Ranking(), 1)
+        other = Slurm(self.parameters, self.ranking, 1)
         other.standing = deepcopy(self.standing)
         other._full, other._filled, other._changed = self._full, self._filled, self._changed
         return other

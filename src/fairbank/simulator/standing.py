@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import exp, log
 
 import msgspec
 import numpy as np
 
+from fairbank.priority.classic import classic
 from fairbank.priority.decay import Decay
 from fairbank.priority.even import Even
 from fairbank.priority.multifactor.composing import priorities
 from fairbank.priority.multifactor.pending import NO_QOS, Pending, scale
 from fairbank.priority.multifactor.settings import Settings, Weights
+from fairbank.priority.settings import Algorithm
+from fairbank.priority.tree import Association, planted
 from fairbank.scheduling.by_priority import ByPriority
 from fairbank.scheduling.machine import Running
 from fairbank.simulator.jobs import Job
@@ -22,7 +25,8 @@ _REBASE = 500.0
 
 
 class Ranking(msgspec.Struct, frozen=True, kw_only=True):
-    """How priorities are made: the weights of the factors, how usage fades, and every how many seconds all are worked out anew.
+    """How priorities are made: the weights of the factors, by which rule users are ranked, how usage fades, and every how many seconds all
+    are worked out anew.
 
     Weights of zero, as Slurm has them where nobody says anything, would leave the queue as it is. Here fair share counts most.
     """
@@ -30,6 +34,8 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings = Settings(weights=Weights(age=1_000, fairshare=10_000, job_size=1_000))
     decay: Decay = Decay()
     calc_period: int = 300
+    algorithm: Algorithm = Algorithm.FAIR_TREE
+    dampening: int = 1
 
 
 class Standing:
@@ -47,7 +53,7 @@ class Standing:
         self._gone: list[tuple[Running[Job, int], int]] = []
         """Who ended, and when, since usage was last looked at."""
         self._zero = self._worked_out = 0
-        self._shares: Even | None = None
+        self._factor: Callable[[float], float] | None = None
         self._people = 0
 
     def ended(self, running: Running[Job, int], now: int) -> None:
@@ -61,21 +67,21 @@ class Standing:
         if begun > self._worked_out:
             self._charge(running, begun)
             self._worked_out = begun
-            self._shares = None
+            self._factor = None
             queue.forget()
         if todo := queue.unranked():
             queue.rank(todo, self._priorities(todo))
 
     def _priorities(self, jobs: Sequence[Job]) -> list[int]:
         used = [self._used.setdefault(job.user, 0.0) for job in jobs]
-        if self._shares is None or self._people < len(self._used):
-            self._shares, self._people = Even(self._used.values()), len(self._used)
+        if self._factor is None or self._people < len(self._used):
+            self._factor, self._people = self._by_usage(), len(self._used)
         wide = np.array([job.processors for job in jobs], np.float64)
         nothing, first = np.zeros(len(jobs)), np.zeros(len(jobs), np.intp)
         columns = Pending(
             accrued_at=np.array([job.submitted + 1 for job in jobs], np.float64),
             association=nothing,
-            fairshare=np.array([self._shares.factor(each) for each in used]),
+            fairshare=np.array([self._factor(each) for each in used]),
             nodes=wide,
             cpus=wide,
             limit_minutes=np.array([-(-job.limit // 60) for job in jobs], np.float64),
@@ -87,6 +93,16 @@ class Standing:
         )
         found: list[int] = priorities(columns, self._scale, self._ranking.settings, self._worked_out + 1).tolist()
         return found
+
+    def _by_usage(self) -> Callable[[float], float]:
+        """The fair-share factor of whoever used so much: all have one share of one account, so that nothing else counts."""
+        used, rule = list(self._used.values()), self._ranking.algorithm
+        if rule is Algorithm.FAIR_TREE:
+            return Even(used).factor
+        tree = planted([Association("root"), *(Association("root", user=str(user)) for user in self._used)])
+        oblivious = rule is Algorithm.DEPTH_OBLIVIOUS
+        standings = classic(tree, np.array([sum(used), *used]), dampening=self._ranking.dampening, depth_oblivious=oblivious)
+        return dict(zip(used, standings.factor.tolist()[1:], strict=True)).__getitem__
 
     def _charge(self, running: Iterable[Running[Job, int]], begun: int) -> None:
         """Add what was used since the last time until a period begins."""

@@ -1,0 +1,104 @@
+"""What a file says of a policy: its base, and for Slurm's what slurm.conf says of passes and priorities."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Annotated, Literal
+
+import msgspec
+
+from fairbank.priority.decay import Decay, parse_half_life
+from fairbank.priority.multifactor.settings import Settings, Weights
+from fairbank.priority.settings import DAMPENING_MAX, Algorithm
+from fairbank.scheduling.parameters import Parameters
+from fairbank.simulator.policies import Policy, policy_named, slurm
+from fairbank.simulator.standing import Ranking
+from fairbank.values.misfit import misfit
+from fairbank.values.slurm_numbers import U32_MAX
+from fairbank.values.time import parse_duration
+from fairbank.values.trouble import Malformed
+
+PAGE = "docs/howto/simulate.md"
+Weight = Annotated[int, msgspec.Meta(ge=0, le=U32_MAX)]
+_USUAL = Ranking()
+_FOR_NODES = ("bf_min_prio_reserve", "bf_job_part_count_reserve", "bf_window_linear")
+"""What backfill on processors has no rule for. To pass it over would simulate another centre than is asked about."""
+
+
+class SchedulerSettings(Parameters, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """SchedulerParameters of slurm.conf, by the same names, units and defaults."""
+
+
+class WeightSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """PriorityWeightAge, PriorityWeightFairshare, PriorityWeightJobSize."""
+
+    age: Weight = _USUAL.settings.weights.age
+    fairshare: Weight = _USUAL.settings.weights.fairshare
+    job_size: Weight = _USUAL.settings.weights.job_size
+
+
+class PrioritySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Times are written as in slurm.conf: PriorityMaxAge, PriorityDecayHalfLife ("0": usage never fades), PriorityCalcPeriod.
+
+    `dampening` is FairShareDampeningFactor, of which only the classic rules know.
+    """
+
+    weights: WeightSettings = WeightSettings()
+    max_age: str = "7-0"
+    favour_small: bool = False
+    fair_share: Algorithm = Algorithm.FAIR_TREE
+    dampening: Annotated[int, msgspec.Meta(ge=1, le=DAMPENING_MAX)] = 1
+    half_life: str = "7-0"
+    calc_period: str = "5"
+
+
+class PolicySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All of it; what is left out is as with the base's own name."""
+
+    base: Literal["fifo", "fcfs", "easy", "conservative", "slurm"]
+    scheduler: SchedulerSettings | None = None
+    priority: PrioritySettings | None = None
+
+
+def policy_of(name: str, text: bytes) -> Policy:
+    """The policy that a TOML text describes. Raises Malformed, naming the key."""
+    try:
+        settings = msgspec.convert(tomllib.loads(text.decode()), PolicySettings)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
+        raise Malformed(f"this is not TOML: {bad}", field="policy", remedy="mend the line named") from bad
+    except msgspec.ValidationError as bad:
+        raise misfit(bad, PolicySettings, PAGE) from bad
+    base = policy_named(settings.base)
+    if settings.base != "slurm":
+        for table in ("scheduler", "priority"):
+            if getattr(settings, table) is not None:
+                remedy = f'write base = "slurm", or leave [{table}] out'
+                raise Malformed(f'{table} is only for base = "slurm", not for "{settings.base}"', field=table, remedy=remedy)
+        return base._replace(name=name)
+    for each in _FOR_NODES:
+        if getattr(settings.scheduler, each, 0):
+            remedy = "leave it out: room is kept for all who are tested, whatever their priority and partition"
+            raise Malformed(f"{each} is not simulated", field=f"scheduler.{each}", remedy=remedy)
+    return slurm(name, settings.scheduler or Parameters(), ranking_of(settings.priority or PrioritySettings()))
+
+
+def ranking_of(said: PrioritySettings) -> Ranking:
+    """Raises Malformed, naming the key, for a time that is none."""
+    if said.dampening != 1 and said.fair_share is Algorithm.FAIR_TREE:
+        remedy = f'write fair_share = "{Algorithm.CLASSIC.value}" or "{Algorithm.DEPTH_OBLIVIOUS.value}", or leave dampening out'
+        raise Malformed("Fair Tree knows no dampening", field="priority.dampening", remedy=remedy)
+    try:
+        half_life = parse_half_life(said.half_life)
+    except Malformed as bad:
+        raise Malformed(bad.message, field="priority.half_life", remedy='as in slurm.conf: "14-0" for two weeks, "0" for no decay') from bad
+    return Ranking(
+        settings=Settings(
+            weights=Weights(**msgspec.structs.asdict(said.weights)),
+            max_age_seconds=parse_duration(said.max_age, field="priority.max_age"),
+            favour_small=said.favour_small,
+        ),
+        decay=Decay(half_life),
+        calc_period=parse_duration(said.calc_period, field="priority.calc_period"),
+        algorithm=said.fair_share,
+        dampening=said.dampening,
+    )

@@ -1,0 +1,85 @@
+"""Policies in files: what is left out is as by name, what they say counts, and what cannot be is refused with its key."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import asdict
+
+from fairbank.priority.settings import Algorithm
+from fairbank.scheduling.parameters import Parameters
+from fairbank.simulator.policies import POLICIES
+from fairbank.simulator.policy_settings import policy_of
+from fairbank.simulator.slurm import Slurm
+from fairbank.simulator.standing import Ranking
+from fairbank.values.trouble import Malformed
+
+
+def slurm(text: str) -> Slurm:
+    made = policy_of("own", text.encode()).scheduler(8)
+    assert isinstance(made, Slurm)
+    return made
+
+
+@pytest.mark.parametrize("base", POLICIES)
+def test_a_base_alone_is_the_policy_of_that_name(base: str) -> None:
+    found = policy_of("my own", f'base = "{base}"'.encode())
+    assert found.name == "my own"
+    assert type(found.scheduler(8)) is type(POLICIES[base].scheduler(8))
+    if base == "slurm":
+        made = slurm('base = "slurm"')
+        assert (made.parameters, made.ranking) == (Parameters(), Ranking())
+
+
+def test_all_that_the_file_says_counts() -> None:
+    made = slurm("""
+        base = "slurm"
+        [scheduler]
+        bf_interval = 60
+        bf_continue = true
+        [priority]
+        max_age = "1-12"
+        favour_small = true
+        half_life = "0"
+        calc_period = "10"
+        fair_share = "depth oblivious"
+        dampening = 3
+        [priority.weights]
+        age = 7
+    """)
+    assert asdict(made.parameters) == asdict(Parameters(bf_interval=60, bf_continue=True))
+    ranking = made.ranking
+    assert (ranking.algorithm, ranking.dampening, ranking.decay.half_life, ranking.calc_period) == (Algorithm.DEPTH_OBLIVIOUS, 3, 0, 600)
+    assert (ranking.settings.max_age_seconds, ranking.settings.favour_small) == (36 * 3_600, True)
+    weights = ranking.settings.weights
+    assert (weights.age, weights.fairshare, weights.job_size) == (7, 10_000, 1_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "told", "remedy"),
+    [
+        ("", "base", "base is missing", "add it"),
+        ("base = 1", "base", "expected a text", "lists all"),
+        ('base = "ezzy"', "base", "'ezzy'", "easy, fcfs"),
+        ("base =", "policy", "not TOML", "mend the line"),
+        ('bass = "easy"', "bass", "bass is no setting", "there are: base, scheduler, priority"),
+        ('base = "easy"\n[scheduler]', "scheduler", 'only for base = "slurm"', "leave [scheduler] out"),
+        ('base = "fifo"\n[priority]', "priority", 'only for base = "slurm"', "leave [priority] out"),
+        ('base = "slurm"\n[scheduler]\nbf_intervall = 30', "scheduler.bf_intervall", "no setting", "bf_interval"),
+        ('base = "slurm"\n[scheduler]\nbf_interval = 0', "bf_interval", "0 is not a bf_interval", "from 1 to 10800"),
+        ('base = "slurm"\n[scheduler]\nbf_interval = "30"', "scheduler.bf_interval", "expected a whole number", "lists all"),
+        ('base = "slurm"\n[scheduler]\nbf_continue = 1', "scheduler.bf_continue", "expected true or false", "lists all"),
+        ('base = "slurm"\n[scheduler]\nbf_min_prio_reserve = 1', "scheduler.bf_min_prio_reserve", "not simulated", "leave it out"),
+        ('base = "slurm"\n[priority]\nhalf_life = "a week"', "priority.half_life", "'a week'", "14-0"),
+        ('base = "slurm"\n[priority]\ncalc_period = "0"', "priority.calc_period", "'0'", "write minutes"),
+        ('base = "slurm"\n[priority]\ndampening = 2', "priority.dampening", "Fair Tree knows no dampening", "classic"),
+        ('base = "slurm"\n[priority]\nfair_share = "fair"', "priority.fair_share", "'fair'", "fair tree, classic, depth oblivious"),
+        ('base = "slurm"\n[priority.weights]\nage = -1', "priority.weights.age", ">= 0", "lists all"),
+        ('base = "slurm"\n[priority.weights]\nqos = 1', "priority.weights.qos", "no setting", "age, fairshare, job_size"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_key(text: str, field: str, told: str, remedy: str) -> None:
+    with pytest.raises(Malformed) as no:
+        policy_of("own", text.encode())
+    assert no.value.field == field
+    assert told in no.value.message
+    assert remedy in (no.value.remedy or "")
