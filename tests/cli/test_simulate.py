@@ -25,6 +25,8 @@ STORIES = {
     "two-policies": "simulate week.swf --policy fcfs --policy easy",
     "all-policies": "simulate week.swf --policy fifo --policy fcfs --policy easy --policy conservative --policy slurm",
     "policy-files": "simulate week.swf --policy slurm --policy fairer.toml --policy calm.toml",
+    "bank": "simulate week.swf --policy easy --policy slurm --grant 70 --periods 3",
+    "bank-last": "simulate week.swf --policy easy --policy credit.toml --grant 70 --periods 3 --unpaid last --staggered",
     "shares-and-fair-starts": "simulate week.swf --shares shares.csv --by group --fair-starts 5",
     "parsable": "simulate week.swf --policy easy --policy fcfs -P",
     "json": "simulate week.swf --shares shares.csv --by group --json",
@@ -42,6 +44,7 @@ def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     (tmp_path / "shares.csv").write_text("account,shares\n1,50\n2,30\n3,20\n")
     (tmp_path / "dirt.swf").write_text(HEAD + "".join(DIRT))
     (tmp_path / "fairer.toml").write_text(FAIRER)
+    (tmp_path / "credit.toml").write_text('base = "slurm"\n[site_factor]\nweight = 20000\n')
     (tmp_path / "calm.toml").write_text('base = "easy"\n')
     (tmp_path / "sacct.txt").write_text(ACCOUNTING)
     (tmp_path / "accounts.csv").write_text("account,shares\nastro,60\nbio,40\n")
@@ -174,6 +177,11 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
         ("simulate week.swf --policy none.toml", "cannot read none.toml"),
         ("simulate week.swf --policy week.swf.toml", "week.swf.toml: base is missing"),
         ("simulate week.swf --policy calm.toml --policy ./calm.toml", "two policies are called 'calm'"),
+        ("simulate week.swf --periods 2", "add --grant PERCENT"),
+        ("simulate week.swf --grant 50 --periods 1001", "a number from 1 to 1000"),
+        ("simulate week.swf --grant 50 --fair-starts 2", "leave out --fair-starts or --grant"),
+        ("simulate week.swf --policy credit.toml", "grant credit: --grant PERCENT"),
+        ("simulate nothing.swf --grant 50", "cannot read nothing.swf"),
         ("simulate week.swf --procs 0", "argument --procs: at least 1"),
         ("simulate week.swf --policy easy --policy fcfs --starts s.txt", "one schedule"),
         ("simulate week.swf --starts no/such/folder", "cannot write"),
@@ -201,6 +209,27 @@ def test_what_cannot_be_is_told_with_its_place(ask: Run, tmp_path: Path, words: 
     assert said.code != 0
     assert said.out == ""
     assert told in said.err
+
+
+@pytest.mark.parametrize("unpaid", ["refuse", "last"])
+@pytest.mark.parametrize("policy", ["fifo", "fcfs", "easy", "conservative", "slurm"])
+def test_with_credit_enough_the_bank_changes_no_start(policy: str, unpaid: str, ask: Run, tmp_path: Path) -> None:
+    """A hold may be far above the charge: of the credit ten times as much is granted as jobs use."""
+    ask(f"simulate week.swf --policy {policy} --starts without.txt -q")
+    said = ask(f"simulate week.swf --policy {policy} --starts with.txt --grant 1000 --periods 1 --unpaid {unpaid} --json")
+    assert (tmp_path / "with.txt").read_bytes() == (tmp_path / "without.txt").read_bytes()
+    row = json.loads(said.out)["data"][0]
+    assert (row["refused_jobs"], row["unpaid_jobs"]) == (0, 0)
+    assert row["charged_minutes"] + row["expired_minutes"] == row["granted_minutes"]
+
+
+def test_credit_of_accounts_goes_by_their_names(ask: Run) -> None:
+    """Two accounts of sacct: what the lines say that they used, and what that costs with none of it granted."""
+    found = json.loads(ask("simulate sacct.txt --procs 8 --grant 100 --json").out)["credit"]
+    assert {each["account"]: each["granted_minutes"] for each in found} == {"astro": 240, "bio": 172}
+    none = json.loads(ask("simulate sacct.txt --procs 8 --grant 0 --unpaid last --json").out)
+    assert {each["account"]: each["unpaid_minutes"] for each in none["credit"]} == {"astro": 240, "bio": 172}
+    assert none["data"][0]["unpaid_jobs"] == none["data"][0]["jobs"]
 
 
 PICTURES = {"utilisation", "queue", "waits", "shares", "beyond-shares"}

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.compose.explaining import Waiting
-from fairbank.report.waiting import lines
+from fairbank.report.columns import Look
+from fairbank.report.why import WhyRow, lines
 from fairbank.scheduling.explain.answer import Likely, Suggestion
 from fairbank.scheduling.explain.history import History
 from fairbank.scheduling.explain.whole import whole
@@ -55,8 +55,9 @@ def test_jobs_of_less_than_three_hours_run_on_the_six_and_others_wait() -> None:
 def test_those_who_wait_are_told_why_and_when(number: int) -> None:
     found = whole(example().snapshot, Parameters(), number, NOW, history=seen())
     job = next(each for each in example().pending if each.number == number)
-    waiting = Waiting(found, {"user": job.user, "nodes": job.wanted.nodes}, job.submitted, NOW)
-    told = "".join(f"{line}\n" for line in lines(waiting, 80))
+    ahead = [str(each) for each in found.ahead]
+    row = WhyRow(job.name, {"user": job.user, "nodes": job.wanted.nodes}, job.submitted, NOW, found, ahead)
+    told = "".join(f"{line}\n" for line in lines(row, Look(), 80))
     kept = GOLDEN / f"nodes-{number}.txt"
     if os.environ.get("WRITE_GOLDEN"):
         kept.write_text(told)

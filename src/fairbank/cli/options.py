@@ -124,6 +124,13 @@ def count(said: str) -> int:
     return _number(said, 10**9 - 1)
 
 
+def at_least_one(said: str) -> int:
+    """A whole number from 1 on."""
+    if (number := count(said)) == 0:
+        raise ArgumentTypeError("at least 1")
+    return number
+
+
 def unix_id(said: str) -> int:
     """The number of a user or group."""
     return _number(said, ids.UID_MAX)

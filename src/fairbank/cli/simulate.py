@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.command import Command
-from fairbank.cli.options import count
+from fairbank.cli.granting import add_granting, granting_of
+from fairbank.cli.options import at_least_one, count
+from fairbank.cli.outcomes import credited, delivered, notes_of, row_of
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.report.cells import counted, plain
@@ -21,11 +22,8 @@ if TYPE_CHECKING:
     from fairbank.cli.figures import Drawn
     from fairbank.cli.parser import Parser
     from fairbank.cli.simulated import Outcome
-    from fairbank.report.columns import Row
 
 USUAL = "easy"
-LISTED = 5
-"""So many numbers of jobs that were left out are told one by one; --json tells all."""
 
 
 def add(parser: Parser) -> None:
@@ -39,11 +37,11 @@ def add(parser: Parser) -> None:
         action="append",
         help=f"fifo, fcfs, easy, conservative, slurm, or a file FILE.toml that describes one; may be repeated (usual: {USUAL})",
     )
-    parser.add_argument("--jobs", metavar="N", type=_at_least_one, help="instead of a trace a synthetic workload of so many jobs")
+    parser.add_argument("--jobs", metavar="N", type=at_least_one, help="instead of a trace a synthetic workload of so many jobs")
     parser.add_argument("--model", metavar="FILE", help="the same of a centre that this file describes (usual: 960 processors, 40 users)")
     parser.add_argument("--seed", metavar="N", type=count, help="another synthetic workload (usual: 1)")
     parser.add_argument("--save", metavar="FILE", help="write the synthetic workload as a trace too")
-    parser.add_argument("--procs", metavar="N", type=_at_least_one, help="processors of the machine (usual: MaxProcs of the trace)")
+    parser.add_argument("--procs", metavar="N", type=at_least_one, help="processors of the machine (usual: MaxProcs of the trace)")
     parser.add_argument(
         "--starts", metavar="FILE", help="write a line `job start` for each job, in the order of the queue; one policy only"
     )
@@ -51,21 +49,15 @@ def add(parser: Parser) -> None:
     parser.add_argument(
         "--by",
         choices=("user", "group"),
-        default="user",
-        help="whose the shares are; the group of a Slurm job is its account (usual: user)",
+        help="whose shares and credit are; the group of a Slurm job is its account (usual: user; with --grant group, if there are any)",
     )
     parser.add_argument(
         "--fair-starts", metavar="N", type=count, default=0, help="look at the fair start of every N-th job, which takes long"
     )
     parser.add_argument("--plots", metavar="FOLDER", help="draw utilisation, queue, waits and, with --shares, shares; made if need be")
     parser.add_argument("--png", action="store_true", help="draw PNG files, for where SVG is not taken (usual: SVG)")
+    add_granting(parser)
     add_progress(parser)
-
-
-def _at_least_one(said: str) -> int:
-    if (number := count(said)) == 0:
-        raise ArgumentTypeError("at least 1")
-    return number
 
 
 def run(desk: Desk, options: Namespace) -> int:
@@ -84,7 +76,8 @@ def run(desk: Desk, options: Namespace) -> int:
             processors=options.procs,
             starts=options.starts,
             shares=options.shares,
-            by_group=options.by == "group",
+            by=options.by,
+            granting=granting_of(options),
             fair_starts=options.fair_starts,
             plots=options.plots is not None,
             progress=stages,
@@ -120,10 +113,11 @@ def tell(desk: Desk, outcomes: Sequence[Outcome], drawn: Sequence[Drawn]) -> Non
     more = {
         "excluded": {reason.name.lower(): list(numbers) for reason, numbers in first.left.items()},
         "excluded_lines": {why: list(lines) for why, lines in first.notes.left.items()},
-        "delivered": _delivered(outcomes),
+        "delivered": delivered(outcomes),
+        "credit": credited(outcomes),
         "plots": [each.file for each in drawn],
     }
-    notes = _notes(first) + [f"{plain(each.file)}: {plain(each.about)}" for each in drawn]
+    notes = notes_of(first) + [f"{plain(each.file)}: {plain(each.about)}" for each in drawn]
     table = compared(rows)
     columns, shown = (table.columns, table.rows) if for_people else (COLUMNS, rows)
     if for_people and first.figures is None:
@@ -133,60 +127,6 @@ def tell(desk: Desk, outcomes: Sequence[Outcome], drawn: Sequence[Drawn]) -> Non
     if for_people and first.figures is None:
         for note in notes:
             desk.note(note)
-
-
-def row_of(outcome: Outcome, *, exactly: bool) -> Row:
-    """All the figures of a policy; the fingerprint of its schedule, which nobody reads in a table, only if `exactly`."""
-    figures, misses = outcome.figures, outcome.misses
-    left = sum(map(len, outcome.left.values()))
-    row = {
-        "policy": outcome.policy,
-        "processors": outcome.processors,
-        "jobs": outcome.lines - left,
-        "left_out": left + sum(map(len, outcome.notes.left.values())),
-        "read_otherwise": {how.name.lower(): number for how, number in outcome.read.items()} | dict(outcome.notes.read),
-        "unfair_starts": misses and misses.part,
-        "mean_miss_seconds": misses and misses.mean_miss,
-        "fair_starts_looked_at": misses and misses.jobs,
-        "astray": outcome.astray,
-        "jain_of_shares": outcome.jain_of_shares,
-        "fingerprint": outcome.starts.fingerprint() if exactly else None,
-    }
-    if figures is None:
-        return row
-    return row | {
-        "users": figures.users,
-        "mean_wait_seconds": figures.mean_wait,
-        "median_wait_seconds": figures.median_wait,
-        "wait_95_seconds": figures.wait_95,
-        "longest_wait_seconds": figures.longest_wait,
-        "mean_turnaround_seconds": figures.mean_turnaround,
-        "mean_bounded_slowdown": figures.mean_slowdown,
-        "utilisation": figures.utilisation,
-        "loss_of_capacity": figures.loss_of_capacity,
-        "makespan_seconds": figures.makespan,
-        "jain": figures.jain,
-    }
-
-
-def _delivered(outcomes: Sequence[Outcome]) -> list[Row]:
-    return [
-        {"policy": outcome.policy, "account": each.account, "delivered": each.delivered, "entitled": each.entitled}
-        for outcome in outcomes
-        for each in outcome.delivered
-    ]
-
-
-def _notes(outcome: Outcome) -> list[str]:
-    """Nothing is left out, or read otherwise than it stands there, in silence."""
-    said = [f"left out: {counted(len(lines), 'line')}, {why} (line {_some_of(lines)})" for why, lines in outcome.notes.left.items()]
-    said += [f"left out: {counted(len(numbers), 'job')}, {why.value} ({_some_of(numbers)})" for why, numbers in outcome.left.items()]
-    said += [f"read otherwise: {counted(number, 'job')} {how.value}" for how, number in outcome.read.items() if number]
-    return said + [f"read otherwise: {counted(number, 'line')}, {how}" for how, number in outcome.notes.read.items()]
-
-
-def _some_of(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers[:LISTED])) + (", ..." if len(numbers) > LISTED else "")
 
 
 COMMAND = Command(

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from fairbank.cli.figures import Drawn
+    from fairbank.cli.granting import Granting
 
 
 class Figures(Protocol):
@@ -61,6 +62,34 @@ class Delivered(Protocol):
     def entitled(self) -> float: ...
 
 
+class Account(Protocol):
+    """What became of a payer's credit, in SU-minutes, and of the jobs for which there was none: `refused`, or `unpaid`, run for nothing."""
+
+    @property
+    def account(self) -> int | str: ...
+    @property
+    def granted(self) -> int: ...
+    @property
+    def charged(self) -> int: ...
+    @property
+    def expired(self) -> int: ...
+    @property
+    def refused(self) -> int: ...
+    @property
+    def unpaid(self) -> int: ...
+    @property
+    def unpaid_minutes(self) -> int: ...
+
+
+class Credit(Protocol):
+    """Of all payers, and how many entries the journal has. The books were audited."""
+
+    @property
+    def accounts(self) -> Sequence[Account]: ...
+    @property
+    def entries(self) -> int: ...
+
+
 class Starts(Protocol):
     """When each job started."""
 
@@ -104,6 +133,8 @@ class Outcome(Protocol):
     def starts(self) -> Starts: ...
     @property
     def notes(self) -> Notes: ...
+    @property
+    def credit(self) -> Credit | None: ...
 
 
 class Planning(Protocol):
@@ -117,7 +148,8 @@ class Planning(Protocol):
         processors: int | None,
         starts: str | None,
         shares: str | None,
-        by_group: bool,
+        by: str | None,
+        granting: Granting | None,
         fair_starts: int,
         plots: bool,
         progress: Callable[[str, int, int], None] | None,

@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairbank.priority.sitefactor import Power, Rule, Sigmoid
+from fairbank.priority.sitefactor import Power, Rule, Sigmoid, rule_of
 from fairbank.report.plots.picture import Picture
 from fairbank.report.plots.png import png
 from fairbank.report.plots.square import KEY, SCALE, Axes, Curve, contours, curves, figure
 from fairbank.report.plots.svg import svg
 from fairbank.slurm.agent.settings import SiteFactorSettings, read_agent_settings
-from fairbank.slurm.agent.site_factor import rule_of
 from fairbank.values.trouble import Forbidden, Trouble
 
 STEPS = 97
@@ -66,7 +65,7 @@ def _all_six() -> Iterator[tuple[str, Picture]]:
 
 
 def _chosen(settings: SiteFactorSettings) -> Picture:
-    return _contours("The rule of the settings", (settings.rule, rule_of(settings)))
+    return _contours("The rule of the settings", (settings.rule, rule_of(settings.rule, settings.credit, settings.expiry)))
 
 
 def site_factor_figures() -> Iterator[Picture]:

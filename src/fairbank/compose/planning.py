@@ -11,8 +11,10 @@ from fairbank.compose.recorded import skim_any
 from fairbank.service.simulating import Progress, check_starts, in_file, read_shares, simulate_each, write_starts
 from fairbank.simulator.simulation import Outcome, Plan
 
-if TYPE_CHECKING:  # a trace in a file needs nothing of the model
+if TYPE_CHECKING:  # a trace in a file needs nothing of the model, nor of the bank
+    from fairbank.cli.granting import Granting
     from fairbank.service.modelled import Modelled
+    from fairbank.simulator.granting import Budget
 
 
 class Planning:
@@ -26,7 +28,8 @@ class Planning:
         processors: int | None,
         starts: str | None,
         shares: str | None,
-        by_group: bool,
+        by: str | None,
+        granting: Granting | None,
         fair_starts: int,
         plots: bool,
         progress: Progress | None,
@@ -37,9 +40,18 @@ class Planning:
         if starts is not None:
             check_starts(Path(starts), path)
         held = read_shares(Path(shares)) if shares is not None else None
-        plan = Plan(processors, fair_starts, by_group=by_group, course=plots)
+        plan = Plan(processors, fair_starts, by_group=by == "group", course=plots)
         source = partial(in_file, Path(workload), skim_any) if isinstance(workload, str) else workload.opened
-        outcomes = simulate_each(source, policies, plan, holdings=held, progress=progress)
+        outcomes = simulate_each(source, policies, plan, holdings=held, budget=granting and budget_of(granting), progress=progress)
         if starts is not None:
             write_starts(outcomes[-1].starts, Path(starts))
         return outcomes
+
+
+def budget_of(granting: Granting) -> Budget:
+    """What the options say, as the simulator has it."""
+    from fairbank.simulator.granting import Budget, Unpaid  # noqa: PLC0415  only who grants credit pays for the bank
+    from fairbank.simulator.replay import Payer  # noqa: PLC0415
+
+    payer = None if granting.by is None else Payer(granting.by)
+    return Budget(granting.percent, payer, Unpaid(granting.unpaid), granting.periods, granting.staggered)

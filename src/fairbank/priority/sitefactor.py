@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairbank.priority.bending import Bend, RuleName
 from fairbank.values.slurm_numbers import NICE_MAX, NICE_OFFSET
 from fairbank.values.trouble import Malformed
 
@@ -65,6 +66,17 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 LINEAR = Rule()
+
+
+def rule_of(name: RuleName, credit: Bend, expiry: Bend) -> Rule:
+    """The rule of that name."""
+    match name:
+        case "linear":
+            return LINEAR
+        case "power":
+            return Rule(Power(credit.exponent), Power(expiry.exponent))
+        case "sigmoid":
+            return Rule(Sigmoid(credit.steepness, credit.midpoint), Sigmoid(expiry.steepness, expiry.midpoint))
 
 
 # ---------------------------------------------------------------- the two fractions

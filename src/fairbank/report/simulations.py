@@ -46,9 +46,12 @@ MEASURES = (
     Measure("unfair_starts", "starts later than fair", "%", 0.01),
     Measure("mean_miss_seconds", "mean miss of those", "h", HOUR),
     Measure("astray", "delivered beyond shares", "%", 0.01),
+    Measure("refused_part", "jobs refused for want of credit", "%", 0.01),
+    Measure("unpaid_part", "jobs that ran for nothing", "%", 0.01),
+    Measure("expired_part", "credit that expired unused", "%", 0.01),
     Measure("jain_of_shares", "Jain's index of delivered by shares", "0 to 1", decimals=3),
 )
-ASKED_FOR = frozenset({"unfair_starts", "mean_miss_seconds", "astray", "jain_of_shares"})
+ASKED_FOR = frozenset({"unfair_starts", "mean_miss_seconds", "astray", "jain_of_shares", "refused_part", "unpaid_part", "expired_part"})
 """These are shown only where they were measured."""
 
 
@@ -74,6 +77,9 @@ COLUMNS = (
     Column("MEAN-MISS-SECONDS", _figure("mean_miss_seconds", 1), right=True, extra=True),
     Column("ASTRAY", _figure("astray", 5), right=True, extra=True),
     Column("JAIN-OF-SHARES", _figure("jain_of_shares", 5), right=True, extra=True),
+    Column("REFUSED-JOBS", text("refused_jobs"), right=True, extra=True),
+    Column("UNPAID-JOBS", text("unpaid_jobs"), right=True, extra=True),
+    Column("EXPIRED-MINUTES", text("expired_minutes"), right=True, extra=True),
     Column("FINGERPRINT", text("fingerprint"), extra=True),
 )
 

@@ -25,21 +25,24 @@ class Submitted(Waiting, Protocol):
 
 
 S = TypeVar("S", bound=Submitted)
+_Key = tuple[bool, int, int, int]
+"""Whether it was put last, its priority (the highest is the least), when it was submitted, its number."""
 
 
 class ByPriority(Generic[S]):
-    """Whoever waits: by priority as it was when somebody last worked it out, then submit time, then number.
+    """Whoever waits: by priority as it was when somebody last worked it out, then submit time, then number; behind them who was put last.
 
     The order is kept from pass to pass, and so are the processors that all together want (`wanted`).
     """
 
     def __init__(self) -> None:
         self._jobs: dict[int, S] = {}
-        self._keys: dict[int, tuple[int, int, int]] = {}
-        self._order: list[tuple[int, int, int]] = []
+        self._keys: dict[int, _Key] = {}
+        self._order: list[_Key] = []
         self._line: list[S] = []
         """Those whose priority is known, as in `_order`."""
         self._unranked: dict[int, S] = {}
+        self._last: set[int] = set()
         self._widths: dict[int, int] = {}
         self.wanted = 0
 
@@ -51,13 +54,31 @@ class ByPriority(Generic[S]):
     def remove(self, job: S) -> None:
         del self._jobs[job.number]
         if self._unranked.pop(job.number, None) is None:
-            at = bisect_left(self._order, self._keys.pop(job.number))
-            del self._order[at], self._line[at]
+            self._take_out(self._keys.pop(job.number))
+        self._last.discard(job.number)
         self.wanted -= job.processors
         if self._widths[job.processors] == 1:
             del self._widths[job.processors]
         else:
             self._widths[job.processors] -= 1
+
+    def put_last(self, job: S) -> None:
+        """Whatever its priority, it waits behind all of whom this is not said."""
+        self._last.add(job.number)
+        key = self._keys.get(job.number)
+        if key is not None and not key[0]:
+            self._take_out(key)
+            self._put_in((True, *key[1:]))
+
+    def _take_out(self, key: _Key) -> None:
+        at = bisect_left(self._order, key)
+        del self._order[at], self._line[at]
+
+    def _put_in(self, key: _Key) -> None:
+        at = bisect_left(self._order, key)
+        self._keys[key[-1]] = key
+        self._order.insert(at, key)
+        self._line.insert(at, self._jobs[key[-1]])
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -76,18 +97,17 @@ class ByPriority(Generic[S]):
 
     def rank(self, jobs: Sequence[S], priorities: Iterable[int]) -> None:
         """Tell the priorities of some that had none."""
-        ranked = {job.number: (-priority, job.submitted, job.number) for job, priority in zip(jobs, priorities, strict=True)}
-        self._keys |= ranked
-        for number in ranked:
-            del self._unranked[number]
-        if len(ranked) > FEW:
-            self._order = sorted(self._keys.values())
-            self._line = [self._jobs[number] for _, _, number in self._order]
+        last = self._last
+        ranked = [(job.number in last, -priority, job.submitted, job.number) for job, priority in zip(jobs, priorities, strict=True)]
+        for key in ranked:
+            del self._unranked[key[-1]]
+        if len(ranked) <= FEW:
+            for key in ranked:
+                self._put_in(key)
             return
-        for number, key in ranked.items():
-            at = bisect_left(self._order, key)
-            self._order.insert(at, key)
-            self._line.insert(at, self._jobs[number])
+        self._keys.update((key[-1], key) for key in ranked)
+        self._order = sorted(self._keys.values())
+        self._line = [self._jobs[key[-1]] for key in self._order]
 
     def forget(self) -> None:
         """Nobody's priority is known any more."""
@@ -98,7 +118,8 @@ class ByPriority(Generic[S]):
         """Who has no priority yet comes last. It holds until somebody comes, goes or is ranked."""
         if not self._unranked:
             return Listed(self._line)
-        return Listed([*self._line, *sorted(self._unranked.values(), key=lambda job: (job.submitted, job.number))])
+        last = self._last
+        return Listed([*self._line, *sorted(self._unranked.values(), key=lambda job: (job.number in last, job.submitted, job.number))])
 
 
 class Listed(Generic[S]):

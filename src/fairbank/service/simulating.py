@@ -7,16 +7,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.service.traces import Reader, open_skimmed
+from fairbank.simulator.jobs import Job, Workload, size_of
 from fairbank.simulator.names import Names
 from fairbank.simulator.policies import Policy, policy_named
+from fairbank.simulator.replay import Payer
 from fairbank.simulator.shares import numbered, read_holdings
-from fairbank.simulator.simulation import Outcome, Plan, Tick, simulate
+from fairbank.simulator.simulation import TICK, Outcome, Plan, Tick, simulate
 from fairbank.simulator.skim import Skim, skim
 from fairbank.simulator.starts import Starts
 from fairbank.values.trouble import Forbidden, Malformed, Unknown
+
+if TYPE_CHECKING:
+    from fairbank.simulator.granting import Budget
 
 Progress = Callable[[str, int, int], None]
 """Called with the policy, how many jobs are read, and of how many: as many as there are if the rest of the file is like the first part."""
@@ -46,21 +51,48 @@ def simulate_file(path: Path, names: Sequence[str], plan: Plan) -> list[Outcome]
 
 
 def simulate_each(
-    source: Source, names: Sequence[str], plan: Plan, *, holdings: Mapping[str, int] | None = None, progress: Progress | None = None
+    source: Source,
+    names: Sequence[str],
+    plan: Plan,
+    *,
+    holdings: Mapping[str, int] | None = None,
+    budget: Budget | None = None,
+    progress: Progress | None = None,
 ) -> list[Outcome]:
-    """What comes of each policy; `holdings` are the shares of the plan, by names or numbers. Raises Unknown for a file or a policy that is
-    not there, and Malformed as `simulate` does."""
+    """What comes of each policy; `holdings` are the shares of the plan, by names or numbers. With a `budget` the bank grants it beforehand,
+    and its payers have shares as they have credit, where nobody says other ones. Raises Unknown for a file or a policy that is not there,
+    and Malformed as `simulate` does."""
     policies = policies_of(names)
+    if budget is not None:
+        plan = granted(source, plan, budget, progress)
     outcomes = []
     for policy in policies:
         with source() as (trace, extent):
             if extent.once and len(policies) > 1:
                 raise Malformed("a pipe can be read only once", field="FILE", remedy="name one --policy, or a file rather than a pipe")
             tick = progress and _ticking(policy.name, extent, progress)
-            accounts = _accounts(trace, plan)
-            shared = plan._replace(shares=numbered(holdings, accounts)) if holdings else plan
-            outcomes.append(_called(simulate(trace, policy, shared, tick), accounts))
+            shared = plan._replace(shares=numbered(holdings, _accounts(trace, plan))) if holdings else plan
+            outcomes.append(_called(simulate(trace, policy, shared, tick), trace, plan))
     return outcomes
+
+
+def granted(source: Source, plan: Plan, budget: Budget, progress: Progress | None = None) -> Plan:
+    """The plan with what is granted: the trace is read for it once more."""
+    from fairbank.simulator.granting import grants_of, holdings_of  # noqa: PLC0415  only who grants credit pays for the bank
+
+    with source() as (trace, extent):
+        if extent.once:
+            raise Malformed("a pipe can be read only once, and grants are a part of what is used", field="FILE", remedy="name a file")
+        jobs = Workload(trace.jobs, size_of(trace.header, plan.processors))
+        grants = grants_of(budget, _told(jobs, progress and _ticking("grants", extent, progress)), trace.header)
+    return plan._replace(grants=grants, shares=holdings_of(grants) or None, by_group=grants.payer is Payer.GROUP)
+
+
+def _told(jobs: Workload, tick: Tick | None) -> Iterator[Job]:
+    for job in jobs:
+        if tick is not None and job.number % TICK == 0:
+            tick(jobs.lines)
+        yield job
 
 
 def policies_of(names: Sequence[str]) -> list[Policy]:
@@ -89,11 +121,15 @@ def _accounts(trace: Skim, plan: Plan) -> Names | None:
     return trace.people.groups if plan.by_group else trace.people.users
 
 
-def _called(outcome: Outcome, accounts: Names | None) -> Outcome:
+def _called(outcome: Outcome, trace: Skim, plan: Plan) -> Outcome:
     """With accounts by their names."""
-    if accounts is None:
+    if (accounts := _accounts(trace, plan)) is None:
         return outcome
-    return outcome._replace(delivered=[each._replace(account=accounts.name(int(each.account))) for each in outcome.delivered])
+    delivered = [each._replace(account=accounts.name(int(each.account))) for each in outcome.delivered]
+    credit = outcome.credit
+    if credit is not None:
+        credit = credit._replace(accounts=[each._replace(account=accounts.name(int(each.account))) for each in credit.accounts])
+    return outcome._replace(delivered=delivered, credit=credit)
 
 
 def _ticking(name: str, extent: Extent, progress: Progress) -> Tick:

@@ -66,6 +66,8 @@ class Clock:
                 arrival = FOR_EVER if job is None else job.submitted
                 last = newcomer.number
                 if not wanted and arrival > now and newcomer.processors <= machine.free:  # nobody is there whom it could delay
+                    if attends and not scheduler.admits(newcomer, now):
+                        break
                     heappush(ends, (now + newcomer.run, begin(newcomer, newcomer.processors, now)))
                     yield now, [newcomer]
                     break
@@ -83,6 +85,7 @@ class Clock:
                 if begun:
                     yield now, begun
             if attends:
+                wanted -= scheduler.turned_away()
                 wake = scheduler.wake(now) if wanted else FOR_EVER
             else:
                 snapshot.settled = last  # nobody can start until somebody ends

@@ -26,6 +26,8 @@ class Policy(NamedTuple):
     name: str
     about: str
     scheduler: Callable[[int], Scheduler]
+    asks_bank: bool = False
+    """Whether it goes by the credit that is left."""
 
 
 def at_events(queue: Callable[[], Queue[Job]], pass_: Pass) -> Callable[[int], Scheduler]:
@@ -46,7 +48,7 @@ def slurm(name: str, parameters: Parameters | None = None, ranking: Ranking | No
 
         return Slurm(parameters or Parameters(), ranking or Ranking(), processors)
 
-    return Policy(name, _SLURM, scheduler)
+    return Policy(name, _SLURM, scheduler, asks_bank=ranking is not None and ranking.site_weight > 0)
 
 
 POLICIES: Mapping[str, Policy] = {

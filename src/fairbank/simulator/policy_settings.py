@@ -7,9 +7,11 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from fairbank.priority.bending import Bend, RuleName, idle_keys
 from fairbank.priority.decay import Decay, parse_half_life
 from fairbank.priority.multifactor.settings import Settings, Weights
 from fairbank.priority.settings import DAMPENING_MAX, Algorithm
+from fairbank.priority.sitefactor import rule_of
 from fairbank.scheduling.parameters import Parameters
 from fairbank.simulator.policies import Policy, policy_named, slurm
 from fairbank.simulator.standing import Ranking
@@ -52,12 +54,22 @@ class PrioritySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     calc_period: str = "5"
 
 
+class SiteFactorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The site factor, by the names that the agent's settings have for it. It counts where the simulation has a bank."""
+
+    weight: Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)] = 1_000
+    rule: RuleName = "linear"
+    credit: Bend = Bend()
+    expiry: Bend = Bend()
+
+
 class PolicySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of it; what is left out is as with the base's own name."""
 
     base: Literal["fifo", "fcfs", "easy", "conservative", "slurm"]
     scheduler: SchedulerSettings | None = None
     priority: PrioritySettings | None = None
+    site_factor: SiteFactorSettings | None = None
 
 
 def policy_of(name: str, text: bytes) -> Policy:
@@ -70,7 +82,7 @@ def policy_of(name: str, text: bytes) -> Policy:
         raise misfit(bad, PolicySettings, PAGE) from bad
     base = policy_named(settings.base)
     if settings.base != "slurm":
-        for table in ("scheduler", "priority"):
+        for table in ("scheduler", "priority", "site_factor"):
             if getattr(settings, table) is not None:
                 remedy = f'write base = "slurm", or leave [{table}] out'
                 raise Malformed(f'{table} is only for base = "slurm", not for "{settings.base}"', field=table, remedy=remedy)
@@ -79,7 +91,10 @@ def policy_of(name: str, text: bytes) -> Policy:
         if getattr(settings.scheduler, each, 0):
             remedy = "leave it out: room is kept for all who are tested, whatever their priority and partition"
             raise Malformed(f"{each} is not simulated", field=f"scheduler.{each}", remedy=remedy)
-    return slurm(name, settings.scheduler or Parameters(), ranking_of(settings.priority or PrioritySettings()))
+    ranking = ranking_of(settings.priority or PrioritySettings())
+    if settings.site_factor is not None:
+        ranking = with_site_factor(ranking, settings.site_factor)
+    return slurm(name, settings.scheduler or Parameters(), ranking)
 
 
 def ranking_of(said: PrioritySettings) -> Ranking:
@@ -102,3 +117,13 @@ def ranking_of(said: PrioritySettings) -> Ranking:
         algorithm=said.fair_share,
         dampening=said.dampening,
     )
+
+
+def with_site_factor(ranking: Ranking, said: SiteFactorSettings) -> Ranking:
+    """Raises Malformed for a key that would change nothing."""
+    for fraction, bend in (("credit", said.credit), ("expiry", said.expiry)):
+        for name, rule in idle_keys(said.rule, bend):
+            field, line = f"site_factor.{fraction}.{name}", f'site_factor.rule = "{rule}"'
+            raise Malformed(f"{field} is only for {line}", field=field, remedy=f"write {line}, or leave it out")
+    bent = rule_of(said.rule, said.credit, said.expiry)
+    return msgspec.structs.replace(ranking, site_rule=bent, site_weight=said.weight)

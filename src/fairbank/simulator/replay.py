@@ -66,8 +66,13 @@ _END, _START, _END_AT_ONCE = 0, 1, 2
 
 
 def resource_of(job: SwfJob, header: Header) -> str:
+    """What its partition bills."""
+    return billed_in(job.partition, header)
+
+
+def billed_in(partition: int, header: Header) -> str:
     """A partition whose name begins with "gpu" bills gpu, every other bills cpu."""
-    return "gpu" if header.partitions.get(job.partition, "").lower().startswith("gpu") else "cpu"
+    return "gpu" if header.partitions.get(partition, "").lower().startswith("gpu") else "cpu"
 
 
 def payer_of(job: SwfJob, payer: Payer) -> int:

@@ -41,6 +41,14 @@ class Scheduler(Protocol):
 
     def ended(self, running: Running[Job, int], now: int) -> None: ...
 
+    def admits(self, job: Job, now: int) -> bool:
+        """Whether a job that nobody is ahead of may start as it comes; else it is gone. Asked of those that attend."""
+        ...
+
+    def turned_away(self) -> int:
+        """How many processors those wanted who left the queue in the passes just now, without a start. Asked of those that attend."""
+        ...
+
     def copy(self) -> Scheduler:
         """The same with nobody in its queue."""
         ...
@@ -65,6 +73,12 @@ class AtEvents:
         return FOR_EVER
 
     def ended(self, running: Running[Job, int], now: int) -> None: ...
+
+    def admits(self, job: Job, now: int) -> bool:
+        return True
+
+    def turned_away(self) -> int:
+        return 0
 
     def copy(self) -> AtEvents:
         return AtEvents(self._queue, self._passes[0])

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.simulator.clock import Clock, Moment
 from fairbank.simulator.course import Course
 from fairbank.simulator.fairness import FairStarts, Misses
+from fairbank.simulator.header import Header
 from fairbank.simulator.jobs import Job, Left, Read, Workload, size_of
 from fairbank.simulator.measures import Figures, Measures
 from fairbank.simulator.policies import Policy
+from fairbank.simulator.scheduler import Scheduler
 from fairbank.simulator.shares import Delivered, Sharing, Week
 from fairbank.simulator.skim import Notes, Skim
 from fairbank.simulator.starts import Starts
+from fairbank.values.trouble import Malformed
+
+if TYPE_CHECKING:
+    from fairbank.simulator.granting import Grants
+    from fairbank.simulator.paying import Paying
+    from fairbank.simulator.till import Credit, Till
 
 
 class Plan(NamedTuple):
@@ -21,7 +29,7 @@ class Plan(NamedTuple):
 
     `processors`: of the machine, None as the trace says. `fair_starts`: look at the fair start of every so-many-th job, 0 of none.
     `shares`: of each account (None: nobody asks), which is a user of the trace, or with `by_group` a group.
-    `course`: how it goes over time and by size.
+    `course`: how it goes over time and by size. `grants`: what the bank has granted; None: there is no bank, and nothing to pay.
     """
 
     processors: int | None = None
@@ -29,11 +37,13 @@ class Plan(NamedTuple):
     shares: Mapping[int, int] | None = None
     by_group: bool = False
     course: bool = False
+    grants: Grants | None = None
 
 
 class Outcome(NamedTuple):
     """What came of a policy. `lines` is how many jobs the trace has; `left` are the numbers of those that were not simulated, by the
-    reason; `read` counts those of which something was read otherwise than it stands there; `notes` are the reader's."""
+    reason; `read` counts those of which something was read otherwise than it stands there; `notes` are the reader's. `credit` is what
+    became of what the bank had granted."""
 
     policy: str
     processors: int
@@ -49,6 +59,7 @@ class Outcome(NamedTuple):
     notes: Notes
     weeks: list[Week]
     course: Course | None
+    credit: Credit | None
 
 
 Tick = Callable[[int], None]
@@ -57,10 +68,20 @@ TICK = 1_024
 
 
 def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) -> Outcome:
-    """Run a trace under a policy. Raises Malformed for a trace that cannot be read, or a machine whose size nobody says."""
+    """Run a trace under a policy. Raises Malformed for a trace that cannot be read, a machine whose size nobody says, or a policy that goes
+    by credit where there is none."""
+    if policy.asks_bank and plan.grants is None:
+        remedy = "grant credit: --grant PERCENT; or leave [site_factor] out"
+        raise Malformed(f"{policy.name} goes by the credit that is left, and there is no bank", field="policy", remedy=remedy)
+    if plan.fair_starts and plan.grants is not None:
+        what = "whether a start was fair is not asked where a bank refuses jobs"
+        raise Malformed(what, field="fair-starts", remedy="leave out --fair-starts or --grant")
     size = size_of(trace.header, plan.processors)
     workload = Workload(trace.jobs, size)
-    clock = Clock(size, policy.scheduler(size))
+    scheduler, till = policy.scheduler(size), None
+    if plan.grants is not None:
+        scheduler, till = _paying(scheduler, plan.grants, trace.header)
+    clock = Clock(size, scheduler)
     measures, starts = Measures(), Starts()
     takers: list[Callable[[Moment], None]] = [measures.take, starts.take]
     fairness = FairStarts(clock, plan.fair_starts) if plan.fair_starts else None
@@ -89,7 +110,17 @@ def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) 
         notes=trace.notes,
         weeks=sharing.weeks() if sharing else [],
         course=course,
+        credit=till.close() if till else None,
     )
+
+
+def _paying(scheduler: Scheduler, grants: Grants, header: Header) -> tuple[Paying, Till]:
+    """The same scheduler with a bank to ask."""
+    from fairbank.simulator.paying import Paying  # noqa: PLC0415  only who grants credit pays for the bank
+    from fairbank.simulator.till import Till  # noqa: PLC0415
+
+    till = Till(grants, header)
+    return Paying(scheduler, till, grants.budget.unpaid), till
 
 
 def _user(job: Job) -> int:

@@ -60,6 +60,12 @@ class Slurm:
     def ended(self, running: Running[Job, int], now: int) -> None:
         self.standing.ended(running, now)
 
+    def admits(self, job: Job, now: int) -> bool:
+        return True
+
+    def turned_away(self) -> int:
+        return 0
+
     def copy(self) -> Slurm:
         """The same with nobody in the queue."""
         other = Slurm(self.parameters, self.ranking, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from math import exp, log
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -15,10 +16,14 @@ from fairbank.priority.multifactor.composing import priorities
 from fairbank.priority.multifactor.pending import NO_QOS, Pending, scale
 from fairbank.priority.multifactor.settings import Settings, Weights
 from fairbank.priority.settings import Algorithm
+from fairbank.priority.sitefactor import LINEAR, Floats, Rule, credit_factor, expiry_factor, scaled
 from fairbank.priority.tree import Association, planted
 from fairbank.scheduling.by_priority import ByPriority
 from fairbank.scheduling.machine import Running
 from fairbank.simulator.jobs import Job
+
+if TYPE_CHECKING:  # who simulates no bank does not wait for it
+    from fairbank.simulator.till import Left
 
 _REBASE = 500.0
 """So many times the logarithm of a double may grow before usage is counted anew."""
@@ -36,6 +41,9 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     calc_period: int = 300
     algorithm: Algorithm = Algorithm.FAIR_TREE
     dampening: int = 1
+    site_rule: Rule = LINEAR
+    site_weight: int = 0
+    """What full credit that ends this instant adds to a priority. Any weight needs a bank that tells what is left."""
 
 
 class Standing:
@@ -55,6 +63,8 @@ class Standing:
         self._zero = self._worked_out = 0
         self._factor: Callable[[float], float] | None = None
         self._people = 0
+        self.credit: Callable[[Job, int], Left] | None = None
+        """Where there is a bank: the allocation that would pay for a job at a second."""
 
     def ended(self, running: Running[Job, int], now: int) -> None:
         """A job has run until now: what it was not yet charged for counts from the next period on."""
@@ -86,13 +96,20 @@ class Standing:
             cpus=wide,
             limit_minutes=np.array([-(-job.limit // 60) for job in jobs], np.float64),
             nice=nothing,
-            site=nothing,
+            site=nothing if self.credit is None or not self._ranking.site_weight else self._site(jobs, self.credit),
             partition=first,
             qos=first + NO_QOS,
             tres=np.zeros((0, len(jobs))),
         )
         found: list[int] = priorities(columns, self._scale, self._ranking.settings, self._worked_out + 1).tolist()
         return found
+
+    def _site(self, jobs: Sequence[Job], credit_of: Callable[[Job, int], Left]) -> Floats:
+        """What the credit left, and the closeness of its end, add."""
+        left = [credit_of(job, self._worked_out) for job in jobs]
+        credit = credit_factor([each.deposited for each in left], [each.used for each in left])
+        expiry = expiry_factor([each.seconds for each in left], [each.longest for each in left])
+        return scaled(self._ranking.site_rule.of(credit, expiry), self._ranking.site_weight).astype(np.float64)
 
     def _by_usage(self) -> Callable[[float], float]:
         """The fair-share factor of whoever used so much: all have one share of one account, so that nothing else counts."""

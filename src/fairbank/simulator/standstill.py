@@ -169,6 +169,12 @@ class Remembered:
         self._look(now)
         self._scheduler.ended(running, now)
 
+    def admits(self, job: Job, now: int) -> bool:
+        return self._scheduler.admits(job, now)
+
+    def turned_away(self) -> int:
+        return self._scheduler.turned_away()
+
     def copy(self) -> Scheduler:
         return self._scheduler.copy()
 

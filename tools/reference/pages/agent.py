@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from fairbank.priority.bending import Bend
 from fairbank.slurm.agent import settings as agent
-from fairbank.slurm.agent.bending import Bend
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.metrics import Metrics
 from fairbank.slurm.agent.pool import Senders

@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from fairbank.priority.bending import Bend, RuleName, idle_keys
 from fairbank.rest.client import MungeSigner, Signer, TokenSigner, parse_address
 from fairbank.rest.client.token_file import read_token
-from fairbank.slurm.agent.bending import Bend, RuleName, idle_keys
 from fairbank.slurm.agent.pool import Senders
 from fairbank.slurm.agent.silence import PartitionTerms
 from fairbank.values.ids import UID_MAX

@@ -10,27 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from fairbank.priority.sitefactor import LINEAR, Power, Rule, Sigmoid
+from fairbank.priority.sitefactor import rule_of
 from fairbank.rest.client import Client, parse_address
-from fairbank.slurm.agent.settings import AgentSettings, SiteFactorSettings
+from fairbank.slurm.agent.settings import AgentSettings
 from fairbank.slurm.bank import Bank
 from fairbank.slurm.site_factor import Table, encode, table_of
 from fairbank.slurm.sync import replace_file
 from fairbank.values.trouble import Malformed, Trouble, Unreachable
 
 _log = logging.getLogger(__name__)
-
-
-def rule_of(settings: SiteFactorSettings) -> Rule:
-    """The rule that the settings choose."""
-    credit, expiry = settings.credit, settings.expiry
-    match settings.rule:
-        case "linear":
-            return LINEAR
-        case "power":
-            return Rule(Power(credit.exponent), Power(expiry.exponent))
-        case "sigmoid":
-            return Rule(Sigmoid(credit.steepness, credit.midpoint), Sigmoid(expiry.steepness, expiry.midpoint))
 
 
 class TableWriter:
@@ -82,7 +70,7 @@ class TableWriter:
             now=now,
             weight=settings.weight,
             stale_seconds=settings.stale,
-            rule=rule_of(settings),
+            rule=rule_of(settings.rule, settings.credit, settings.expiry),
         )
 
     def _failed(self, trouble: Trouble) -> None:
