@@ -42,7 +42,7 @@ WRITING = {
     "alloc create", "alloc set", "alloc extend", "alloc freeze", "alloc thaw", "alloc end", "alloc close", "alloc reopen", "alloc cap",
 }  # fmt: skip
 ON_THE_HOST = {
-    "init", "serve", "audit heads", "backup create", "backup verify", "restore", "replay", "simulate", "report sitefactor",
+    "init", "serve", "audit heads", "backup create", "backup verify", "restore", "replay", "simulate", "whatif", "report sitefactor",
     "report fairshare", "share record", "share compose", "demo",
 }  # fmt: skip
 BESIDE_SLURM = {"reconcile", "shadow", "slurm import", "slurm prolog", "slurm sync"}

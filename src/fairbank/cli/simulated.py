@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.figures import Drawn
     from fairbank.cli.granting import Granting
+    from fairbank.cli.otherwise import Asked
 
 
 class Figures(Protocol):
@@ -137,6 +138,37 @@ class Outcome(Protocol):
     def credit(self) -> Credit | None: ...
 
 
+class Met(Protocol):
+    """How many jobs each change was about."""
+
+    @property
+    def users(self) -> Mapping[str, int]: ...
+    @property
+    def groups(self) -> Mapping[str, int]: ...
+    @property
+    def jobs(self) -> Mapping[int, int]: ...
+
+
+class Pair(Protocol):
+    """What came of a workload, and of the changed one."""
+
+    @property
+    def recorded(self) -> Outcome: ...
+    @property
+    def changed(self) -> Outcome: ...
+
+
+class Answer(Protocol):
+    """Of the workload itself, and of each shaken copy."""
+
+    @property
+    def plain(self) -> Pair: ...
+    @property
+    def copies(self) -> Sequence[Pair]: ...
+    @property
+    def met(self) -> Met: ...
+
+
 class Planning(Protocol):
     """The scheduler on paper."""
 
@@ -156,6 +188,20 @@ class Planning(Protocol):
     ) -> Sequence[Outcome]:
         """Run a workload (the name of a file, or one of Models) under each policy; `progress` is told the policy, how many jobs are read,
         and of about how many. With `plots` it is kept how each went, for pictures."""
+        ...
+
+    def what_if(
+        self,
+        trace: str,
+        asked: Asked,
+        *,
+        processors: int | None,
+        shares: str | None,
+        by: str | None,
+        granting: Granting | None,
+        progress: Callable[[str, int, int], None] | None,
+    ) -> Answer:
+        """Run a workload as it was recorded, and as it is asked for; and both of each shaken copy."""
         ...
 
 

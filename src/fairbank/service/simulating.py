@@ -64,27 +64,45 @@ def simulate_each(
     and Malformed as `simulate` does."""
     policies = policies_of(names)
     if budget is not None:
-        plan = granted(source, plan, budget, progress)
+        plan = granted(source, plan, budget, holdings, progress)
     outcomes = []
     for policy in policies:
         with source() as (trace, extent):
             if extent.once and len(policies) > 1:
                 raise Malformed("a pipe can be read only once", field="FILE", remedy="name one --policy, or a file rather than a pipe")
-            tick = progress and _ticking(policy.name, extent, progress)
-            shared = plan._replace(shares=numbered(holdings, _accounts(trace, plan))) if holdings else plan
-            outcomes.append(_called(simulate(trace, policy, shared, tick), trace, plan))
+            tick = progress and ticking(policy.name, extent, progress)
+            outcomes.append(simulated(trace, policy, plan, holdings, tick))
     return outcomes
 
 
-def granted(source: Source, plan: Plan, budget: Budget, progress: Progress | None = None) -> Plan:
+def simulated(trace: Skim, policy: Policy, plan: Plan, holdings: Mapping[str, int] | None, tick: Tick | None) -> Outcome:
+    """What comes of one policy, accounts by their names. Raises as `simulate` does."""
+    if holdings:
+        plan = plan._replace(shares=_shares(trace, plan, holdings))
+    return _called(simulate(trace, policy, plan, tick), trace, plan)
+
+
+def _shares(trace: Skim, plan: Plan, holdings: Mapping[str, int]) -> dict[int, int]:
+    """By the numbers of the trace. Whoever they belong to, users and groups both get to know the names: so numbers are the same however
+    often a trace is read, and whosever the shares are then."""
+    users, groups = trace.people or (None, None)
+    by_user, by_group = numbered(holdings, users), numbered(holdings, groups)
+    return by_group if plan.by_group else by_user
+
+
+def granted(
+    source: Source, plan: Plan, budget: Budget, holdings: Mapping[str, int] | None = None, progress: Progress | None = None
+) -> Plan:
     """The plan with what is granted: the trace is read for it once more."""
     from fairbank.simulator.granting import grants_of, holdings_of  # noqa: PLC0415  only who grants credit pays for the bank
 
     with source() as (trace, extent):
         if extent.once:
             raise Malformed("a pipe can be read only once, and grants are a part of what is used", field="FILE", remedy="name a file")
+        if holdings:
+            _shares(trace, plan, holdings)
         jobs = Workload(trace.jobs, size_of(trace.header, plan.processors))
-        grants = grants_of(budget, _told(jobs, progress and _ticking("grants", extent, progress)), trace.header)
+        grants = grants_of(budget, _told(jobs, progress and ticking("grants", extent, progress)), trace.header)
     return plan._replace(grants=grants, shares=holdings_of(grants) or None, by_group=grants.payer is Payer.GROUP)
 
 
@@ -132,7 +150,9 @@ def _called(outcome: Outcome, trace: Skim, plan: Plan) -> Outcome:
     return outcome._replace(delivered=delivered, credit=credit)
 
 
-def _ticking(name: str, extent: Extent, progress: Progress) -> Tick:
+def ticking(name: str, extent: Extent, progress: Progress) -> Tick:
+    """Tells how far a stage has come."""
+
     def tick(jobs: int) -> None:
         progress(name, jobs, extent.about(jobs))
 

@@ -1,0 +1,125 @@
+"""`fairbank whatif`: the table that people see, the figures that programs read, and what cannot be asked."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from fairbank.compose import Works
+from fairbank.simulator.centre import Centre, Pool
+from fairbank.simulator.swf import write
+from fairbank.simulator.workload import month
+from tests.cli.conftest import Run, Said
+from tests.cli.test_simulate import ACCOUNTING, FAIRER
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "whatif"
+STORIES = {
+    "machine": "whatif week.swf --add-procs 8",
+    "nodes": "whatif nodes.swf --add-nodes=-2 --drop-user 3",
+    "job": "whatif week.swf --job 17 --size 2 --limit 4:00:00 --policy fcfs",
+    "weights": "whatif week.swf --policy slurm --to-policy fairer.toml --shares shares.csv --by group",
+    "shaken": "whatif week.swf --scale-limits 50 --shaken 5 --seed 3",
+    "bank": "whatif week.swf --drop-group 2 --grant 80 --periods 2 --shaken 3",
+    "json": "whatif week.swf --add-procs 8 --shaken 3 --json",
+    "accounting": "whatif sacct.txt --procs 8 --drop-user carol --drop-group bio",
+}
+
+
+@pytest.fixture
+def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """A folder with a week of work on 32 processors."""
+    surroundings.chdir(tmp_path)
+    centre = Centre(pools=(Pool("cpu", 32),), projects=3, users=6, jobs=150, days=4, node_failures=0)
+    week = "".join(write(*month(centre, seed=5)))
+    (tmp_path / "week.swf").write_text(week)
+    (tmp_path / "nodes.swf").write_text("; MaxNodes: 8\n" + week)
+    (tmp_path / "shares.csv").write_text("account,shares\n1,50\n2,30\n3,20\n")
+    (tmp_path / "fairer.toml").write_text(FAIRER)
+    (tmp_path / "sacct.txt").write_text(ACCOUNTING)
+
+    def call(words: str) -> Said:
+        return fairbank(*words.split(), works=Works())
+
+    return call
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_what_people_see(name: str, ask: Run) -> None:
+    said = ask(STORIES[name])
+    talk = f"--- stderr\n{said.err}" if said.err else ""
+    told = f"$ fairbank {STORIES[name]}\n{said.out}{talk}--- exit {said.code}\n"
+    kept = GOLDEN / f"{name}.txt"
+    if os.environ.get("WRITE_GOLDEN"):
+        kept.write_text(told)
+    assert told == kept.read_text()
+
+
+@pytest.mark.parametrize("name", [name for name in STORIES if name != "json"])
+def test_eighty_columns_are_enough(name: str) -> None:
+    told = (GOLDEN / f"{name}.txt").read_text().splitlines()[1:]
+    assert [line for line in told if len(line) > 80] == []
+
+
+def test_both_sides_are_what_simulate_gives(ask: Run) -> None:
+    """As recorded on the machine as it is; changed on the other machine, under the other policy."""
+    found = json.loads(ask("whatif week.swf --policy fcfs --to-policy easy --add-procs 8 --json").out)
+    for side, words in (("recorded", "--policy fcfs"), ("changed", "--policy easy --procs 40")):
+        row = json.loads(ask(f"simulate week.swf {words} --json").out)["data"][0]
+        assert found[side] | {"fingerprint": None} == row | {"fingerprint": None}
+        assert {each["measure"]: each[side] for each in found["data"]} == {each["measure"]: row[each["measure"]] for each in found["data"]}
+
+
+def test_the_same_question_has_the_same_answer(ask: Run) -> None:
+    words = "whatif week.swf --job 17 --size 2 --shaken 2 --json"
+    assert ask(words).out == ask(words).out != ask(f"{words} --seed 2").out
+
+
+def test_a_job_changed_to_what_it_is_makes_no_difference_in_any_copy(ask: Run) -> None:
+    """The same copies stand beside each other: what differs is the change's doing."""
+    found = json.loads(ask("whatif week.swf --add-procs 8 --shaken 3 --json").out)
+    same = json.loads(ask("whatif week.swf --scale-limits 101 --policy fcfs --shaken 3 --json").out)
+    assert any(each["shaken"]["difference"]["mean"] for each in found["data"])
+    assert all(each["shaken"]["difference"] == {"mean": 0, "low": 0, "high": 0} for each in same["data"])
+
+
+@pytest.mark.parametrize(
+    ("words", "told", "remedy"),
+    [
+        ("whatif", "FILE", ""),
+        ("whatif nothing.swf --add-procs 1", "cannot read nothing.swf", "name a trace"),
+        ("whatif week.swf", "nothing would be otherwise", "--drop-user"),
+        ("whatif week.swf --to-policy easy", "nothing would be otherwise", "--to-policy"),
+        ("whatif week.swf --to-policy ezzy", "there is no policy 'ezzy'", "there are: fifo"),
+        ("whatif week.swf --job 3", "nothing would be otherwise with this job", "--size N or --limit TIME"),
+        ("whatif week.swf --size 3", "none is named", "add --job N"),
+        ("whatif week.swf --job 9999 --size 3", "there is no job 9999 in this trace", "number in the trace"),
+        ("whatif week.swf --job 3 --size 0", "at least 1", ""),
+        ("whatif week.swf --job 3 --limit soon", "'soon' is not a finite time limit", "d-hh:mm:ss"),
+        ("whatif week.swf --drop-user bob", "no job of this trace is user bob's", "as the trace does"),
+        ("whatif week.swf --drop-group 77", "no job of this trace is group 77's", "as the trace does"),
+        ("whatif week.swf --add-nodes 2", "how many processors a node has", "--add-procs N"),
+        ("whatif week.swf --add-procs=-32", "a machine of 0 processors", "take away fewer"),
+        ("whatif week.swf --add-procs many", "'many' is not a whole number", ""),
+        ("whatif week.swf --add-procs 8 --shaken 1", "1 shaken copies", "one copy has no spread"),
+        ("whatif week.swf --add-procs 8 --shaken 1001", "1001 shaken copies", "from 2 to 1000"),
+        ("whatif week.swf --add-procs 8 --periods 2", "--periods", "add --grant PERCENT"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_with_the_remedy(ask: Run, words: str, told: str, remedy: str) -> None:
+    said = ask(words)
+    assert said.code != 0
+    assert said.out == ""
+    flat = " ".join(said.err.split())
+    assert told in flat
+    assert remedy in flat
+
+
+def test_progress_has_a_stage_for_each_simulation(ask: Run, tmp_path: Path) -> None:
+    line = "{0} {0} -1 10 -1 -1 -1 1 20 -1 1 7 7 -1 1 1 -1 -1\n"
+    (tmp_path / "long.swf").write_text("; MaxProcs: 8\n" + "".join(line.format(number) for number in range(1, 20_000)))
+    said = ask("whatif long.swf --add-procs 8 --shaken 2 --progress plain").err
+    for stage in ("as recorded", "changed", "shaken 1 of 2", "shaken 2 of 2, changed"):
+        assert f"\n{stage} 50%" in said

@@ -1,0 +1,41 @@
+"""Confidence intervals: figures that can be looked up, and that they hold what they promise."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from fairbank.report.confidence import interval, quantile
+
+
+@pytest.mark.parametrize(
+    ("freedom", "known"), [(1, 12.706), (9, 2.262), (30, 2.042), (31, 2.0395), (40, 2.0211), (100, 1.9840), (999, 1.9623)]
+)
+def test_quantiles_are_those_of_the_tables(freedom: int, known: float) -> None:
+    assert quantile(freedom) == pytest.approx(known, abs=6e-4)
+
+
+def test_an_interval_by_hand() -> None:
+    """1, 2, 3, 4: mean 2.5, variance 5/3, of the mean 5/12; with three degrees of freedom 3.1824 times its root."""
+    found = interval([1, 2, 3, 4])
+    assert found is not None
+    assert found.mean == 2.5
+    assert found.half == pytest.approx(3.1824 * (5 / 12) ** 0.5)
+
+
+def test_nothing_follows_from_one_value() -> None:
+    assert interval([]) is None
+    assert interval([3.0]) is None
+    assert interval([3.0, 3.0]) == (3.0, 0.0)
+
+
+def test_ninety_five_of_a_hundred_hold_the_truth() -> None:
+    """Of 4,000 samples of six from a normal distribution; three times the spread of that count is 41."""
+    rng = Random(5)
+    held = 0
+    for _ in range(4_000):
+        found = interval([rng.gauss(10, 3) for _ in range(6)])
+        assert found is not None
+        held += abs(found.mean - 10) <= found.half
+    assert abs(held - 3_800) < 42

@@ -1,0 +1,106 @@
+"""What is changed in a workload, and that nothing else is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.simulator.changes import ARRIVALS, RUNS, Changes, Met, Resized, changed, shaken
+from fairbank.simulator.skim import Skimmed
+
+USERS = {7: "ada", 8: "bob"}
+
+
+def job(number: int, submit: int = 0, run: int = 100, asked: int = 4, limit: int = 200, user: int = 7, group: int = 3) -> Skimmed:
+    return (number, submit, run, asked, asked, limit, 1, user, group, 1)
+
+
+def through(jobs: list[Skimmed], changes: Changes, met: Met | None = None) -> list[Skimmed]:
+    return list(changed(jobs, changes, lambda number: USERS.get(number, str(number)), str, met or Met()))
+
+
+JOBS = [job(1), job(2, user=8), job(3, group=4), job(4, user=9)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "left"),
+    [
+        (Changes(), [1, 2, 3, 4]),
+        (Changes(users=frozenset({"ada"})), [2, 4]),
+        (Changes(users=frozenset({"ada", "9"})), [2]),
+        (Changes(groups=frozenset({"4"})), [1, 2, 4]),
+        (Changes(users=frozenset({"bob"}), groups=frozenset({"4"})), [1, 4]),
+        (Changes(users=frozenset({"nobody"})), [1, 2, 3, 4]),
+    ],
+)
+def test_whose_jobs_never_come(changes: Changes, left: list[int]) -> None:
+    assert through(JOBS, changes) == [each for each in JOBS if each[0] in left]
+
+
+def test_it_is_counted_what_changes_were_about() -> None:
+    met = Met()
+    through([*JOBS, job(3)], Changes(frozenset({"ada", "eve"}), frozenset({"3"}), {4: Resized(1), 9: Resized(1)}), met)
+    assert (met.users, met.groups, met.jobs) == ({"ada": 3}, {"3": 2}, {})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "became"),
+    [
+        (Resized(processors=16), job(2, asked=16)),
+        (Resized(limit=150), job(2, limit=150)),
+        (Resized(limit=60), job(2, run=60, limit=60)),
+        (Resized(1, 7_200), job(2, asked=1, limit=7_200)),
+    ],
+)
+def test_a_job_of_another_size_or_limit(wanted: Resized, became: Skimmed) -> None:
+    """On other processors it runs as long; at a limit that is shorter than its run it ends."""
+    found = through([job(1), job(2), job(3)], Changes(jobs={2: wanted}))
+    assert found[0] == job(1)
+    assert found[1][4:] == became[4:]
+    assert found[1][2] == became[2]
+    assert found[2] == job(3)
+
+
+@pytest.mark.parametrize(
+    ("run", "limit", "percent", "became"),
+    [(100, 200, 75, 150), (100, 200, 10, 100), (100, 200, 300, 600), (300, 200, 50, 200), (100, -1, 50, -1), (-1, 200, 50, 100)],
+)
+def test_limits_of_all_but_none_shorter_than_the_run(run: int, limit: int, percent: int, became: int) -> None:
+    (found,) = through([job(1, run=run, limit=limit)], Changes(limits_percent=percent))
+    assert found == job(1, run=run, limit=became)
+
+
+lines = st.lists(st.tuples(st.integers(0, 90), st.integers(-1, 10**6), st.integers(-1, 10**6)), max_size=60)
+
+
+@given(lines, st.text(max_size=8))
+def test_shaken_jobs_are_the_same_jobs_a_little_otherwise(drawn: list[tuple[int, int, int]], seed: str) -> None:
+    at, jobs = 0, []
+    for number, (gap, run, limit) in enumerate(drawn, start=1):
+        at += gap
+        jobs.append(job(number, at, run, 1 + number % 5, limit))
+    found = list(shaken(jobs, seed))
+    assert found == list(shaken(jobs, seed))
+    assert [each[1] for each in found] == sorted(each[1] for each in found)
+    after: Mapping[int, Skimmed] = {each[0]: each for each in found}
+    assert len(found) == len(after) == len(jobs)
+    for before in jobs:
+        now = after[before[0]]
+        assert now[3:] == before[3:]
+        assert abs(now[1] - before[1]) <= ARRIVALS
+        assert abs(now[2] - before[2]) <= RUNS * before[2] + 0.5
+        if 0 < before[2] <= before[5]:
+            assert 0 < now[2] <= before[5]
+
+
+def test_other_seeds_shake_otherwise_and_nobody_comes_before_the_trace() -> None:
+    jobs = [job(number, number, run=10_000, limit=20_000) for number in range(200)]
+    one, other = list(shaken(jobs, "1/1")), list(shaken(jobs, "1/2"))
+    assert one != other
+    assert min(each[1] for each in one) >= 0
+    runs = [each[2] for each in one]
+    assert min(runs) < 9_950
+    assert max(runs) > 10_050
