@@ -98,6 +98,10 @@ class PaperWorks:
         raise NotImplementedError
 
     @property
+    def questions(self) -> NoReturn:
+        raise NotImplementedError
+
+    @property
     def models(self) -> NoReturn:
         raise NotImplementedError
 

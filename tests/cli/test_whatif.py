@@ -19,9 +19,9 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "whatif"
 STORIES = {
     "machine": "whatif week.swf --add-procs 8",
     "nodes": "whatif nodes.swf --add-nodes=-2 --drop-user 3",
-    "job": "whatif week.swf --job 17 --size 2 --limit 4:00:00 --policy fcfs",
+    "job": "whatif week.swf --job 39 --size 14 --limit 4:00:00",
     "weights": "whatif week.swf --policy slurm --to-policy fairer.toml --shares shares.csv --by group",
-    "shaken": "whatif week.swf --scale-limits 50 --shaken 5 --seed 3",
+    "shaken": "whatif week.swf --add-procs 4 --shaken 5 --seed 3",
     "bank": "whatif week.swf --drop-group 2 --grant 80 --periods 2 --shaken 3",
     "json": "whatif week.swf --add-procs 8 --shaken 3 --json",
     "accounting": "whatif sacct.txt --procs 8 --drop-user carol --drop-group bio",

@@ -68,7 +68,7 @@ COMMANDS = (
     Entry("doctor", "doctor", "look for what is wrong with this bank, or next to Slurm", _HOST),
     Entry("replay", "replay", "run a recorded workload through a bank", _HOST),
     Entry("simulate", "simulate", "a recorded workload under other policies", _HOST),
-    Entry("whatif", "whatif", "the same, had something been otherwise", _HOST),
+    Entry("whatif", "whatif", "a workload, had something been otherwise", _HOST),
     Entry("report", "report", "figures of how jobs are ranked", _HOST),
     Entry("demo", "demo", "a month of jobs, then a newcomer's session", _HOST),
     Entry("agent", "agent", "run the agent beside slurmctld; its status", _SLURM),

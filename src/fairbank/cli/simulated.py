@@ -190,6 +190,10 @@ class Planning(Protocol):
         and of about how many. With `plots` it is kept how each went, for pictures."""
         ...
 
+
+class Questions(Protocol):
+    """What would have been."""
+
     def what_if(
         self,
         trace: str,

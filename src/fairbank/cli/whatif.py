@@ -32,7 +32,7 @@ def run(desk: Desk, options: Namespace) -> int:
         return 0
     asked = asked_of(options)
     with Stages(options) as stages:
-        answer = desk.works.planning.what_if(
+        answer = desk.works.questions.what_if(
             options.trace,
             asked,
             processors=options.procs,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fairbank.cli.composed import Composition
     from fairbank.cli.figures import Figures, History
     from fairbank.cli.paper import Paper
-    from fairbank.cli.simulated import Courses, Models, Planning
+    from fairbank.cli.simulated import Courses, Models, Planning, Questions
     from fairbank.cli.slurm_queue import SlurmQueue
     from fairbank.cli.slurm_says import SlurmSays
     from fairbank.cli.waiting import Explaining
@@ -88,6 +88,8 @@ class Works(Protocol):
     def planning(self) -> Planning: ...
     @property
     def explaining(self) -> Explaining: ...
+    @property
+    def questions(self) -> Questions: ...
     @property
     def models(self) -> Models: ...
     @property

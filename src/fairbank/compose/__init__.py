@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fairbank.compose.models import Models
     from fairbank.compose.paper import Paper
     from fairbank.compose.planning import Planning
+    from fairbank.compose.questions import Questions
     from fairbank.compose.slurm_queue import SlurmQueue
     from fairbank.compose.slurm_says import SlurmSays
     from fairbank.rest.client import Client
@@ -112,6 +113,12 @@ class Works:
         from fairbank.compose.explaining import Explaining
 
         return Explaining()
+
+    @property
+    def questions(self) -> Questions:
+        from fairbank.compose.questions import Questions
+
+        return Questions()
 
     @property
     def models(self) -> Models:

@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING
 
 from fairbank.compose.recorded import skim_any
 from fairbank.service.simulating import Progress, check_starts, in_file, read_shares, simulate_each, write_starts
-from fairbank.service.whatif import Answer, Machine, Question, what_if
-from fairbank.simulator.changes import Changes, Resized
 from fairbank.simulator.simulation import Outcome, Plan
 
 if TYPE_CHECKING:  # a trace in a file needs nothing of the model, nor of the bank
     from fairbank.cli.granting import Granting
-    from fairbank.cli.otherwise import Asked
     from fairbank.service.modelled import Modelled
     from fairbank.simulator.granting import Budget
 
@@ -49,36 +46,6 @@ class Planning:
         if starts is not None:
             write_starts(outcomes[-1].starts, Path(starts))
         return outcomes
-
-    def what_if(
-        self,
-        trace: str,
-        asked: Asked,
-        *,
-        processors: int | None,
-        shares: str | None,
-        by: str | None,
-        granting: Granting | None,
-        progress: Progress | None,
-    ) -> Answer:
-        """Run a trace in a file as it was recorded, and as it is asked for; and both of each shaken copy."""
-        held = read_shares(Path(shares)) if shares is not None else None
-        plan = Plan(processors, by_group=by == "group")
-        source = partial(in_file, Path(trace), skim_any)
-        budget = granting and budget_of(granting)
-        return what_if(source, question_of(asked), plan, holdings=held, budget=budget, progress=progress)
-
-
-def question_of(asked: Asked) -> Question:
-    """What the options say, as the simulator has it."""
-    changes = Changes(
-        users=frozenset(asked.users),
-        groups=frozenset(asked.groups),
-        jobs=dict.fromkeys(asked.jobs, Resized(asked.size, asked.limit)),
-        limits_percent=asked.limits_percent,
-    )
-    machine = Machine(nodes=asked.add_nodes, processors=asked.add_procs)
-    return Question(asked.policy, asked.other, changes, machine, asked.copies, asked.seed)
 
 
 def budget_of(granting: Granting) -> Budget:

@@ -1,0 +1,52 @@
+"""What would have been (cli.simulated.Questions)."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairbank.compose.planning import budget_of
+from fairbank.compose.recorded import skim_any
+from fairbank.service.simulating import Progress, in_file, read_shares
+from fairbank.service.whatif import Answer, Machine, Question, what_if
+from fairbank.simulator.changes import Changes, Resized
+from fairbank.simulator.simulation import Plan
+
+if TYPE_CHECKING:
+    from fairbank.cli.granting import Granting
+    from fairbank.cli.otherwise import Asked
+
+
+class Questions:
+    """Recorded workloads with something changed in them."""
+
+    def what_if(
+        self,
+        trace: str,
+        asked: Asked,
+        *,
+        processors: int | None,
+        shares: str | None,
+        by: str | None,
+        granting: Granting | None,
+        progress: Progress | None,
+    ) -> Answer:
+        """Run a trace in a file as it was recorded, and as it is asked for; and both of each shaken copy."""
+        held = read_shares(Path(shares)) if shares is not None else None
+        plan = Plan(processors, by_group=by == "group")
+        source = partial(in_file, Path(trace), skim_any)
+        budget = granting and budget_of(granting)
+        return what_if(source, question_of(asked), plan, holdings=held, budget=budget, progress=progress)
+
+
+def question_of(asked: Asked) -> Question:
+    """What the options say, as the simulator has it."""
+    changes = Changes(
+        users=frozenset(asked.users),
+        groups=frozenset(asked.groups),
+        jobs=dict.fromkeys(asked.jobs, Resized(asked.size, asked.limit)),
+        limits_percent=asked.limits_percent,
+    )
+    machine = Machine(nodes=asked.add_nodes, processors=asked.add_procs)
+    return Question(asked.policy, asked.other, changes, machine, asked.copies, asked.seed)
