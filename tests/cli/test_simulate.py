@@ -12,21 +12,17 @@ from pathlib import Path
 import pytest
 
 from fairbank.compose import Works
-from fairbank.simulator.centre import Centre, Pool
 from fairbank.simulator.job_line import SwfJob
-from fairbank.simulator.swf import read, write
-from fairbank.simulator.workload import month
+from fairbank.simulator.swf import read
 from fairbank.values.time import iso, show_duration
 from tests.cli.conftest import Run, Said
+from tests.cli.workloads import HEAD, lay_out, line
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "simulate"
-HEAD = "; MaxProcs: 8\n"
 STORIES = {
     "two-policies": "simulate week.swf --policy fcfs --policy easy",
     "all-policies": "simulate week.swf --policy fifo --policy fcfs --policy easy --policy conservative --policy slurm",
     "policy-files": "simulate week.swf --policy slurm --policy fairer.toml --policy calm.toml",
-    "bank": "simulate week.swf --policy easy --policy slurm --grant 70 --periods 3",
-    "bank-last": "simulate week.swf --policy easy --policy credit.toml --grant 70 --periods 3 --unpaid last --staggered",
     "shares-and-fair-starts": "simulate week.swf --shares shares.csv --by group --fair-starts 5",
     "parsable": "simulate week.swf --policy easy --policy fcfs -P",
     "json": "simulate week.swf --shares shares.csv --by group --json",
@@ -37,68 +33,14 @@ STORIES = {
 
 @pytest.fixture
 def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """A folder with a week of work on 32 processors, and one with every kind of dirt."""
+    """In the folder of `workloads`."""
     surroundings.chdir(tmp_path)
-    centre = Centre(pools=(Pool("cpu", 32),), projects=3, users=6, jobs=150, days=4, node_failures=0)
-    (tmp_path / "week.swf").write_text("".join(write(*month(centre, seed=5))))
-    (tmp_path / "shares.csv").write_text("account,shares\n1,50\n2,30\n3,20\n")
-    (tmp_path / "dirt.swf").write_text(HEAD + "".join(DIRT))
-    (tmp_path / "fairer.toml").write_text(FAIRER)
-    (tmp_path / "credit.toml").write_text('base = "slurm"\n[site_factor]\nweight = 20000\n')
-    (tmp_path / "calm.toml").write_text('base = "easy"\n')
-    (tmp_path / "sacct.txt").write_text(ACCOUNTING)
-    (tmp_path / "accounts.csv").write_text("account,shares\nastro,60\nbio,40\n")
+    lay_out(tmp_path)
 
     def call(words: str) -> Said:
         return fairbank(*words.split(), works=Works())
 
     return call
-
-
-def line(number: int, submit: int = 0, run: int = 10, given: int = -1, wanted: int = 1, limit: int = 20, status: int = 1) -> str:
-    return f"{number} {submit} -1 {run} {given} -1 -1 {wanted} {limit} -1 {status} 7 7 -1 1 1 -1 -1\n"
-
-
-DIRT = (
-    line(1),
-    line(2, run=-1),
-    line(3, given=-1, wanted=-1),
-    line(4, given=3, wanted=-1),
-    line(5, wanted=9),
-    line(6, status=2),
-    line(7, run=0),
-    line(8, limit=-1),
-    line(9, run=30),
-)
-
-
-FAIRER = """
-base = "slurm"
-
-[scheduler]
-bf_interval = 300
-bf_max_job_user = 2
-
-[priority]
-half_life = "1-0"
-fair_share = "classic"
-
-[priority.weights]
-fairshare = 100000
-"""
-
-
-ACCOUNTING = """\
-JobID|Submit|Start|End|Elapsed|State|User|Account|Timelimit|AllocCPUS|Suspended
-1|2026-11-21T08:00:00|2026-11-21T08:00:00|2026-11-21T09:00:00|01:00:00|COMPLETED|alice|astro|02:00:00|4|00:00:00
-1.batch|2026-11-21T08:00:00|2026-11-21T08:00:00|2026-11-21T09:00:00|01:00:00|COMPLETED|||| 4|
-2_1|2026-11-21T08:00:01|2026-11-21T08:10:00|2026-11-21T08:40:00|00:20:00|TIMEOUT|bob|bio|00:10:00|8|00:10:00
-2_2|2026-11-21T08:00:01|2026-11-21T08:10:00|2026-11-21T08:09:00|00:20:00|COMPLETED|bob|bio|00:10:00|8|00:00:00
-2_3|2026-11-21T08:00:01|2026-11-21T08:10:00|2026-11-21T08:20:00|-1|COMPLETED|bob|bio|00:10:00|8|00:00:00
-3|2026-11-21T08:00:02|Unknown|Unknown|00:00:00|PENDING|carol|bio|UNLIMITED|1|00:00:00
-4|2026-11-21T08:00:00|2026-11-21T08:00:00|2026-11-21T08:05:00|00:05:00|FAILED|carol|bio|UNLIMITED|2|00:00:00
-4|2026-11-21T08:05:00|2026-11-21T08:06:00|2026-11-21T08:07:00|00:01:00|COMPLETED|carol|bio|UNLIMITED|2|00:00:00
-"""
 
 
 @pytest.mark.parametrize("name", STORIES)
@@ -177,11 +119,6 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
         ("simulate week.swf --policy none.toml", "cannot read none.toml"),
         ("simulate week.swf --policy week.swf.toml", "week.swf.toml: base is missing"),
         ("simulate week.swf --policy calm.toml --policy ./calm.toml", "two policies are called 'calm'"),
-        ("simulate week.swf --periods 2", "add --grant PERCENT"),
-        ("simulate week.swf --grant 50 --periods 1001", "a number from 1 to 1000"),
-        ("simulate week.swf --grant 50 --fair-starts 2", "leave out --fair-starts or --grant"),
-        ("simulate week.swf --policy credit.toml", "grant credit: --grant PERCENT"),
-        ("simulate nothing.swf --grant 50", "cannot read nothing.swf"),
         ("simulate week.swf --procs 0", "argument --procs: at least 1"),
         ("simulate week.swf --policy easy --policy fcfs --starts s.txt", "one schedule"),
         ("simulate week.swf --starts no/such/folder", "cannot write"),
@@ -209,27 +146,6 @@ def test_what_cannot_be_is_told_with_its_place(ask: Run, tmp_path: Path, words: 
     assert said.code != 0
     assert said.out == ""
     assert told in said.err
-
-
-@pytest.mark.parametrize("unpaid", ["refuse", "last"])
-@pytest.mark.parametrize("policy", ["fifo", "fcfs", "easy", "conservative", "slurm"])
-def test_with_credit_enough_the_bank_changes_no_start(policy: str, unpaid: str, ask: Run, tmp_path: Path) -> None:
-    """A hold may be far above the charge: of the credit ten times as much is granted as jobs use."""
-    ask(f"simulate week.swf --policy {policy} --starts without.txt -q")
-    said = ask(f"simulate week.swf --policy {policy} --starts with.txt --grant 1000 --periods 1 --unpaid {unpaid} --json")
-    assert (tmp_path / "with.txt").read_bytes() == (tmp_path / "without.txt").read_bytes()
-    row = json.loads(said.out)["data"][0]
-    assert (row["refused_jobs"], row["unpaid_jobs"]) == (0, 0)
-    assert row["charged_minutes"] + row["expired_minutes"] == row["granted_minutes"]
-
-
-def test_credit_of_accounts_goes_by_their_names(ask: Run) -> None:
-    """Two accounts of sacct: what the lines say that they used, and what that costs with none of it granted."""
-    found = json.loads(ask("simulate sacct.txt --procs 8 --grant 100 --json").out)["credit"]
-    assert {each["account"]: each["granted_minutes"] for each in found} == {"astro": 240, "bio": 172}
-    none = json.loads(ask("simulate sacct.txt --procs 8 --grant 0 --unpaid last --json").out)
-    assert {each["account"]: each["unpaid_minutes"] for each in none["credit"]} == {"astro": 240, "bio": 172}
-    assert none["data"][0]["unpaid_jobs"] == none["data"][0]["jobs"]
 
 
 PICTURES = {"utilisation", "queue", "waits", "shares", "beyond-shares"}
@@ -301,6 +217,8 @@ def test_a_trace_from_a_pipe_is_read_once(ask: Run, tmp_path: Path) -> None:
     assert piped("simulate pipe.swf --policy easy -P --progress plain").out == ask("simulate week.swf --policy easy -P").out
     twice = piped("simulate pipe.swf --policy easy --policy fcfs --procs 32")
     assert (twice.code, "can be read only once" in twice.err) == (2, True)
+    granted = piped("simulate pipe.swf --policy easy --grant 90 --procs 32")
+    assert (granted.code, "can be read only once" in granted.err) == (2, True)
 
 
 def _poured(pipe: Path, text: bytes) -> None:

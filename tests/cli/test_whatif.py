@@ -9,11 +9,8 @@ from pathlib import Path
 import pytest
 
 from fairbank.compose import Works
-from fairbank.simulator.centre import Centre, Pool
-from fairbank.simulator.swf import write
-from fairbank.simulator.workload import month
 from tests.cli.conftest import Run, Said
-from tests.cli.test_simulate import ACCOUNTING, FAIRER
+from tests.cli.workloads import lay_out
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "whatif"
 STORIES = {
@@ -30,15 +27,9 @@ STORIES = {
 
 @pytest.fixture
 def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """A folder with a week of work on 32 processors."""
+    """In the folder of `workloads`."""
     surroundings.chdir(tmp_path)
-    centre = Centre(pools=(Pool("cpu", 32),), projects=3, users=6, jobs=150, days=4, node_failures=0)
-    week = "".join(write(*month(centre, seed=5)))
-    (tmp_path / "week.swf").write_text(week)
-    (tmp_path / "nodes.swf").write_text("; MaxNodes: 8\n" + week)
-    (tmp_path / "shares.csv").write_text("account,shares\n1,50\n2,30\n3,20\n")
-    (tmp_path / "fairer.toml").write_text(FAIRER)
-    (tmp_path / "sacct.txt").write_text(ACCOUNTING)
+    lay_out(tmp_path)
 
     def call(words: str) -> Said:
         return fairbank(*words.split(), works=Works())
@@ -103,6 +94,12 @@ def test_a_job_changed_to_what_it_is_makes_no_difference_in_any_copy(ask: Run) -
         ("whatif week.swf --add-nodes 2", "how many processors a node has", "--add-procs N"),
         ("whatif week.swf --add-procs=-32", "a machine of 0 processors", "take away fewer"),
         ("whatif week.swf --add-procs many", "'many' is not a whole number", ""),
+        ("whatif week.swf --to-policy credit.toml", "goes by the credit that is left", "--grant PERCENT"),
+        (
+            "whatif week.swf --policy fairer.toml --to-policy ./fairer.toml",
+            "two policies are called 'fairer'",
+            "name the files differently",
+        ),
         ("whatif week.swf --add-procs 8 --shaken 1", "1 shaken copies", "one copy has no spread"),
         ("whatif week.swf --add-procs 8 --shaken 1001", "1001 shaken copies", "from 2 to 1000"),
         ("whatif week.swf --add-procs 8 --periods 2", "--periods", "add --grant PERCENT"),

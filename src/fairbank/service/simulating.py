@@ -15,7 +15,7 @@ from fairbank.simulator.names import Names
 from fairbank.simulator.policies import Policy, policy_named
 from fairbank.simulator.replay import Payer
 from fairbank.simulator.shares import numbered, read_holdings
-from fairbank.simulator.simulation import TICK, Outcome, Plan, Tick, simulate
+from fairbank.simulator.simulation import TICK, Outcome, Plan, Tick, check_bank, simulate
 from fairbank.simulator.skim import Skim, skim
 from fairbank.simulator.starts import Starts
 from fairbank.values.trouble import Forbidden, Malformed, Unknown
@@ -63,6 +63,8 @@ def simulate_each(
     and its payers have shares as they have credit, where nobody says other ones. Raises Unknown for a file or a policy that is not there,
     and Malformed as `simulate` does."""
     policies = policies_of(names)
+    for policy in policies:
+        check_bank(policy, there=budget is not None)
     if budget is not None:
         plan = granted(source, plan, budget, holdings, progress)
     outcomes = []

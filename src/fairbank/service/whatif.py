@@ -10,7 +10,7 @@ from fairbank.simulator.changes import Called, Changes, Met, changed, shaken
 from fairbank.simulator.header import Header
 from fairbank.simulator.jobs import size_of
 from fairbank.simulator.policies import Policy
-from fairbank.simulator.simulation import Outcome, Plan
+from fairbank.simulator.simulation import Outcome, Plan, check_bank
 from fairbank.simulator.skim import Skim
 from fairbank.simulator.starts import Starts
 from fairbank.values.trouble import Malformed, Unknown
@@ -70,7 +70,10 @@ def what_if(
     if not 0 <= question.copies <= COPIES_MAX or question.copies == 1:
         remedy = f"a number from 2 to {COPIES_MAX}: one copy has no spread"
         raise Malformed(f"{question.copies} shaken copies", field="shaken", remedy=remedy)
-    before, after = (policies_of([name])[0] for name in (question.policy, question.other))
+    policies = policies_of(list(dict.fromkeys((question.policy, question.other))))
+    for policy in policies:
+        check_bank(policy, there=budget is not None)
+    before, after = policies[0], policies[-1]
     if budget is not None:
         plan = granted(source, plan, budget, holdings, progress)
     asker = _Asker(source, question, plan, holdings, progress)

@@ -70,9 +70,7 @@ TICK = 1_024
 def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) -> Outcome:
     """Run a trace under a policy. Raises Malformed for a trace that cannot be read, a machine whose size nobody says, or a policy that goes
     by credit where there is none."""
-    if policy.asks_bank and plan.grants is None:
-        remedy = "grant credit: --grant PERCENT; or leave [site_factor] out"
-        raise Malformed(f"{policy.name} goes by the credit that is left, and there is no bank", field="policy", remedy=remedy)
+    check_bank(policy, there=plan.grants is not None)
     if plan.fair_starts and plan.grants is not None:
         what = "whether a start was fair is not asked where a bank refuses jobs"
         raise Malformed(what, field="fair-starts", remedy="leave out --fair-starts or --grant")
@@ -85,7 +83,7 @@ def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) 
     measures, starts = Measures(), Starts()
     takers: list[Callable[[Moment], None]] = [measures.take, starts.take]
     fairness = FairStarts(clock, plan.fair_starts) if plan.fair_starts else None
-    sharing = Sharing(plan.shares, _group if plan.by_group else _user) if plan.shares else None
+    sharing = Sharing(plan.shares, _account_of(plan)) if plan.shares else None
     course = Course(size) if plan.course else None
     takers += [each.take for each in (fairness, sharing, course) if each is not None]
     told = 0
@@ -121,6 +119,19 @@ def _paying(scheduler: Scheduler, grants: Grants, header: Header) -> tuple[Payin
 
     till = Till(grants, header)
     return Paying(scheduler, till, grants.budget.unpaid), till
+
+
+def check_bank(policy: Policy, *, there: bool) -> None:
+    """Raises Malformed for a policy that goes by credit where there is no bank."""
+    if policy.asks_bank and not there:
+        remedy = "grant credit: --grant PERCENT; or leave [site_factor] out"
+        raise Malformed(f"{policy.name} goes by the credit that is left, and there is no bank", field="policy", remedy=remedy)
+
+
+def _account_of(plan: Plan) -> Callable[[Job], int]:
+    """Whose share a job takes: a bank knows whoever is unknown as 0."""
+    account = _group if plan.by_group else _user
+    return account if plan.grants is None else lambda job: max(account(job), 0)
 
 
 def _user(job: Job) -> int:

@@ -1,0 +1,92 @@
+"""`fairbank simulate --grant`: the bank in the loop, as people and programs see it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from fairbank.compose import Works
+from tests.cli.conftest import Run, Said
+from tests.cli.workloads import HEAD, lay_out, line
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "simulate"
+STORIES = {
+    "bank": "simulate week.swf --policy easy --policy slurm --grant 70 --periods 3",
+    "bank-last": "simulate week.swf --policy easy --policy credit.toml --grant 70 --periods 3 --unpaid last --staggered",
+}
+
+
+@pytest.fixture
+def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """In the folder of `workloads`."""
+    surroundings.chdir(tmp_path)
+    lay_out(tmp_path)
+
+    def call(words: str) -> Said:
+        return fairbank(*words.split(), works=Works())
+
+    return call
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_what_people_see(name: str, ask: Run) -> None:
+    said = ask(STORIES[name])
+    talk = f"--- stderr\n{said.err}" if said.err else ""
+    told = f"$ fairbank {STORIES[name]}\n{said.out}{talk}--- exit {said.code}\n"
+    kept = GOLDEN / f"{name}.txt"
+    if os.environ.get("WRITE_GOLDEN"):
+        kept.write_text(told)
+    assert told == kept.read_text()
+
+
+@pytest.mark.parametrize("unpaid", ["refuse", "last"])
+@pytest.mark.parametrize("policy", ["fifo", "fcfs", "easy", "conservative", "slurm"])
+def test_with_credit_enough_the_bank_changes_no_start(policy: str, unpaid: str, ask: Run, tmp_path: Path) -> None:
+    """A hold may be far above the charge: of the credit ten times as much is granted as jobs use."""
+    ask(f"simulate week.swf --policy {policy} --starts without.txt -q")
+    said = ask(f"simulate week.swf --policy {policy} --starts with.txt --grant 1000 --periods 1 --unpaid {unpaid} --json")
+    assert (tmp_path / "with.txt").read_bytes() == (tmp_path / "without.txt").read_bytes()
+    row = json.loads(said.out)["data"][0]
+    assert (row["refused_jobs"], row["unpaid_jobs"]) == (0, 0)
+    assert row["charged_minutes"] + row["expired_minutes"] == row["granted_minutes"]
+
+
+def test_credit_of_accounts_goes_by_their_names(ask: Run) -> None:
+    """Two accounts of sacct: what the lines say that they used, and what that costs with none of it granted."""
+    found = json.loads(ask("simulate sacct.txt --procs 8 --grant 100 --json").out)["credit"]
+    assert {each["account"]: each["granted_minutes"] for each in found} == {"astro": 240, "bio": 172}
+    none = json.loads(ask("simulate sacct.txt --procs 8 --grant 0 --unpaid last --json").out)
+    assert {each["account"]: each["unpaid_minutes"] for each in none["credit"]} == {"astro": 240, "bio": 172}
+    assert none["data"][0]["unpaid_jobs"] == none["data"][0]["jobs"]
+
+
+def test_whoever_is_unknown_pays_as_one(ask: Run, tmp_path: Path) -> None:
+    (tmp_path / "unknown.swf").write_text(HEAD + "".join(line(number).replace(" 7 7 ", " -1 -1 ") for number in (1, 2)))
+    found = json.loads(ask("simulate unknown.swf --grant 1000 --json").out)
+    assert found["delivered"] == [{"policy": "easy", "account": 0, "delivered": 1.0, "entitled": 1.0}]
+    assert [(each["account"], each["charged_minutes"]) for each in found["credit"]] == [(0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("simulate week.swf --periods 2", "add --grant PERCENT"),
+        ("simulate week.swf --unpaid last", "add --grant PERCENT"),
+        ("simulate week.swf --staggered", "add --grant PERCENT"),
+        ("simulate week.swf --grant many", "'many' is not a whole number"),
+        ("simulate week.swf --grant 50 --periods 0", "at least 1"),
+        ("simulate week.swf --grant 50 --periods 1001", "a number from 1 to 1000"),
+        ("simulate week.swf --grant 50 --unpaid maybe", "invalid choice: 'maybe'"),
+        ("simulate week.swf --grant 50 --fair-starts 2", "leave out --fair-starts or --grant"),
+        ("simulate week.swf --policy credit.toml", "grant credit: --grant PERCENT"),
+        ("simulate nothing.swf --grant 50", "cannot read nothing.swf"),
+    ],
+)
+def test_what_cannot_be_granted(ask: Run, words: str, told: str) -> None:
+    said = ask(words)
+    assert said.code != 0
+    assert said.out == ""
+    assert told in " ".join(said.err.split())
