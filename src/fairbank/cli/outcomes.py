@@ -106,5 +106,15 @@ def notes_of(outcome: Outcome) -> list[str]:
     return said + [f"read otherwise: {counted(number, 'line')}, {how}" for how, number in outcome.notes.read.items()]
 
 
+def left_anew(before: Outcome, after: Outcome) -> list[str]:
+    """Jobs that are left out only after a change."""
+    said = []
+    for reason, numbers in after.left.items():
+        known = set(before.left.get(reason, ()))
+        if anew := [each for each in numbers if each not in known]:
+            said.append(f"left out as changed: {counted(len(anew), 'job')}, {reason.value} ({_some_of(anew)})")
+    return said
+
+
 def _some_of(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers[:LISTED])) + (", ..." if len(numbers) > LISTED else "")

@@ -79,7 +79,8 @@ def _ends(each: Interval) -> Row:
 
 
 def _said(measure: Measure, value: float, *, signed: bool) -> str:
-    return f"{value / measure.divisor:{'+' if signed else ''},.{measure.decimals}f}"
+    shown = round(value / measure.divisor, measure.decimals) + 0.0  # what rounds to nothing has no minus
+    return f"{shown:{'+' if signed else ''},.{measure.decimals}f}"
 
 
 def _with_half(measure: Measure, each: Interval, *, signed: bool) -> str:
