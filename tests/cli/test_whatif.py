@@ -17,7 +17,7 @@ STORIES = {
     "machine": "whatif week.swf --add-procs 8",
     "nodes": "whatif nodes.swf --add-nodes=-2 --drop-user 3",
     "job": "whatif week.swf --job 39 --size 14 --limit 4:00:00",
-    "too-wide": "whatif week.swf --add-procs=-20",
+    "too-wide": "whatif week.swf --add-procs=-28",
     "weights": "whatif week.swf --policy slurm --to-policy fairer.toml --shares shares.csv --by group",
     "shaken": "whatif week.swf --add-procs 4 --shaken 5 --seed 3",
     "bank": "whatif week.swf --drop-group 2 --grant 80 --periods 2 --shaken 3",
