@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -12,8 +15,14 @@ from fairbank.bank.query import GroupPage, Page, RunQuery, UsageBy, UsageQuery
 from fairbank.cluster.particulars import Particulars
 from fairbank.service.bank import Bank
 from fairbank.service.replay import Plan, Replayed, replay
+from fairbank.service.replay.distinct import distinct
 from fairbank.service.traces import open_trace
+from fairbank.simulator.header import Header
+from fairbank.simulator.replay import moments
+from fairbank.simulator.swf import read
 from fairbank.store.memory import MemoryStore
+from fairbank.store.migrating import migrate
+from fairbank.store.opening import open_store
 from fairbank.values.trouble import Malformed
 
 # Of 60 minutes that the one job uses, 54 are granted and, for its limit is shorter, 30 held.
@@ -53,6 +62,54 @@ def test_a_job_that_stands_twice_is_told_with_both_lines(tmp_path: Path, minutes
         replay(Bank(MemoryStore(), Policy()), partial(open_trace, trace), Plan(cluster="trace"))
     assert told.value.message == f"line {3 + between}: job 1 stands in line 2 already"
     assert told.value.field == "FILE"
+
+
+@pytest.mark.parametrize("percent", [10, 1_000], ids=["most are refused", "all are paid"])
+def test_what_is_kept_of_a_trace_does_not_grow_with_it(tmp_path: Path, percent: int) -> None:
+    """Jobs one after the other, in a store that keeps its rows on disk: five times as many need no more memory."""
+    short, long = (_kept_at_the_end(tmp_path / str(jobs), jobs, percent) for jobs in (300, 1_500))
+    assert long - short < 100_000  # 80 bytes for each job more; a refused run alone would be 500
+
+
+def _kept_at_the_end(folder: Path, jobs: int, percent: int) -> int:
+    """Bytes that are still in use when the last job is over."""
+    folder.mkdir()
+    trace, url, kept = folder / "long.swf", f"sqlite:///{folder / 'bank.sqlite'}", 0
+    lines = (f"{number} {10 * number} 0 5 1 -1 -1 1 60 -1 1 12 7 1 1 1 -1 -1\n" for number in range(1, jobs + 1))
+    trace.write_text("".join(["; UnixStartTime: 843466800\n", *lines]))
+
+    def measure(what: str, done: int, of: int) -> None:
+        nonlocal kept
+        if what == "replaying" and done == of:
+            gc.collect()
+            kept = tracemalloc.get_traced_memory()[0]
+
+    migrate(url)
+    store = open_store(url)
+    tracemalloc.start()
+    try:
+        replay(Bank(store, Policy()), partial(open_trace, trace), Plan(cluster="trace", percent=percent), measure)
+    finally:
+        tracemalloc.stop()
+        store.close()
+    return kept
+
+
+def test_more_jobs_of_one_second_than_there_is_room_for_are_refused() -> None:
+    jobs = read(BytesIO(b"".join(b"%d 5 0 60 1 -1 -1 1 60 -1 1 12 7 1 1 1 -1 -1\n" % number for number in range(1, 5)))).jobs
+    with pytest.raises(Malformed) as told:
+        list(distinct(jobs, most=3))
+    assert told.value.message == "line 4: more than 3 jobs are submitted in one second"
+
+
+def test_more_jobs_at_one_time_than_there_is_room_for_are_refused() -> None:
+    lines = b"".join(b"%d %d 0 60 1 -1 -1 1 60 -1 1 12 7 1 1 1 -1 -1\n" % (number, number) for number in range(1, 5))
+    assert len(list(moments(Header(), read(BytesIO(lines)).jobs, most=4))) == 8
+    apart = lines.replace(b" 0 60 ", b" 0 0 ")
+    assert len(list(moments(Header(), read(BytesIO(apart)).jobs, most=2))) == 8
+    with pytest.raises(Malformed) as told:
+        list(moments(Header(), read(BytesIO(lines)).jobs, most=3))
+    assert told.value.message == "job 4: more than 3 jobs wait or run at one time"
 
 
 def test_a_replay_tells_the_queue_of_a_job_as_its_qos(tmp_path: Path) -> None:

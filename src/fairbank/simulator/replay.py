@@ -16,6 +16,12 @@ from fairbank.simulator.job_line import Status, SwfJob
 from fairbank.values.ids import is_name
 from fairbank.values.sizes import CPU_SECONDS_MAX, CPUS_MAX
 from fairbank.values.time import LAST_INSTANT, Instant
+from fairbank.values.trouble import Malformed
+
+OPEN_MAX = 1_000_000
+"""Jobs that wait or run at one time: they are what is kept in memory of a trace, a KiB each."""
+
+_FEWER = "look at the wait times; a trace that is right can be replayed in parts"
 
 
 class Payer(Enum):
@@ -115,15 +121,24 @@ def _count(demand: Demand, job: SwfJob, header: Header) -> None:
     demand.end = Instant(max(demand.end, zero + end))
 
 
-def moments(header: Header, jobs: Iterable[SwfJob]) -> Iterator[Moment]:
-    """Every start and end of the billable jobs, in order. Holds no more jobs than wait or run at one time."""
+def moments(header: Header, jobs: Iterable[SwfJob], most: int = OPEN_MAX) -> Iterator[Moment]:
+    """Every start and end of the billable jobs, in order. Holds no more jobs than wait or run at one time.
+
+    Raises Malformed, with the job, where those are more than `most`.
+    """
     zero = header.unix_start_time or 0
     ahead: list[Moment] = []
+    there = 0
     for job in jobs:
         while ahead and ahead[0].at < zero + job.submit_time:
-            yield heappop(ahead)
+            moment = heappop(ahead)
+            there -= not moment.starts
+            yield moment
         end = billable_until(job)
         if end is not None:
+            there += 1
+            if there > most:
+                raise Malformed(f"job {job.number}: more than {most:,} jobs wait or run at one time", field="FILE", remedy=_FEWER)
             heappush(ahead, Moment(Instant(zero + job.start_time), _START, job.number, job))
             heappush(ahead, Moment(Instant(zero + end), _END if job.run_time else _END_AT_ONCE, job.number, job))
     while ahead:

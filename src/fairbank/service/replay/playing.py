@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from fractions import Fraction
-from itertools import islice
 
 from fairbank.bank.charge import cost
 from fairbank.bank.ledger import Done, Outcome
-from fairbank.bank.refusal import Reason, remedies, sentence
+from fairbank.bank.refusal import remedies, sentence
 from fairbank.bank.wish import Asked, Charge, EndFacts, Hold, Release
 from fairbank.cluster.job import Run
 from fairbank.service.bank import Bank
+from fairbank.service.replay.distinct import distinct
 from fairbank.service.replay.granting import grant, uid_of
 from fairbank.service.replay.plan import OpenTrace, Plan, Progress
 from fairbank.service.replay.result import Played, Replayed, result
@@ -21,7 +21,6 @@ from fairbank.simulator.job_line import SwfJob
 from fairbank.simulator.replay import (
     Demand,
     Moment,
-    billable_until,
     demand_of,
     moments,
     outcome_of,
@@ -30,13 +29,12 @@ from fairbank.simulator.replay import (
     resource_of,
     time_used_by,
 )
-from fairbank.simulator.swf import Jobs, Trace
+from fairbank.simulator.swf import Trace
 from fairbank.values.time import LAST_INSTANT, Instant
 from fairbank.values.trouble import Malformed, Trouble
 from fairbank.values.units import SuMinutes
 
 _BATCH = 500
-_THERE_ALREADY = (Reason.RUN_TAKEN, Reason.RUN_RESOLVED)
 
 
 def replay(bank: Bank, open_trace: OpenTrace, plan: Plan, progress: Progress | None = None) -> Replayed:
@@ -45,7 +43,7 @@ def replay(bank: Bank, open_trace: OpenTrace, plan: Plan, progress: Progress | N
     Raises Malformed for a trace that cannot be read, Conflict for a store that is not empty.
     """
     with open_trace() as trace:
-        demand = demand_of(trace.header, trace.jobs, plan.payer)
+        demand = demand_of(trace.header, distinct(trace.jobs), plan.payer)
     if not demand.seconds:
         raise Malformed(
             "there is no job to replay in this trace", field="FILE", remedy="a job needs a size and a run time; look at the file"
@@ -53,37 +51,16 @@ def replay(bank: Bank, open_trace: OpenTrace, plan: Plan, progress: Progress | N
     payers = grant(bank, demand, plan)
     player = _Player(bank, demand, plan, payers.projects, progress)
     begun = time.perf_counter()
-    try:
-        with open_trace() as trace:
-            player.play(trace)
-    except _Twice as twice:
-        raise _told_twice(twice.job, open_trace) from twice
-    return result(bank.store, bank.policy, demand, payers.accounts, player.played, time.perf_counter() - begun, progress)
-
-
-class _Twice(Exception):
-    """A run is there already when its start is played."""
-
-    def __init__(self, job: SwfJob) -> None:
-        super().__init__(job.number)
-        self.job = job
-
-
-def _told_twice(job: SwfJob, open_trace: OpenTrace) -> Malformed:
-    """The trace is read once more for the lines: to keep all numbers while it is played would need room for each job."""
     with open_trace() as trace:
-        jobs = trace.jobs
-        same = (each for each in jobs if billable_until(each) is not None and each[:2] == job[:2])
-        lines = [jobs.line if isinstance(jobs, Jobs) else 0 for _ in islice(same, 2)]
-    return Malformed(
-        f"line {lines[-1]}: job {job.number} stands in line {lines[0]} already", field="FILE", remedy="keep one line for each job"
-    )
+        player.play(trace)
+    return result(bank.store, bank.policy, demand, payers.accounts, player.played, time.perf_counter() - begun, progress)
 
 
 class _Player:
     def __init__(self, bank: Bank, demand: Demand, plan: Plan, projects: Mapping[int, int], progress: Progress | None) -> None:
         self.played = Played()
         self._bank, self._demand, self._plan, self._projects, self._progress = bank, demand, plan, projects, progress
+        # Both forget a run at its end, so that neither grows with the trace.
         self._refused: set[Run] = set()
         self._holding: dict[Run, int] = {}
         self._held = 0
@@ -92,9 +69,11 @@ class _Player:
     def play(self, trace: Trace) -> None:
         """Every start a hold, every end a charge or a release."""
         total = 2 * (self._demand.jobs - self._demand.never_ran - self._demand.without_size)
-        for done, moment in enumerate(moments(trace.header, trace.jobs)):
-            if moment.starts or self._run(moment.job, trace.header) not in self._refused:
-                self._batch.append((moment, (self._hold if moment.starts else self._resolution)(moment, trace.header)))
+        for done, moment in enumerate(moments(trace.header, distinct(trace.jobs))):
+            if moment.starts:
+                self._batch.append((moment, self._hold(moment, trace.header)))
+            elif not self._was_refused(self._run(moment.job, trace.header)):
+                self._batch.append((moment, self._resolution(moment, trace.header)))
             if len(self._batch) >= _BATCH:
                 self._flush()
             if self._progress and done % 1_000 == 0:
@@ -132,6 +111,12 @@ class _Player:
         }
         return Release(**facts) if free else Charge(amount=_cost(job, job.run_time), **facts)
 
+    def _was_refused(self, run: Run) -> bool:
+        """Asked once, at the end of a run."""
+        refused = run in self._refused
+        self._refused.discard(run)
+        return refused
+
     def _run(self, job: SwfJob, header: Header) -> Run:
         return Run(self._plan.cluster, job.number, (header.unix_start_time or 0) + job.submit_time)
 
@@ -141,16 +126,13 @@ class _Player:
         outcomes = self._bank.ask([Asked(wish, moment.at, actor) for moment, wish in self._batch])
         for (moment, wish), outcome in zip(self._batch, outcomes, strict=True):
             if isinstance(wish, Hold):
-                self._note_hold(moment, wish, outcome)
+                self._note_hold(wish, outcome)
             else:
                 self._note_end(moment, wish, outcome)
         self._batch.clear()
 
-    def _note_hold(self, moment: Moment, wish: Hold, outcome: Outcome) -> None:
+    def _note_hold(self, wish: Hold, outcome: Outcome) -> None:
         played = self.played
-        there = outcome.again if isinstance(outcome, Done) else outcome.reason in _THERE_ALREADY
-        if there or wish.run in self._refused:
-            raise _Twice(moment.job)
         if not isinstance(outcome, Done):
             name = outcome.reason.name
             played.refusals[name] = played.refusals.get(name, 0) + 1
@@ -163,7 +145,7 @@ class _Player:
 
     def _note_end(self, moment: Moment, wish: Charge | Release, outcome: Outcome) -> None:
         if not isinstance(outcome, Done):
-            if wish.run not in self._refused:  # the end of a job that was refused in this very batch says NO_HOLD
+            if not self._was_refused(wish.run):  # the end of a job that was refused in this very batch says NO_HOLD
                 raise Trouble(f"job {moment.number} could not be settled: {sentence(outcome)}", remedy=remedies(outcome)[0])
             return
         played = self.played
