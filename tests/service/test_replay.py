@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import tracemalloc
 from functools import partial
 from io import BytesIO
@@ -49,6 +50,20 @@ def test_every_invariant_of_the_policy_holds(tmp_path: Path, overrun: Overrun, a
     assert ([each.available for each in done.balances], done.written_off) == ([available], off)
     assert (done.checks[0].what, done.checks[0].figures) == (said, f"the least available is {available} SU-minutes")
     assert [each.what for each in done.checks if not each.held] == []
+
+
+def test_a_pipe_is_told_that_it_cannot_be_read_twice(tmp_path: Path) -> None:
+    """Before anything is read: whoever writes into it may not have begun."""
+    pipe = tmp_path / "trace.fifo"
+    os.mkfifo(pipe)
+    both = os.open(pipe, os.O_RDWR)  # without somebody at the other end it could not even be opened
+    try:
+        with pytest.raises(Malformed) as told:
+            replay(Bank(MemoryStore(), Policy()), partial(open_trace, pipe), Plan(cluster="trace"))
+    finally:
+        os.close(both)
+    assert told.value.message == f"{pipe} is a pipe, and a replay reads its trace twice"
+    assert (told.value.field, told.value.remedy) == ("FILE", "write it to a file first, and name that")
 
 
 @pytest.mark.parametrize("minutes", [60, 59], ids=["the same", "with other figures"])

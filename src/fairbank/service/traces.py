@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from fairbank.simulator.skim import Skim, skim
 from fairbank.simulator.swf import ByteStream, Trace, read
-from fairbank.values.trouble import Unknown
+from fairbank.values.trouble import Malformed, Unknown
 
 
 class Opened(NamedTuple):
@@ -26,14 +26,18 @@ class Opened(NamedTuple):
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Opened]:
-    """A file, compressed or not. Raises Unknown when it cannot be opened."""
+def opened(path: Path, *, again: bool = False) -> Iterator[Opened]:
+    """A file, compressed or not. Raises Unknown when it cannot be opened, Malformed for a pipe that is to be opened `again` later."""
     try:
         file = path.open("rb")
     except OSError as error:
         remedy = "name a trace in the Standard Workload Format"
         raise Unknown(f"cannot read {path}: {error.strerror}", field="FILE", remedy=remedy) from error
     with file:
+        if again and not file.seekable():
+            raise Malformed(
+                f"{path} is a pipe, and a replay reads its trace twice", field="FILE", remedy="write it to a file first, and name that"
+            )
         packed = file.peek(2)[:2] == b"\x1f\x8b"
         with gzip.open(file) if packed else file as stream:
             if file.seekable():
@@ -44,8 +48,8 @@ def opened(path: Path) -> Iterator[Opened]:
 
 @contextmanager
 def open_trace(path: Path) -> Iterator[Trace]:
-    """A trace, every column of it. Raises Unknown when it cannot be opened."""
-    with opened(path) as file:
+    """A trace, every column of it, to be read as often as it is opened. Raises Unknown when it cannot be opened, Malformed for a pipe."""
+    with opened(path, again=True) as file:
         yield read(file.stream)
 
 
