@@ -81,6 +81,8 @@ def test_a_bad_line_is_named(second_line: bytes, message: str, field: str | None
             b"; UnixStartTime: 999999999999999999",
             "line 2: UnixStartTime is '999999999999999999', expected a whole number up to 253402300799",
         ),
+        (b"; UnixStartTime: abc", "line 2: UnixStartTime is 'abc', expected a whole number up to 253402300799"),
+        (b"; UnixStartTime: Mon Nov 5 1996", "line 2: UnixStartTime is 'Mon'"),
         (b"; MaxNodes: -5", "line 2: MaxNodes is '-5'"),
         (b"; NodeFailures: 1 two 3", "line 2: NodeFailures is 'two'"),
         ("; Queue: \u0663 long".encode(), "line 2: Queue is '\u0663'"),

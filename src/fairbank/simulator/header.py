@@ -61,6 +61,7 @@ NUMBERS = {
 }
 NAMES = {"Queue": "queues", "Partition": "partitions"}
 
+_UNKNOWN = ("", "-", "-1", "?", "unknown", "none", "n/a")
 _COMMENT = re.compile(r"[;\s]*([A-Za-z]+):(.*)", re.DOTALL)
 
 
@@ -106,11 +107,14 @@ class _Draft:
 
 
 def _count(line: int, label: str, text: str) -> int | None:
-    """The number that leads the text: real headers add remarks ("100 (one a node)") or say UNKNOWN."""
+    """The number that leads the text: real headers add remarks ("100 (one a node)") or say UNKNOWN, some in whole sentences. But no
+    other words than those that mean unknown stand for when the log began: every time in it would be told for 1970.
+    """
     word = text.split(maxsplit=1)[0] if text else ""
-    if word == "-1" or not any(map(str.isdigit, word)):
-        return None
-    return _whole(line, label, word)
+    told = word != "-1" and any(map(str.isdigit, word))
+    if told or (label == "UnixStartTime" and word.lower() not in _UNKNOWN):
+        return _whole(line, label, word)
+    return None
 
 
 def _whole(line: int, label: str, word: str) -> int:
