@@ -129,6 +129,7 @@ def test_a_report_tells_name_size_and_exit() -> None:
     [
         ("", "", {}),
         ("two\nlines\x1b[31m", "cpu=1", {"name": "two?lines?[31m", "tres": "cpu=1"}),
+        ("job", "cpu=0,mem=1G", {"name": "job"}),
         ("n" * 300, "bananas=7", {"name": "n" * 128}),
         ("job", "cpu=1" + ",gres/gpu:x=1" * 40, {"name": "job"}),
     ],

@@ -185,6 +185,8 @@ def test_a_token_is_labelled(old_world: World) -> None:
         ({"cluster": "nosuch"}, 404, "cluster"),
         ({"partition": "nosuch"}, 404, "partition"),
         ({"tres": ""}, 400, "tres"),
+        ({"tres": "gres/gpu=1"}, 400, "tres"),
+        ({"tres": "cpu=1.5"}, 400, "tres"),
         ({"tres": "cpu=" + "9" * 18, "time_limit": 10**8}, 400, "tres"),
         ({"time_limit": "UNLIMITED"}, 400, "time_limit"),
         ({"time_limit": "9999999-00"}, 400, "time_limit"),

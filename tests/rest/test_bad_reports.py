@@ -68,6 +68,9 @@ def test_a_report_with_anything_in_any_field_is_taken_or_told_which_field_is_wro
         ({"billing": None, "tres": "bananas=1"}, "tres"),
         ({"billing": None, "tres": "cpu=0,mem=1G"}, "tres"),
         ({"do": "adjust", "billing": None, "tres": "cpu=0"}, "tres"),
+        *(({"billing": None, "tres": told}, "tres") for told in ("node=1", "mem=64G", "billing=5", "gres/gpu=1", "cpu=1.5", "cpu=0.1")),
+        ({"do": "adjust", "billing": None, "tres": "gres/gpu:v100=1"}, "tres"),
+        ({"billing": 4, "tres": "cpu=0"}, "tres"),
         ({"billing": None, "tres": "x" * 501}, "tres"),
         ({"billing": 10**12, "time_limit": 10**8}, "amount"),
         ({"amount": -1}, "amount"),
@@ -124,6 +127,13 @@ def test_a_state_as_sacct_says_it(old_world: World, state: str) -> None:
     answer = old_world.ask("POST", "/job", AGENT, json=report(6, do="complete", end=NOW, elapsed=60, state=state))
     run = answer.json()["data"]["run"]
     assert old_world.ask("GET", f"/job/{run}", SUPERUSER).json()["data"]["outcome"] == "CANCELLED"
+
+
+@pytest.mark.parametrize("price", [{"billing": 1}, {"billing": None, "amount": 60}])
+def test_a_run_whose_price_is_told_may_be_silent_about_its_cpus(world: World, price: dict[str, Any]) -> None:
+    body = report(8, time_limit=3_600, tres="node=1,mem=1G", **price)
+    answer = world.ask("POST", "/job", AGENT, json=body)
+    assert (answer.status_code, answer.json()["data"]["amount"]) == (201, 60)
 
 
 def test_an_end_is_not_turned_away_for_what_the_run_held(old_world: World) -> None:

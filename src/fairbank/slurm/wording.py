@@ -7,7 +7,7 @@ from typing import Any
 
 from fairbank.values.ids import as_job_name
 from fairbank.values.sizes import TRES_MAX
-from fairbank.values.tres import parse_counts
+from fairbank.values.tres import parse_held
 from fairbank.values.trouble import Malformed
 
 
@@ -24,7 +24,7 @@ def words_of(name: str, tres: str) -> dict[str, Any]:
 
 def _is_known(tres: str) -> bool:
     try:
-        parse_counts(tres)
+        parse_held(tres, prices=False)
     except Malformed:
         return False
     return True

@@ -85,11 +85,15 @@ def parse_counts(text: str, *, field: str = "tres") -> dict[str, Fraction]:
     return counts
 
 
-def parse_held(text: str, *, field: str = "tres") -> dict[str, Fraction]:
-    """`parse_counts` for a job that is to run: it holds at least one CPU where these are told. Raises Malformed, naming `field`."""
+def parse_held(text: str, *, prices: bool = True, field: str = "tres") -> dict[str, Fraction]:
+    """`parse_counts` for a job that is to run: it holds whole CPUs, at least one, and where this is what `prices` it they are told.
+
+    Without them it would be priced by whatever else is there, perhaps by nothing. Raises Malformed, naming `field`.
+    """
     counts = parse_counts(text, field=field)
-    if counts.get("cpu", 1) <= 0:
-        raise Malformed("a job holds at least one CPU", field=field, remedy="say how many it holds: cpu=1 or more")
+    cpus = counts.get("cpu", Fraction(0 if prices else 1))
+    if cpus < 1 or cpus.denominator != 1:
+        raise Malformed("a job holds at least one CPU, and whole ones", field=field, remedy="say how many it holds: cpu=1 or more")
     return counts
 
 

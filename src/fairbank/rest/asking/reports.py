@@ -84,7 +84,9 @@ def _check_end(body: requests.CompleteReport) -> None:
 
 def _counts(body: requests.AnyReport, tres: str) -> Counts:
     """What ended is never turned away for what it held. Raises Malformed."""
-    return parse_counts(tres) if isinstance(body, requests.CompleteReport) else parse_held(tres)
+    if isinstance(body, requests.CompleteReport):
+        return parse_counts(tres)
+    return parse_held(tres, prices=body.amount is None and body.billing is None)
 
 
 def _particulars(body: requests.AnyReport, qos: str | None, counts: Counts | None) -> Particulars | None:
