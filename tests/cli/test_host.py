@@ -71,10 +71,12 @@ def test_backups_and_their_way_back(fairbank: Run) -> None:
     assert fairbank("backup", "create", "a.fbk", "--force", works=works).code == 0
     assert fairbank("backup", "verify", "a.fbk", works=works).out == "a.fbk: whole, 42 rows\n"
     assert fairbank("restore", "a.fbk", works=works).out == "a.fbk: 42 rows restored\n"
-    assert fairbank("restore", "a.fbk", "--replace", works=works).code == 0
+    assert fairbank("restore", "a.fbk", "--replace", works=works).err.endswith("fairbank audit verify\n")
+    other = fairbank("restore", "a.fbk", "--config", "new bank/fairbank.toml", works=works)
+    assert other.err.endswith("fairbank audit verify --config 'new bank/fairbank.toml'\n")
     assert fairbank("restore", "a.fbk", "--check", works=works).out == "a.fbk: whole, 42 rows\n"
-    assert [each[0] for each in works.asked] == ["backup", "backup", "check_backup", "restore", "restore", "check_backup"]
-    assert [each[-1] for each in works.asked if each[0] in ("backup", "restore")] == [False, True, False, True]
+    assert [each[0] for each in works.asked] == ["backup", "backup", "check_backup", *["restore"] * 3, "check_backup"]
+    assert [each[-1] for each in works.asked if each[0] in ("backup", "restore")] == [False, True, False, True, False]
 
 
 def test_the_doctor(fairbank: Run) -> None:

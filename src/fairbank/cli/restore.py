@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from fairbank.cli.backup import verify
@@ -37,7 +38,8 @@ def run(desk: Desk, options: Namespace) -> int:
             return NOT_DONE
         rows = desk.works.books.restore(options.config, options.file, replace=options.replace, progress=progress)
     desk.say(f"{name}: {counted(rows, 'row')} restored")
-    desk.note("Check the books with: fairbank audit verify")
+    which = f" --config {quote(options.config)}" if options.config else ""
+    desk.note(f"Check the books with: fairbank audit verify{which}")
     return 0
 
 
