@@ -57,7 +57,7 @@ def test_nothing_heavy_is_imported(words: str, bank: Bank, record_property: Call
 
 def test_help_speaks_to_nobody(bank: Bank) -> None:
     imported, _ = started(["--help"], bank)
-    assert not imported & {"socket", "json", "fairbank.rest.client", "fairbank.cli.balance"}
+    assert not imported & {"socket", "json", "argparse", "fairbank.rest.client", "fairbank.cli.balance"}
 
 
 def test_the_composition_costs_an_everyday_command_next_to_nothing() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.parser import did_you_mean
+from fairbank.cli.shown import did_you_mean
 from fairbank.report.cells import plain
 from fairbank.values.trouble import Malformed, Unknown
 

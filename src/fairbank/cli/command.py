@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.cli.options import add_common, add_output, add_server
-from fairbank.cli.parser import Parser, Shown, did_you_mean
+from fairbank.cli.parser import Parser
+from fairbank.cli.shown import Shown, did_you_mean
 from fairbank.report.cells import plain
 from fairbank.values.trouble import Malformed, Trouble
 
@@ -39,18 +40,17 @@ class Command(NamedTuple):
         add_common(parser)
         return parser
 
+    def carry_out(self, prog: str, words: list[str], works: Works) -> int:
+        """Read the words and do what they say. Whatever goes wrong is told of the words as they were typed."""
+        parser = self.parser(prog)
+        options = parser.read(words)
+        from fairbank.cli.desk import Desk  # 11 ms that help does not need
 
-def carry_out(command: Command, prog: str, words: list[str], works: Works) -> int:
-    """Read the words and do what they say. Whatever goes wrong is told of the words as they were typed."""
-    parser = command.parser(prog)
-    options = parser.read(words)
-    from fairbank.cli.desk import Desk  # 11 ms that help does not need
-
-    try:
-        return command.run(Desk(works, options, prog), options)
-    except Trouble as trouble:
-        trouble.field = trouble.field and parser.typed(trouble.field, words)
-        raise
+        try:
+            return self.run(Desk(works, options, prog), options)
+        except Trouble as trouble:
+            trouble.field = trouble.field and parser.typed(trouble.field, words)
+            raise
 
 
 class Noun(NamedTuple):
@@ -73,6 +73,11 @@ class Noun(NamedTuple):
         if not word or word.startswith("-"):
             raise Malformed(f"{prog} needs a verb", remedy=there)
         raise Malformed(f"{plain(word[:40])!r} is no verb of {prog}{did_you_mean(word, self.verbs)}", remedy=there)
+
+    def carry_out(self, prog: str, words: list[str], works: Works) -> int:
+        """Do what the verb says."""
+        prog, command, words = self.choose(prog, words)
+        return command.carry_out(prog, words, works)
 
     def help(self, prog: str) -> str:
         """The verbs, a line each."""

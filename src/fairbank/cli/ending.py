@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, cast
 
 from fairbank.cli.exits import DONE, INTERRUPTED, NOT_DONE, exit_of_refusal, exit_of_trouble
-from fairbank.cli.parser import Shown, terminal_width
+from fairbank.cli.shown import Shown, terminal_width
 from fairbank.report.cells import folded, plain
 from fairbank.values.trouble import Trouble
 from fairbank.values.units import show_short, show_su

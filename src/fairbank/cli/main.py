@@ -6,15 +6,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank import __version__
-from fairbank.cli.command import Command, Noun, carry_out
 from fairbank.cli.ending import ended
-from fairbank.cli.parser import Shown, did_you_mean
+from fairbank.cli.shown import Shown, did_you_mean
 from fairbank.report.cells import plain
 from fairbank.values.trouble import Malformed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fairbank.cli.command import Command, Noun
     from fairbank.cli.works import Works
 
 ABOUT = "the allocation bank of a computing centre"
@@ -93,16 +93,16 @@ def run(argv: Sequence[str], works: Works) -> int:
 def _carry_out(words: list[str], works: Works) -> int:
     words = _behind_the_command(words)
     if not words:
-        return _run(_command("overview"), "fairbank", [], works)
+        return _command("overview").carry_out("fairbank", [], works)
     word, *rest = words
     if word in ("-V", "--version"):
         raise Shown(f"fairbank {__version__}\n")
     if word in ("-h", "--help", "help"):
         return _help(rest, works)
     if word.startswith("-"):
-        return _run(_command("overview"), "fairbank", words, works)
+        return _command("overview").carry_out("fairbank", words, works)
     entry = find(word)
-    return _run(_command(entry.module), f"fairbank {entry.name}", rest, works)
+    return _command(entry.module).carry_out(f"fairbank {entry.name}", rest, works)
 
 
 def _help(rest: list[str], works: Works) -> int:
@@ -114,12 +114,6 @@ def _help(rest: list[str], works: Works) -> int:
 
         return topic(" ".join(rest), works, [entry.name for entry in COMMANDS])
     return _carry_out([*rest, "--help"], works)
-
-
-def _run(command: Command | Noun, prog: str, words: list[str], works: Works) -> int:
-    if isinstance(command, Noun):
-        prog, command, words = command.choose(prog, words)
-    return carry_out(command, prog, words, works)
 
 
 def _command(module: str) -> Command | Noun:

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
+from fairbank.cli.shown import Shown, did_you_mean, terminal_width
 from fairbank.report.cells import plain
 from fairbank.values.trouble import Malformed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-
-class Shown(Exception):
-    """Somebody asked for a text, such as the help: it is to be printed, and that was all."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -133,22 +126,3 @@ class _Formatter(argparse.HelpFormatter):
 def _formatter(prog: str) -> argparse.HelpFormatter:
     """With a width of our own: argparse would import shutil to ask for it."""
     return _Formatter(prog, max_help_position=30, width=min(terminal_width(), 100))
-
-
-def terminal_width() -> int:
-    """COLUMNS, or the terminal's width, or 80."""
-    said = os.environ.get("COLUMNS", "")
-    if said.isascii() and said.isdigit() and 0 < int(said) < 10_000:
-        return int(said)
-    try:
-        return os.get_terminal_size(1).columns or 80
-    except (OSError, ValueError):
-        return 80
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean balance?` when a known word is near, else nothing."""
-    from difflib import get_close_matches  # 6 ms that only a mistake pays
-
-    near = get_close_matches(word[:64], list(known), n=2, cutoff=0.6)
-    return f"; did you mean {' or '.join(near)}?" if near else ""

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from fairbank import __version__
 from fairbank.cli.choosing import check_accounts, check_group, check_resources, group_query
-from fairbank.cli.command import Command, Noun, carry_out
+from fairbank.cli.command import Command, Noun
 from fairbank.cli.ending import ended
 from fairbank.cli.jobs import jobs
 from fairbank.cli.options import printable
 from fairbank.cli.output import Listing, show, shown_columns
-from fairbank.cli.parser import Shown
 from fairbank.cli.people import uid_of
 from fairbank.cli.refusals import if_told, refusals, short
+from fairbank.cli.shown import Shown
 from fairbank.report.columns import Amount, Column, Row, Summand, day, left, moment, su, text
 from fairbank.report.sorting import sort_rows
 
@@ -91,7 +91,7 @@ def _carry_out(words: list[str], works: Works) -> int:
     if not words:
         raise Shown(COMMAND.help("sproject"))
     name, command, rest = COMMAND.choose("sproject", words)
-    return carry_out(command, name, rest, works)
+    return command.carry_out(name, rest, works)
 
 
 def _add_filters(parser: Parser) -> None:

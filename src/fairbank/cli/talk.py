@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from fairbank.cli.pager import pager_of, show_text
-from fairbank.cli.parser import terminal_width
+from fairbank.cli.shown import terminal_width
 from fairbank.cli.zone import Local
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import Look

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.exits import EXIT_CODES, REFUSED
 from fairbank.cli.pager import pager_of, show_text
-from fairbank.cli.parser import did_you_mean, terminal_width
+from fairbank.cli.shown import did_you_mean, terminal_width
 from fairbank.report.cells import folded, plain
 from fairbank.rest.statuses import STATUS
 from fairbank.values.trouble import Malformed
