@@ -47,16 +47,8 @@ def test_instants_as_people_write_them(text: str, seconds: int) -> None:
         *("20261121", "2026", "0", "99999999", "@", "@-1", "@1.5", "2026-W47-6", "2026-325"),  # bare digits could be a date
         *("2026-11-21\n07:30", "2026-11-21\x0007:30", "2026-11-21x07:30", "2026-11-21T07", "2026-11-21T", "2026-11-21T07:30z"),
         *("", " ", "now", "tomorrow", "21.11.2026", "11/21/26", "2026-11", "2026-13-01", "2026-02-29", "2026-11-21T25:00", "-1", "1.5"),
-        *(
-            "2026-11-21\n",
-            "1969-12-31",
-            "1970-01-01T00:00+14:00",
-            "9999-12-31T23:59:59-01:00",
-            str(LAST_INSTANT + 1),
-            "9" * 13,
-            "9" * 5_000,
-        ),
-        *("\u0661", "2026-11-2\u0661", "\ud800", "2026-11-21T07:30Z; DROP", "0001-01-01T00:00+14:00"),
+        *("2026-11-21\n", "9" * 13, "9" * 5_000),
+        *("\u0661", "2026-11-2\u0661", "\ud800", "2026-11-21T07:30Z; DROP"),
     ],
 )
 def test_other_texts_are_no_instant(text: str) -> None:
@@ -64,6 +56,16 @@ def test_other_texts_are_no_instant(text: str) -> None:
         parse_instant(text, field="start")
     assert no.value.field == "start"
     assert len(no.value.message) < 300
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0001-01-01", "1969-12-31", "1970-01-01T00:00+14:00", "9999-12-31T23:59:59-01:00", str(LAST_INSTANT + 1), "0001-01-01T00:00+14:00"],
+)
+def test_an_instant_that_is_out_of_range_is_told_as_such(text: str) -> None:
+    with pytest.raises(Malformed, match="is out of range") as no:
+        parse_instant(text, field="start")
+    assert (no.value.field, no.value.remedy) == ("start", "a time in the years 1970 to 9999")
 
 
 @given(st.integers(0, LAST_INSTANT))

@@ -63,9 +63,7 @@ def _instant(text: str, zone: tzinfo, field: str, remedy: str) -> Instant:
             seconds = int((read if read.tzinfo else read.replace(tzinfo=zone)).timestamp())
     except (ValueError, OverflowError) as bad:
         raise _not_a_time(text, field, remedy) from bad
-    if not 0 <= seconds <= LAST_INSTANT:
-        raise _not_a_time(text, field, remedy)
-    return Instant(seconds)
+    return _in_range(seconds, text, field)
 
 
 _AGO = re.compile(r"now(?:([+-])(\d{1,9})([a-z]*))?", re.ASCII)
@@ -86,9 +84,7 @@ def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time"
         seconds = _on_the_wall(word, now, zone, field)
     else:
         return _instant(text.strip(), zone, field, _SAY)
-    if not 0 <= seconds <= LAST_INSTANT:
-        raise _not_a_time(text, field, _SAY)
-    return Instant(seconds)
+    return _in_range(seconds, text, field)
 
 
 def _unit(word: str | None) -> int:
@@ -107,6 +103,12 @@ def _on_the_wall(word: str, now: int, zone: tzinfo, field: str) -> int:
 
 _WRITE = "write 2026-11-21, 2026-11-21T07:30Z, or seconds since 1970"
 _SAY = "write 2026-11-21, 2026-11-21T07:30, now-7days, today, noon, tomorrow or 07:30"
+
+
+def _in_range(seconds: int, text: str, field: str) -> Instant:
+    if not 0 <= seconds <= LAST_INSTANT:
+        raise Malformed(f"{text[:40]!r} is out of range", field=field, remedy="a time in the years 1970 to 9999")
+    return Instant(seconds)
 
 
 def _not_a_time(text: str, field: str, remedy: str) -> Malformed:
