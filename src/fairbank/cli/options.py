@@ -126,9 +126,7 @@ def count(said: str) -> int:
 
 def at_least_one(said: str) -> int:
     """A whole number from 1 on."""
-    if (number := count(said)) == 0:
-        raise ArgumentTypeError("at least 1")
-    return number
+    return _number(said, 10**9 - 1, least=1)
 
 
 def unix_id(said: str) -> int:
@@ -136,9 +134,9 @@ def unix_id(said: str) -> int:
     return _number(said, ids.UID_MAX)
 
 
-def _number(said: str, most: int) -> int:
-    if not (said.isascii() and said.isdigit()):
-        raise ArgumentTypeError(f"{said[:40]!r} is not a whole number from 0 on")
+def _number(said: str, most: int, least: int = 0) -> int:
+    if not (said.isascii() and said.isdigit()) or (least and not said.strip("0")):
+        raise ArgumentTypeError(f"{said[:40]!r} is not a whole number from {least} on")
     if len(said) > len(str(most)) or int(said) > most:
         raise ArgumentTypeError(f"{said[:40]} is too large a number: at most {most}")
     return int(said)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command, Noun
-from fairbank.cli.options import add_writing, count, number
+from fairbank.cli.options import add_writing, at_least_one, number
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.people import uid_of, user_name
 from fairbank.cli.posting import Posting, post, tell
@@ -56,7 +56,7 @@ def _list(desk: Desk, options: Namespace) -> int:
 def _add_create(parser: Parser) -> None:
     parser.add_argument("label", metavar="LABEL", help="what it is for")
     parser.add_argument("--scopes", metavar="SCOPE,...", default="read", help="read, write, agent:CLUSTER (usual: read)")
-    parser.add_argument("--days", metavar="N", type=count, default=DAYS, help=f"how long it is good (usual: {DAYS})")
+    parser.add_argument("--days", metavar="N", type=at_least_one, default=DAYS, help=f"how long it is good (usual: {DAYS})")
     parser.add_argument("-u", "--user", metavar="USER", help="whose it is to be; for staff")
     parser.add_argument("--output", metavar="FILE", help="write the secret to a new file that only you can read, instead of showing it")
     add_writing(parser, reason="none", keyed=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
 from fairbank.cli.like_slurm import add_folder, note, told
-from fairbank.cli.options import count
+from fairbank.cli.options import at_least_one, count
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.report.columns import Look
 from fairbank.report.envelope import as_json, as_yaml, envelope
@@ -38,19 +38,13 @@ def add(parser: Parser) -> None:
     trace.add_argument("--trace", metavar="FILE", help="the workload, as `simulate` reads it")
     trace.add_argument("--policy", metavar="NAME", help=f"fifo, fcfs, easy, conservative, slurm (usual: {USUAL})")
     trace.add_argument("--at", metavar="TIME", help="a time, or seconds of the trace (usual: when the job came)")
-    trace.add_argument("--procs", metavar="N", type=_at_least_one, help="processors of the machine (usual: MaxProcs of the trace)")
+    trace.add_argument("--procs", metavar="N", type=at_least_one, help="processors of the machine (usual: MaxProcs of the trace)")
     trace.add_argument("--runs", metavar="N", type=_runs, help=f"rehearsals, at most (usual: {RUNS})")
     trace.add_argument("--seed", metavar="N", type=count, help="other rehearsals (usual: 1)")
     add_progress(parser)
     form = parser.add_argument_group("How to show it").add_mutually_exclusive_group()
     form.add_argument("--json", dest="form", action="store_const", const="json", help="JSON, with a named schema")
     form.add_argument("--yaml", dest="form", action="store_const", const="yaml", help="the same as YAML")
-
-
-def _at_least_one(said: str) -> int:
-    if (number := count(said)) == 0:
-        raise ArgumentTypeError("at least 1")
-    return number
 
 
 def _runs(said: str) -> int:
