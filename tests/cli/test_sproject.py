@@ -53,6 +53,12 @@ def test_what_is_not_there_is_no_empty_list(hadm: Run, verb: str) -> None:
         assert "try: " in said.err
 
 
+def test_remedies_are_in_its_own_words(hadm: Run, fairbank: Run) -> None:
+    for words in (("projects", "-A", "nope"), ("jobs", "-g", "nope")):
+        assert "try: list yours with: sproject projects\n" in hadm(*words).err
+    assert "try: list yours with: fairbank project list\n" in fairbank("balance", "-A", "nope").err
+
+
 def test_detail_adds_credit_running_and_completed_debit_and_balance(hadm: Run) -> None:
     heads = hadm("allocations", "--detail", "-P").out.splitlines()[0].split("|")
     assert heads[-4:] == ["CREDIT", "RUN+CMPLT", "DEBIT", "BALANCE"]

@@ -106,7 +106,7 @@ def check_accounts(desk: Desk, accounts: Sequence[str] | None, heard: Collection
         raise Unknown(
             f"you have no project with the account {plain(account[:64])!r}{did_you_mean(account, mine)}",
             field="--account",
-            remedy="list yours with: fairbank project list",
+            remedy=f"list yours with: {'sproject projects' if desk.prog.startswith('sproject') else 'fairbank project list'}",
         )
 
 
