@@ -1,0 +1,84 @@
+"""Whose age counts under limits of accrual, beside a real Slurm: jobs of several users, accounts and QOS, drawn by lot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+
+from tests.priority.accruing import Job, Limit, accrue_jobs
+from tests.slurm.conftest import Tell
+from tests.slurm.frozen import instant, tell_accounting
+from tests.slurm.lab import answers
+from tests.slurm.lab.cluster import Cluster
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
+
+PLACE = "cpu"
+SEATS = (("alice", "wg_astro"), ("bob", "wg_astro"), ("bob", "wg_bio"), ("carol", "wg_bio"), ("dave", "wg_chem"))
+ACCOUNTS = {"wg_bio": Limit(group=2)}
+QUALITIES = {"normal": Limit(), "high": Limit(per_user=2), "low": Limit(group=3)}
+FREE = Job(user="dave", account="wg_chem", submitted_at=1, eligible_at=1)
+"""No limit concerns it, so that it ages from the first pass of the scheduler on."""
+
+
+@pytest.fixture
+def limited(slurm: Cluster) -> Iterator[Cluster]:
+    """With limits, and a partition in which nothing starts."""
+    tell_accounting(slurm, ["modify account wg_bio set grpjobsaccrue=2", *_of_qos("2", "3")])
+    slurm.root("scontrol", "update", f"partitionname={PLACE}", "state=down")
+    try:
+        yield slurm
+    finally:
+        slurm.empty()
+        tell_accounting(slurm, ["modify account wg_bio set grpjobsaccrue=-1", *_of_qos("-1", "-1")])
+        slurm.root("scontrol", "update", f"partitionname={PLACE}", "state=up")
+
+
+def _of_qos(high: str, low: str) -> list[str]:
+    return [f"modify qos high set maxjobsaccrueperuser={high}", f"modify qos low set grpjobsaccrue={low}"]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_same_jobs_age(limited: Cluster, seed: int, tell: Tell) -> None:
+    chance = Random(seed)
+    seats = [(*chance.choice(SEATS), chance.choice(list(QUALITIES))) for _ in range(16)]
+    queue = {_submit(limited, job): job for job in (Job(user=u, account=a, qos=q, submitted_at=1, eligible_at=1) for u, a, q in seats)}
+    ageing = _after_a_pass(limited, queue)
+    assert {job for job, since in ageing.items() if since} == _expected(queue)
+    gone = chance.sample(sorted(job for job, since in ageing.items() if since), 4)
+    limited.root("scancel", *map(str, gone))
+    left = {number: replace(job, accrued_at=1 if ageing[number] else 0) for number, job in queue.items() if number not in gone}
+    then = _after_a_pass(limited, left)
+    begun = {job for job in left if then[job] and not ageing[job]}
+    assert begun == _expected(left)
+    assert all(then[job] == ageing[job] for job in left if ageing[job]), "who aged goes on"
+    assert all(then[job] >= max(ageing.values()) for job in begun), "from now on, and not from when it might have begun"
+    tell(f"limits of accrual: of {len(queue)} jobs {sum(map(bool, ageing.values()))} age, and {len(begun)} more when 4 are gone")
+
+
+def _expected(queue: Mapping[int, Job]) -> set[int]:
+    """Who begins to age. Slurm 22.05 goes by the first limit of a QOS alone."""
+    found = accrue_jobs(list(queue.values()), ACCOUNTS, QUALITIES, now=2, first_of_qos=True)
+    return {number for number, (since, _) in zip(queue, found, strict=True) if since}
+
+
+def _submit(slurm: Cluster, job: Job) -> int:
+    return int(slurm.submit(job.user, f"--partition={PLACE}", f"--account={job.account}", f"--qos={job.qos}", "--time=5"))
+
+
+def _after_a_pass(slurm: Cluster, queue: Mapping[int, Job]) -> dict[int, int]:
+    """Since when each ages, 0 where it does not, after the scheduler has been past all of them: a job that nothing keeps from it ages."""
+    last = _submit(slurm, FREE)
+    wait_until(lambda: _ages(slurm)[last] > 0, "the scheduler to look at the queue", seconds=90)
+    found = _ages(slurm)
+    slurm.root("scancel", str(last))
+    return {number: found[number] for number in queue}
+
+
+def _ages(slurm: Cluster) -> dict[int, int]:
+    jobs = (answers.fields(line) for line in slurm.root("scontrol", "--oneliner", "show", "job").splitlines() if "=" in line)
+    return {int(job["JobId"]): instant(job["AccrueTime"]) for job in jobs if job["JobState"] == "PENDING"}
