@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -75,6 +76,27 @@ def test_a_job_has_the_factor_of_its_association(ask: Callable[..., Said]) -> No
     said = ask("prio", "--check", "-j", "11", "-p", "cpu", rule="classic", sshare=less)
     assert said.out.startswith("FAIRSHARE of job 11 in cpu: Slurm says 0.9999940, computed 0.9999925")
     assert "A job has the factor that its association had at slurmctld's last tick" in plain(said.err)
+
+
+def test_under_accrue_always_a_job_ages_from_when_it_was_submitted(ask: Callable[..., Said]) -> None:
+    jobs = re.sub(r"(JobId=10 .*? SubmitTime=2026-11-21T)23:53", r"\g<1>22:53", printed("fair-tree", "jobs"))
+    always = re.sub(r"(?m)^PriorityFlags .*$", "PriorityFlags = ACCRUE_ALWAYS", printed("fair-tree", "config"))
+    assert ask("prio", "--check", "-j", "10,12", jobs=jobs).out == "2 rows computed anew: no differences\n"
+    said = ask("prio", "--check", "-j", "10,12", jobs=jobs, config=always).out
+    assert said.startswith("AGE of job 10 in cpu: Slurm says 0, computed 6\n")
+
+
+def test_each_row_of_a_job_that_asked_for_several_qos_has_the_factor_of_its_own(ask: Callable[..., Said]) -> None:
+    """Newer Slurms name the QOS of a row."""
+    jobs = re.sub(r"(JobId=12 .*? QOS=)high", r"\g<1>high,normal", printed("fair-tree", "jobs"))
+    line = next(each for each in printed("fair-tree", "sprio-everything").splitlines() if each.startswith("12 "))
+    high, without = f"{line}|wg_bio|high\n", f"{line}|wg_bio|normal\n"
+    part = f"{28_726 / (2**32 - 1):16.14f}"
+    normal = re.sub(r"\|29726 *\|[\d.]+ *\|", f"|28726|{part}|", re.sub(r"\|1000 *\|1\.0000000 *\|(?=0 )", "|0|0.0000000|", without))
+    assert normal.count("|28726|") == normal.count("|0|0.0000000|") == 1
+    assert ask("prio", "--check", jobs=jobs, sprio=high + normal).out == "2 rows computed anew: no differences\n"
+    said = ask("prio", "--check", jobs=jobs, sprio=high + without).out
+    assert said.startswith("QOS of job 12 in gpu: Slurm says 1000, computed 0\n")
 
 
 def test_nothing_is_computed_from_some_of_the_lines(ask: Callable[..., Said]) -> None:
