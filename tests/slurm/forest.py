@@ -147,6 +147,13 @@ def to_run(seats: Sequence[Seat], chance: Random) -> Iterator[Wish]:
         yield Wish(seat, tuple(options), script=f"sleep {chance.choice(('0.5', '1', '2'))}", tasks=tasks)
 
 
+def to_disturb(seats: Sequence[Seat], chance: Random) -> Iterator[Wish]:
+    """Two jobs that an operator will not leave alone."""
+    for seat in chance.choices([each for each in seats if not each.partition], k=2):
+        options = (f"--partition={ALWAYS_UP}", f"--account={seat.account}", f"--qos={chance.choice(QUALITIES)}")
+        yield Wish(seat, (*options, f"--cpus-per-task={chance.randint(1, 6)}", "--time=5"), script="sleep 3")
+
+
 def to_stay(seats: Sequence[Seat], chance: Random) -> Iterator[Wish]:
     """A few jobs that run when the tick comes."""
     for seat in chance.sample([each for each in seats if not each.partition], chance.randint(1, 3)):

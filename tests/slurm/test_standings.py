@@ -7,6 +7,7 @@ tick is reckoned from that.
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -37,6 +38,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
 
 SETUPS = 20, 4
 """At length and in short."""
+PAUSE_SECONDS = 3
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +95,7 @@ def _set_up(
     """Jobs run and others wait, slurmctld starts with these settings, and all that it then says is compared."""
     _partitions(slurm, "up")
     ran = stayed | {_submit(slurm, wish): wish.tasks for wish in forest.to_run(there.seats, chance)}
+    ran |= _disturbed(slurm, list(forest.to_disturb(there.seats, chance)))
     wait_until(lambda: not slurm.queued(), "jobs to be over", seconds=120)
     _partitions(slurm, "down")
     wishes = {_submit(slurm, wish): wish for wish in forest.to_wait(there.seats, chance)}
@@ -124,24 +127,38 @@ def _set_up(
     return before(state, start, tree), [f"{settings['PriorityFlags']}: {each}" for each in wrong]
 
 
+def _disturbed(slurm: Cluster, wishes: Sequence[Wish]) -> dict[int, int]:
+    """Of two jobs one stands still for a while, and one is put back into the queue, and cancelled there: it has two rows in accounting."""
+    paused, put_back = (_submit(slurm, wish) for wish in wishes)
+    slurm.wait_for(f"{paused},{put_back}", "RUNNING")
+    slurm.root("scontrol", "suspend", str(paused))
+    slurm.root("scontrol", "requeue", str(put_back))
+    begun = time.monotonic()
+    slurm.wait_for(put_back, "PENDING")
+    slurm.root("scancel", str(put_back))
+    wait_until(lambda: time.monotonic() > begun + PAUSE_SECONDS, "the pause to count")
+    slurm.root("scontrol", "resume", str(paused))
+    return {paused: 1, put_back: 2}
+
+
 def _rule(settings: Mapping[str, str]) -> str:
     return read_algorithm(settings["PriorityFlags"]).value + (" after a reset" if settings["PriorityUsageResetPeriod"] == "NOW" else "")
 
 
 def _records(slurm: Cluster, jobs: Mapping[int, int]) -> list[dict[str, str]]:
-    """What accounting keeps of the jobs with so many tasks, as soon as it has all of it."""
+    """What accounting keeps of the jobs with so many rows, as soon as it has all of it: those that ran."""
     found: list[dict[str, str]] = []
 
     def there() -> bool:
-        found[:] = slurm.sacct(f"--jobs={','.join(map(str, jobs))}", columns=COLUMNS)
+        found[:] = slurm.sacct("--duplicates", f"--jobs={','.join(map(str, jobs))}", columns=COLUMNS)
         return len(found) == sum(jobs.values()) and all(_is_over(each) for each in found)
 
     wait_until(there, "accounting to have the jobs that ran", seconds=90)
-    return found
+    return [each for each in found if each["AllocTRES"]]
 
 
 def _is_over(record: Mapping[str, str]) -> bool:
-    return bool(record["Partition"]) and record["State"].split()[0] in ("COMPLETED", "CANCELLED") and record["End"] != "Unknown"
+    return bool(record["Partition"]) and record["State"].split()[0] in ("COMPLETED", "CANCELLED", "REQUEUED") and record["End"] != "Unknown"
 
 
 def _unlike(whose: Sequence[str], ours: Longs, theirs: Longs, counted: Counter[str]) -> Iterator[str]:
