@@ -1,15 +1,18 @@
-"""Simulating EASY, beside a plain loop in Python that does nothing else: whole processes, reading the file included."""
+"""Simulating EASY and Slurm's passes, beside a plain loop in Python and AccaSim: whole processes, reading the file included."""
 
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks import accasim, year
 from benchmarks.books import sqlite_folder
 from benchmarks.measure import Figure, Say, Table, at_least, at_most, ratio
+from benchmarks.process import Taken, taken
 from fairbank.simulator.centre import Centre, Pool
 from fairbank.simulator.swf import write
 from fairbank.simulator.workload import month
@@ -22,11 +25,13 @@ MEMORY_MIB = 110
 
 REMARK = """Processor time of the whole process counts: other work on the machine changes it less than the time on the clock. The plain
 loop (`benchmarks/plain_easy.py`) checks, counts and shows nothing, and keeps its queue in a list; both give the same mean wait. The
-recorded traces are not shipped: those that are missing (`FAIRBANK_SHARED` names their folder) are left out, and this is said."""
+recorded traces are not shipped: those that are missing (`FAIRBANK_SHARED` names their folder) are left out, and this is said.
+
+Of other simulators `pip` finds AccaSim alone; Batsim, Alea and the simulator of Slurm's code are no Python packages."""
 
 
 class Trace(NamedTuple):
-    """A file, how many jobs it has, and how many of them a second are promised."""
+    """A file, how many jobs it has, and how many of them a second are promised under EASY."""
 
     name: str
     file: Path
@@ -34,27 +39,24 @@ class Trace(NamedTuple):
     promised: float
 
 
-class Taken(NamedTuple):
-    """What a process took: seconds of processors, and MiB at the most."""
-
-    seconds: float
-    memory: float
+KTH = Trace("KTH-SP2", SHARED / "KTH-SP2-1996-2.1-cln.swf.gz", 28_476, 40_000)
+UBCCR = Trace("UB CCR week", SHARED / "UBCCR-Slurm-medium-week.swf.gz", 19_579, 15_000)
 
 
 def measure(*, short: bool, say: Say) -> list[Table]:
     rounds = 1 if short else 5
     with sqlite_folder() as folder:
         made = folder / "years.swf"
-        centre = Centre(jobs=2_000, days=10) if short else YEARS
+        centre = replace(YEARS, jobs=50_000, days=200) if short else YEARS
         say(f"a synthetic trace of {centre.jobs:,} jobs")
         with made.open("w") as file:
             file.writelines(write(*month(centre, SEED)))
-        traces = [
-            Trace("workload model", made, centre.jobs, 60_000),
-            Trace("KTH-SP2", SHARED / "KTH-SP2-1996-2.1-cln.swf.gz", 28_476, 40_000),
-            Trace("UB CCR week", SHARED / "UBCCR-Slurm-medium-week.swf.gz", 19_579, 15_000),
-        ]
-        return [_table(trace, rounds, say) for trace in traces if _is_there(trace, say)]
+        traces = [Trace("workload model", made, centre.jobs, 60_000), KTH, UBCCR]
+        tables = [_easy(trace, rounds, say) for trace in traces if _is_there(trace, say)]
+        if KTH.file.exists():
+            tables.append(_slurm(KTH, 1 if short else 3, say))
+            tables += [] if short else _beside_accasim(KTH, folder / "accasim", say)
+        return tables + year.tables(folder, rounds=1 if short else 3, short=short, say=say)
 
 
 def _is_there(trace: Trace, say: Say) -> bool:
@@ -64,14 +66,22 @@ def _is_there(trace: Trace, say: Say) -> bool:
     return trace.file.exists()
 
 
-def _table(trace: Trace, rounds: int, say: Say) -> Table:
+def _simulated(trace: Trace, policy: str) -> Taken:
+    return taken([FAIRBANK, "simulate", str(trace.file), "--policy", policy])
+
+
+def _rate(name: str, jobs: int, rounds: Iterable[Taken]) -> Figure:
+    return Figure(name, "jobs/s", tuple(jobs / each.seconds for each in rounds))
+
+
+def _easy(trace: Trace, rounds: int, say: Say) -> Table:
     ours, theirs = [], []
     for number in range(rounds):
         say(f"{trace.name}, round {number + 1} of {rounds}")
-        ours.append(_taken([FAIRBANK, "simulate", str(trace.file), "--policy", "easy"]))
-        theirs.append(_taken([sys.executable, "-m", "benchmarks.plain_easy", str(trace.file)]))
-    rate = Figure("fairbank simulate --policy easy", "jobs/s", tuple(trace.jobs / each.seconds for each in ours))
-    plain = Figure("a plain loop", "jobs/s", tuple(trace.jobs / each.seconds for each in theirs))
+        ours.append(_simulated(trace, "easy"))
+        theirs.append(taken([sys.executable, "-m", "benchmarks.plain_easy", str(trace.file)]))
+    rate = _rate("fairbank simulate --policy easy", trace.jobs, ours)
+    plain = _rate("a plain loop", trace.jobs, theirs)
     memory = Figure("memory of fairbank simulate, at the most", "MiB", tuple(each.memory for each in ours))
     about = f"{trace.jobs:,} jobs, whole process."
     promises = (
@@ -82,15 +92,22 @@ def _table(trace: Trace, rounds: int, say: Say) -> Table:
     return Table(f"Simulating EASY: {trace.name}", about, (rate, plain, memory), promises)
 
 
-_WATCHED = """
-import resource, subprocess, sys
-subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
-"""
+def _slurm(trace: Trace, rounds: int, say: Say) -> Table:
+    say(f"{trace.name} under Slurm's passes")
+    rate = _rate("fairbank simulate --policy slurm", trace.jobs, [_simulated(trace, "slurm") for _ in range(rounds)])
+    about = f"{trace.jobs:,} jobs, whole process: the main pass at every event, backfill every 30 s, priorities anew every 5 minutes."
+    return Table(f"Simulating Slurm: {trace.name}", about, (rate,), (at_least("Slurm's passes", rate, 5_000),))
 
 
-def _taken(command: list[str]) -> Taken:
-    """Run a command that must succeed, from a small process: Linux counts the memory of whoever starts a command as the command's."""
-    said = subprocess.run([sys.executable, "-c", _WATCHED, *command], check=True, capture_output=True, text=True).stdout
-    return Taken(*map(float, said.split()))
+def _beside_accasim(trace: Trace, folder: Path, say: Say) -> list[Table]:
+    say("AccaSim is installed")
+    try:
+        other = accasim.installed(folder)
+    except accasim.Unavailable as why:
+        about = f"AccaSim could not be installed where this was measured: {why}"
+        return [Table(f"Beside AccaSim: {trace.name}", about, ())]
+    ready, jobs = other.ready(trace.file)
+    say(f"{jobs:,} jobs of {trace.name} by AccaSim")
+    theirs = _rate("AccaSim, EASY", jobs, [other.simulate(ready, 100)])
+    ours = _rate("fairbank simulate --policy easy", jobs, [_simulated(trace._replace(file=ready), "easy")])
+    return [Table(f"Beside AccaSim: {trace.name}", accasim.ABOUT, (ours, theirs), (ratio("Fairbank / AccaSim", ours, theirs, 10),))]

@@ -1,0 +1,69 @@
+"""AccaSim, the one simulator of such queues that pip installs: in an environment of its own, on a trace made ready for it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.process import Taken, taken
+from fairbank.service.traces import open_trace
+from fairbank.simulator.swf import write
+
+NAME = "accasim==1.1.3"
+ABOUT = """AccaSim 1.1.3 is what `pip install accasim` gives. It does not start on Python 3.10 or newer, where one class is no longer in
+the module in which it looks for it (`collections.Mapping`); here that is put back. It reads text only and cannot do with memory of 0, so
+that it is given the same jobs, unpacked, with 1 KiB each. Its EASY places jobs on nodes and keeps a reservation until its time has
+come: starts are not the same, and only the speeds are beside each other. It writes its schedule, and shows nothing."""
+
+_RUN = """
+import collections, collections.abc, sys
+collections.Mapping = collections.abc.Mapping
+from accasim.base.allocator_class import FirstFit
+from accasim.base.scheduler_class import EASYBackfilling
+from accasim.base.simulator_class import Simulator
+quiet = dict(scheduling_output=True, statistics_output=False, show_statistics=False, RESULTS_FOLDER_NAME="results")
+Simulator(sys.argv[1], sys.argv[2], EASYBackfilling(FirstFit()), **quiet).start_simulation()
+"""
+
+
+class Unavailable(Exception):
+    """It cannot be installed here."""
+
+
+class AccaSim(NamedTuple):
+    """A Python that has it, and a folder to work in."""
+
+    python: Path
+    folder: Path
+
+    def simulate(self, trace: Path, processors: int) -> Taken:
+        """EASY over a trace that was made ready."""
+        machine = self.folder / "machine.json"
+        nodes = {"groups": {"node": {"core": 1, "mem": 1_000_000}}, "resources": {"node": processors}}
+        machine.write_text(json.dumps(nodes | {"equivalence": {"processor": {"core": 1}}, "start_time": 0}))
+        return taken([str(self.python), "-c", _RUN, str(trace), str(machine)], folder=self.folder)
+
+    def ready(self, trace: Path) -> tuple[Path, int]:
+        """The jobs that it can read, and how many."""
+        found = self.folder / "ready.swf"
+        with open_trace(trace) as read, found.open("w") as file:
+            jobs = [
+                job._replace(requested_memory=1, used_memory=1, requested_time=max(job.requested_time, job.run_time))
+                for job in read.jobs
+                if job.run_time > 0 and job.requested_processors > 0
+            ]
+            file.writelines(write(read.header, jobs))
+        return found, len(jobs)
+
+
+def installed(folder: Path) -> AccaSim:
+    """Install it there. Raises Unavailable, saying why not."""
+    python = folder / "bin" / "python"
+    for command in ([sys.executable, "-m", "venv", str(folder)], [str(python), "-m", "pip", "install", "--quiet", NAME]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Unavailable((done.stderr.strip() or done.stdout.strip()).rpartition("\n")[2][:200])
+    return AccaSim(python, folder)

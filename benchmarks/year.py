@@ -1,0 +1,65 @@
+"""A year of a million jobs, and how a simulation grows from ten thousand jobs on: whole processes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from benchmarks.measure import Curve, Figure, Say, Table, at_most
+from benchmarks.process import Taken, taken
+from fairbank.simulator.centre import Centre, Pool
+from fairbank.simulator.swf import write
+from fairbank.simulator.workload import month
+from tests.support.server import FAIRBANK
+
+SEED = 11
+DAYS, MILLION = 365, 1_000_000
+POOLS = tuple(pool for number in range(10) for pool in (Pool(f"cpu{number}", 768), Pool(f"gpu{number}", 192, unit=8)))
+OURS, PLAIN = "fairbank simulate --policy easy", "a plain loop"
+ABOUT = f"""A synthetic centre of {sum(pool.processors for pool in POOLS):,} processors, 87 % of them at work, that is sent
+{MILLION:,} jobs in a year: its first days, and the year. Processor time of the whole process, EASY, the file not packed."""
+SECONDS, MEMORY_MIB = 120, 256
+
+
+def tables(folder: Path, *, rounds: int, short: bool, say: Say) -> list[Table]:
+    """Of the million jobs there is one round."""
+    sizes = (1_000, 10_000) if short else (10_000, 100_000, MILLION)
+    figures: list[Figure] = []
+    last: list[Taken] = []
+    for size in sizes:
+        say(f"{size:,} jobs")
+        trace = _made(folder, size)
+        last, plain = [], []
+        for _ in range(1 if size == MILLION else rounds):
+            last.append(taken([FAIRBANK, "simulate", str(trace), "--policy", "easy"]))
+            plain.append(taken([sys.executable, "-m", "benchmarks.plain_easy", str(trace)]))
+        figures += (_milliseconds(_name(OURS, size), last), _milliseconds(_name(PLAIN, size), plain))
+        trace.unlink()
+    curves = tuple(Curve(who, tuple((size, _name(who, size)) for size in sizes)) for who in (OURS, PLAIN))
+    grown = Table("Simulating more and more jobs", ABOUT, tuple(figures), curves=curves, sizes="jobs")
+    return [grown] if short else [grown, _year(last)]
+
+
+def _year(rounds: list[Taken]) -> Table:
+    seconds = Figure("fairbank simulate --policy easy", "s", tuple(each.seconds for each in rounds))
+    memory = Figure("its memory, at the most", "MiB", tuple(each.memory for each in rounds))
+    about = f"{MILLION:,} jobs, as above. Of each job its start and its wait are kept, for the fingerprint and the medians."
+    return Table(
+        "A year of a million jobs", about, (seconds, memory), (at_most("the year", seconds, SECONDS), at_most("memory", memory, MEMORY_MIB))
+    )
+
+
+def _made(folder: Path, jobs: int) -> Path:
+    file = folder / f"{jobs}.swf"
+    centre = Centre(pools=POOLS, projects=100, users=1_000, jobs=jobs, days=max(1, round(jobs * DAYS / MILLION)))
+    with file.open("w") as to:
+        to.writelines(write(*month(centre, SEED)))
+    return file
+
+
+def _name(who: str, size: int) -> str:
+    return f"{who}, {size:,} jobs"
+
+
+def _milliseconds(name: str, rounds: list[Taken]) -> Figure:
+    return Figure(name, "ms", tuple(each.seconds * 1_000 for each in rounds))
