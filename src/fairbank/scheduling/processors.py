@@ -196,8 +196,8 @@ class Steps(Generic[W]):
         free = self.free
         for begin, end, processors in self._kept:
             first = self._cut(begin)
-            for step in range(first, self._cut(end)):
-                free[step] -= processors
+            taken = slice(first, self._cut(end))
+            free[taken] = [left - processors for left in free[taken]]
         self._kept = []
 
     def _cut(self, at: int) -> int:
