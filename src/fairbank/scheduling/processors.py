@@ -76,7 +76,7 @@ class Steps(Generic[W]):
 
     def __init__(self, size: int, free: int, running: Sequence[Running[W, int]], now: int) -> None:
         self._size, self._free, self._running, self._now = size, free, running, now
-        self._started: list[Running[W, int]] = []
+        self._started: list[tuple[W, Slot[int]]] = []
         """They start now, and `_running` is without them."""
         self._laid = False
         self._then = free
@@ -126,7 +126,7 @@ class Steps(Generic[W]):
         if begin == self._now:
             self._free -= processors
             if not self._begins:
-                self._started.append(Running(end, job.number, processors, job, begin))
+                self._started.append((job, slot))
                 return
             if drops := self._less():
                 self._drops = _strictly_less(self._free, [(at, free - processors if at < end else free) for at, free in drops])
@@ -139,9 +139,11 @@ class Steps(Generic[W]):
         self._kept.append(slot)
 
     def gaps(self) -> Sequence[Gap]:
+        room, less = self._free, self._less()
+        if not less:
+            return [(room, FOR_EVER)] if room else []
         found: list[Gap] = []
-        room = self._free
-        for at, free in self._less():
+        for at, free in less:
             found.append((room, at - self._now))
             room = free
         if room:
@@ -164,8 +166,8 @@ class Steps(Generic[W]):
         """Those who run and those who start now, in the order of their ends, of which none is past."""
         if self._started:
             self._running = [*self._running]
-            for each in self._started:
-                insort(self._running, each)
+            for job, slot in self._started:
+                insort(self._running, Running(slot.end, job.number, slot.placement, job, slot.begin))
             self._started = []
         if self._running and self._running[0].ends <= self._now:
             self._running = [each._replace(ends=max(each.ends, self._now + 1)) for each in self._running]
