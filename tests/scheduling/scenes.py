@@ -98,12 +98,12 @@ class OneEach:
     def copy(self) -> OneEach:
         return OneEach(*self.partitions, there=self.there)
 
-    def holds(self, job: Pending, partition: str) -> str | None:
+    def holds(self, job: Pending, partition: str, where: Placement | None = None) -> str | None:
         return "QOSMaxJobsPerUserLimit" if (partition, job.user) in self.there else None
 
-    def started(self, job: Pending, partition: str) -> None:
-        if partition in self.partitions:
-            self.there |= {(partition, job.user)}
+    def started(self, job: Pending, where: Placement) -> None:
+        if where.partition in self.partitions:
+            self.there |= {(where.partition, job.user)}
 
 
 class Told:

@@ -51,6 +51,12 @@ def test_a_job_is_planned_when_the_last_of_those_that_it_needs_has_ended() -> No
     assert scene.waits(5, 2).backfill().planned == {5: (20, "n[1-2]")}
 
 
+def test_nodes_that_a_reservation_gives_back_a_second_too_early_are_waited_for() -> None:
+    """The reservation ends before the last job does: at that end the job begins, and what was reserved before is not in its way."""
+    scene = Scene(rack(3)).runs(1, "n1", 30).runs(2, "n2", 180).reserves("class", "n3", 100, 179)
+    assert scene.waits(5, 3, 60).backfill().planned == {5: (180, "n[1-3]")}
+
+
 def test_a_job_that_should_have_ended_is_expected_to_end_soon() -> None:
     scene = Scene(rack(1)).runs(1, "n1", -5)
     assert scene.waits(2).backfill().planned == {2: (0.5, "n1")}

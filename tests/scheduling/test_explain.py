@@ -12,6 +12,7 @@ from fairbank.scheduling.explain.answer import Why
 from fairbank.scheduling.explain.conditions import Dependency, Funds, Met
 from fairbank.scheduling.explain.why import why
 from fairbank.scheduling.pending import Pending
+from fairbank.scheduling.placement.room import Placement
 from fairbank.scheduling.reason import reasons, sentence
 from fairbank.scheduling.rules import Unlimited
 from fairbank.values.time import iso
@@ -148,7 +149,7 @@ def test_who_has_no_place_in_the_queue_is_told_why(asked: dict[str, Any], code: 
 
 
 class Everybody(Unlimited):
-    def holds(self, job: Pending, partition: str) -> str | None:
+    def holds(self, job: Pending, partition: str, where: Placement | None = None) -> str | None:
         return "AssocGrpCPUMinutesLimit"
 
     def copy(self) -> Everybody:

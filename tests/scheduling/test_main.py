@@ -135,7 +135,8 @@ def test_a_reservation_is_used_by_those_who_ask_for_it_and_by_its_end() -> None:
     told = scene.main()
     assert told.starts == {1: "n2", 3: "n1"}
     assert told.reasons == {2: "Resources"}
-    assert Scene(rack(3)).reserves("class", "n2", -10, 60).waits(1, minutes=61, reservation="class").main().starts == {}
+    longer = Scene(rack(3)).reserves("class", "n2", -10, 60).waits(1, minutes=61, reservation="class")
+    assert longer.main().starts == {1: "n2"}, "slurmctld lets it begin, and ends it with the reservation"
     flexible = Scene(rack(3)).reserves("class", "n2", -10, 60, flexible=True)
     assert flexible.waits(1, 3, minutes=61, reservation="class").main().starts == {1: "n[1-3]"}
 

@@ -52,6 +52,19 @@ def test_of_runs_of_nodes_the_tightest_that_is_enough_is_used_up() -> None:
     assert desk.goes(nodes=4, exclusive=True) == "nowhere"
 
 
+def test_a_job_that_one_node_can_hold_goes_to_that_with_the_fewest_cpus_that_are_enough() -> None:
+    desk = Desk(rack(4, cpus=64))
+    for node, cpus in (("n1", 20), ("n2", 50), ("n4", 40)):
+        assert desk.goes(required=(node,), cpus_per_task=cpus) == node
+    assert desk.goes(tasks=14) == "n2"
+    assert desk.goes(tasks=20) == "n1", "of runs the tightest goes first"
+    assert desk.goes(tasks=3, cpus_per_task=4) == "n1"
+    assert desk.goes(tasks=20) == "n4"
+    assert desk.goes(tasks=60) == "n3"
+    assert desk.goes(tasks=10) == "n1"
+    assert desk.goes(tasks=8) == "n[3-4]", "none is enough alone"
+
+
 def test_where_no_run_is_enough_the_largest_are_taken() -> None:
     desk = Desk(rack(9))
     desk.goes(nodes=2, required=("n3", "n8"), exclusive=True)

@@ -23,7 +23,7 @@ from fairbank.scheduling.pending import Pending, begun
 from fairbank.scheduling.placement.nodeset import NodeSet
 from fairbank.scheduling.placement.placing import Request
 from fairbank.scheduling.placement.room import Placement
-from fairbank.scheduling.plan import NEVER_TESTED, Plan, Planned, Start
+from fairbank.scheduling.plan import LICENCES, NEVER_TESTED, Plan, Planned, Start
 from fairbank.scheduling.preemption import place_instead, victims
 from fairbank.scheduling.rules import PreemptBy
 from fairbank.scheduling.space import Space
@@ -96,7 +96,8 @@ class _Cycle:
         """Start it, plan it, or leave it. A limit is one of a job in a partition: in another it may start."""
         job = entry.job
         if (held := self.limits.holds(job, entry.rules.name)) is not None:
-            self.reasons[job.number] = held
+            if held != LICENCES:  # of these backfill says nothing
+                self.reasons[job.number] = held
             if not self.parameters.assoc_limit_stop:
                 return
         self.tested += 1
@@ -104,7 +105,10 @@ class _Cycle:
         found = self._earliest(entry, request, later=keeps)
         if found is None:
             return
-        if found.at <= self.now:
+        beyond = None if held is not None else self.limits.holds(job, entry.rules.name, found.placement)
+        if beyond is not None:
+            self.reasons[job.number] = beyond
+        elif found.at <= self.now:
             if held is None:
                 self._starts(entry, found.placement)
         elif keeps:
@@ -153,12 +157,21 @@ class _Cycle:
             if given is not None and (end is None or given <= end):
                 begin = at = given
             else:
-                begin, at = since, end or since
+                at = end or since
+                begin = since if since >= enough else self._last_given(possible, since, at)
             usable, hopeless = self._usable(job, request, possible, begin, at + seconds)
             if hopeless <= begin and (found := self.ahead.place(request, usable, at)) is not None:
                 return _Found(self.ahead.needed(found, begin, at), found)
             since = at
         return None
+
+    def _last_given(self, possible: NodeSet, since: int, until: int) -> int:
+        """When they last do up to then; `since` where they do not. Instants at which too few had ended were passed over, and what was given
+        back at one of them is not to be in the way."""
+        found, given = since, self._given(possible, since)
+        while given is not None and given <= until:
+            found, given = given, self._given(possible, given)
+        return found
 
     def _given(self, possible: NodeSet, after: int) -> int | None:
         """When plans or reservations next give some of the nodes back."""
@@ -186,7 +199,7 @@ class _Cycle:
         for each in [each for _, _, each in self.ahead.running if each.number in where.instead]:
             self.ahead.end(each)
         self.ahead.begin(begun(job, where, self.now, seconds))
-        self.limits.started(job, entry.rules.name)
+        self.limits.started(job, where)
         shorter = job if seconds == job.seconds(entry.rules) else msgspec.structs.replace(job, limit=seconds)
         self.starts.append(Start(shorter, where))
         self.done.add(job.number)

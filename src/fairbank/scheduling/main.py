@@ -97,6 +97,10 @@ class _Pass:
                 where = place_instead(self.nodes, self.room, request, usable, victims(self.nodes, self.running, kind, usable, self.now))
         if where is None:
             self._waits(entry, request, seconds)
+        elif (why := self.limits.holds(job, partition, where)) is not None:
+            self.reasons[job.number] = why
+            if self.parameters.assoc_limit_stop:
+                self._fails(entry)
         else:
             self._starts(entry, where, seconds)
 
@@ -107,7 +111,7 @@ class _Pass:
             self.running.remove(each)
         self.room.take(where)
         self.running.append(begun(job, where, self.now, seconds))
-        self.limits.started(job, entry.rules.name)
+        self.limits.started(job, where)
         self.starts.append(Start(job, where))
         self.done.add(job.number)
         self.reasons.pop(job.number, None)

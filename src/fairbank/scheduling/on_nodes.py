@@ -47,7 +47,7 @@ def carried_out(snapshot: OnNodes, plan: Plan[Pending, Placement], now: int) -> 
         for number in where.instead:
             nodes.give(running.pop(number).placement)
         nodes.take(where)
-        nodes.limits.started(job, where.partition)
+        nodes.limits.started(job, where)
         running[job.number] = begun(job, where, now, nodes.seconds(job, where))
     begun_now = {start.job.number for start in plan.starts}
     after: OnNodes = Snapshot(nodes, Ranked(nodes, (job for job in snapshot.queue.jobs() if job.number not in begun_now)))

@@ -14,6 +14,8 @@ RESOURCES, PRIORITY = "Resources", "Priority"
 """Slurm's words for the two reasons that every policy has: too little is free; somebody is ahead."""
 BAD_CONSTRAINTS, NEVER_TESTED = "BadConstraints", "None"
 """And for a job that could never fit, and for one that no pass has come to."""
+LICENCES = "Licenses"
+"""Too few licences are free."""
 
 
 class Start(NamedTuple, Generic[J, P]):

@@ -37,8 +37,8 @@ class Reserved:
         """The nodes that the job may have from `begin` until `end`, both included: one that would end at the second at which a
         reservation of others begins does not fit. That beginning is floored to `resolution`.
 
-        Its own reservation lets it have its nodes and no others; a flexible one also others, and before and after its time.
-        `maintenance` False: as if nobody worked on the nodes.
+        Its own reservation lets it have its nodes and no others, if it begins there: slurmctld ends it with the reservation. A flexible one
+        lets it have others too, and before and after its time. `maintenance` False: as if nobody worked on the nodes.
         """
         own: Reservation | None = None
         found = self.everybody
@@ -49,7 +49,7 @@ class Reserved:
                     found &= nodes
             elif each.begin // resolution * resolution <= end and begin < each.end and (maintenance or not each.maintenance):
                 found = nodeset.without(found, nodes)
-        if own is not None and not own.flexible and not own.begin <= begin < end <= own.end:
+        if own is not None and not own.flexible and not own.begin <= begin < own.end:
             return nodeset.NOBODY
         return found
 

@@ -11,6 +11,7 @@ import msgspec
 
 from fairbank.cluster.partition_rules import PreemptMode
 from fairbank.scheduling.pending import Pending
+from fairbank.scheduling.placement.room import Placement
 from fairbank.values.trouble import Malformed
 
 
@@ -21,11 +22,12 @@ class Limits(Protocol):
         """One for a pass of its own."""
         ...
 
-    def holds(self, job: Pending, partition: str) -> str | None:
-        """Why it may not start beside those that run and have started, in Slurm's word; None where it may."""
+    def holds(self, job: Pending, partition: str, where: Placement | None = None) -> str | None:
+        """Why it may not start beside those that run and have started, in Slurm's word; None where it may. `where`: on these nodes, which
+        count as they are; without, by what it asks for."""
         ...
 
-    def started(self, job: Pending, partition: str) -> None:
+    def started(self, job: Pending, where: Placement) -> None:
         """From now on it counts."""
         ...
 
@@ -36,10 +38,10 @@ class Unlimited:
     def copy(self) -> Unlimited:
         return self
 
-    def holds(self, job: Pending, partition: str) -> str | None:
+    def holds(self, job: Pending, partition: str, where: Placement | None = None) -> str | None:
         return None
 
-    def started(self, job: Pending, partition: str) -> None: ...
+    def started(self, job: Pending, where: Placement) -> None: ...
 
 
 class PreemptBy(Enum):

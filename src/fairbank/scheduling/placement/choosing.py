@@ -108,6 +108,13 @@ def _take_beside(hand: _Hand, among: NodeSet, required: NodeSet) -> None:
             hand.take(place for place in outward if not beside >> place & 1)
 
 
+def _tightest(hand: _Hand, begin: int, end: int) -> int | None:
+    """Of a run that node which alone has room for all tasks that are left, and for the fewest beside them; None where none has."""
+    room = hand.room[begin:end]
+    enough = np.flatnonzero(room >= max(hand.tasks, 1))
+    return begin + int(enough[np.argmin(room[enough])]) if len(enough) else None
+
+
 def _take_runs(hand: _Hand, among: NodeSet) -> None:
     """Of one weight: the tightest run that is enough alone; while there is none the largest."""
     edges = nodeset.edges(among)
@@ -122,6 +129,9 @@ def _take_runs(hand: _Hand, among: NodeSet) -> None:
         if tasks[largest] >= hand.tasks and longest >= hand.nodes:  # else none is enough
             enough = np.flatnonzero((length >= hand.nodes) & (tasks >= hand.tasks))
             best = int(enough[np.argmin(tasks[enough])]) if len(enough) else largest
+        if hand.nodes <= 1 and (single := _tightest(hand, int(edges[best, 0]), int(edges[best, 1]))) is not None:
+            hand.take((single,))
+            return
         hand.take_run(int(edges[best, 0]), int(edges[best, 1]), int(tasks[best]))
         if hand.full or hand.most <= 0:
             return
