@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from fairbank.scheduling.on_nodes import carried_out
 from fairbank.scheduling.slurm import both
+from fairbank.slurm.answers import words
 from fairbank.slurm.queueing.asking import QUESTIONS, read_answers
 from fairbank.slurm.queueing.live import Live, live
 from fairbank.values.hostlist import compress, expand
@@ -26,6 +27,7 @@ class Queue:
 
     slurm: Cluster
     jobs: dict[str, int] = field(default_factory=dict)
+    undoing: list[tuple[str, ...]] = field(default_factory=list)
 
     def runs(self, name: str, *options: str, user: str = "alice") -> Queue:
         """A job that runs already when the others come."""
@@ -40,15 +42,23 @@ class Queue:
             self.tell("update", f"jobid={self.jobs[name]}", f"priority={priority}")
         return self
 
-    def tell(self, *words: str) -> Queue:
-        """scontrol, as root."""
+    def tell(self, *words: str, undo: tuple[str, ...] = ()) -> Queue:
+        """scontrol, as root; `undo` when the scenario is over."""
         self.slurm.root("scontrol", *words)
+        self.undoing += [("scontrol", *undo)] if undo else []
         return self
 
-    def limits(self, what: str, name: str, **limits: object) -> Queue:
-        """sacctmgr, for the time of the scenario."""
-        self.slurm.root("sacctmgr", "--immediate", "modify", what, name, "set", *(f"{key}={value}" for key, value in limits.items()))
+    def limits(self, what: str, name: str, **limits: str | int) -> Queue:
+        """sacctmgr, for the time of the scenario: numbers, or numbers of one TRES."""
+        modify = ("sacctmgr", "--immediate", "modify", what, name, "set")
+        self.slurm.root(*modify, *(f"{key}={value}" for key, value in limits.items()))
+        self.undoing.append((*modify, *(f"{key}={_taken_back(value)}" for key, value in limits.items())))
         return self
+
+    def undone(self) -> None:
+        """Nodes, partitions and limits as they were."""
+        for command in self.undoing:
+            self.slurm.root(*command)
 
     def down(self, *partitions: str) -> Queue:
         for name in partitions or PARTITIONS:
@@ -56,7 +66,11 @@ class Queue:
         return self
 
 
-PARTITIONS = ("cpu", "gpu", "gpu-t4")
+PARTITIONS = ("cpu", "gpu")
+NODES = ("c01", "c02", "c03", "c04", "c05", "c06", "g01", "g02")
+ELSEWHERE = "elsewhere"
+"""Jobs of this name are in a partition that no scenario uses. One of them waits for ever, so that backfill always has somebody to look at:
+a cycle without is not counted."""
 
 SETTINGS = {
     "Licenses": "matlab:2",
@@ -64,38 +78,35 @@ SETTINGS = {
     "PriorityCalcPeriod": "5",
 }
 
-_NO_LIMITS = (
-    ("account", "wg_bio", "grpjobs=-1", "grptres=cpu=-1,node=-1"),
-    ("user", "alice", "maxtresperjob=cpu=-1"),
-    ("user", "dave", "maxwall=-1"),
-    ("qos", "low", "maxjobsperuser=-1"),
-    ("qos", "high", "grptres=cpu=-1", "maxtresperuser=cpu=-1"),
-)
+
+def settled(slurm: Cluster) -> None:
+    """The jobs elsewhere are there: one runs, one waits behind it."""
+    whole = (f"--job-name={ELSEWHERE}", "--partition=gpu-t4", "--nodes=2", "--exclusive", "--time=1-0")
+    slurm.wait_for(slurm.submit("dave", *whole, script=LONG), "RUNNING")
+    slurm.submit("dave", *whole, script=LONG)
+
+
+def _queued(slurm: Cluster) -> list[str]:
+    """What the scenario has left."""
+    rows = [line.split("|") for line in slurm.root("squeue", "--noheader", "--format=%i|%j").splitlines()]
+    return [job for job, name in rows if name != ELSEWHERE]
 
 
 def arranged(slurm: Cluster) -> None:
-    """As every scenario finds it: no job, no reservation, no limit, nodes and partitions as slurm.conf has them."""
-    if jobs := {name.partition("_")[0] for name in slurm.queued()}:
+    """No job and no reservation, and idle nodes, as every scenario finds them."""
+    if jobs := {name.partition("_")[0] for name in _queued(slurm)}:
         slurm.root("scancel", *jobs)
-    wait_until(lambda: not slurm.queued(), "the queue to be empty", seconds=60)
+    wait_until(lambda: not _queued(slurm), "the queue to be empty", seconds=60)
     for line in slurm.root("scontrol", "--oneliner", "show", "reservation").splitlines():
         if line.startswith("ReservationName="):
             slurm.root("scontrol", "delete", line.split()[0])
-    for words in _NO_LIMITS:
-        slurm.run("root", "sacctmgr", "--immediate", "modify", *words[:2], "set", *words[2:])
-    everybody = f"nodename={','.join(slurm.node_names)}"
-    slurm.root("scontrol", "update", everybody, "weight=1")
-    slurm.root("scontrol", "update", everybody, "availablefeatures=", "activefeatures=")
-    drained = [name for name, state in slurm.nodes().items() if state.startswith("drain")]
-    if drained:
-        slurm.root("scontrol", "update", f"nodename={','.join(drained)}", "state=resume")
-    there = re.findall(r"(?m)^PartitionName=(\S+)", slurm.root("scontrol", "--oneliner", "show", "partition"))
-    for name in there:
-        if name in PARTITIONS:
-            slurm.root("scontrol", "update", f"partitionname={name}", "state=up", "maxnodes=unlimited", "maxtime=7-0")
-        else:
-            slurm.root("scontrol", "delete", f"partitionname={name}")
-    slurm.wait_for_nodes("idle", seconds=60)
+    for name in PARTITIONS:
+        slurm.root("scontrol", "update", f"partitionname={name}", "state=up")
+
+
+def _taken_back(limit: str | int) -> str:
+    tres, sign, _ = str(limit).rpartition("=")
+    return f"{tres}{sign}-1"
 
 
 class Fate(NamedTuple):
@@ -185,7 +196,7 @@ def _looked(slurm: Cluster, before: tuple[int, int], partition: str) -> bool:
 def _fates(slurm: Cluster) -> Iterator[Fate]:
     for line in slurm.root("squeue", "--noheader", "--array", "--format=%i|%T|%r|%N").splitlines():
         name, state, reason, nodes = line.split("|")
-        yield Fate(name, nodes=_sorted(nodes)) if state in ("RUNNING", "CONFIGURING") else Fate(name, reason=reason)
+        yield Fate(name, nodes=_sorted(nodes)) if state in ("RUNNING", "CONFIGURING") else Fate(name, reason=words.reason(reason))
 
 
 def _sorted(nodes: str) -> str:

@@ -14,6 +14,14 @@ Scenario = Callable[[Queue], Sequence[str] | None]
 WHOLE = "--exclusive"
 
 
+def _features(queue: Queue, nodes: str, features: str) -> None:
+    """Of these nodes, for the time of the scenario."""
+    words = ("update", f"nodename={nodes}")
+    queue.tell(
+        *words, f"availablefeatures={features}", f"activefeatures={features}", undo=(*words, "availablefeatures=", "activefeatures=")
+    )
+
+
 # --- holes before a job that waits ---
 
 
@@ -52,7 +60,8 @@ def nodes_beside_the_plan(queue: Queue) -> None:
 
 def tier(queue: Queue) -> Sequence[str]:
     """A partition of a higher tier goes first on nodes that it shares."""
-    queue.tell("create", "partitionname=express", "nodes=c[01-06]", "prioritytier=10", "maxtime=60", "state=down").down()
+    express = "partitionname=express"
+    queue.tell("create", express, "nodes=c[01-06]", "prioritytier=10", "maxtime=60", "state=down", undo=("delete", express)).down()
     queue.waits("plain", "-N4", WHOLE, "-t30", priority=900)
     queue.waits("small", "-N2", WHOLE, "-t30", priority=800)
     queue.waits("express", "-pexpress", "-N3", WHOLE, "-t30", priority=100)
@@ -134,7 +143,9 @@ def memory_of_each_cpu(queue: Queue) -> None:
 
 def constraint(queue: Queue) -> None:
     """Two nodes are fast, and three jobs want such."""
-    queue.tell("update", "nodename=c03,c04", "features=fast").tell("update", "nodename=c05", "features=slow").down()
+    _features(queue, "c03,c04", "fast")
+    _features(queue, "c05", "slow")
+    queue.down()
     queue.waits("one", "-N1", WHOLE, "-Cfast", "-t30", priority=900)
     queue.waits("two", "-N2", WHOLE, "-Cfast|slow", "-t30", priority=800)
     queue.waits("three", "-N1", WHOLE, "-Cfast", "-t30", priority=700)
@@ -143,7 +154,9 @@ def constraint(queue: Queue) -> None:
 
 def constraint_all_alike(queue: Queue) -> None:
     """All nodes of one kind."""
-    queue.tell("update", "nodename=c01,c02", "features=a").tell("update", "nodename=c03,c04,c05", "features=b").down()
+    _features(queue, "c01,c02", "a")
+    _features(queue, "c03,c04,c05", "b")
+    queue.down()
     queue.waits("alike", "-N3", WHOLE, "-C[a|b]", "-t30", priority=900)
     queue.waits("alike-too", "-N2", WHOLE, "-C[a|b]", "-t30", priority=800)
     queue.waits("no-more", "-N1", WHOLE, "-Cb", "-t30", priority=700)
@@ -166,7 +179,7 @@ def excluded(queue: Queue) -> None:
 def weights(queue: Queue) -> None:
     """The lightest nodes first."""
     for name, weight in (("c01", 30), ("c02", 20), ("c03", 10), ("c04", 20), ("c05", 5), ("c06", 30)):
-        queue.tell("update", f"nodename={name}", f"weight={weight}")
+        queue.tell("update", f"nodename={name}", f"weight={weight}", undo=("update", f"nodename={name}", "weight=1"))
     queue.down()
     queue.waits("one", "-N1", WHOLE, "-t30", priority=900)
     queue.waits("three", "-N3", WHOLE, "-t30", priority=800)
@@ -206,7 +219,8 @@ def gpus(queue: Queue) -> None:
 
 
 def drained(queue: Queue) -> None:
-    queue.tell("update", "nodename=c02,c03", "state=drain", "reason=test").down()
+    nodes = "nodename=c02,c03"
+    queue.tell("update", nodes, "state=drain", "reason=test", undo=("update", nodes, "state=resume")).down()
     queue.waits("five", "-N5", WHOLE, "-t30", priority=900)
     queue.waits("four", "-N4", WHOLE, "-t30", priority=800)
 
@@ -234,7 +248,8 @@ def begin_time(queue: Queue) -> None:
 
 
 def too_large_for_its_partition(queue: Queue) -> None:
-    queue.tell("update", "partitionname=cpu", "maxnodes=2", "maxtime=60").down()
+    cpu = "partitionname=cpu"
+    queue.tell("update", cpu, "maxnodes=2", "maxtime=60", undo=("update", cpu, "maxnodes=unlimited", "maxtime=7-0")).down()
     queue.waits("wide", "-N3", WHOLE, "-t30", priority=900)
     queue.waits("long", "-N1", WHOLE, "-t90", priority=800)
     queue.waits("fits", "-N2", WHOLE, "-t60", priority=700)
@@ -301,6 +316,25 @@ def qos_cpus(queue: Queue) -> None:
     queue.waits("last", "--qos=high", "-n4", "-t30", user="carol", priority=600)
 
 
+def limit_beside_those_who_run(queue: Queue) -> None:
+    """The same of one that would be within the limit if nobody of its account ran."""
+    queue.limits("account", "wg_bio", grptres="cpu=100")
+    queue.runs("first", "-N5", WHOLE, "-t30").runs("ours", "-n10", "-t30", user="bob").down()
+    queue.waits("over", "-n95", "-t30", user="bob", priority=900)
+    queue.waits("behind", "-n1", "-t60", priority=800)
+    queue.waits("beyond", "-n64", "-t20", user="carol", priority=700)
+
+
+def single_node_that_is_tightest(queue: Queue) -> None:
+    """A job that one node can hold goes to that with the fewest CPUs free that are enough."""
+    queue.runs("a", "-wc01", "-n20", "-t30").runs("b", "-wc02", "-n50", "-t30").runs("c", "-wc04", "-n40", "-t30").down()
+    queue.waits("fourteen", "-n14", "-t30", priority=900)
+    queue.waits("twenty", "-n20", "-t30", priority=800)
+    queue.waits("three", "-n3", "-c4", "-t30", priority=700)
+    queue.waits("sixty", "-n60", "-t30", priority=600)
+    queue.waits("more-than-one", "-n100", "-t30", priority=500)
+
+
 def limit_of_who_does_not_fit(queue: Queue) -> None:
     """A limit on CPUs is looked at when there are nodes: whoever has none waits for these, and the others behind it."""
     queue.limits("account", "wg_bio", grptres="cpu=100")
@@ -338,11 +372,9 @@ def reservation_to_come(queue: Queue) -> None:
 
 
 def maintenance(queue: Queue) -> None:
-    """Everything is worked on in half an hour."""
-    queue.tell(
-        "create", "reservation", "reservationname=works", "starttime=now+30minutes", "duration=60", "nodes=ALL", "users=root", "flags=maint"
-    )
-    queue.down()
+    """All nodes of the partition are worked on in half an hour."""
+    when = ("starttime=now+30minutes", "duration=60")
+    queue.tell("create", "reservation", "reservationname=works", *when, "nodes=c[01-06]", "users=root", "flags=maint").down()
     queue.waits("long", "-N1", WHOLE, "-t60", priority=900)
     queue.waits("short", "-N1", WHOLE, "-t20", priority=800)
 
@@ -384,6 +416,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     qos_jobs_of_a_user,
     qos_cpus,
     limit_of_who_does_not_fit,
+    limit_beside_those_who_run,
+    single_node_that_is_tightest,
     reservation_ahead,
     reservation_running,
     reservation_to_come,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from fairbank.values.time import parse_instant
 from tests.slurm.conftest import Tell, guarded
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.packages import Unobtainable, check
-from tests.slurm.queues import PARTITIONS, SETTINGS, Queue, arranged, asked, foretold, let_go
-from tests.slurm.scenarios import SCENARIOS, Scenario
+from tests.slurm.queues import NODES, PARTITIONS, SETTINGS, Queue, arranged, asked, foretold, let_go, settled
+from tests.slurm.scenarios import SCENARIOS, Scenario, hole_just_fits
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
 
@@ -29,6 +32,7 @@ def slurm(checkout: Path) -> Iterator[Cluster]:
     with guarded(name, checkout):
         cluster = Cluster.up(name, changes=SETTINGS)
         try:
+            settled(cluster)
             yield cluster
         finally:
             cluster.down()
@@ -44,11 +48,15 @@ def counted(tell: Tell) -> Iterator[Counter[str]]:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.__name__)
 def test_the_core_does_what_slurmctld_does(scenario: Scenario, slurm: Cluster, counted: Counter[str]) -> None:
-    arranged(slurm)
     queue = Queue(slurm)
-    up = scenario(queue) or PARTITIONS
-    ours = foretold(asked(slurm), up)
-    theirs = let_go(slurm, up)()
+    try:
+        up = scenario(queue) or PARTITIONS
+        ours = foretold(asked(slurm), up)
+        theirs = let_go(slurm, up)()
+    finally:
+        arranged(slurm)
+        queue.undone()
+        slurm.wait_for_nodes("idle", nodes=NODES, seconds=60)
     names = {str(number): name for name, number in queue.jobs.items()}
     new = {name: fate for name, fate in theirs.fates.items() if name in ours.fates}
     counted["scenarios"] += 1
@@ -63,3 +71,30 @@ def test_the_core_does_what_slurmctld_does(scenario: Scenario, slurm: Cluster, c
         wrong.append(f"slurmctld starts {list(theirs.order)}, the core {list(ours.order)}")
     counted["differences"] += len(wrong)
     assert wrong == []
+
+
+def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
+    """The reason is slurmctld's, the start what it expects to half a minute, and who runs or is not there is told so."""
+    queue = Queue(slurm)
+    fairbank = (sys.executable, "-m", "fairbank.compose", "why")
+    try:
+        hole_just_fits(queue)
+        let_go(slurm, PARTITIONS)
+        reasons = dict(line.split("|", 1) for line in slurm.root("squeue", "-h", "-o", "%A|%r").splitlines())
+        for name in ("all", "long"):
+            job = str(queue.jobs[name])
+            (data,) = json.loads(slurm.root(*fairbank, job, "--json"))["data"]
+            assert (data["code"], data["slurm_reason"]) == (reasons[job], reasons[job])
+            assert (data["name"], data["user"]) == (name, "alice")
+            assert abs(parse_instant(data["expected_start"]) - parse_instant(data["slurm_start"])) <= 60
+            for line in slurm.run("alice", *fairbank, job, environment={"COLUMNS": "120"}).done().out.splitlines():
+                tell(line)
+        behind = json.loads(slurm.root(*fairbank, str(queue.jobs["long"]), "--json"))["data"][0]
+        assert behind["ahead"] == [str(queue.jobs["all"])]
+        assert behind["suggestion"]["option"], "nothing would start it sooner"
+        runs, unknown = (slurm.run("root", *fairbank, job) for job in (str(queue.jobs["first"]), "4000000"))
+        assert (runs.code, "does not wait: it is running since" in runs.err) == (7, True)
+        assert (unknown.code, "slurmctld has no job 4000000 that waits" in unknown.err) == (3, True)
+    finally:
+        arranged(slurm)
+        queue.undone()

@@ -105,8 +105,9 @@ def lines(row: WhyRow, look: Look, room: int) -> Iterator[str]:
     yield from _behind("Queue", _queue(row), room)
     yield from _behind("Start", _start(row, look), room)
     if why.suggestion is not None:
+        option = why.suggestion.option if why.suggestion.option.startswith("without ") else f"with {why.suggestion.option}"
         when = "at once" if why.suggestion.at <= row.as_of else f"by {look.moment(why.suggestion.at)}, as things stand"
-        yield from _behind("Sooner", f"with {why.suggestion.option} it would start {when}", room)
+        yield from _behind("Sooner", f"{option} it would start {when}", room)
     if row.started is not None:
         then = f"under this policy it started at {look.moment(row.started)}, after {_lasted(row, row.started)}"
         yield from _behind("In fact", then, room)

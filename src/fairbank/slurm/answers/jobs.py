@@ -127,7 +127,7 @@ def _job(cells: dict[str, str]) -> Told | None:
         expected=start if waits else None,
         limit=_length(_there(cells, "TimeLimit"), "TimeLimit"),
         time_min=_length(cells.get("TimeMin", "N/A"), "TimeMin"),
-        reason=cells.get("Reason", "None"),
+        reason=words.reason(cells.get("Reason", "None")),
         dependent=cells.get("Dependency", "(null)") not in _NOTHING,
         reservation=_text(cells, "Reservation") or None,
         wanted=_wanted(cells, counts.get("node", 0)) if waits else Wanted(),

@@ -21,6 +21,12 @@ _WHOLE = re.compile(r"\d{1,18}", re.ASCII)
 _DECIMAL = re.compile(r"-?\d{1,30}(\.\d{1,20})?(e[+-]\d{2,3})?|inf", re.ASCII)
 
 
+def reason(text: str) -> str:
+    """Why a job waits, in Slurm's word, where scontrol and squeue tell it in a sentence: `ReqNodeNotAvail,_Reserved_for_maintenance`."""
+    word = text.partition(",")[0].replace("_", " ")
+    return "Resources" if word.startswith("Nodes required for job are") else word.replace(" ", "_")
+
+
 def user(text: str, field: str) -> str:
     """The name of a user, which may also be a number, or have a domain."""
     if _USER.fullmatch(text):

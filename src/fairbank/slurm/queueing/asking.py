@@ -18,7 +18,6 @@ T = TypeVar("T")
 _SHOW = ("scontrol", "--all", "--oneliner", "show")
 
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
-    "config": ("scontrol", "show", "config"),
     "nodes": (*_SHOW, "node"),
     "partitions": (*_SHOW, "partition"),
     "reservations": (*_SHOW, "reservation"),
@@ -26,8 +25,10 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "limits": (*_SHOW, "assoc_mgr", "flags=assoc,qos"),
     "qos-limits": ("sacctmgr", "--noheader", "--parsable2", "show", "qos", f"format={','.join(QUALITIES).lower()}"),
     "jobs": ("scontrol", "--all", "--details", "--oneliner", "show", "job"),
+    "config": ("scontrol", "show", "config"),
 }
-"""By the names of the files in which answers are kept. Times must be in UTC. The jobs come last: they change quickest."""
+"""By the names of the files in which answers are kept. Times must be in UTC. Jobs come late, since they change quickest, and the settings
+last: they tell the time, before which all the others were told."""
 
 
 def read_answers(texts: Mapping[str, str]) -> tuple[Answers, tuple[str, ...]]:

@@ -93,6 +93,7 @@ def _grounds(said: Answers, told: Mapping[int, Told]) -> Grounds:
         used_by={each.name: each for each in said.used_by_qualities},
         of_partition=said.of_partition,
         licences={each.name: each.free for each in said.licences},
+        nodes=[node.name for node in said.nodes],
     )
 
 

@@ -1,0 +1,131 @@
+"""`fairbank why`: a job that waits at Slurm, explained. What people see is kept in tests/golden/why-at-slurm, of the queue that was recorded there.
+
+After a wanted change: WRITE_GOLDEN=1 pytest tests/cli/test_why_at_slurm.py, and read the difference.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+
+from fairbank.cli import main
+from fairbank.compose import Works
+from fairbank.scheduling.reason import sentence
+from tests.cli.conftest import Run, Said, runner
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+QUEUE = GOLDEN / "slurm-22.05" / "queue"
+JOBS = {
+    name: job
+    for job, name in re.findall(r"(?m)^JobId=(\d+) .*?JobName=(\S+) .*?JobState=PENDING", (QUEUE / "jobs.txt").read_text())
+    if name != "sbatch"
+}
+"""Those that waited, by name."""
+
+
+@pytest.fixture
+def ask(surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*words: object, folder: Path = QUEUE) -> Said:
+        return runner(main.run, capsys)("why", *words, "--from", folder, works=Works())
+
+    return call
+
+
+@pytest.mark.parametrize("name", sorted(JOBS))
+def test_what_people_see(ask: Run, name: str) -> None:
+    said = ask(JOBS[name])
+    told = f"$ fairbank why {JOBS[name]}\n{said.out}{f'--- stderr{chr(10)}{said.err}' if said.err else ''}--- exit {said.code}\n"
+    kept = GOLDEN / "why-at-slurm" / f"{name}.txt"
+    if os.environ.get("WRITE_GOLDEN"):
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_text(told)
+    assert told == kept.read_text()
+
+
+def test_nothing_is_kept_that_is_not_told() -> None:
+    assert {path.stem for path in (GOLDEN / "why-at-slurm").glob("*.txt")} == set(JOBS)
+
+
+@pytest.mark.parametrize("name", sorted(JOBS))
+def test_the_reason_is_the_one_that_slurmctld_had(ask: Run, name: str) -> None:
+    """It is found anew here: of the jobs' own reasons only those count that cannot be found."""
+    data = json.loads(ask(JOBS[name], "--json").out)["data"][0]
+    assert data["code"] == data["slurm_reason"]
+    assert data["headline"].endswith(".")
+    assert any(not check["ok"] for check in data["checks"]), "nothing keeps it waiting"
+    assert sentence(data["code"])
+
+
+def test_for_programs(ask: Run) -> None:
+    document = json.loads(ask(JOBS["second"], "--json").out)
+    assert (document["schema"], document["cluster"], document["warnings"]) == ("fairbank.why/1", "lab", [])
+    (data,) = document["data"]
+    assert (data["job"], data["user"], data["partitions"]) == (JOBS["second"], "dave", ["cpu"])
+    assert data["position"] is None or data["position"] <= data["waiting"]
+
+
+def test_a_task_of_an_array_has_the_name_that_squeue_gives_it(ask: Run) -> None:
+    number = JOBS["tasks"]
+    assert json.loads(ask(f"{number}_9", "--json").out)["data"][0]["job"] == f"{number}_9"
+    assert json.loads(ask(number, "--json").out)["data"][0]["job"] == f"{number}_1"
+
+
+@pytest.mark.parametrize("form", ["--json", "--yaml"])
+def test_without_advice_nothing_is_suggested(ask: Run, form: str) -> None:
+    said = ask(JOBS["fast"], form, "--no-advice")
+    assert said.code == 0
+    assert re.search(r'"?suggestion"?: null', said.out)
+
+
+# --- what goes wrong ---
+
+
+def test_a_job_that_nobody_knows(ask: Run) -> None:
+    said = ask(999)
+    assert (said.code, said.out) == (3, "")
+    assert "slurmctld has no job 999 that waits" in said.err
+    assert "squeue --states=PENDING" in said.err
+
+
+def test_a_job_that_runs(ask: Run) -> None:
+    said = ask(1)
+    assert (said.code, said.out) == (7, "")
+    assert "job 1 does not wait: it is running since" in said.err
+    assert "c01, c02, c03" in said.err.replace("\n    ", " ")
+
+
+def test_what_is_no_job(ask: Run) -> None:
+    said = ask("render")
+    assert said.code == 2
+    assert "'render' is no job id" in said.err
+
+
+def test_no_slurm_here(surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    surroundings.setenv("PATH", str(tmp_path))
+    said = runner(main.run, capsys)("why", 7, works=Works())
+    assert (said.code, said.out) == (6, "")
+    assert "cannot run scontrol" in said.err
+    assert "run this on a host that has Slurm's commands" in said.err.replace("\n      ", " ")
+
+
+def test_a_folder_that_lacks_an_answer(ask: Run, tmp_path: Path) -> None:
+    copytree(QUEUE, tmp_path / "some")
+    (tmp_path / "some" / "limits.txt").unlink()
+    said = ask(JOBS["second"], folder=tmp_path / "some")
+    assert said.code == 3
+    assert "there is no limits.txt" in said.err
+
+
+def test_what_cannot_be_read_is_told_and_left_out(ask: Run, tmp_path: Path) -> None:
+    copytree(QUEUE, tmp_path / "some")
+    jobs = tmp_path / "some" / "jobs.txt"
+    jobs.write_text(jobs.read_text() + "JobId=900 JobName=x\n")
+    said = ask(JOBS["second"], folder=tmp_path / "some")
+    assert said.code == 8
+    assert "! not read: scontrol show job, line" in said.err
+    assert "user dave, account wg_chem" in said.out

@@ -1,0 +1,214 @@
+"""What a live Slurm says becomes a snapshot: who waits with which word, who runs where, what limits say while jobs start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairbank.cluster.node import Node
+from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
+from fairbank.cluster.wanted import Wanted
+from fairbank.priority.limits.reasons import Kind
+from fairbank.priority.limits.standing import Limits
+from fairbank.scheduling.on_nodes import carried_out
+from fairbank.scheduling.rules import PreemptBy
+from fairbank.scheduling.slurm import both
+from fairbank.slurm.answers import words
+from fairbank.slurm.answers.bounds import Bound, Quality
+from fairbank.slurm.answers.jobs import Given, Told
+from fairbank.slurm.answers.licences import Licence
+from fairbank.slurm.queueing.asking import QUESTIONS, read_answers
+from fairbank.slurm.queueing.live import Answers, Live, live, preemption_of
+
+QUEUE = Path(__file__).parents[2] / "golden" / "slurm-22.05" / "queue"
+NOW = 1_000_000
+ENFORCED = {"AccountingStorageEnforce": "associations,limits,qos", "SelectTypeParameters": "CR_CORE_MEMORY"}
+ROOT, BIO = Bound(name="root"), Bound(name="bio", parent="root")
+ALICE = Bound(name="bio", user="alice", parent="bio")
+
+
+def job(number: int, **other: Any) -> Told:
+    usual: dict[str, Any] = {
+        "job_id": number, "name": f"job{number}", "state": "PENDING", "user": "alice", "account": "bio", "qos": "normal",
+        "partitions": ("cpu",), "priority": 1_000 - number, "submitted": NOW - 60, "eligible": NOW - 60, "started": None, "ends": None,
+        "expected": None, "limit": 3_600, "time_min": None, "reason": "None", "dependent": False, "reservation": None,
+        "wanted": Wanted(memory_per_node=1), "licences": {}, "tres": {"cpu": 1, "node": 1},
+    }  # fmt: skip
+    return Told(**(usual | other))
+
+
+def running(number: int, *nodes: str, **other: Any) -> Told:
+    usual = {"state": "RUNNING", "started": NOW - 60, "ends": NOW + 600, "given": (Given(nodes, 4, 1_000),)}
+    return job(number, **(usual | other))
+
+
+def there(*jobs: Told, **other: Any) -> Live:
+    usual: dict[str, Any] = {
+        "now": NOW, "config": ENFORCED, "nodes": [Node(name=f"n{number}", cpus=4, memory=4_000) for number in (1, 2, 3)],
+        "partitions": [PartitionRules(name="cpu")], "reservations": (), "jobs": jobs, "associations": (ROOT, BIO, ALICE),
+    }  # fmt: skip
+    return live(Answers(**(usual | other)))
+
+
+def told(found: Live) -> dict[str, str]:
+    """Of each job that waits, by the name that squeue gives it: where it starts, or why not."""
+    plan = both(found.snapshot, found.parameters, found.now)
+    starts = {start.job.name: found.snapshot.machine.cluster.names(start.placement.nodes) for start in plan.starts}
+    waits = {each.name: plan.why(each.number) for each in found.snapshot.queue.jobs()}
+    return waits | starts
+
+
+# --- recorded ---
+
+
+def recorded() -> Live:
+    said, unread = read_answers({name: (QUEUE / f"{name}.txt").read_text() for name in QUESTIONS})
+    assert unread == ()
+    return live(said)
+
+
+def test_a_queue_of_2205_waits_for_the_reasons_that_squeue_shows() -> None:
+    rows = [line.split("|") for line in (QUEUE / "squeue.txt").read_text().splitlines()]
+    theirs = {name: words.reason(reason) for name, state, reason, *_ in rows if state == "PENDING"}
+    assert told(recorded()) == theirs
+    assert len(theirs) > 10
+
+
+def test_a_queue_of_2205_is_planned_as_slurmctld_planned_it() -> None:
+    """To the second, but for the first of the queue, which it told 44 s later. Of an array squeue tells when the last task is to start."""
+    found = recorded()
+    plan = both(found.snapshot, found.parameters, found.now)
+    last = {found.told[each.job.number].job_id: each.at for each in plan.planned}
+    theirs = {told.job_id: told.expected for told in found.told.values() if told.waits and told.expected and told.reason != "BeginTime"}
+    assert last.keys() == theirs.keys()
+    assert {number: (theirs[number] or 0) - at for number, at in last.items() if at != theirs[number]} == {5: 44}
+
+
+def test_whoever_ran_in_2205_has_its_nodes() -> None:
+    found = recorded()
+    rows = [line.split("|") for line in (QUEUE / "squeue.txt").read_text().splitlines()]
+    theirs = {name: nodes for name, state, _, nodes, _ in rows if state == "RUNNING"}
+    names = found.snapshot.machine.cluster.names
+    assert {each.job.name: names(each.placement.nodes) for each in found.snapshot.running} == theirs
+
+
+# --- who waits ---
+
+
+@pytest.mark.parametrize(
+    ("other", "word"),
+    [
+        ({"priority": 0, "reason": "JobHeldUser"}, "JobHeldUser"),
+        ({"priority": 0, "reason": "Allocation_exhausted"}, "JobHeldAdmin"),
+        ({"dependent": True, "reason": "Dependency"}, "Dependency"),
+        ({"dependent": True, "reason": "DependencyNeverSatisfied"}, "DependencyNeverSatisfied"),
+        ({"dependent": True, "reason": "None"}, "Dependency"),
+        ({"reason": "InvalidQOS"}, "InvalidQOS"),
+        ({"reason": "Resources"}, "n1"),
+        ({"reason": "AssocGrpCpuLimit"}, "n1"),
+        ({"eligible": NOW + 60, "reason": "None"}, "BeginTime"),
+        ({"partitions": ("gone",)}, "PartitionConfig"),
+    ],
+)
+def test_only_what_cannot_be_found_is_believed(other: dict[str, Any], word: str) -> None:
+    assert told(there(job(7, **other))) == {"7": word}
+
+
+def test_tasks_of_an_array_are_jobs_of_their_own() -> None:
+    alone: dict[str, Any] = {"array": 7, "wanted": Wanted(exclusive=True), "priority": 5}
+    found = told(there(job(7, tasks=(1, 2, 5), **alone), job(9, task=0, **alone)))
+    assert found == {"7_0": "n1", "7_1": "n2", "7_2": "n3", "7_5": "Resources"}
+
+
+def test_an_array_runs_no_more_tasks_than_its_throttle_lets_it() -> None:
+    found = told(there(running(6, "n1", array=6, task=0), job(7, array=6, tasks=(1, 2, 3), throttle=2)))
+    assert found == {"6_1": "n2", "6_2": "JobArrayTaskLimit", "6_3": "JobArrayTaskLimit"}
+
+
+def test_whoever_it_is_not_told_of_what_it_has_is_left_out_and_noted() -> None:
+    found = there(running(6, "n1", given=()), running(8, "n9"))
+    assert found.snapshot.running == []
+    assert found.notes == [
+        "job 6 is left out: it is not told what job 6 has",
+        "job 8 is left out: job 8 runs on n9, and there is no such node",
+    ]
+
+
+def test_where_memory_is_not_counted_nobody_waits_for_it() -> None:
+    jobs = running(6, "n1", "n2", "n3", given=(Given(("n1", "n2", "n3"), 1, 4_000),)), job(7, wanted=Wanted(memory_per_node=3_000))
+    assert told(there(*jobs)) == {"7": "Resources"}
+    assert told(there(*jobs, config={**ENFORCED, "SelectTypeParameters": "CR_CORE"})) == {"7": "n1"}
+    assert told(there(*jobs, config={"SelectType": "select/linear"})) == {"7": "Resources"}
+
+
+# --- limits ---
+
+
+def test_jobs_of_an_account_are_counted_as_they_start() -> None:
+    bio = msgspec.structs.replace(BIO, limits=Limits(jobs={Kind.GRP_JOBS: 2}))
+    found = there(running(6, "n1"), job(7), job(8), job(9, user="eve", account="else"), associations=(ROOT, bio, ALICE))
+    assert told(found) == {"7": "n2", "8": "AssocGrpJobsLimit", "9": "n2"}
+
+
+def test_a_node_that_its_account_uses_already_counts_once() -> None:
+    bio = msgspec.structs.replace(BIO, limits=Limits(tres={Kind.GRP_TRES: {"node": 2}}))
+    jobs = running(6, "n1"), job(7, wanted=Wanted(memory_per_node=1, required=("n2",))), job(8), job(9, wanted=Wanted(required=("n3",)))
+    assert told(there(*jobs, associations=(ROOT, bio, ALICE))) == {"7": "n2", "8": "n2", "9": "AssocGrpNodeLimit"}
+
+
+def test_limits_that_are_not_enforced_hold_nobody() -> None:
+    bio = msgspec.structs.replace(BIO, limits=Limits(jobs={Kind.GRP_JOBS: 0}))
+    assert told(there(job(7), associations=(ROOT, bio, ALICE), config={})) == {"7": "n1"}
+
+
+def test_what_is_used_up_for_good_counts() -> None:
+    bio = msgspec.structs.replace(BIO, limits=Limits(tres={Kind.GRP_TRES_MINS: {"cpu": 10}}), seconds={"cpu": 600.0})
+    assert told(there(job(7), associations=(ROOT, bio, ALICE))) == {"7": "AssocGrpCPUMinutesLimit"}
+
+
+def test_a_qos_counts_by_user_and_the_qos_of_the_partition_goes_before() -> None:
+    low = Quality(name="low", limits=Limits(jobs={Kind.MAX_JOBS_PER_USER: 1}))
+    jobs = job(7, qos="low"), job(8, qos="low"), job(9, qos="low", user="bob"), job(10)
+    assert told(there(*jobs, qualities=[low])) == {"7": "n1", "8": "QOSMaxJobsPerUserLimit", "9": "n1", "10": "n1"}
+    of_all = told(there(*jobs, qualities=[low], of_partition={"cpu": "low"}))
+    assert of_all == {"7": "n1", "8": "QOSMaxJobsPerUserLimit", "9": "n1", "10": "QOSMaxJobsPerUserLimit"}
+
+
+def test_licences_run_out() -> None:
+    found = there(job(7, licences={"x": 2}), job(8, licences={"x": 2}), job(9), licences=[Licence("x", 5, 3)])
+    assert told(found) == {"7": "n1", "8": "Licenses", "9": "n1"}
+
+
+def test_what_has_started_is_not_forgotten_in_the_next_pass() -> None:
+    found = there(job(7, licences={"x": 2}), job(8, licences={"x": 2}), licences=[Licence("x", 3, 3)])
+    plan = both(found.snapshot, found.parameters, NOW)
+    after = carried_out(found.snapshot, plan, NOW)
+    assert [start.job.number for start in plan.starts] == [7]
+    assert both(after, found.parameters, NOW).starts == []
+
+
+# --- the rest ---
+
+
+def test_preemption() -> None:
+    low, high = Quality(name="low", mode="CANCEL", exempt_seconds=60), Quality(name="high", preempts=frozenset({"low"}))
+    found = preemption_of({"PreemptType": "preempt/qos", "PreemptMode": "GANG,REQUEUE"}, [low, high])
+    assert (found.by, found.mode) == (PreemptBy.QOS, PreemptMode.REQUEUE)
+    assert (found.qos["high"].preempts, found.qos["low"].preempted, found.qos["low"].exempt_seconds) == (
+        frozenset({"low"}),
+        PreemptMode.CANCEL,
+        60,
+    )
+    assert preemption_of({"PreemptType": "preempt/none", "PreemptMode": "OFF"}, []).by is PreemptBy.NONE
+
+
+def test_parameters_that_are_not_known_are_noted_and_passed_over() -> None:
+    found = there(config={"SchedulerParameters": "bf_interval=10,bf_window=0,something_new=3,bf_continue"})
+    assert (found.parameters.bf_interval, found.parameters.bf_window, found.parameters.bf_continue) == (10, 1_440, True)
+    assert [note.partition(",")[0] for note in found.notes] == [
+        "SchedulerParameters: 0 is not a bf_window",
+        "SchedulerParameters: 'something_new' is not a parameter of the scheduler",
+    ]
