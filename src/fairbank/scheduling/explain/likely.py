@@ -87,5 +87,5 @@ def _pass(parameters: Parameters, snapshot: OnNodes, now: int) -> Plan[Pending, 
     plan = both(snapshot, parameters, now)
     nodes: Nodes = snapshot.machine
     for job, where in plan.starts:
-        nodes.limits.started(job, where.partition)
+        nodes.limits.started(job, where)
     return plan
