@@ -1,4 +1,4 @@
-"""`fairbank why`: a job that waits at Slurm, explained. What people see is kept in tests/golden/why-at-slurm, of the queue that was recorded there.
+"""`fairbank why` of a job that waits at Slurm. What people see of the recorded queue is kept in tests/golden/why-at-slurm.
 
 After a wanted change: WRITE_GOLDEN=1 pytest tests/cli/test_why_at_slurm.py, and read the difference.
 """

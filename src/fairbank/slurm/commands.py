@@ -48,7 +48,7 @@ class Slurm:
     ) -> None:
         given = os.environ if environ is None else environ
         kept = {name: value for name, value in given.items() if not name.startswith(_SETTINGS_OF_USERS)}
-        self._environ = {**kept, "TZ": "UTC", "LC_ALL": "C.UTF-8"}
+        self._environ = {**kept, "TZ": "UTC", "LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}  # all tasks of an array, however many
         self._patience_seconds = patience_seconds
         self._uid = os.geteuid() if uid is None else uid
 
