@@ -10,9 +10,11 @@ from typing import NamedTuple
 import pytest
 
 from fairbank.cli import main, sproject
-from fairbank.cli.works import Works
+from fairbank.cli.works import Works as CliWorks
+from fairbank.compose import Works
 from tests.cli.paper import PaperWorks
 from tests.cli.served import Bank, served
+from tests.cli.workloads import lay_out
 
 
 class Said(NamedTuple):
@@ -21,6 +23,12 @@ class Said(NamedTuple):
     code: int
     out: str
     err: str
+
+
+def session(command: str, said: Said) -> str:
+    """A session on paper: what was typed, the answer, the talk, the exit code."""
+    talk = f"--- stderr\n{said.err}" if said.err else ""
+    return f"$ {command}\n{said.out}{talk}--- exit {said.code}\n"
 
 
 Run = Callable[..., Said]
@@ -64,6 +72,14 @@ def fairbank(bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.Captur
 
 
 @pytest.fixture
+def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """A line of words, typed in the folder of `workloads`, with all that the commands are made of."""
+    surroundings.chdir(tmp_path)
+    lay_out(tmp_path)
+    return lambda words: fairbank(*words.split(), works=Works())
+
+
+@pytest.fixture
 def changing(own_bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """The same against a centre that may be changed."""
     surroundings.setenv("FAIRBANK_SERVER", own_bank.unix)
@@ -77,8 +93,8 @@ def hadm(bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     return runner(sproject.run, capsys)
 
 
-def runner(run: Callable[[Sequence[str], Works], int], capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*words: object, works: Works | None = None) -> Said:
+def runner(run: Callable[[Sequence[str], CliWorks], int], capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*words: object, works: CliWorks | None = None) -> Said:
         capsys.readouterr()
         code = run([str(word) for word in words], works or PaperWorks())
         said = capsys.readouterr()

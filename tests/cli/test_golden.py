@@ -3,16 +3,15 @@ the difference."""
 
 from __future__ import annotations
 
-import os
 import shlex
-from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run, Said
+from tests.cli.conftest import Run, Said, session
 from tests.cli.served import Bank
+from tests.support.kept import GOLDEN, kept
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "cli"
+FOLDER = GOLDEN / "cli"
 
 STORIES = {
     "overview": "fairbank --as 61001",
@@ -59,8 +58,7 @@ NOT_FOLDED = {"--csv", "--json", "--yaml", "-P", "-l", "--dry-run"}
 
 def page(said: Said, command: str, bank: Bank) -> str:
     """A session on paper: the command, its answer, its talk, its exit code."""
-    talk = f"--- stderr\n{said.err}" if said.err else ""
-    return f"$ {command}\n{said.out}{talk}--- exit {said.code}\n".replace(bank.unix, "unix:/run/fairbank/fairbank.sock")
+    return session(command, said).replace(bank.unix, "unix:/run/fairbank/fairbank.sock")
 
 
 @pytest.mark.parametrize("name", STORIES)
@@ -68,17 +66,14 @@ def test_what_people_see(name: str, fairbank: Run, hadm: Run, bank: Bank, surrou
     surroundings.setenv("FAIRBANK_CLUSTER", "darwin")
     program, *words = shlex.split(STORIES[name])
     told = page((hadm if program == "sproject" else fairbank)(*words), STORIES[name], bank)
-    kept = GOLDEN / f"{name}.txt"
-    if os.environ.get("WRITE_GOLDEN"):
-        kept.write_text(told)
-    assert told == kept.read_text()
+    assert told == kept(FOLDER / f"{name}.txt", told)
 
 
 def test_nothing_is_kept_that_is_not_told() -> None:
-    assert {path.stem for path in GOLDEN.glob("*.txt")} == set(STORIES)
+    assert {path.stem for path in FOLDER.glob("*.txt")} == set(STORIES)
 
 
 @pytest.mark.parametrize("name", [name for name, told in STORIES.items() if not NOT_FOLDED.intersection(told.split())])
 def test_eighty_columns_are_enough(name: str) -> None:
-    told = (GOLDEN / f"{name}.txt").read_text().splitlines()[1:]
+    told = (FOLDER / f"{name}.txt").read_text().splitlines()[1:]
     assert [line for line in told if len(line) > 80] == []

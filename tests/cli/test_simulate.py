@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.compose import Works
 from fairbank.simulator.job_line import SwfJob
 from fairbank.simulator.swf import read
 from fairbank.values.time import iso, show_duration
-from tests.cli.conftest import Run, Said
-from tests.cli.workloads import HEAD, lay_out, line
+from tests.cli.conftest import Run, Said, session
+from tests.cli.workloads import HEAD, line
+from tests.support.kept import GOLDEN, kept
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "simulate"
+FOLDER = GOLDEN / "simulate"
 STORIES = {
     "two-policies": "simulate week.swf --policy fcfs --policy easy",
     "all-policies": "simulate week.swf --policy fifo --policy fcfs --policy easy --policy conservative --policy slurm",
@@ -31,27 +31,10 @@ STORIES = {
 }
 
 
-@pytest.fixture
-def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """In the folder of `workloads`."""
-    surroundings.chdir(tmp_path)
-    lay_out(tmp_path)
-
-    def call(words: str) -> Said:
-        return fairbank(*words.split(), works=Works())
-
-    return call
-
-
 @pytest.mark.parametrize("name", STORIES)
 def test_what_people_see(name: str, ask: Run) -> None:
-    said = ask(STORIES[name])
-    talk = f"--- stderr\n{said.err}" if said.err else ""
-    told = f"$ fairbank {STORIES[name]}\n{said.out}{talk}--- exit {said.code}\n"
-    kept = GOLDEN / f"{name}.txt"
-    if os.environ.get("WRITE_GOLDEN"):
-        kept.write_text(told)
-    assert told == kept.read_text()
+    told = session(f"fairbank {STORIES[name]}", ask(STORIES[name]))
+    assert told == kept(FOLDER / f"{name}.txt", told)
 
 
 def test_starts_are_written_in_the_order_of_the_queue(ask: Run, tmp_path: Path) -> None:
@@ -119,7 +102,7 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
         ("simulate week.swf --policy none.toml", "cannot read none.toml"),
         ("simulate week.swf --policy week.swf.toml", "week.swf.toml: base is missing"),
         ("simulate week.swf --policy calm.toml --policy ./calm.toml", "two policies are called 'calm'"),
-        ("simulate week.swf --procs 0", "argument --procs: at least 1"),
+        ("simulate week.swf --procs 0", "--procs: '0' is not a whole number from 1 on"),
         ("simulate week.swf --policy easy --policy fcfs --starts s.txt", "one schedule"),
         ("simulate week.swf --starts no/such/folder", "cannot write"),
         ("simulate week.swf --starts ./week.swf", "is the trace itself"),

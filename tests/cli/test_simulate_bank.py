@@ -3,43 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
-from fairbank.compose import Works
-from tests.cli.conftest import Run, Said
-from tests.cli.workloads import HEAD, lay_out, line
+from tests.cli.conftest import Run, session
+from tests.cli.workloads import HEAD, line
+from tests.support.kept import GOLDEN, kept
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "simulate"
+FOLDER = GOLDEN / "simulate"
 STORIES = {
     "bank": "simulate week.swf --policy easy --policy slurm --grant 70 --periods 3",
     "bank-last": "simulate week.swf --policy easy --policy credit.toml --grant 70 --periods 3 --unpaid last --staggered",
 }
 
 
-@pytest.fixture
-def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """In the folder of `workloads`."""
-    surroundings.chdir(tmp_path)
-    lay_out(tmp_path)
-
-    def call(words: str) -> Said:
-        return fairbank(*words.split(), works=Works())
-
-    return call
-
-
 @pytest.mark.parametrize("name", STORIES)
 def test_what_people_see(name: str, ask: Run) -> None:
-    said = ask(STORIES[name])
-    talk = f"--- stderr\n{said.err}" if said.err else ""
-    told = f"$ fairbank {STORIES[name]}\n{said.out}{talk}--- exit {said.code}\n"
-    kept = GOLDEN / f"{name}.txt"
-    if os.environ.get("WRITE_GOLDEN"):
-        kept.write_text(told)
-    assert told == kept.read_text()
+    told = session(f"fairbank {STORIES[name]}", ask(STORIES[name]))
+    assert told == kept(FOLDER / f"{name}.txt", told)
 
 
 @pytest.mark.parametrize("unpaid", ["refuse", "last"])
@@ -77,7 +59,7 @@ def test_whoever_is_unknown_pays_as_one(ask: Run, tmp_path: Path) -> None:
         ("simulate week.swf --unpaid last", "add --grant PERCENT"),
         ("simulate week.swf --staggered", "add --grant PERCENT"),
         ("simulate week.swf --grant many", "'many' is not a whole number"),
-        ("simulate week.swf --grant 50 --periods 0", "at least 1"),
+        ("simulate week.swf --grant 50 --periods 0", "is not a whole number from 1 on"),
         ("simulate week.swf --grant 50 --periods 1001", "a number from 1 to 1000"),
         ("simulate week.swf --grant 50 --unpaid maybe", "invalid choice: 'maybe'"),
         ("simulate week.swf --grant 50 --fair-starts 2", "leave out --fair-starts or --grant"),

@@ -92,7 +92,7 @@ def test_several_policies_and_progress(ask: Run) -> None:
         ("simulate --seed 4", "name a trace, or --jobs N"),
         ("simulate week.swf --seed 4", "--seed is for a synthetic workload"),
         ("simulate week.swf --model centre.toml", "--model is for a synthetic workload"),
-        ("simulate --jobs 0", "at least 1"),
+        ("simulate --jobs 0", "is not a whole number from 1 on"),
         ("simulate --jobs 600000", "more than the usual centre runs in 3660 days"),
         ("simulate --model nothing.toml", "cannot read nothing.toml"),
         ("simulate --model broken.toml", "broken.toml is not TOML"),

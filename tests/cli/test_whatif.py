@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
-from fairbank.compose import Works
-from tests.cli.conftest import Run, Said
-from tests.cli.workloads import lay_out
+from tests.cli.conftest import Run, session
+from tests.support.kept import GOLDEN, kept
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "whatif"
+FOLDER = GOLDEN / "whatif"
 STORIES = {
     "machine": "whatif week.swf --add-procs 8",
     "nodes": "whatif nodes.swf --add-nodes=-2 --drop-user 3",
@@ -26,32 +24,15 @@ STORIES = {
 }
 
 
-@pytest.fixture
-def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """In the folder of `workloads`."""
-    surroundings.chdir(tmp_path)
-    lay_out(tmp_path)
-
-    def call(words: str) -> Said:
-        return fairbank(*words.split(), works=Works())
-
-    return call
-
-
 @pytest.mark.parametrize("name", STORIES)
 def test_what_people_see(name: str, ask: Run) -> None:
-    said = ask(STORIES[name])
-    talk = f"--- stderr\n{said.err}" if said.err else ""
-    told = f"$ fairbank {STORIES[name]}\n{said.out}{talk}--- exit {said.code}\n"
-    kept = GOLDEN / f"{name}.txt"
-    if os.environ.get("WRITE_GOLDEN"):
-        kept.write_text(told)
-    assert told == kept.read_text()
+    told = session(f"fairbank {STORIES[name]}", ask(STORIES[name]))
+    assert told == kept(FOLDER / f"{name}.txt", told)
 
 
 @pytest.mark.parametrize("name", [name for name in STORIES if name != "json"])
 def test_eighty_columns_are_enough(name: str) -> None:
-    told = (GOLDEN / f"{name}.txt").read_text().splitlines()[1:]
+    told = (FOLDER / f"{name}.txt").read_text().splitlines()[1:]
     assert [line for line in told if len(line) > 80] == []
 
 
@@ -88,7 +69,7 @@ def test_a_job_changed_to_what_it_is_makes_no_difference_in_any_copy(ask: Run) -
         ("whatif week.swf --job 3", "nothing would be otherwise with this job", "--size N or --limit TIME"),
         ("whatif week.swf --size 3", "none is named", "add --job N"),
         ("whatif week.swf --job 9999 --size 3", "there is no job 9999 in this trace", "number in the trace"),
-        ("whatif week.swf --job 3 --size 0", "at least 1", ""),
+        ("whatif week.swf --job 3 --size 0", "is not a whole number from 1 on", ""),
         ("whatif week.swf --job 3 --limit soon", "'soon' is not a finite time limit", "d-hh:mm:ss"),
         ("whatif week.swf --drop-user bob", "no job of this trace is user bob's", "as the trace does"),
         ("whatif week.swf --drop-group 77", "no job of this trace is group 77's", "as the trace does"),

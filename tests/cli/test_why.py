@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
-from fairbank.compose import Works
-from fairbank.simulator.centre import Centre, Pool
-from fairbank.simulator.swf import write
-from fairbank.simulator.workload import month
-from tests.cli.conftest import Run, Said
+from tests.cli.conftest import Run, session
+from tests.support.kept import GOLDEN, kept
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "why"
+FOLDER = GOLDEN / "why"
 STORIES = {
     "seed": "why 2 --trace seed.swf",
     "seed-behind": "why 3 --trace seed.swf",
@@ -46,30 +42,17 @@ JobID|Submit|Start|End|Elapsed|State|User|Account|Timelimit|AllocCPUS|Suspended
 
 
 @pytest.fixture
-def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """A folder with the seed's example, and a week of work on 32 processors."""
-    surroundings.chdir(tmp_path)
-    centre = Centre(pools=(Pool("cpu", 32),), projects=3, users=6, jobs=150, days=4, node_failures=0)
-    (tmp_path / "week.swf").write_text("".join(write(*month(centre, seed=5))))
+def ask(ask: Run, tmp_path: Path) -> Run:
+    """Beside the week of work on 32 processors, the seed's example, and jobs of two accounts."""
     (tmp_path / "seed.swf").write_text(HEAD + "".join(SEED) + line(5, 90_000, 9, 60, 60) + line(6, 90_000, 1, 60, -1))
     (tmp_path / "sacct.txt").write_text(ACCOUNTING)
-
-    def call(words: str) -> Said:
-        return fairbank(*words.split(), works=Works())
-
-    return call
+    return ask
 
 
 @pytest.mark.parametrize("name", STORIES)
 def test_what_people_see(name: str, ask: Run) -> None:
-    said = ask(STORIES[name])
-    talk = f"--- stderr\n{said.err}" if said.err else ""
-    told = f"$ fairbank {STORIES[name]}\n{said.out}{talk}--- exit {said.code}\n"
-    kept = GOLDEN / f"{name}.txt"
-    if os.environ.get("WRITE_GOLDEN"):
-        kept.parent.mkdir(exist_ok=True)
-        kept.write_text(told)
-    assert told == kept.read_text()
+    told = session(f"fairbank {STORIES[name]}", ask(STORIES[name]))
+    assert told == kept(FOLDER / f"{name}.txt", told)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +70,7 @@ def test_what_people_see(name: str, ask: Run) -> None:
         ("why 2 --trace seed.swf --at 10800", "job 2 does not wait any more: under easy it started at 2001-09-09T04:47:00Z", 2),
         ("why 2 --trace seed.swf --at soon", "--at", 2),
         ("why 2 --trace seed.swf --policy ezzy", "there is no policy 'ezzy'", 3),
-        ("why 2 --trace seed.swf --procs 0", "at least 1", 2),
+        ("why 2 --trace seed.swf --procs 0", "is not a whole number from 1 on", 2),
         ("why 2 --trace seed.swf --runs 9", "from 10 to 10000", 2),
         ("why 2 --trace sacct.txt", "--procs", 2),
         ("why 2 --trace short.swf", "line 2: 3 columns", 2),

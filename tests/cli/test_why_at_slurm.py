@@ -6,7 +6,6 @@ After a wanted change: WRITE_GOLDEN=1 pytest tests/cli/test_why_at_slurm.py, and
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 from shutil import copytree
@@ -16,9 +15,10 @@ import pytest
 from fairbank.cli import main
 from fairbank.compose import Works
 from fairbank.scheduling.reason import sentence
-from tests.cli.conftest import Run, Said, runner
+from tests.cli.conftest import Run, Said, runner, session
+from tests.support.kept import GOLDEN, kept
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+FOLDER = GOLDEN / "why-at-slurm"
 QUEUE = GOLDEN / "slurm-22.05" / "queue"
 JOBS = {
     name: job
@@ -38,17 +38,12 @@ def ask(surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.parametrize("name", sorted(JOBS))
 def test_what_people_see(ask: Run, name: str) -> None:
-    said = ask(JOBS[name])
-    told = f"$ fairbank why {JOBS[name]}\n{said.out}{f'--- stderr{chr(10)}{said.err}' if said.err else ''}--- exit {said.code}\n"
-    kept = GOLDEN / "why-at-slurm" / f"{name}.txt"
-    if os.environ.get("WRITE_GOLDEN"):
-        kept.parent.mkdir(exist_ok=True)
-        kept.write_text(told)
-    assert told == kept.read_text()
+    told = session(f"fairbank why {JOBS[name]}", ask(JOBS[name]))
+    assert told == kept(FOLDER / f"{name}.txt", told)
 
 
 def test_nothing_is_kept_that_is_not_told() -> None:
-    assert {path.stem for path in (GOLDEN / "why-at-slurm").glob("*.txt")} == set(JOBS)
+    assert {path.stem for path in FOLDER.glob("*.txt")} == set(JOBS)
 
 
 @pytest.mark.parametrize("name", sorted(JOBS))

@@ -3,7 +3,6 @@ WRITE_GOLDEN=1 pytest tests/scheduling/test_reason.py, and read the difference."
 
 from __future__ import annotations
 
-import os
 import re
 from itertools import product
 from pathlib import Path
@@ -13,16 +12,14 @@ import pytest
 from fairbank.priority.limits.reasons import ASSOC, QOS, Kind, reason
 from fairbank.scheduling.reason import reasons, sentence
 from fairbank.values.trouble import Unknown
+from tests.support.kept import GOLDEN, kept
 
-KEPT = Path(__file__).parents[1] / "golden" / "scheduling" / "reasons.txt"
 TRES = ("cpu", "mem", "energy", "node", "billing", "gres/gpu", "license/matlab", "bb/cray", "vmem")
 
 
 def test_every_reason_has_a_sentence_of_its_own() -> None:
     told = "".join(f"{each.number:3} {each.name}\n    {each.sentence}\n" for each in reasons())
-    if os.environ.get("WRITE_GOLDEN"):
-        KEPT.write_text(told)
-    assert told == KEPT.read_text()
+    assert told == kept(GOLDEN / "scheduling" / "reasons.txt", told)
 
 
 def test_the_table_has_the_218_strings_of_slurm() -> None:

@@ -5,9 +5,6 @@ Jobs of less than 3 hours run on the 6, others wait; what these are told stands 
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 from fairbank.report.columns import Look
@@ -19,8 +16,8 @@ from fairbank.scheduling.parameters import Parameters
 from fairbank.values.trouble import Unknown
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, Scene
+from tests.support.kept import GOLDEN, kept
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "why"
 MINUTE = 60
 
 
@@ -58,10 +55,7 @@ def test_those_who_wait_are_told_why_and_when(number: int) -> None:
     ahead = [str(each) for each in found.ahead]
     row = WhyRow(job.name, {"user": job.user, "nodes": job.wanted.nodes}, job.submitted, NOW, found, ahead)
     told = "".join(f"{line}\n" for line in lines(row, Look(), 80))
-    kept = GOLDEN / f"nodes-{number}.txt"
-    if os.environ.get("WRITE_GOLDEN"):
-        kept.write_text(told)
-    assert told == kept.read_text()
+    assert told == kept(GOLDEN / "why" / f"nodes-{number}.txt", told)
 
 
 def test_the_large_job_may_start_before_its_plan_but_the_short_ones_are_in_its_way() -> None:

@@ -6,7 +6,6 @@ read the difference.
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
@@ -22,6 +21,7 @@ from tests.plugins.policies import CENTRE
 from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.priced import BILLING
+from tests.support.kept import GOLDEN, kept
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
@@ -100,16 +100,13 @@ def told(slurm: Cluster, user: str, group: str, command: str) -> str:
     said = re.sub(r"(?m)^s(?:run|alloc): (?:[Jj]ob|Pending|Granted|Relinquishing|Nodes|Required) .*\n", "", ran.out + ran.err)
     if found := re.search(r"Submitted batch job (\d+)", said):
         job = slurm.job(found[1]) if "--array" not in command else {}
-        kept = ("Account", "QOS", "Partition", "TimeLimit", "TimeMin", "MinMemoryCPU", "MinMemoryNode")
-        said += "".join(f"  {name}={job[name]}\n" for name in kept if name in job)
+        shown = ("Account", "QOS", "Partition", "TimeLimit", "TimeMin", "MinMemoryCPU", "MinMemoryNode")
+        said += "".join(f"  {name}={job[name]}\n" for name in shown if name in job)
     return f"$ ({user}, {group}) {command}\n{re.sub(r'job [0-9]+', 'job N', said)}  exit status {ran.code}\n\n"
 
 
-def compare(name: str, page: str, checkout: Path) -> None:
-    golden = checkout / "tests" / "golden" / "slurm" / f"{name}.txt"
-    if os.environ.get("WRITE_GOLDEN"):
-        golden.write_text(page)
-    assert page == golden.read_text()
+def compare(name: str, page: str) -> None:
+    assert page == kept(GOLDEN / "slurm" / f"{name}.txt", page)
 
 
 def install(slurm: Cluster, checkout: Path, policy: SubmissionPolicy) -> None:
@@ -140,14 +137,14 @@ def controlled(reserved: Cluster, checkout: Path) -> Iterator[Cluster]:
         yield reserved
 
 
-def test_what_users_see_of_job_submit(controlled: Cluster, checkout: Path) -> None:
-    compare("job-submit", "".join(told(controlled, *each) for each in NEW), checkout)
+def test_what_users_see_of_job_submit(controlled: Cluster) -> None:
+    compare("job-submit", "".join(told(controlled, *each) for each in NEW))
 
 
 def test_what_users_see_of_cli_filter(reserved: Cluster, checkout: Path) -> None:
     install(reserved, checkout, CENTRE)
     with reserved.configured({"CliFilterPlugins": "lua"}):
-        compare("cli-filter", "".join(told(reserved, *each) for each in NEW), checkout)
+        compare("cli-filter", "".join(told(reserved, *each) for each in NEW))
 
 
 def test_with_both_nothing_is_said_twice(controlled: Cluster) -> None:
@@ -157,15 +154,15 @@ def test_with_both_nothing_is_said_twice(controlled: Cluster) -> None:
         assert controlled.run("carol", "srun", "-p", "cpu", "-t", "5", "true", group=BIO).code == 0
 
 
-def test_what_owners_see_when_they_change_a_job(controlled: Cluster, checkout: Path) -> None:
+def test_what_owners_see_when_they_change_a_job(controlled: Cluster) -> None:
     job = controlled.submit("alice", "-p", "cpu", "-t", "10", "-n2", "--hold", group=ASTRO)
     pages = []
     for change in CHANGES:
         page = told(controlled, "alice", ASTRO, f"scontrol update jobid={job} {change}").replace(f"jobid={job}", "jobid=N")
         now = controlled.job(job)
-        kept = ("Account", "QOS", "Partition", "TimeLimit", "TimeMin", "NumCPUs")
-        pages.append(page.rstrip("\n") + "\n  " + " ".join(f"{name}={now[name]}" for name in kept) + "\n\n")
-    compare("scontrol-update", "".join(pages), checkout)
+        shown = ("Account", "QOS", "Partition", "TimeLimit", "TimeMin", "NumCPUs")
+        pages.append(page.rstrip("\n") + "\n  " + " ".join(f"{name}={now[name]}" for name in shown) + "\n\n")
+    compare("scontrol-update", "".join(pages))
 
 
 def test_the_price_foretold_is_what_slurm_bills(controlled: Cluster, checkout: Path) -> None:
