@@ -54,10 +54,10 @@ def keep_room(
             hope = line.first(turn, ahead)
         if hope is None and not fully:
             return Plan(starts, planned, reasons)
-    turn = max(turn, settled)
-    while (hope := line.first(turn, ahead)) is not None:
+    while hope is not None:  # it was found when less was kept: nobody before it can start
         turn, job = hope
         if (slot := ahead.now(job)) is not None:
             ahead.take(job, slot)
             starts.append(Start(job, slot.placement))
+        hope = line.first(turn, ahead)
     return Plan(starts, planned, reasons)

@@ -22,6 +22,11 @@ class InOrder(Generic[W]):
     __slots__ = ("_line",)
     reasons: Mapping[int, str] = {}
 
+    @property
+    def narrowest(self) -> int:
+        """Nobody wants fewer processors. No more is said where only the first are looked at."""
+        return 1
+
     def __init__(self) -> None:
         self._line: OrderedDict[int, W] = OrderedDict()  # a dict would look for its first entry among all that are gone
 
@@ -86,7 +91,7 @@ class ByWidth(InOrder[W]):
     when somebody looks at those who were there before them: many start as they come.
     """
 
-    __slots__ = ("_lined_up", "_lines", "_newcomers", "_widths")
+    __slots__ = ("_lined_up", "_lines", "_narrowest", "_newcomers", "_widths")
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,22 +101,35 @@ class ByWidth(InOrder[W]):
         self._widths: list[int] = []
         """Those that somebody waits for, in order. The lines of the others stay, empty: their width comes again."""
         self._lines: dict[int, Alike[W]] = {}
+        self._narrowest = FOR_EVER
+        """The fewest processors that anybody wants; 0: not known since the narrowest left."""
 
     def add(self, job: W) -> None:
         self._line[job.number] = self._newcomers[job.number] = job
+        if job.processors < self._narrowest:
+            self._narrowest = job.processors
 
     def remove(self, job: W) -> None:
         del self._line[job.number]
+        if job.processors == self._narrowest:
+            self._narrowest = 0
         if self._newcomers.pop(job.number, None) is None:
             line = self._lines[job.processors]
             line.remove(job)
             if not line:
                 del self._widths[bisect_left(self._widths, job.processors)]
 
+    @property
+    def narrowest(self) -> int:
+        if not self._narrowest:
+            newest = min([job.processors for job in self._newcomers.values()], default=FOR_EVER)
+            self._narrowest = min(newest, self._widths[0]) if self._widths else newest
+        return self._narrowest
+
     def first(self, after: int, ahead: Profile[W, Any]) -> tuple[int, W] | None:
         if (gaps := ahead.gaps()) is None:
             return super().first(after, ahead)
-        found = self.fitting(after, gaps) if gaps else None
+        found = self.fitting(after, gaps) if gaps and self._narrowest <= gaps[-1][0] else None
         return None if found is None else (found.number, found)
 
     def fitting(self, after: int, gaps: Sequence[Gap]) -> W | None:

@@ -37,12 +37,12 @@ class Clock:
         `arrived` is told of each job when all who came before it are in the queue, and nobody else.
         """
         snapshot, ends, scheduler = self._snapshot, self._ends, self._scheduler
-        machine, attends, passes = snapshot.machine, scheduler.attends, scheduler.passes
-        submit, start, begin, end = snapshot.queue.add, snapshot.start, snapshot.begin, snapshot.end
+        machine, queue, attends, passes = snapshot.machine, scheduler.queue, scheduler.attends, scheduler.passes
+        submit, start, begin, end = queue.add, snapshot.start, snapshot.begin, snapshot.end
         coming = iter(jobs)
         job = next(coming, None)
         arrival = FOR_EVER if job is None else job.submitted
-        wanted, idle, now, last = sum(each.processors for each in snapshot.queue.jobs()), 0, 0, -1
+        wanted, idle, now, last = sum(each.processors for each in queue.jobs()), 0, 0, -1
         wake = FOR_EVER
         while job is not None or ends:
             before, now = now, arrival
@@ -75,7 +75,7 @@ class Clock:
                 wanted += newcomer.processors
                 if newcomer.processors < narrowest:
                     narrowest = newcomer.processors
-            if wanted and (attends or (machine.free and (snapshot.settled < 0 or narrowest <= machine.free))):
+            if wanted and (attends or ((queue.narrowest if snapshot.settled < 0 else narrowest) <= machine.free)):
                 begun: list[Job] = []
                 for pass_ in passes(now, event=event):
                     for each, processors in pass_(snapshot, now).starts:

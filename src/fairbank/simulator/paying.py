@@ -9,10 +9,10 @@ from typing import Any
 from fairbank.scheduling.by_priority import ByPriority, Listed
 from fairbank.scheduling.machine import Profile, Running
 from fairbank.scheduling.plan import Plan
-from fairbank.scheduling.snapshot import Line, Queue
+from fairbank.scheduling.snapshot import Line
 from fairbank.simulator.granting import Unpaid
 from fairbank.simulator.jobs import Job
-from fairbank.simulator.scheduler import OnProcessors, Pass, Scheduler
+from fairbank.simulator.scheduler import JobQueue, OnProcessors, Pass, Scheduler
 from fairbank.simulator.slurm import Slurm
 from fairbank.simulator.till import Till
 
@@ -22,7 +22,7 @@ class PayersFirst:
 
     reasons: Mapping[int, str] = {}
 
-    def __init__(self, payers: Queue[Job]) -> None:
+    def __init__(self, payers: JobQueue) -> None:
         self._payers = payers
         self._last: dict[int, Job] = {}
 
@@ -37,6 +37,10 @@ class PayersFirst:
         """Nobody pays for it: from now on it waits behind all others."""
         self._payers.remove(job)
         self._last = dict(sorted({**self._last, job.number: job}.items()))
+
+    @property
+    def narrowest(self) -> int:
+        return min([self._payers.narrowest, *(job.processors for job in self._last.values())])
 
     def __len__(self) -> int:
         return len(self._payers) + len(self._last)
@@ -58,7 +62,7 @@ class _InTwo:
 
     reasons: Mapping[int, str] = {}
 
-    def __init__(self, payers: Queue[Job], last: list[Job], now: int) -> None:
+    def __init__(self, payers: JobQueue, last: list[Job], now: int) -> None:
         self._payers, self._last, self._jobs = payers.line(now), Listed(last), last
 
     def __iter__(self) -> Iterator[tuple[int, Job]]:
@@ -92,7 +96,7 @@ class Paying:
     def __init__(self, inner: Scheduler, till: Till, unpaid: Unpaid) -> None:
         self._inner, self._till, self._unpaid = inner, till, unpaid
         inside = inner.queue
-        self.queue: Queue[Job] = inside if unpaid is Unpaid.REFUSE or isinstance(inside, ByPriority) else PayersFirst(inside)
+        self.queue: JobQueue = inside if unpaid is Unpaid.REFUSE or isinstance(inside, ByPriority) else PayersFirst(inside)
         if isinstance(inner, Slurm):
             inner.standing.credit = till.left
         self._for_nothing: set[int] = set()

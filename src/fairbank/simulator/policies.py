@@ -10,9 +10,8 @@ from fairbank.scheduling.easy import easy
 from fairbank.scheduling.fcfs import fcfs
 from fairbank.scheduling.fifo import fifo
 from fairbank.scheduling.queue import ByPartition, ByWidth, InOrder
-from fairbank.scheduling.snapshot import Queue
 from fairbank.simulator.jobs import Job
-from fairbank.simulator.scheduler import AtEvents, Pass, Scheduler
+from fairbank.simulator.scheduler import AtEvents, JobQueue, Pass, Scheduler
 from fairbank.values.trouble import Unknown
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class Policy(NamedTuple):
     """Whether it goes by the credit that is left."""
 
 
-def at_events(queue: Callable[[], Queue[Job]], pass_: Pass) -> Callable[[int], Scheduler]:
+def at_events(queue: Callable[[], JobQueue], pass_: Pass) -> Callable[[int], Scheduler]:
     """One pass at each event, over a queue of this kind."""
     return lambda processors: AtEvents(queue, pass_)
 

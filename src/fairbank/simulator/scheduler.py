@@ -15,11 +15,20 @@ OnProcessors = Snapshot[Job, int, Processors[Job]]
 Pass = Callable[[OnProcessors, int], Plan[Job, int]]
 
 
+class JobQueue(Queue[Job], Protocol):
+    """A queue that knows when a pass would be in vain."""
+
+    @property
+    def narrowest(self) -> int:
+        """Nobody who waits wants fewer processors."""
+        ...
+
+
 class Scheduler(Protocol):
     """One of these is made for each simulation, and may remember."""
 
     @property
-    def queue(self) -> Queue[Job]: ...
+    def queue(self) -> JobQueue: ...
 
     @property
     def attends(self) -> bool:
@@ -59,7 +68,7 @@ class AtEvents:
 
     attends = False
 
-    def __init__(self, queue: Callable[[], Queue[Job]], pass_: Pass) -> None:
+    def __init__(self, queue: Callable[[], JobQueue], pass_: Pass) -> None:
         self.queue = queue()
         self._queue, self._passes = queue, (pass_,)
 

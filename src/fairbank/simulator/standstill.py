@@ -14,10 +14,10 @@ from fairbank.scheduling.explain.history import History, Luck
 from fairbank.scheduling.explain.rehearsing import Came, Lasts, in_full, rehearse
 from fairbank.scheduling.machine import FOR_EVER, Running
 from fairbank.scheduling.processors import Processors
-from fairbank.scheduling.snapshot import Line, Queue, Snapshot
+from fairbank.scheduling.snapshot import Line, Snapshot
 from fairbank.simulator.clock import Moment
 from fairbank.simulator.jobs import Job
-from fairbank.simulator.scheduler import OnProcessors, Pass, Scheduler
+from fairbank.simulator.scheduler import JobQueue, OnProcessors, Pass, Scheduler
 from fairbank.values.time import DAY
 
 HOUR, WEEK = 3_600, 7 * DAY
@@ -152,7 +152,7 @@ class Remembered:
         return self._then or self._scheduler.copy()
 
     @property
-    def queue(self) -> Queue[Job]:
+    def queue(self) -> JobQueue:
         return self._scheduler.queue
 
     def line(self, snapshot: OnProcessors, now: int) -> Line[Job]:
