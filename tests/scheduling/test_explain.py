@@ -179,15 +179,17 @@ def with_conditions(**said: Any) -> Why:
 
 def test_credit_is_checked_as_the_bank_tells_it() -> None:
     rich = with_conditions(funds=Funds(project="chem_qmc", resource="cpu", wanted=384 * 60, available=59_408 * 60))
-    assert "+ credit: it needs a hold of 384 SU, and chem_qmc/cpu has 59408 left" in said(rich)
+    assert "+ funds: needs a hold of 384 SU, available 59,408 of chem_qmc/cpu" in said(rich)
     assert rich.headline == told(seed(), 3).headline
     poor = with_conditions(funds=Funds(project="chem_qmc", resource="gpu", wanted=384 * 60, available=262 * 60))
-    assert "- credit: it needs a hold of 384 SU, and chem_qmc/gpu has 262 left: short by 122" in said(poor)
+    assert "- funds: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122" in said(poor)
     assert (
         poor.headline
-        == f"{rich.headline} The bank would not let it start: it needs a hold of 384 SU, and chem_qmc/gpu has 262 left: "
-        + ("short by 122.")
+        == f"{rich.headline} The bank would not let it start: it needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122."
     )
+    observed = with_conditions(funds=Funds(project="chem_qmc", resource="gpu", wanted=384 * 60, available=262 * 60, observed=True))
+    assert "+ funds: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122, and let through" in said(observed)
+    assert observed.headline == rich.headline
 
 
 def test_every_dependency_is_told_with_how_far_it_has_come() -> None:

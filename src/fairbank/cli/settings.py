@@ -41,7 +41,7 @@ ENVIRONMENT = {
 
 class Settings(NamedTuple):
     """`server_name` is the bank's own name, which a MUNGE credential is made for; `munge_socket` and `libmunge` are where MUNGE is
-    when it is not in its usual place. `cluster` and `account` are the usual ones."""
+    when it is not in its usual place. `cluster` and `account` are the usual ones. `told`: somebody says where the bank is."""
 
     server: str
     server_name: str = "fairbank"
@@ -50,6 +50,12 @@ class Settings(NamedTuple):
     libmunge: str | None = None
     cluster: str | None = None
     account: str | None = None
+    told: bool = True
+
+    @property
+    def configured(self) -> bool:
+        """Whether there is a bank to be asked: somebody says where, or its usual socket is there."""
+        return self.told or (self.address.scheme == "unix" and os.path.exists(self.address.place))  # noqa: PTH110 - see usual_socket
 
     @property
     def address(self) -> Address:
@@ -75,7 +81,7 @@ def read_client_settings(flags: Mapping[str, str | None], environ: Mapping[str, 
     said: dict[str, str] = {}
     for layer in reversed(layers):
         said |= layer
-    return Settings(**{"server": f"unix:{usual_socket(environ)}", **said})
+    return Settings(**{"server": f"unix:{usual_socket(environ)}", **said}, told="server" in said)
 
 
 def usual_socket(environ: Mapping[str, str]) -> str:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fairbank.report.why import WhyRow
+
+
+Quote = Callable[[Mapping[str, object]], Mapping[str, Any] | None]
+"""What the bank answers to a question of what a job costs (`rest.bodies.answers.quote.QuoteCard`); None where no bank is configured.
+Raises Trouble."""
 
 
 class Explained(Protocol):
@@ -26,6 +32,18 @@ class Explained(Protocol):
 class SlurmQueue(Protocol):
     """The queue of the Slurm of this host, or with `folder` what one said before."""
 
-    def why(self, job: str, folder: str | None, *, advice: bool) -> Explained:
-        """Raises Unknown for a job that is not there, Conflict for one that does not wait, Unreachable when Slurm does not answer."""
+    def why(
+        self,
+        job: str,
+        folder: str | None,
+        *,
+        advice: bool,
+        likely: bool,
+        quote: Quote,
+        progress: Callable[[str, int, int], None] | None,
+    ) -> Explained:
+        """With `likely` a range for its start is drawn from what accounting knows of users, where it answers.
+
+        Raises Unknown for a job that is not there, Conflict for one that does not wait, Unreachable when Slurm does not answer.
+        """
         ...

@@ -34,6 +34,7 @@ def add(parser: Parser) -> None:
     parser.add_argument("job", metavar="JOBID", help="the job that waits; 33_7 is a task of an array, 33 the next of its tasks")
     add_folder(parser)
     parser.add_argument("--no-advice", dest="advice", action="store_false", help="do not look for what would start it sooner")
+    parser.add_argument("--no-likely", dest="likely", action="store_false", help="do not draw when it may start from what accounting knows")
     trace = parser.add_argument_group("Of a job of a recorded workload")
     trace.add_argument("--trace", metavar="FILE", help="the workload, as `simulate` reads it")
     trace.add_argument("--policy", metavar="NAME", help=f"fifo, fcfs, easy, conservative, slurm (usual: {USUAL})")
@@ -63,15 +64,30 @@ def _at_slurm(desk: Desk, options: Namespace) -> int:
             raise Malformed("it changes nothing of a job at Slurm", field=word, remedy="leave it out, or name a workload: --trace FILE")
     if not _JOB.fullmatch(options.job):
         raise Malformed(f"{options.job[:40]!r} is no job id", field="JOBID", remedy="give one as squeue has it, such as 812345 or 33_7")
-    found = desk.works.slurm_queue.why(options.job, options.folder, advice=options.advice)
+    with Stages(options) as stages:
+        found = desk.works.slurm_queue.why(
+            options.job,
+            options.folder,
+            advice=options.advice,
+            likely=options.likely,
+            quote=lambda request: desk.client.post("/quote", dict(request))["data"] if desk.settings.configured else None,
+            progress=stages,
+        )
     code = told(desk, found.unreadable, "scontrol show job, node, partition, reservation")
     _tell(desk, found.row, found.cluster, found.warnings)
     return code
 
 
 def _in_trace(desk: Desk, options: Namespace) -> int:
-    for useless, word in ((options.folder is not None, "--from"), (not options.advice, "--no-advice")):
-        if useless:
+    useless = {
+        "--from": options.folder is not None,
+        "--no-advice": not options.advice,
+        "--no-likely": not options.likely,
+        "--server": options.server is not None,
+        "--as": options.acting_as is not None,
+    }
+    for word, said in useless.items():
+        if said:
             raise Malformed("it changes nothing of a job of a trace", field=word, remedy="leave it out, or --trace")
     if not (options.job.isascii() and options.job.isdigit() and len(options.job) <= 12):
         raise Malformed(f"{options.job[:40]!r} is no job of a trace", field="JOBID", remedy="give its number there, the first column")
@@ -115,5 +131,4 @@ COMMAND = Command(
     add,
     run,
     reads=False,
-    asks=False,
 )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
-import msgspec.structs
-
+from fairbank.cli.slurm_queue import Quote
+from fairbank.compose.beside_queue import funds_of, past
+from fairbank.report.cells import counted
 from fairbank.report.why import WhyRow
 from fairbank.scheduling.explain.answer import Why
-from fairbank.scheduling.explain.suggesting import suggest
-from fairbank.scheduling.explain.why import why
+from fairbank.scheduling.explain.whole import whole
 from fairbank.scheduling.pending import Pending
 from fairbank.scheduling.slurm import both
 from fairbank.slurm.answers.jobs import Told
@@ -32,21 +33,39 @@ class Explained(NamedTuple):
 class SlurmQueue:
     """The Slurm of this host, or what one said before."""
 
-    def why(self, job: str, folder: str | None, *, advice: bool) -> Explained:
+    def why(
+        self,
+        job: str,
+        folder: str | None,
+        *,
+        advice: bool,
+        likely: bool,
+        quote: Quote,
+        progress: Callable[[str, int, int], None] | None,
+    ) -> Explained:
         said, unread = read_answers(_asked(folder))
         there = live(said)
         found = _wanted(job, there)
         plan = both(there.snapshot, there.parameters, there.now)
-        starts = any(start.job.number == found.number for start in plan.starts)
-        if starts:
+        if any(start.job.number == found.number for start in plan.starts):
             what = f"job {job} can start: nothing that is known here keeps it waiting"
             raise Conflict(what, field="JOBID", remedy="slurmctld starts it with its next pass; ask again if it still waits in a minute")
-        explained = why(there.snapshot, plan, found.number, there.now)
-        if advice:
-            sooner = suggest(there.snapshot, there.parameters, plan, found.number, there.now)
-            explained = msgspec.structs.replace(explained, suggestion=sooner)
-        row = _row(found, there.told[found.number], explained, there)
-        return Explained(said.config.get("ClusterName") or None, row, unread, there.notes)
+        notes, cluster, told = list(there.notes), said.config.get("ClusterName") or None, there.told[found.number]
+        history = past(folder, there.now, notes) if likely and found.held is None else None
+        explained = whole(
+            there.snapshot,
+            there.parameters,
+            found.number,
+            there.now,
+            plan=plan,
+            advice=advice,
+            history=history,
+            funds=funds_of(found, told, cluster, quote, notes),
+            tick=progress and partial(progress, "rehearsals"),
+        )
+        if history is not None and explained.likely is None and explained.expected is not None:
+            notes.append(f"no likely start: with {counted(len(explained.ahead), 'job')} ahead it is too far off to be rehearsed here")
+        return Explained(cluster, _row(found, told, explained, there), unread, notes)
 
 
 def _asked(folder: str | None) -> dict[str, str]:

@@ -12,21 +12,29 @@ from fairbank.values.units import show_short, show_su
 
 
 class Funds(msgspec.Struct, frozen=True, kw_only=True):
-    """Credit in SU-minutes, as the bank tells it: what is held when the job starts, and what is available."""
+    """Credit in SU-minutes, as the bank tells it: what is held when the job starts, and what is available.
+
+    `observed`: the bank only looks on, and lets jobs start without credit.
+    """
 
     project: str
     resource: str
     wanted: int
     available: int
+    observed: bool = False
 
     @property
     def enough(self) -> bool:
-        return self.wanted <= self.available
+        return self.observed or self.wanted <= self.available
 
     @property
     def said(self) -> str:
-        figures = f"a hold of {show_su(self.wanted)} SU, and {self.project}/{self.resource} has {show_su(self.available, down=True)} left"
-        return figures if self.enough else f"{figures}: short by {show_short(self.wanted, self.available)}"
+        left = f"available {show_su(self.available, down=True, separators=True)} of {self.project}/{self.resource}"
+        figures = f"a hold of {show_su(self.wanted, separators=True)} SU, {left}"
+        if self.wanted <= self.available:
+            return figures
+        short = f"{figures}: short by {show_short(self.wanted, self.available)}"
+        return f"{short}, and let through" if self.observed else short
 
 
 class Met(Enum):
@@ -65,7 +73,7 @@ _KINDS = {
 
 def credit(funds: Funds) -> Check:
     """Whether the bank can pay for the job now."""
-    return Check("credit", funds.enough, f"it needs {funds.said}")
+    return Check("funds", funds.enough, f"needs {funds.said}")
 
 
 def depends(on: Sequence[Dependency], *, any_of: bool = False) -> Check:

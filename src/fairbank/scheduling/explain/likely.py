@@ -26,11 +26,20 @@ from fairbank.scheduling.slurm import both
 
 RUNS, FEWEST = 100, 10
 """How many rehearsals are made; at least so many, however long they take."""
-PASSES, PASSES_ON_NODES = 60_000, 1_000
-"""So many passes of the scheduler all of them together may take: then there are fewer of them. One of them may take a quarter of that."""
+PASSES, PASSES_ON_NODES, LOOKS_ON_NODES = 60_000, 1_000, 16_000
+"""So many passes of the scheduler all of them together may take: then there are fewer of them. One of them may take a quarter of that. On
+nodes passes also look at each of those ahead, and all of them together may do so as often as the last figure says."""
+LOOKS_OF_A_PASS = 16
+"""A pass over nodes costs as much as so many of these looks, whoever waits."""
 
 
-def likely(rehearsal: Callable[[Random, int], Came], *, runs: int = RUNS, seed: int = 1, passes: int = PASSES) -> Likely | None:
+Tick = Callable[[int, int], None]
+"""Told after each rehearsal how many were made, and how many there are at the most."""
+
+
+def likely(
+    rehearsal: Callable[[Random, int], Came], *, runs: int = RUNS, seed: int = 1, passes: int = PASSES, tick: Tick | None = None
+) -> Likely | None:
     """`rehearsal` is given what it draws from, and how many passes it may make. None where the job started in too few to tell.
 
     One that had to end without a start counts as a late one.
@@ -40,6 +49,8 @@ def likely(rehearsal: Callable[[Random, int], Came], *, runs: int = RUNS, seed: 
     while made < runs and (spent < passes or made < min(FEWEST, runs)):
         came = rehearsal(Random(f"{seed}:{made}"), max(passes // 4, 1))  # noqa: S311 - a rehearsal, not a secret
         made, spent = made + 1, spent + came.passes
+        if tick is not None:
+            tick(made, runs)
         if came.at is not None:
             starts.append(came.at)
     starts.sort()
@@ -59,18 +70,23 @@ def likely_on_nodes(
     ahead: Collection[int] | None = None,
     runs: int = RUNS,
     seed: int = 1,
-    passes: int = PASSES_ON_NODES,
+    passes: int | None = None,
+    tick: Tick | None = None,
 ) -> Likely | None:
-    """The range under Slurm's two passes, which are made whenever somebody ends; nobody comes. The snapshot stays as it is.
+    """The range under Slurm's two passes, which are made whenever somebody ends, a reservation begins or ends, or a job may start at last;
+    nobody comes. The snapshot stays as it is.
 
     `ahead` are the numbers of those who wait for its nodes before it (`why.Why.ahead`): others start now or stay out of the rehearsals,
     which are so much shorter, since backfill lets nobody behind delay it. None: everybody is in them. Whoever has started counts against
-    limits to the end of a rehearsal: a job that waits for a limit is told no range.
+    limits to the end of a rehearsal: a job that waits for a limit is told no range. `passes`: None is as many as can be waited for.
     """
     after = carried_out(snapshot, both(snapshot, parameters, now), now)
     if ahead is not None:
         for job in [job for job in after.queue.jobs() if job.number != number and job.number not in ahead]:
             after.queue.remove(job)
+    if passes is None:
+        passes = affordable(sum(1 for _ in after.queue.jobs()) - 1)
+    instants = _instants(after, now)
 
     def rehearsal(chance: Random, most: int) -> Came:
         luck = Luck(history, chance)
@@ -78,9 +94,21 @@ def likely_on_nodes(
         def lasts(job: Pending, limit: int, elapsed: int) -> int:
             return luck.lasts(job.user, limit, elapsed)
 
-        return rehearse(copied(after), AtEachEvent(partial(_pass, parameters)), now, number, lasts=lasts, most=most)
+        return rehearse(copied(after), AtEachEvent(partial(_pass, parameters), instants), now, number, lasts=lasts, most=most)
 
-    return likely(rehearsal, runs=runs, seed=seed, passes=passes)
+    return likely(rehearsal, runs=runs, seed=seed, passes=passes, tick=tick)
+
+
+def _instants(snapshot: OnNodes, now: int) -> list[int]:
+    """When others may start than before without anybody's end."""
+    found: set[int] = {at for reserved, _ in snapshot.machine.reserved.named.values() for at in (reserved.begin, reserved.end)}
+    found.update(job.eligible for job in snapshot.queue.jobs())
+    return sorted(at for at in found if at > now)
+
+
+def affordable(ahead: int) -> int:
+    """How many passes may be made where so many stand ahead: some seconds of them."""
+    return max(min(PASSES_ON_NODES, LOOKS_ON_NODES // (LOOKS_OF_A_PASS + max(ahead, 0))), 1)
 
 
 def _pass(parameters: Parameters, snapshot: OnNodes, now: int) -> Plan[Pending, Placement]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -25,16 +26,18 @@ class Scheduler(Protocol[J, P, M]):
 
 
 class AtEachEvent:
-    """One pass whenever somebody comes or ends."""
+    """One pass whenever somebody comes or ends, and at these instants, which are in order."""
 
-    def __init__(self, pass_: Pass[Any, Any, Any]) -> None:
+    def __init__(self, pass_: Pass[Any, Any, Any], instants: Sequence[int] = ()) -> None:
         self._passes = (pass_,)
+        self._instants = instants
 
     def passes(self, now: int, *, event: bool) -> Iterable[Pass[Any, Any, Any]]:
         return self._passes
 
     def wake(self, now: int) -> int:
-        return FOR_EVER
+        place = bisect_right(self._instants, now)
+        return self._instants[place] if place < len(self._instants) else FOR_EVER
 
     def ended(self, running: Running[Any, Any], now: int) -> None: ...
 

@@ -9,11 +9,14 @@ import msgspec
 from fairbank.scheduling.explain.answer import Why
 from fairbank.scheduling.explain.conditions import Dependency, Funds
 from fairbank.scheduling.explain.history import History
-from fairbank.scheduling.explain.likely import RUNS, likely_on_nodes
+from fairbank.scheduling.explain.likely import RUNS, Tick, likely_on_nodes
 from fairbank.scheduling.explain.suggesting import suggest
 from fairbank.scheduling.explain.why import why
 from fairbank.scheduling.on_nodes import OnNodes
 from fairbank.scheduling.parameters import Parameters
+from fairbank.scheduling.pending import Pending
+from fairbank.scheduling.placement.room import Placement
+from fairbank.scheduling.plan import Plan
 from fairbank.scheduling.slurm import both
 
 
@@ -27,18 +30,24 @@ def whole(
     funds: Funds | None = None,
     dependencies: Sequence[Dependency] | None = None,
     any_of: bool = False,
+    advice: bool = True,
+    plan: Plan[Pending, Placement] | None = None,
     runs: int = RUNS,
     seed: int = 1,
+    tick: Tick | None = None,
 ) -> Why:
-    """As Slurm's two passes decide. Without `history` there is no range; a job that may not start at all has none either.
+    """As Slurm's two passes decide; `plan` is what they decided, where somebody has it already.
+
+    Without `history` there is no range, without `advice` no suggestion; a job that may not start at all has no range either.
 
     Raises Unknown for a job that does not wait there, or that starts now.
     """
-    plan = both(snapshot, parameters, now)
+    plan = both(snapshot, parameters, now) if plan is None else plan
     found = why(snapshot, plan, number, now, funds=funds, dependencies=dependencies, any_of=any_of)
-    found = msgspec.structs.replace(found, suggestion=suggest(snapshot, parameters, plan, number, now))
+    if advice:
+        found = msgspec.structs.replace(found, suggestion=suggest(snapshot, parameters, plan, number, now))
     if history is None or found.position is None:
         return found
     ahead = frozenset(found.ahead)
-    likely = likely_on_nodes(snapshot, parameters, history, number, now, ahead=ahead, runs=runs, seed=seed)
+    likely = likely_on_nodes(snapshot, parameters, history, number, now, ahead=ahead, runs=runs, seed=seed, tick=tick)
     return msgspec.structs.replace(found, likely=likely)

@@ -1,0 +1,55 @@
+"""What an explanation has from elsewhere than the queue: what accounting knows of users, what the bank says. Where either is silent, a note
+tells so, and the rest is explained without it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fairbank.cli.slurm_queue import Quote
+from fairbank.scheduling.explain.conditions import Funds
+from fairbank.scheduling.explain.history import History
+from fairbank.scheduling.pending import Pending
+from fairbank.slurm.answers.jobs import Told
+from fairbank.slurm.commands import Slurm
+from fairbank.slurm.queueing.past import DAYS, FILE, QUESTION, history_of, read_past
+from fairbank.slurm.queueing.priced import requests
+from fairbank.slurm.said import Said
+from fairbank.values.trouble import Trouble
+
+PATIENCE_SECONDS = 10.0
+"""So long accounting may take: whoever asks why a job waits does so at a terminal."""
+
+
+def past(folder: str | None, now: int, notes: list[str]) -> History[str] | None:
+    """What users' jobs of the last weeks took of their time limits; None where nobody tells."""
+    try:
+        text = Said(folder).answer(FILE) if folder else Slurm(patience_seconds=PATIENCE_SECONDS).answer(QUESTION)
+    except Trouble as silent:
+        notes.append(f"no likely start: {silent.message}")
+        return None
+    found = read_past(text, now)
+    if found.unreadable:
+        many = len(found.unreadable)
+        notes.append(f"{many:,} {'line' if many == 1 else 'lines'} of accounting could not be read; the first: {found.unreadable[0]}")
+    if not found.rows:
+        notes.append(f"no likely start: accounting has no job with a time limit that ended in the last {DAYS} days")
+        return None
+    return history_of(found.rows)
+
+
+def funds_of(job: Pending, told: Told, cluster: str | None, quote: Quote, notes: list[str]) -> Funds | None:
+    """What the bank would hold for the job, and has; of several partitions the one for which it has least. None where no bank tells."""
+    try:
+        cards = [card for request in requests(job, told, cluster) if (card := quote(request)) is not None]
+    except Trouble as silent:
+        notes.append(f"nothing is known of its funds: {silent.message}")
+        return None
+    return min(map(_funds, cards), key=lambda each: each.available - each.wanted, default=None)
+
+
+def _funds(card: Mapping[str, Any]) -> Funds:
+    lets_through = bool(card["fits"]) and card["amount"] > card["available"]
+    return Funds(
+        project=card["account"], resource=card["resource"], wanted=card["amount"], available=card["available"], observed=lets_through
+    )
