@@ -16,6 +16,7 @@ from fairbank.cli import main
 from fairbank.compose import Works
 from fairbank.scheduling.reason import sentence
 from tests.cli.conftest import Run, Said, runner, session
+from tests.cli.served import Bank
 from tests.support.kept import GOLDEN, kept
 
 FOLDER = GOLDEN / "why-at-slurm"
@@ -66,8 +67,8 @@ def test_for_programs(ask: Run) -> None:
 
 def test_a_task_of_an_array_has_the_name_that_squeue_gives_it(ask: Run) -> None:
     number = JOBS["tasks"]
-    assert json.loads(ask(f"{number}_9", "--json").out)["data"][0]["job"] == f"{number}_9"
-    assert json.loads(ask(number, "--json").out)["data"][0]["job"] == f"{number}_1"
+    assert json.loads(ask(f"{number}_9", "--json", "--no-likely").out)["data"][0]["job"] == f"{number}_9"
+    assert json.loads(ask(number, "--json", "--no-likely").out)["data"][0]["job"] == f"{number}_1"
 
 
 @pytest.mark.parametrize("form", ["--json", "--yaml"])
@@ -75,6 +76,72 @@ def test_without_advice_nothing_is_suggested(ask: Run, form: str) -> None:
     said = ask(JOBS["fast"], form, "--no-advice")
     assert said.code == 0
     assert re.search(r'"?suggestion"?: null', said.out)
+
+
+def test_the_likely_start_may_be_left_out(ask: Run) -> None:
+    data = json.loads(ask(JOBS["gpus"], "--json", "--no-likely").out)["data"][0]
+    assert (data["likely"], data["expected"]) == (None, "2026-11-22T18:31:15Z")
+
+
+def test_without_accounting_there_is_no_likely_start(ask: Run, tmp_path: Path) -> None:
+    copytree(QUEUE, tmp_path / "some")
+    history = tmp_path / "some" / "history.txt"
+    history.write_text("")
+    said = ask(JOBS["gpus"], folder=tmp_path / "some")
+    assert said.code == 0
+    assert "no likely start: accounting has no job with a time limit that ended in the last 14 days" in " ".join(said.err.split())
+    history.unlink()
+    said = ask(JOBS["gpus"], "--json", folder=tmp_path / "some")
+    document = json.loads(said.out)
+    assert (said.code, document["data"][0]["likely"]) == (0, None)
+    assert [warning.split(" in ")[0] for warning in document["warnings"]] == ["no likely start: there is no history.txt"]
+
+
+def test_what_of_accounting_cannot_be_read_is_counted(ask: Run, tmp_path: Path) -> None:
+    copytree(QUEUE, tmp_path / "some")
+    history = tmp_path / "some" / "history.txt"
+    history.write_text(history.read_text() + "1|2|3\n")
+    said = ask(JOBS["gpus"], "--json", folder=tmp_path / "some")
+    document = json.loads(said.out)
+    assert (said.code, document["data"][0]["likely"]["rehearsals"]) == (0, 100)
+    assert "1 line of accounting could not be read" in document["warnings"][0]
+
+
+# --- what the bank says ---
+
+
+@pytest.fixture
+def of_bank(tmp_path: Path) -> Path:
+    """The same queue, with the names of the centre that the bank serves."""
+    other = tmp_path / "darwin"
+    copytree(QUEUE, other)
+    for path in other.glob("*.txt"):
+        text = re.sub(r"(Partitions?|PartitionName)=cpu\b", r"\1=idle-std", path.read_text()).replace("wg_chem", "chem_qmc")
+        path.write_text(re.sub(r"(ClusterName +)= lab", r"\1= darwin", text))
+    return other
+
+
+def test_the_bank_says_what_it_would_hold_and_has(ask: Run, bank: Bank, of_bank: Path) -> None:
+    said = ask(JOBS["second"], "--no-likely", "--no-advice", "--server", bank.unix, folder=of_bank)
+    assert (said.code, said.err) == (0, "")
+    assert "ok funds: needs a hold of 0.16 SU, available 59,408 of chem_qmc/cpu" in " ".join(said.out.split())
+
+
+def test_a_bank_that_knows_nothing_of_the_project(ask: Run, bank: Bank, surroundings: pytest.MonkeyPatch) -> None:
+    surroundings.setenv("FAIRBANK_SERVER", bank.unix)
+    said = ask(JOBS["second"], "--no-likely", "--no-advice")
+    assert said.code == 0
+    assert "funds:" not in said.out
+    assert said.err.startswith("nothing is known of its funds: ")
+
+
+def test_a_bank_that_does_not_answer(ask: Run, of_bank: Path, tmp_path: Path) -> None:
+    said = ask(JOBS["second"], "--no-likely", "--no-advice", "--json", "--server", f"unix:{tmp_path}/none.sock", folder=of_bank)
+    document = json.loads(said.out)
+    assert said.code == 0
+    assert not [check for check in document["data"][0]["checks"] if check["what"] == "funds"]
+    (warning,) = document["warnings"]
+    assert warning.startswith("nothing is known of its funds: ")
 
 
 # --- what goes wrong ---

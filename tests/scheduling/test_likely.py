@@ -6,7 +6,7 @@ from random import Random
 
 from fairbank.scheduling.explain.answer import Likely
 from fairbank.scheduling.explain.history import ENOUGH, OF_EVERYBODY, REMEMBERED, History, Luck, Ratios
-from fairbank.scheduling.explain.likely import FEWEST, likely, likely_on_nodes
+from fairbank.scheduling.explain.likely import FEWEST, affordable, likely, likely_on_nodes
 from fairbank.scheduling.explain.rehearsing import AtEachEvent, Came, rehearse
 from fairbank.scheduling.on_nodes import copied
 from fairbank.scheduling.parameters import Parameters
@@ -133,6 +133,25 @@ def test_those_behind_stay_out_of_rehearsals() -> None:
     assert likely_on_nodes(scene.snapshot, Parameters(), history, 3, NOW, ahead=frozenset({2})) == with_all
     without = likely_on_nodes(scene.snapshot, Parameters(), history, 3, NOW, ahead=frozenset())
     assert without == Likely(NOW + HOUR, NOW + 5 * HOUR, 100, 100)
+
+
+def test_a_reservation_that_ends_lets_somebody_start_though_nobody_ends() -> None:
+    scene = Scene(rack(1)).reserves("course", "n1", -10, 90).waits(1, minutes=60)
+    found = likely_on_nodes(scene.snapshot, Parameters(), known(), 1, NOW)
+    assert found is not None
+    assert (found.earliest, found.latest) == (NOW + 90 * 60, NOW + 90 * 60)
+
+
+def test_the_more_stand_ahead_the_fewer_passes_are_made() -> None:
+    made = [affordable(ahead) for ahead in (0, 50, 500, 10**6)]
+    assert made == sorted(made, reverse=True)
+    assert (made[0], made[-1]) == (1_000, 1)
+
+
+def test_each_rehearsal_is_told() -> None:
+    seen: list[tuple[int, int]] = []
+    likely(lambda random, most: Came(5, 1), runs=12, tick=lambda done, of: seen.append((done, of)))
+    assert seen == [(done, 12) for done in range(1, 13)]
 
 
 def test_who_waits_for_a_limit_is_told_no_range() -> None:

@@ -22,6 +22,7 @@ from fairbank.slurm.answers.jobs import Given, Told
 from fairbank.slurm.answers.licences import Licence
 from fairbank.slurm.queueing.asking import QUESTIONS, read_answers
 from fairbank.slurm.queueing.live import Answers, Live, live, preemption_of
+from fairbank.slurm.queueing.priced import requests
 
 QUEUE = Path(__file__).parents[2] / "golden" / "slurm-22.05" / "queue"
 NOW = 1_000_000
@@ -212,3 +213,12 @@ def test_parameters_that_are_not_known_are_noted_and_passed_over() -> None:
         "SchedulerParameters: 0 is not a bf_window",
         "SchedulerParameters: 'something_new' is not a parameter of the scheduler",
     ]
+
+
+def test_the_bank_is_asked_about_each_partition_of_a_job() -> None:
+    asking = job(7, partitions=("cpu", "gpu"), tres={"cpu": 4, "mem": 1_000, "gres/gpu": 1})
+    found = there(asking, partitions=[PartitionRules(name="cpu"), PartitionRules(name="gpu")])
+    (waits,) = found.snapshot.queue.jobs()
+    usual = {"account": "bio", "cluster": "lab", "tres": "cpu=4,mem=1000M,gres/gpu=1", "time_limit": 3_600, "qos": "normal"}
+    assert list(requests(waits, asking, "lab")) == [usual | {"partition": "cpu"}, usual | {"partition": "gpu"}]
+    assert list(requests(msgspec.structs.replace(waits, limit=None), asking, "lab")) == []

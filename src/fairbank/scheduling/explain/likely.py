@@ -81,9 +81,12 @@ def likely_on_nodes(
     limits to the end of a rehearsal: a job that waits for a limit is told no range. `passes`: None is as many as can be waited for.
     """
     after = carried_out(snapshot, both(snapshot, parameters, now), now)
+    job = next((each for each in after.queue.jobs() if each.number == number), None)
+    if job is not None and all(after.machine.limits.holds(job, name) for name in job.partitions):
+        return None
     if ahead is not None:
-        for job in [job for job in after.queue.jobs() if job.number != number and job.number not in ahead]:
-            after.queue.remove(job)
+        for other in [each for each in after.queue.jobs() if each.number != number and each.number not in ahead]:
+            after.queue.remove(other)
     if passes is None:
         passes = affordable(sum(1 for _ in after.queue.jobs()) - 1)
     instants = _instants(after, now)
