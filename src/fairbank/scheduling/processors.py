@@ -132,7 +132,6 @@ class Steps(Generic[W]):
                 self._drops = _strictly_less(self._free, [(at, free - processors if at < end else free) for at, free in drops])
         elif self._begins:
             insort(self._begins, begin)
-            self._drops = None
         else:
             self._begins = [begin]
             self._drops = _strictly_less(self._free, [(self.edge(begin), self._then - processors)])
@@ -152,8 +151,9 @@ class Steps(Generic[W]):
         return found
 
     def _less(self) -> list[tuple[int, int]]:
-        if self._drops is None:
+        if self._kept and self._laid:
             self._lay()
+        if self._drops is None:
             times, free = self.times, self.free
             self._drops = _strictly_less(self._free, [(self.edge(at), free[bisect_right(times, at) - 1]) for at in self._begins])
         return self._drops
@@ -199,8 +199,16 @@ class Steps(Generic[W]):
         for begin, end, processors in self._kept:
             first = self._cut(begin)
             taken = slice(first, self._cut(end))
-            free[taken] = [left - processors for left in free[taken]]
+            left = [before - processors for before in free[taken]]
+            free[taken] = left
+            if begin > self._now and self._drops is not None and min(left) < self._least_before(self.edge(begin)):
+                self._drops = None
         self._kept = []
+
+    def _least_before(self, at: int) -> int:
+        """The least that is free from now until then, where the drops are known."""
+        drops = self._drops or ()
+        return next((free for begin, free in reversed(drops) if begin <= at), self._free)
 
     def _cut(self, at: int) -> int:
         """The step that begins at this instant; makes it where there is none."""
