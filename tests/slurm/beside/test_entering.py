@@ -127,8 +127,16 @@ def test_no_difference_where_there_is_none() -> None:
 def test_a_history_is_covered_with_what_it_costs() -> None:
     jobs = [a_job(1), a_job(2, submitted=NOW - 40_000), a_job(3, elapsed=0), a_job(4, state="NODE_FAIL"), a_job(5, account="nobody")]
     (found,) = covers(jobs, [a_project(1, "chem")], [], CLUSTER)
-    assert (found.account, found.resource, found.amount, found.jobs) == ("chem", "cpu", 80, 2)
+    assert (found.account, found.resource, found.amount, found.jobs) == ("chem", "cpu", 80, 3)
     assert (found.start, found.end) == (NOW - 50_000, NOW - 40_000 + 1)
+
+
+def test_runs_that_cost_nothing_are_covered_too() -> None:
+    failed = a_job(4, submitted=NOW - 90_000, state="NODE_FAIL")
+    (alone,) = covers([failed], [a_project(1, "chem")], [], CLUSTER)
+    assert (alone.start, alone.end, alone.amount, alone.jobs) == (failed.start, (failed.start or 0) + 1, 0, 1)
+    (both,) = covers([a_job(1), failed], [a_project(1, "chem")], [], CLUSTER)
+    assert (both.start, both.amount, both.jobs) == (failed.start, 40, 2)
 
 
 def test_gaps_between_allocations_are_covered_each_by_itself() -> None:

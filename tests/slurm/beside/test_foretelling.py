@@ -101,7 +101,10 @@ def test_the_history_of_accounts_that_are_yet_to_be_entered(fresh: Centre, cover
     before = books(fresh)
     planned = told(fresh, *cover, "--dry-run", code=0)
     assert books(fresh) == before
-    opened = ["allocation for chem/cpu: 0.66 SU for 1 run, category history", "allocation for bio/cpu: 0.06 SU for 1 run, category history"]
+    opened = [
+        "allocation for chem/cpu: 0.66 SU for 2 runs, category history",
+        "allocation for bio/cpu: 0.06 SU for 1 run, category history",
+    ]
     assert planned[0][:-1] == (opened if cover else [])
     assert told(fresh, *cover, code=FOUND) == planned
 

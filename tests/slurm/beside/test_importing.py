@@ -82,3 +82,13 @@ def test_a_history_is_charged_once(opened: Centre) -> None:
     assert opened.tell(*words).splitlines()[1:] == ["history: 0 runs charged, 0 SU; 2 known already"]
     assert opened.available() == 600 - 40
     assert opened.tell("audit", "verify").endswith("every row is as the journal says\n")
+
+
+def test_a_covered_history_leaves_nothing_to_reconcile(opened: Centre) -> None:
+    """A run that cost nothing, before all others of its project and alone, is covered as well."""
+    opened.ran(opened.job(1, account="bio", state="NODE_FAIL"))
+    assert opened.tell("slurm", "import", "-S", "now-1day", "--cover").splitlines()[1:] == [
+        "allocation for bio/cpu: 0 SU for 1 run, category history",
+        "history: 1 run charged, 0 SU; 0 known already",
+    ]
+    opened.said("reconcile", "-S", "now-1day", code=0)

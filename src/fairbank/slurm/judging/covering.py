@@ -46,13 +46,14 @@ def booked(cover: Cover) -> BookedAllocation:
 def covers(
     jobs: Sequence[Job], projects: Sequence[BookedProject], allocations: Sequence[BookedAllocation], cluster: Cluster
 ) -> list[Cover]:
-    """One for each gap between a project's allocations of a resource into which jobs fall that nobody would pay for."""
+    """One for each gap between a project's allocations of a resource into which jobs fall that nobody would pay for. Runs that cost
+    nothing count too: the bank takes no end without an allocation, not even one of a node failure."""
     funds, prices = Funds(projects, allocations), Prices(cluster)
     gaps: dict[tuple[int, str, int], list[tuple[int, int]]] = defaultdict(list)
     for job in {(each.job_id, each.submitted, each.start): each for each in jobs if each.ended}.values():
         project, partition = funds.by_account.get(job.account), cluster.partitions.get(job.partition)
         cost = 0 if job.state in FREE_STATES else prices.of(job, job.elapsed)
-        if project is None or partition is None or job.start is None or not cost:
+        if project is None or partition is None or job.start is None or cost is None or not job.elapsed:
             continue
         if funds.payers(project.id, partition.resource, job.start):
             continue
