@@ -95,6 +95,16 @@ def test_a_bad_number_in_the_header_is_named(comment: bytes, message: str) -> No
     assert said.value.remedy == "correct the header comment, or remove the line"
 
 
+@pytest.mark.parametrize("label", ["MaxProcs", "MaxNodes", "UnixStartTime"])
+def test_a_header_that_contradicts_itself_is_refused(label: str) -> None:
+    comments = f"; {label}: 16\n; {label}: 16\n; {label}: UNKNOWN\n"
+    assert 16 in read(BytesIO(comments.encode() + GOOD)).header
+    with pytest.raises(Malformed) as said:
+        read(BytesIO(comments.encode() + f"; {label}: 4\n".encode() + GOOD))
+    assert (said.value.message, said.value.field) == (f"line 4: {label} is 4, and 16 further up", label)
+    assert said.value.remedy == "remove the header comment that is wrong"
+
+
 def test_a_header_may_say_that_it_does_not_know() -> None:
     header = read(BytesIO(b"; MaxProcs: UNKNOWN\n; MaxNodes:\n; MaxRuntime: -1\n; UnixStartTime: unknown\n; Queue: see below\n")).header
     assert (header.max_procs, header.max_nodes, header.max_runtime, header.unix_start_time) == (None, None, None, None)

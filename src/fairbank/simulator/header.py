@@ -59,6 +59,8 @@ NUMBERS = {
     "MaxProcs": "max_procs",
     "MaxRuntime": "max_runtime",
 }
+DECISIVE = ("UnixStartTime", "MaxNodes", "MaxProcs")
+"""On these the simulated centre and its calendar depend: which of two is meant is not guessed."""
 NAMES = {"Queue": "queues", "Partition": "partitions"}
 
 _UNKNOWN = ("", "-", "-1", "?", "unknown", "none", "n/a")
@@ -67,7 +69,7 @@ _COMMENT = re.compile(r"[;\s]*([A-Za-z]+):(.*)", re.DOTALL)
 
 def parse_header(comments: Iterable[tuple[int, bytes]]) -> Header:
     """Read numbered comment lines. Unknown labels and free text are passed over; a text said twice is joined, of two numbers the
-    first counts. Raises Malformed, with the line, for a number that cannot be read.
+    first counts. Raises Malformed, with the line, for a number that cannot be read, and for a second one where no simulation may guess.
     """
     draft = _Draft()
     for number, line in comments:
@@ -90,7 +92,7 @@ class _Draft:
         if label in TEXTS and text:
             self.texts.setdefault(TEXTS[label], []).append(text)
         elif label in NUMBERS:
-            self.numbers.setdefault(NUMBERS[label], _count(line, label, text))
+            self._number(line, label, _count(line, label, text))
         elif label in NAMES:
             number, _, name = text.partition(" ")
             if number.isdecimal():
@@ -99,6 +101,14 @@ class _Draft:
             self.failures.update(_whole(line, label, word) for word in text.split())
         elif label == "Note" and text:
             self.notes.append(text)
+
+    def _number(self, line: int, label: str, value: int | None) -> None:
+        before = self.numbers.get(NUMBERS[label])
+        if before is None:
+            self.numbers[NUMBERS[label]] = value
+        elif label in DECISIVE and value not in (None, before):
+            what = f"line {line}: {label} is {value}, and {before} further up"
+            raise Malformed(what, field=label, remedy="remove the header comment that is wrong")
 
     def header(self) -> Header:
         texts = {name: "; ".join(said) for name, said in self.texts.items()}
