@@ -37,9 +37,9 @@ def test_usage_by_anything(fairbank: Run) -> None:
 
 
 def test_a_time_that_is_none_is_told_with_the_words_that_commands_take(fairbank: Run) -> None:
-    for said in ("yesterday", "25:00", "now+99999999weeks"):
+    for said, words in (("yesterday", "now-7days, today"), ("25:00", "now-7days, today"), ("now+99999999weeks", "the years 1970 to 9999")):
         told = fairbank("usage", "-S", said)
-        assert (told.code, "now-7days, today" in " ".join(told.err.split())) == (2, True)
+        assert (told.code, words in " ".join(told.err.split())) == (2, True)
 
 
 @pytest.mark.parametrize("words", ["usage", "statement 1", "jobs -a", "jobs --refused -a"])
