@@ -28,6 +28,7 @@ def test_another_slurm_is_refused(checkout: Path, tmp_path: Path, version: str) 
     done = build(checkout, tmp_path, SLURM_VERSION=version)
     assert done.returncode == 1
     assert f"Slurm {version}: these plug-ins are made for 22.05" in done.stderr
+    assert '"Without the plug-in" in docs/howto/install-next-to-slurm.md' in done.stderr
 
 
 def test_a_source_of_another_patch_level_is_refused(checkout: Path, tmp_path: Path) -> None:

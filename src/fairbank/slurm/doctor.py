@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from fairbank.cluster.partition import Cluster
 from fairbank.rest.client import Client
+from fairbank.slurm.answers.version import acquaintance
 from fairbank.slurm.bank import Bank
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.conf_file import conf_path, conf_settings
@@ -44,7 +45,7 @@ class Doctor:
         yield from checks
         if name is None:
             return
-        yield Check(f"Slurm {self._slurm.version} of cluster {name}: its answers are known", True)
+        yield Check(f"Slurm {self._slurm.version} of cluster {name}: {acquaintance(self._slurm.version)}", True)
         yield from self._of_slurm(name)
         yield from self._of_the_agent()
         yield from self._of_the_policy()

@@ -10,7 +10,7 @@ import pytest
 
 from fairbank.slurm.answers import json_2205, json_2311, sacct, sacctmgr, scontrol, spent, squeue, sshare
 from fairbank.slurm.answers.values import Answer, Job
-from fairbank.slurm.answers.version import Version, read_version
+from fairbank.slurm.answers.version import Version, acquaintance, read_version
 from fairbank.slurm.judging.reconcile import restart_of
 from fairbank.values.trouble import Malformed
 from tests.slurm.lab.recording import SACCT
@@ -214,3 +214,8 @@ def test_versions(text: str, version: tuple[int, int, int]) -> None:
 def test_unknown_versions_are_refused(text: str) -> None:
     with pytest.raises(Malformed):
         read_version(text)
+
+
+def test_a_version_that_nobody_recorded_is_not_called_known() -> None:
+    assert acquaintance(read_version("slurm-wlm 22.05.8")) == "its answers are known"
+    assert acquaintance(read_version("slurm 99.11.0")) == "newer than any whose answers were recorded (22.05)"

@@ -23,8 +23,18 @@ class Version(NamedTuple):
 
 
 OLDEST = Version(22, 5, 0)
+RECORDED = frozenset({(22, 5)})
+"""Year and month of those whose answers were recorded from the real thing, and are read in our tests."""
+
 COMPLETE_JSON = Version(23, 11, 0)
 """From here on the JSON of sacct and squeue has everything that the columns have, and tells "not set" from 0."""
+
+
+def acquaintance(version: Version) -> str:
+    """How well its answers are known, in words."""
+    if version[:2] in RECORDED:
+        return "its answers are known"
+    return f"newer than any whose answers were recorded ({', '.join(f'{year}.{month:02}' for year, month in sorted(RECORDED))})"
 
 
 def read_version(text: str) -> Version:
