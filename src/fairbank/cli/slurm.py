@@ -71,18 +71,26 @@ def _import(desk: Desk, options: Namespace) -> int:
         desk.say(f"entered: {counted(len(found.plan.steps) - len(entered.refused), 'thing')}")
         found = entered
     code = _import_history(desk, options, beside, found.plan) if options.starttime else 0
-    return code or (FOUND if found.unreadable or found.refused else 0)
+    nothing = _left_out(found) and not options.dry_run
+    return code or (FOUND if found.unreadable or found.refused or nothing else 0)
 
 
 def _tell_plan(desk: Desk, found: Imported) -> None:
     for step in found.plan.steps:
         desk.say(plain(_step(step)))
-    if not found.plan.steps:
+    if left := _left_out(found):
+        desk.say(f"Nothing to enter; left out of cluster {plain(found.cluster)}: {left}")
+    elif not found.plan.steps:
         desk.say(f"The bank has every account and user of cluster {plain(found.cluster)}.")
     for note in [*found.plan.notes, *(found.differences or ())]:
         desk.note(plain(f"! {note}"))
     for wrong in found.unreadable:
         desk.note(plain(f"! not read: {wrong}"))
+
+
+def _left_out(found: Imported) -> int:
+    """How many accounts, users and lines were passed over where nothing else is to be entered."""
+    return 0 if found.plan.steps else len(found.plan.notes) + len(found.unreadable)
 
 
 def _step(step: Any) -> str:

@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from fairbank.cli.exits import FOUND
 from fairbank.slurm.bank import Bank, Progress, silent
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.importer import Importer
@@ -36,6 +37,14 @@ def test_import_enters_what_slurm_has_and_nothing_twice(centre: Centre) -> None:
 def test_import_tells_what_it_cannot_enter(centre: Centre) -> None:
     said = centre.said("slurm", "import", "--dry-run", code=0)
     assert "account chem: this host has no group of this name; name its number: --gid chem=NUMBER" in " ".join(said.err.split())
+
+
+def test_import_that_enters_nothing_says_so(centre: Centre) -> None:
+    said = centre.said("slurm", "import", code=FOUND)
+    left = said.err.count("! account ") + said.err.count("! user ")
+    assert left >= 2
+    assert said.out.startswith(f"Nothing to enter; left out of cluster lab: {left}\n")
+    assert centre.client.get("/project")["data"] == []
 
 
 def test_import_goes_on_past_names_that_other_projects_have(centre: Centre) -> None:
