@@ -29,12 +29,12 @@ def cell(line: int, column: int, text: str) -> Damage:
 
 @pytest.fixture
 def ask(fairbank: Run, tmp_path: Path) -> Run:
-    """What a Slurm said, with `damage` done to its fair share or `config` changed from one text to another."""
+    """What a Slurm said, with `damage` done to its fair share, `sprio` to its priorities, or `config` changed from one text to another."""
 
-    def call(*words: object, damage: Damage = list, config: tuple[str, str] = ("", "")) -> Said:
-        lines = printed("fair-tree", "sshare-everything").splitlines()
-        (tmp_path / "sshare.txt").write_text("".join(f"{each}\n" for each in damage(lines)))
-        (tmp_path / "sprio.txt").write_text(printed("fair-tree", "sprio-everything"))
+    def call(*words: object, damage: Damage = list, sprio: Damage = list, config: tuple[str, str] = ("", "")) -> Said:
+        for name, changed in (("sshare", damage), ("sprio", sprio)):
+            lines = printed("fair-tree", f"{name}-everything").splitlines()
+            (tmp_path / f"{name}.txt").write_text("".join(f"{each}\n" for each in changed(lines)))
         (tmp_path / "config.txt").write_text(printed("fair-tree", "config").replace(*config))
         return fairbank(*words, "--from", tmp_path, works=Works())
 
@@ -80,6 +80,37 @@ def test_a_row_that_cannot_be_right_is_told_and_left_out(ask: Run, damage: Damag
 def test_more_than_all_of_its_siblings_used_is_foretold_as_all(ask: Run) -> None:
     for form in ((), ("--tree",), ("--forecast",)):
         assert ask("share", "-a", *form, damage=cell(3, 8, "1.000004")).code == 0
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (cell(1, 12, "7.5"), "f: 7.5 is not a figure from 0 to 1"),
+        (cell(1, 12, "-0.3333333"), "f: -0.3333333 is not a figure from 0 to 1"),
+        (cell(1, 12, "0.3333390"), "f: 0.333339 of PriorityWeightFairShare=100000 is not 33333, as column F says"),
+        (cell(1, 11, "999"), "f: 0.3333333 of PriorityWeightFairShare=100000 is not 999, as column F says"),
+        (cell(1, 11, "33334"), "f: 0.3333333 of PriorityWeightFairShare=100000 is not 33334, as column F says"),
+        (cell(1, 20, "cpu=900,mem=20"), "t: 0.02 of cpu=1000 in PriorityWeightTRES is not 900, as column T says"),
+        (cell(1, 21, "cpu=0.52,mem=0.01"), "t: 0.52 of cpu=1000 in PriorityWeightTRES is not 21, as column T says"),
+    ],
+)
+def test_factors_that_contradict_each_other_are_told_and_left_out(ask: Run, damage: Damage, told: str) -> None:
+    for form in ((), ("-n",), ("-l",), ("--json",), ("--explain", "-u", "bob")):
+        said = ask("prio", *form, sprio=damage)
+        assert said.code == 8
+        assert f"! not read: sprio, line 1, {told}" in plain(said.err)
+        assert "33631" not in said.out, "its priority is not shown without them"
+    assert ask("prio", "-j", "10", sprio=damage).out.count("\n") == 1, "only the heads are left"
+
+
+def test_a_factor_that_is_not_to_be_normalised_may_be_large(ask: Run) -> None:
+    raw = ("PriorityFlags           = MAX_TRES", "PriorityFlags           = NO_NORMAL_ALL")
+
+    def large(lines: list[str]) -> list[str]:
+        return cell(1, 17, "40000")(cell(1, 18, "40.0000000")(lines))
+
+    assert ask("prio", sprio=large, config=raw).code == 0
+    assert ask("prio", sprio=large).code == 8
 
 
 def test_many_such_rows_are_counted(ask: Run) -> None:

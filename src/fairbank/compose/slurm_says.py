@@ -19,6 +19,7 @@ from fairbank.slurm.answers.sprio import NAMED_SINCE
 from fairbank.slurm.answers.values import Answer
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.ranking import shares_anew
+from fairbank.slurm.ranking.agreeing import agreeing
 from fairbank.slurm.ranking.backs import backs_of
 from fairbank.slurm.ranking.jobs import demand_factors, priority_rows, weights_of
 from fairbank.slurm.ranking.priorities_anew import Grounds, computed, factors_of
@@ -98,7 +99,8 @@ class SlurmSays:
     def _priorities(self, source: Source, now: int) -> Priorities:
         settings = source.priority()
         demand_factors(settings)
-        answer, waiting, weights = source.factors(), source.waiting(), weights_of(settings.factors.weights, source.config.get(TRES, ""))
+        answer, waiting = agreeing(source.factors(), settings.factors), source.waiting()
+        weights = weights_of(settings.factors.weights, source.config.get(TRES, ""))
         running_too = Flag.CALCULATE_RUNNING in settings.factors.flags
         rows = priority_rows(answer.rows, weights, None if waiting is None else waiting.rows, running_too=running_too)
         unreadable = (*_told(answer), *(() if waiting is None else _told(waiting)))

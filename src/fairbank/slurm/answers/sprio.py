@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import copysign, nextafter
 
 import msgspec
 
 from fairbank.slurm.answers import words
-from fairbank.slurm.answers.separated import PIPE, read, records
-from fairbank.slurm.answers.values import Answer
+from fairbank.slurm.answers.separated import PIPE, Record, read, records
+from fairbank.slurm.answers.values import Answer, Unreadable
 from fairbank.slurm.answers.version import Version
 from fairbank.values import ids
 from fairbank.values.slurm_numbers import NICE_OFFSET, PRIORITY_MAX
 from fairbank.values.tres import tres_name
 from fairbank.values.trouble import Malformed
 
+COMMAND = "sprio"
 LETTERS = "ircuYySAaBbFfJjPpQqNTt"
 """Job, partition, cluster, user; priority whole and normalised; site; each factor weighted and normalised; nice; TRES in both forms."""
 NAMES = "on"
@@ -34,7 +35,7 @@ _PAIR = re.compile(r"([a-z][\w/:.-]*)=(\d{1,20}(?:\.\d+)?)", re.ASCII)
 class Factors(msgspec.Struct, frozen=True):
     """A job in one of its partitions. `weighted` and `normal` are the factors by the letters of FACTORS, rounded as sprio rounds them;
     so are `tres` (weighted) and `tres_normal`. `total` is what PRIORITY was cut off from. Where `given`, an administrator gave the
-    priority, and there are no factors. `account` and `qos_name` are empty where sprio does not tell them."""
+    priority, and there are no factors. `account` and `qos_name` are empty where sprio does not tell them. `line` is where it stands."""
 
     job: int
     partition: str
@@ -51,6 +52,7 @@ class Factors(msgspec.Struct, frozen=True):
     tres_normal: Mapping[str, float]
     account: str = ""
     qos_name: str = ""
+    line: int = 0
 
 
 def letters_of(version: Version) -> str:
@@ -72,7 +74,23 @@ def read_factors(text: str, letters: str = LETTERS) -> Answer[Factors]:
     """The lines, in the order of sprio; none where it says that no job waits."""
     if text.startswith(_NONE):
         return Answer(())
-    return read("sprio", records("sprio", text, letters, PIPE), _factors)
+    seen = _Seen()
+    return read(COMMAND, seen.watched(records(COMMAND, text, letters, PIPE)), seen.factors)
+
+
+class _Seen:
+    """Where in the answer we are."""
+
+    def __init__(self) -> None:
+        self._line = 0
+
+    def watched(self, found: Iterator[Record | Unreadable]) -> Iterator[Record | Unreadable]:
+        for each in found:
+            self._line = each.line
+            yield each
+
+    def factors(self, cells: dict[str, str]) -> Factors:
+        return _factors(cells, self._line)
 
 
 def unrounded(weighted: float, normal: float, weight: float, digits: int) -> float:
@@ -89,7 +107,7 @@ def unrounded(weighted: float, normal: float, weight: float, digits: int) -> flo
     return end if round(end) == weighted else nextafter(end, weighted)  # halves are rounded to the even number
 
 
-def _factors(padded: dict[str, str]) -> Factors:
+def _factors(padded: dict[str, str], line: int) -> Factors:
     cells = {letter: cell.strip(" ") for letter, cell in padded.items()}
     normal = {letter: words.decimal(cells[letter], letter.upper()) for letter in FACTORS}
     weighted = {letter: _signed(cells[letter.upper()], letter.upper(), most=2**40) for letter in FACTORS}
@@ -112,6 +130,7 @@ def _factors(padded: dict[str, str]) -> Factors:
         _pairs(cells["t"]),
         ids.name(cells["o"], field="ACCOUNT") if cells.get("o") else "",
         ids.name(cells["n"], field="QOSNAME") if cells.get("n") else "",
+        line,
     )
 
 
