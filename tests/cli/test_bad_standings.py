@@ -103,6 +103,14 @@ def test_factors_that_contradict_each_other_are_told_and_left_out(ask: Run, dama
     assert ask("prio", "-j", "10", sprio=damage).out.count("\n") == 1, "only the heads are left"
 
 
+def test_a_row_that_is_there_twice_is_told_and_shown_once(ask: Run) -> None:
+    for form in ((), ("-n",), ("-l",)):
+        said = ask("prio", *form, sprio=lambda lines: [*lines, lines[3]])
+        assert said.code == 8
+        assert "! not read: sprio, line 11, JOBID: job 12 is there twice in partition gpu" in plain(said.err)
+        assert said.out == ask("prio", *form).out
+
+
 def test_a_factor_that_is_not_to_be_normalised_may_be_large(ask: Run) -> None:
     raw = ("PriorityFlags           = MAX_TRES", "PriorityFlags           = NO_NORMAL_ALL")
 

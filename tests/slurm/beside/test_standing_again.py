@@ -7,12 +7,15 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.priority.multifactor.settings import Settings
+from fairbank.priority.multifactor.settings import Weights as Weighed
 from fairbank.report.priorities import PriorityRow, Weights, in_order, parse_format
 from fairbank.report.priorities import lines as lines_of_ranks
 from fairbank.report.shares import Ending, ShareRow, lines, parse_fields, usual_fields
 from fairbank.report.shares import in_order as in_slurms_order
 from fairbank.slurm.answers import shares, sprio
 from fairbank.slurm.answers.version import OLDEST, Version
+from fairbank.slurm.ranking.agreeing import agreeing
 from fairbank.slurm.ranking.jobs import priority_row
 from fairbank.slurm.ranking.shares import share_row, share_rows
 from fairbank.values.slurm_numbers import ON_PARENT, PRIORITY_MAX
@@ -105,7 +108,10 @@ def test_priorities_printed_and_read_again(queue: tuple[list[PriorityRow], Weigh
         rows = [row._replace(account="chem", qos_name="high") for row in rows]
     form = sprio.format_of(version)
     text = "".join(f"{line}\n" for line in lines_of_ranks(rows, weights, parse_format(form), header=False))
+    age, association, fair_share, size, place, qos, tres, _ = weights
+    weighed = Weighed(age=age, association=association, fairshare=fair_share, job_size=size, partition=place, qos=qos, tres=tres)
     answer = sprio.read_factors(text, sprio.letters_of(version))
+    assert agreeing(answer, Settings(weights=weighed)) == answer
     assert answer.unreadable == ()
     again = [priority_row(row, weights) for row in answer.rows]
     assert [int(row.priority) for row in again] == [int(row.priority) for row in rows]

@@ -137,12 +137,23 @@ def test_a_user_below_somebody_elses_account_is_told() -> None:
     ],
 )
 def test_a_damaged_line_of_sprio_is_left_out_and_told(damage: tuple[int, str], field: str) -> None:
-    good = printed("fair-tree", "sprio-everything").splitlines()[0]
+    good, other, *_ = printed("fair-tree", "sprio-everything").splitlines()
     cells = good.split("|")
     cells[damage[0]] = damage[1]
-    answer = sprio.read_factors("\n".join([good, "|".join(cells), good]))
-    assert [row.job for row in answer.rows] == [10, 10]
+    answer = sprio.read_factors("\n".join([good, "|".join(cells), other]))
+    assert [(row.job, row.line) for row in answer.rows] == [(10, 1), (11, 3)]
     assert [(lost.line, lost.field) for lost in answer.unreadable] == [(2, field)]
+
+
+def test_a_job_stands_once_in_a_partition_and_where_names_are_told_once_for_each_qos() -> None:
+    lines = printed("fair-tree", "sprio-everything").splitlines()[1:3]
+    answer = sprio.read_factors("\n".join([*lines, lines[0].replace("16961", "16962")]))
+    assert [row.partition for row in answer.rows] == ["cpu", "gpu"], "which is right of two that differ nobody could say: the first stays"
+    assert list(map(str, answer.unreadable)) == ["sprio, line 3, JOBID: job 11 is there twice in partition cpu"]
+    named = [f"{lines[0]}|chem|normal", f"{lines[0]}|chem|high", f"{lines[0]}|chem|normal"]
+    answer = sprio.read_factors("\n".join(named), sprio.LETTERS + sprio.NAMES)
+    assert sorted(row.qos_name for row in answer.rows) == ["high", "normal"]
+    assert [(lost.line, lost.field) for lost in answer.unreadable] == [(3, "JOBID")]
 
 
 def test_jobs_that_wait_of_2205() -> None:

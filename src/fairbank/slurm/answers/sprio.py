@@ -79,10 +79,12 @@ def read_factors(text: str, letters: str = LETTERS) -> Answer[Factors]:
 
 
 class _Seen:
-    """Where in the answer we are."""
+    """Where in the answer we are, and who was there. A job stands once for each of its partitions; where Slurm is so new that it tells
+    names, also once for each QOS that the job asked for, and only a line that says nothing else is there twice."""
 
     def __init__(self) -> None:
         self._line = 0
+        self._there: set[tuple[object, ...]] = set()
 
     def watched(self, found: Iterator[Record | Unreadable]) -> Iterator[Record | Unreadable]:
         for each in found:
@@ -90,7 +92,12 @@ class _Seen:
             yield each
 
     def factors(self, cells: dict[str, str]) -> Factors:
-        return _factors(cells, self._line)
+        row = _factors(cells, self._line)
+        name = tuple(cells.values()) if NAMES[0] in cells else (row.job, row.partition)
+        if name in self._there:
+            raise Malformed(f"job {row.job} is there twice in partition {row.partition}", field="JOBID")
+        self._there.add(name)
+        return row
 
 
 def unrounded(weighted: float, normal: float, weight: float, digits: int) -> float:
