@@ -158,6 +158,12 @@ def test_a_setting_that_cannot_be_right_is_named(ask: Run, program: str, config:
     assert "try: " in said.err
 
 
+def test_a_setting_that_is_missing_is_named_in_the_sentence(ask: Run) -> None:
+    said = ask("share", config=(HALF_LIFE, ""))
+    assert said.code == 2
+    assert "PriorityDecayHalfLife is not there" in plain(said.err)
+
+
 def test_usage_that_never_fades_is_told(ask: Run) -> None:
     said = ask("share", "--tree", "-a", config=(HALF_LIFE, "PriorityDecayHalfLife   = 00:00:00"))
     assert said.code == 0

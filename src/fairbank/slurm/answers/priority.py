@@ -87,7 +87,7 @@ def flags_in_doubt(config: Config) -> bool:
 def _needed(said: Config, name: str) -> str:
     if (text := said.get(name.lower())) is not None:
         return text
-    raise Malformed("is not there", field=name, remedy="ask slurmctld itself: scontrol show config")
+    raise Malformed(f"{name} is not there", field=name, remedy="ask slurmctld itself: scontrol show config")
 
 
 def _yes(said: Config, name: str) -> bool:
