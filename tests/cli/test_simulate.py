@@ -84,6 +84,18 @@ def test_who_is_left_out_is_listed_in_full_for_programs(ask: Run) -> None:
     assert (answer["data"][0]["jobs"], answer["data"][0]["left_out"]) == (5, 4)
 
 
+def test_a_number_that_two_jobs_have_is_told(ask: Run, tmp_path: Path) -> None:
+    """Numbers may come in any order, and parts of a run have the number of the whole."""
+    (tmp_path / "order.swf").write_text(HEAD + "".join(map(line, (7, 3, 4, 9, 1))) + line(9, status=2))
+    assert json.loads(ask("simulate order.swf --json").out)["data"][0]["read_otherwise"]["same_number"] == 0
+    (tmp_path / "twice.swf").write_text(HEAD + "".join(map(line, (7, 3, 3, 9, 7, 3))))
+    said = ask("simulate twice.swf")
+    assert "read otherwise: 3 jobs had the number of an earlier one: simulated as a job of its own" in " ".join(
+        (said.out + said.err).split()
+    )
+    assert "had the number" not in ask("simulate sacct.txt --procs 8").out
+
+
 def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "no-size.swf").write_text(line(1))
     said = ask("simulate no-size.swf")

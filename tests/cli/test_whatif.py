@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run, session
+from tests.cli.workloads import HEAD, line
 from tests.support.kept import GOLDEN, kept
 
 FOLDER = GOLDEN / "whatif"
@@ -94,6 +95,16 @@ def test_what_cannot_be_asked_is_told_with_the_remedy(ask: Run, words: str, told
     flat = " ".join(said.err.split())
     assert told in flat
     assert remedy in flat
+
+
+def test_a_job_is_changed_only_where_its_number_is_its_own(ask: Run, tmp_path: Path) -> None:
+    """Parts of a run have the number of the whole; the tasks of an array are told by the number of the array."""
+    (tmp_path / "twice.swf").write_text(HEAD + line(1) + line(2, status=2) + line(2) + line(1, submit=5))
+    said = ask("whatif twice.swf --job 1 --size 2")
+    assert (said.code, said.out) == (2, "")
+    assert "there are 2 jobs 1 in this trace" in " ".join(said.err.split())
+    assert ask("whatif twice.swf --job 2 --size 2").code == 0
+    assert ask("whatif sacct.txt --procs 8 --job 4 --size 1").code == 0
 
 
 def test_progress_has_a_stage_for_each_simulation(ask: Run, tmp_path: Path) -> None:

@@ -74,10 +74,12 @@ def test_what_people_see(name: str, ask: Run) -> None:
         ("why 2 --trace seed.swf --runs 9", "from 10 to 10000", 2),
         ("why 2 --trace sacct.txt", "--procs", 2),
         ("why 2 --trace short.swf", "line 2: 3 columns", 2),
+        ("why 2 --trace twice.swf", "there are two jobs 2 in this trace, of second 0 and of second 95000", 2),
     ],
 )
 def test_what_cannot_be_is_told(ask: Run, tmp_path: Path, words: str, told: str, code: int) -> None:
     (tmp_path / "short.swf").write_text("; MaxProcs: 8\n1 2 3\n")
+    (tmp_path / "twice.swf").write_text(HEAD + "".join(SEED) + line(2, 95_000, 1, 60, 60))
     said = ask(words)
     assert (said.code, said.out) == (code, "")
     assert told in " ".join(said.err.split())

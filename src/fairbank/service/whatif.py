@@ -80,7 +80,7 @@ def what_if(
     recorded = asker.run(before, "as recorded", change=False)
     other = asker.run(after, "changed", change=True)
     met = asker.met
-    _check(question.changes, met)
+    _check(question.changes, met, distinct=asker.distinct)
     copies = []
     for copy in range(1, question.copies + 1):
         stage, seed = f"shaken {copy} of {question.copies}", f"{question.seed}/{copy}"
@@ -96,6 +96,8 @@ class _Asker:
     ) -> None:
         self._source, self._question, self._plan, self._holdings, self._progress = source, question, plan, holdings, progress
         self.met = Met()
+        self.distinct = True
+        """Whether a number of a job is meant to stand for one only: not in accounting, where the tasks of an array have one together."""
 
     def run(self, policy: Policy, stage: str, *, change: bool, seed: str | None = None) -> Outcome:
         """Without the starts of the jobs, which nobody asks for: hundreds of copies would keep them all."""
@@ -106,6 +108,7 @@ class _Asker:
             plan, jobs = self._plan, trace.jobs
             if seed is not None:
                 jobs = shaken(jobs, seed)
+            self.distinct = trace.people is None
             if change:
                 users, groups = _called(trace)
                 jobs = changed(jobs, self._question.changes, users, groups, self.met if seed is None else Met())
@@ -134,7 +137,7 @@ def size_with(machine: Machine, header: Header, processors: int | None) -> int:
     return size
 
 
-def _check(changes: Changes, met: Met) -> None:
+def _check(changes: Changes, met: Met, *, distinct: bool) -> None:
     """Every change was about some job: else the question was another one than was meant."""
     missing = [
         *(("drop-user", f"user {name}") for name in sorted(changes.users - set(met.users))),
@@ -145,3 +148,6 @@ def _check(changes: Changes, met: Met) -> None:
         raise Unknown(f"no job of this trace is {who}'s", field=field, remedy="name users and groups as the trace does")
     if lost := sorted(set(changes.jobs) - set(met.jobs)):
         raise Unknown(f"there is no job {lost[0]} in this trace", field="job", remedy="give its number in the trace")
+    if distinct and (several := sorted(number for number, jobs in met.jobs.items() if jobs > 1)):
+        what = f"there are {met.jobs[several[0]]} jobs {several[0]} in this trace"
+        raise Malformed(what, field="job", remedy="give each a number of its own there, in the first column")

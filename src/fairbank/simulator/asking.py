@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -42,18 +43,21 @@ class Told(NamedTuple):
 
 def ask(trace: Skim, policy: Policy, asked: Asked, tick: Tick | None = None) -> Told:
     """Simulate until the job starts, and explain why it waited. Raises Unknown for a job that is not there, is not simulated or never
-    waits, Malformed for a time at which it does not wait, and as `simulate` does."""
+    waits, Malformed for a time at which it does not wait and for a number that two jobs of a trace have, and as `simulate` does."""
     zero = trace.header.unix_start_time or 0
     workload = Workload(trace.jobs, size := size_of(trace.header, asked.processors))
-    search = _Search(workload, asked, zero, tick)
+    search = _Search(workload, asked, zero, tick, distinct=trace.people is None)
     scheduler = Remembered(policy.scheduler(size))
     follower, there = Follower(), None
-    for moment in Clock(size, scheduler).run(follower.coming(search.jobs(scheduler))):
+    jobs = search.jobs(scheduler)
+    for moment in Clock(size, scheduler).run(follower.coming(jobs)):
         now, starts = moment
         if there is None and search.job is not None and now > search.at:
             there = follower.at(search.at, size, scheduler.then)
         follower.take(moment)
         if search.job is not None and search.job in starts:
+            if search.distinct:
+                deque(jobs, maxlen=0)  # whether a later one has its number too
             return _told(trace, policy, search.job, there, now, zero, asked)
     raise search.missing()
 
@@ -61,8 +65,9 @@ def ask(trace: Skim, policy: Policy, asked: Asked, tick: Tick | None = None) -> 
 class _Search:
     """Looks for a job among all that are simulated."""
 
-    def __init__(self, workload: Workload, asked: Asked, zero: int, tick: Tick | None) -> None:
+    def __init__(self, workload: Workload, asked: Asked, zero: int, tick: Tick | None, *, distinct: bool) -> None:
         self._workload, self._asked, self._zero, self._tick = workload, asked, zero, tick
+        self.distinct = distinct
         self.job: Job | None = None
         self.at = -1
 
@@ -72,7 +77,10 @@ class _Search:
         if asked.at is not None:
             scheduler.until = asked.at - zero if asked.absolute else asked.at
         for job in self._workload:
-            if self.job is None and job.name == asked.job:
+            if job.name == asked.job and self.job is not None and self.distinct:
+                what = f"there are two jobs {job.name} in this trace, of second {self.job.submitted} and of second {job.submitted}"
+                raise Malformed(what, field="JOB", remedy="give one of them another number there, in the first column")
+            if job.name == asked.job and self.job is None:
                 if asked.at is None:
                     scheduler.until = job.submitted
                 elif scheduler.until < job.submitted:

@@ -82,8 +82,9 @@ def resized(jobs: Iterator[Skimmed], wanted: Mapping[int, Resized], met: dict[in
         if other is None:
             yield job
             continue
-        met[job[0]] = met.get(job[0], 0) + 1
         number, submitted, run, given, asked, limit, *rest = job
+        if not 2 <= rest[0] <= 4:  # a part of a run has the number of the whole
+            met[number] = met.get(number, 0) + 1
         if other.processors is not None:
             asked = other.processors
         if other.limit is not None:

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from fairbank.simulator.header import Header
+from fairbank.simulator.names import Seen
 from fairbank.simulator.skim import Skimmed
 from fairbank.values.trouble import Malformed
 
@@ -46,21 +47,24 @@ class Read(Enum):
     NO_TIME = "ran for 0 s: simulated as 1 s"
     NO_LIMIT = "told no limit: expected to take what it took"
     OVER_LIMIT = "ran longer than its limit: expected to take what it took"
+    SAME_NUMBER = "had the number of an earlier one: simulated as a job of its own"
 
 
 class Workload:
-    """The jobs, read once as they are asked for; and then who was left out, by their numbers in the trace, and how many were read how."""
+    """The jobs, read once as they are asked for; and then who was left out, by their numbers in the trace, and how many were read how.
+    `distinct`: no number is meant to stand for two jobs, as it is for the tasks of an array."""
 
-    def __init__(self, skimmed: Iterator[Skimmed], processors: int) -> None:
+    def __init__(self, skimmed: Iterator[Skimmed], processors: int, *, distinct: bool = True) -> None:
         self.left: dict[Left, list[int]] = {}
         self.read: dict[Read, int] = dict.fromkeys(Read, 0)
         self.lines = 0
-        self._skimmed, self._size = skimmed, processors
+        self._skimmed, self._size, self._distinct = skimmed, processors, distinct
 
     def __iter__(self) -> Iterator[Job]:
         """The jobs in the order of the queue. Raises Malformed, with the line, for a trace that cannot be read."""
         number, size = 0, self._size
-        read = self.read
+        read, distinct = self.read, self._distinct
+        seen, due = Seen(), 0
         for line in self._skimmed:
             self.lines += 1
             name, submitted, run, allocated, requested, limit, status, user, group, partition = line
@@ -68,6 +72,11 @@ class Workload:
             if run < 0 or not 0 < processors <= size or 2 <= status <= 4:
                 self.left.setdefault(_why(run, processors, status), []).append(name)
                 continue
+            if name == due:
+                due += 1
+            elif distinct:
+                read[Read.SAME_NUMBER] += seen.again(name, due)
+                due = max(due, name + 1)
             if run == 0:
                 run = 1
                 read[Read.NO_TIME] += 1

@@ -1,6 +1,9 @@
-"""Numbers for the names of a log: a trace knows users, groups and partitions by numbers only."""
+"""Numbers for the names of a log: a trace knows users, groups and partitions by numbers only; and which numbers came before."""
 
 from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
 
 from fairbank.values.trouble import Malformed
 
@@ -32,3 +35,24 @@ class Names:
     def name(self, number: int) -> str:
         """The name with a number; empty for -1."""
         return self._names[number - 1] if number > 0 else ""
+
+
+class Seen:
+    """Numbers that came, mostly one after the other: it holds no more than the gaps between them, and who came late into one."""
+
+    def __init__(self) -> None:
+        self._begins, self._ends = array("q"), array("q")
+        self._late: set[int] = set()
+
+    def again(self, number: int, due: int) -> bool:
+        """Whether this one came before; it came now. `due`: the one after the largest that came."""
+        if number >= due:
+            if number > due:
+                self._begins.append(due)
+                self._ends.append(number)
+            return False
+        place = bisect_right(self._begins, number) - 1
+        if place < 0 or number >= self._ends[place] or number in self._late:
+            return True
+        self._late.add(number)
+        return False

@@ -75,7 +75,7 @@ def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) 
         what = "whether a start was fair is not asked where a bank refuses jobs"
         raise Malformed(what, field="fair-starts", remedy="leave out --fair-starts or --grant")
     size = size_of(trace.header, plan.processors)
-    workload = Workload(trace.jobs, size)
+    workload = Workload(trace.jobs, size, distinct=trace.people is None)
     scheduler, till = policy.scheduler(size), None
     if plan.grants is not None:
         scheduler, till = _paying(scheduler, plan.grants, trace.header)
