@@ -37,7 +37,7 @@ def add(parser: Parser) -> None:
     parser.add_argument("--no-likely", dest="likely", action="store_false", help="do not draw when it may start from what accounting knows")
     trace = parser.add_argument_group("Of a job of a recorded workload")
     trace.add_argument("--trace", metavar="FILE", help="the workload, as `simulate` reads it")
-    trace.add_argument("--policy", metavar="NAME", help=f"fifo, fcfs, easy, conservative, slurm (usual: {USUAL})")
+    trace.add_argument("--policy", metavar="NAME|FILE", help=f"as `simulate` takes it: a name, or a file FILE.toml (usual: {USUAL})")
     trace.add_argument("--at", metavar="TIME", help="a time, or seconds of the trace (usual: when the job came)")
     trace.add_argument("--procs", metavar="N", type=at_least_one, help="processors of the machine (usual: MaxProcs of the trace)")
     trace.add_argument("--runs", metavar="N", type=_runs, help=f"rehearsals, at most (usual: {RUNS})")

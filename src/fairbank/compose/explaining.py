@@ -7,10 +7,9 @@ from pathlib import Path
 
 from fairbank.compose.recorded import skim_any
 from fairbank.report.why import WhyRow
-from fairbank.service.simulating import in_file
+from fairbank.service.simulating import in_file, policies_of
 from fairbank.simulator.asking import Asked, ask
 from fairbank.simulator.explaining import Drawing
-from fairbank.simulator.policies import policy_named
 
 
 class Explaining:
@@ -30,9 +29,10 @@ class Explaining:
         progress: Callable[[str, int, int], None] | None,
     ) -> WhyRow:
         """Simulate up to then, and from there on in many ways."""
-        rule, asked = policy_named(policy), Asked(job, at, absolute, processors, Drawing(runs, seed))
+        (rule,) = policies_of([policy])
+        asked = Asked(job, at, absolute, processors, Drawing(runs, seed))
         with in_file(Path(trace), skim_any) as (opened, extent):
-            tick = None if progress is None else lambda jobs: progress(policy, jobs, extent.about(jobs))
+            tick = None if progress is None else lambda jobs: progress(rule.name, jobs, extent.about(jobs))
             found = ask(opened, rule, asked, tick)
         facts = {
             "user": found.user,

@@ -43,7 +43,11 @@ class Told(NamedTuple):
 
 def ask(trace: Skim, policy: Policy, asked: Asked, tick: Tick | None = None) -> Told:
     """Simulate until the job starts, and explain why it waited. Raises Unknown for a job that is not there, is not simulated or never
-    waits, Malformed for a time at which it does not wait and for a number that two jobs of a trace have, and as `simulate` does."""
+    waits, Malformed for a time at which it does not wait and for a number that two jobs of a trace have, a policy
+    that goes by credit, and as `simulate` does."""
+    if policy.asks_bank:
+        what = f"{policy.name} goes by the credit that is left, and there is no bank here"
+        raise Malformed(what, field="policy", remedy="name a policy without [site_factor]")
     zero = trace.header.unix_start_time or 0
     workload = Workload(trace.jobs, size := size_of(trace.header, asked.processors))
     search = _Search(workload, asked, zero, tick, distinct=trace.people is None)
