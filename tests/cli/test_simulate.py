@@ -179,6 +179,17 @@ def test_looking_changes_no_schedule(ask: Run) -> None:
     assert fingerprint("--plots figures") == fingerprint("")
 
 
+def test_where_nobody_can_pay_it_is_said(ask: Run) -> None:
+    said = ask("simulate week.swf --grant 0")
+    refused = next(each for each in said.out.splitlines() if each.startswith("jobs refused for want of credit"))
+    assert (said.code, refused.split()[-1]) == (0, "100.00")
+    told = " ".join((said.out + said.err).split())
+    jobs = json.loads(ask("simulate week.swf --grant 0 --json").out)["data"][0]["refused_jobs"]
+    assert f"no job ran, {jobs} jobs refused for want of credit: grant more, or let them run last (--unpaid last)" in told
+    assert "no job ran" in ask("whatif week.swf --grant 0 --add-procs 8").err
+    assert "no job ran" not in ask("simulate week.swf --grant 0 --unpaid last").err
+
+
 def test_a_trace_of_nobody_is_no_error(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "nobody.swf").write_text(HEAD + line(1, run=-1))
     said = ask("simulate nobody.swf")

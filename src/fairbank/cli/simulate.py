@@ -120,11 +120,11 @@ def tell(desk: Desk, outcomes: Sequence[Outcome], drawn: Sequence[Drawn]) -> Non
     notes = notes_of(first) + [f"{plain(each.file)}: {plain(each.about)}" for each in drawn]
     table = compared(rows)
     columns, shown = (table.columns, table.rows) if for_people else (COLUMNS, rows)
-    if for_people and first.figures is None:
+    if for_people and not rows[0]["jobs"]:
         shown = []
     empty = "No job of this trace can be simulated."
     show(desk, Listing("fairbank.simulation/1", columns, shown, caption=caption, notes=notes, more=more, empty=empty))
-    if for_people and first.figures is None:
+    if for_people and not rows[0]["jobs"]:
         for note in notes:
             desk.note(note)
 

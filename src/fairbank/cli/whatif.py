@@ -63,7 +63,7 @@ def tell(desk: Desk, asked: Asked, answer: Answer) -> None:
         notes.append(f"means over {len(copies)} shaken copies with their 95 % confidence intervals; differences are taken copy by copy")
     caption = f"{two.recorded['jobs']:,} jobs as recorded, {two.changed['jobs']:,} changed"
     rows = table(two, copies) if for_people else figures(two, copies)
-    if answer.plain.recorded.figures is None:
+    if not two.recorded["jobs"]:
         rows = []
     empty = "No job of this trace can be simulated."
     show(desk, Listing("fairbank.whatif/1", COLUMNS, rows, caption=caption, notes=notes, more=more, empty=empty))
