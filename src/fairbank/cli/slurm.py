@@ -13,6 +13,7 @@ from fairbank.cli.options import add_clusters, add_writing
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.cli.reconcile import GRACE_MINUTES
 from fairbank.report.cells import counted, plain
+from fairbank.values.trouble import Malformed
 from fairbank.values.units import show_su
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def _add_import(parser: Parser) -> None:
 
 
 def _import(desk: Desk, options: Namespace) -> int:
+    if options.cover and not options.starttime:
+        raise Malformed("--cover is about the history, which was not asked for", field="--cover", remedy="add -S TIME: -S now-90days")
     beside, gids = _beside(desk), dict(options.gid)
     with Stages(options) as progress:
         found = beside.import_people(gids, dry_run=True, progress=progress)

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from fairbank.cli.exits import FOUND
+from fairbank.cli.exits import FOUND, WRONG_USAGE
 from fairbank.slurm.bank import Bank, Progress, silent
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.importer import Importer
@@ -78,6 +78,11 @@ def test_the_settings_that_import_writes_price_as_slurm_bills(centre: Centre) ->
     said = centre.said("slurm", "import", code=0)
     assert said.out == "The bank has every account and user of cluster lab.\n"
     assert said.err == ""
+
+
+def test_covering_without_a_history_is_refused(centre: Centre) -> None:
+    said = centre.said("slurm", "import", "--cover", code=WRONG_USAGE)
+    assert "add -S TIME" in said.err
 
 
 def test_a_history_is_charged_once(opened: Centre) -> None:
