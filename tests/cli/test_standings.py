@@ -126,6 +126,14 @@ def test_a_requeued_job_is_behind_those_that_came_while_it_ran(ask: Ask, slurm: 
     assert last == "Just ahead: job 12 of alice with 33,631: the same, and it was submitted earlier."
 
 
+def test_who_has_no_job_that_waits_is_told_that_only_own_jobs_were_explained(ask: Ask, slurm: Recorded) -> None:
+    slurm.say("sprio", "".join(f"{each}\n" for each in printed("fair-tree", "sprio-everything").splitlines() if "|root " not in each))
+    said = ask("prio", "--explain")
+    assert (said.code, said.out) == (0, "")
+    assert re.fullmatch(r"None of your jobs \(\S+\) waits. Name a job with -j JOBID, or users with -u USER.", plain(said.err))
+    assert plain(ask("prio", "--explain", "-u", "nobody").err) == "No such job waits."
+
+
 def test_a_job_is_explained_once_in_each_partition(ask: Ask, slurm: Recorded) -> None:
     lines = printed("fair-tree", "sprio-everything").splitlines(keepends=True)
     slurm.say("sprio", "".join([*lines, *(each for each in lines if each.startswith("12 "))]))

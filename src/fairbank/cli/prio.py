@@ -37,7 +37,13 @@ def add(parser: Parser) -> None:
     add_folder(parser)
     group = parser.add_argument_group("How to show it")
     form = group.add_mutually_exclusive_group()
-    form.add_argument("--explain", dest="form", action="store_const", const="explain", help="bars for each factor, and who is just ahead")
+    form.add_argument(
+        "--explain",
+        dest="form",
+        action="store_const",
+        const="explain",
+        help="bars for each factor, and who is just ahead; of your own jobs, unless -j, -u or -p names others",
+    )
     form.add_argument("--check", dest="form", action="store_const", const="check", help="every factor computed anew beside what Slurm says")
     form.add_argument("--json", dest="form", action="store_const", const="json", help="JSON, with a named schema")
     form.add_argument("--yaml", dest="form", action="store_const", const="yaml", help="the same as YAML")
@@ -87,7 +93,7 @@ def run(desk: Desk, options: Namespace) -> int:
             for line in lines(rows, found.weights, usual, header=not options.noheader):
                 desk.say(line)
             note(desk, nameless(rows) if usual.tells_names else [])
-    return _known(desk, rows) or code
+    return _known(desk, rows, None if _others(options) else desk.works.slurm_says.me()) or code
 
 
 def _chosen(desk: Desk, options: Namespace, rows: Sequence[PriorityRow]) -> list[PriorityRow]:
@@ -112,9 +118,12 @@ def _check(desk: Desk, options: Namespace) -> int:
 
 def _users(desk: Desk, options: Namespace) -> Sequence[str] | None:
     """Explanations are of one's own jobs, unless others are named."""
-    if options.user or options.form != "explain" or options.jobs or options.partition:
-        return options.user or None
-    return [desk.works.slurm_says.me()]
+    return options.user or (None if _others(options) else [desk.works.slurm_says.me()])
+
+
+def _others(options: Namespace) -> bool:
+    """Whether more is asked about than one's own jobs."""
+    return options.form != "explain" or bool(options.user or options.jobs or options.partition)
 
 
 def _explain(desk: Desk, found: Priorities, rows: Sequence[PriorityRow]) -> None:
@@ -124,14 +133,16 @@ def _explain(desk: Desk, found: Priorities, rows: Sequence[PriorityRow]) -> None
             desk.say()
         for line in explained(row, there.get(row.partition_name, ()), found.weights):
             desk.say(line)
-    note(desk, [*nameless(rows), *undated(found.rows)])
+    note(desk, [*nameless(rows), *(undated(found.rows) if rows else [])])
 
 
-def _known(desk: Desk, rows: Sequence[PriorityRow]) -> int:
-    """3 when a job that was named does not wait."""
+def _known(desk: Desk, rows: Sequence[PriorityRow], own: str | None = None) -> int:
+    """3 when a job that was named does not wait. `own`: whose jobs were asked about because nobody was named."""
     missing = [each for each in desk.options.jobs or () if each not in {row.job for row in rows}]
     if missing:
         desk.note(f"Not waiting, or held, or not eligible yet: {', '.join(map(str, missing))}.")
+    elif not rows and own is not None:
+        note(desk, [f"None of your jobs ({own}) waits. Name a job with -j JOBID, or users with -u USER."])
     elif not rows:
         desk.note("No such job waits.")
     return NOT_FOUND if missing else 0
