@@ -75,7 +75,7 @@ def read_holdings(text: str) -> Centre:
 def _nodes(told: Told) -> dict[str, Node]:
     """By their names."""
     found: dict[str, Node] = {}
-    peaks = {chip: _number(peak, f"chips.{chip}") for chip, peak in told.chips.items()}
+    peaks = {chip: _peak(peak, f"chips.{chip}") for chip, peak in told.chips.items()}
     for place, alike in enumerate(told.nodes):
         for chip, field in ((told.reference, "reference"), (alike.chip, f"nodes[{place}].chip")):
             if chip not in peaks:
@@ -134,6 +134,13 @@ def _weights(names: Sequence[str], nodes: dict[str, Node], field: str) -> Weight
     if first is None:
         raise Malformed("a partition without nodes has no price", field=field, remedy="name its nodes")
     return first[1]
+
+
+def _peak(peak: Decimal, field: str) -> Fraction:
+    """FLOPs, by which the price of a core is divided."""
+    if not peak.is_finite() or not 0 < peak <= 10**30:
+        raise Malformed(f"{peak} is out of range: peak FLOPs are more than 0", field=field, remedy="a number of more than 0, up to 1e30")
+    return Fraction(peak)
 
 
 def _number(number: Decimal, field: str) -> Fraction:

@@ -32,7 +32,7 @@ def misfit(error: ValidationError, settings: type[Struct], page: str) -> Malform
     if missing := _MISSING.fullmatch(said):
         field = f"{path}.{missing[1]}".lstrip(".")
         return Malformed(f"{field} is missing", field=field, remedy=f"add it; {all_keys}")
-    words = re.sub(r"`([a-z]+)`", lambda found: _WORDS.get(found[1], f'"{found[1]}"'), said)
+    words = re.sub(r"`([a-z]+)(?: \| null)?`", lambda found: _WORDS.get(found[1], f'"{found[1]}"'), said)
     choice = ", ".join(_choice(settings, path)) if said.startswith("Invalid enum value") else ""
     return Malformed(f"{path}: {words[:1].lower()}{words[1:]}", field=path, remedy=f"one of: {choice}" if choice else all_keys)
 
