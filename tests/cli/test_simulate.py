@@ -96,6 +96,26 @@ def test_a_number_that_two_jobs_have_is_told(ask: Run, tmp_path: Path) -> None:
     assert "had the number" not in ask("simulate sacct.txt --procs 8").out
 
 
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        ("01:00:00|COMPLETED|00:00:00", None),
+        ("00:59:59|COMPLETED|00:00:00", None),
+        ("00:20:00|TIMEOUT|00:40:00", None),
+        ("00:20:00|CANCELLED by 1000|", None),
+        ("00:00:06|COMPLETED|00:00:00", "ran shorter than from its start to its end, and was not suspended for the rest"),
+        ("01:00:00|BANANA|00:00:00", "State cannot be read"),
+        ("01:00:00|LOST|00:00:00", "State cannot be read"),
+    ],
+)
+def test_accounting_that_contradicts_itself_is_left_out(ask: Run, tmp_path: Path, cells: str, told: str | None) -> None:
+    row = f"1|2026-11-21T08:00:00|2026-11-21T08:00:10|2026-11-21T09:00:10|{cells}|4"
+    (tmp_path / "one.txt").write_text(f"JobID|Submit|Start|End|Elapsed|State|Suspended|AllocCPUS\n{row}\n")
+    found = json.loads(ask("simulate one.txt --procs 8 --json").out)
+    assert found["excluded_lines"] == ({} if told is None else {told: [2]})
+    assert found["data"][0]["jobs"] == (told is None)
+
+
 def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "no-size.swf").write_text(line(1))
     said = ask("simulate no-size.swf")

@@ -10,12 +10,25 @@ from typing import NamedTuple
 from fairbank.slurm.answers import words
 from fairbank.slurm.answers.values import UNDER_WAY
 from fairbank.values import ids
+from fairbank.values.final_state import FINAL_STATES, LOST
 from fairbank.values.sizes import CPUS_MAX
 from fairbank.values.time import LIMIT_MAX_SECONDS
 from fairbank.values.tres import parse_counts
 from fairbank.values.trouble import Malformed
 
 Cells = Mapping[str, str]
+
+STATES = UNDER_WAY.union(FINAL_STATES) - {LOST} | {
+    "LAUNCH_FAILED",
+    "RECONFIG_FAIL",
+    "REQUEUE_FED",
+    "REQUEUE_HOLD",
+    "RESV_DEL_HOLD",
+    "SPECIAL_EXIT",
+}
+"""All that sacct may say of a job."""
+SLACK = 60
+"""Seconds. For what gets lost where a pause begins or ends no job is left out."""
 
 _ID = re.compile(r"(\d{1,10})(?:[_+].*)?", re.ASCII)
 
@@ -99,6 +112,8 @@ def _id(cells: Cells) -> str:
 def _elapsed(cells: Cells, submitted: int, start: int | None, end: int | None) -> int | None:
     """Without the time that it was suspended, as Slurm counts."""
     state = words.state(cells["State"], "State")
+    if state not in STATES:
+        raise Malformed(f"{words.shown(state)} is not a job state", field="State")
     told = _first(cells, {"ElapsedRaw": _seconds, "Elapsed": _length})
     if start is not None and start < submitted:
         raise Malformed("started before it was submitted")
@@ -109,6 +124,8 @@ def _elapsed(cells: Cells, submitted: int, start: int | None, end: int | None) -
             told = _seconds(str(end - start), "End")
         elif told > end - start:
             raise Malformed("ran longer than from its start to its end")
+        elif (paused := _first(cells, {"Suspended": words.length_seconds})) is not None and told + paused < end - start - SLACK:
+            raise Malformed("ran shorter than from its start to its end, and was not suspended for the rest")
     waits_or_runs = state in UNDER_WAY or ("Start" in cells and start is None) or ("End" in cells and end is None)
     return None if waits_or_runs or (told == 0 and _held_nothing(cells, state)) else told
 
