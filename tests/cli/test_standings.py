@@ -126,6 +126,11 @@ def test_a_requeued_job_is_behind_those_that_came_while_it_ran(ask: Ask, slurm: 
     assert last == "Just ahead: job 12 of alice with 33,631: the same, and it was submitted earlier."
 
 
+def test_factors_for_programs_have_no_noise_behind_their_digits(ask: Ask) -> None:
+    rows = json.loads(ask("prio", "--json", "-j", "11", "-p", "cpu").out)["data"]
+    assert [(row["factors"]["fair_share"], row["factors"]["job_size"]) for row in rows] == [(16666.67, 82.8947)]
+
+
 def test_who_has_no_job_that_waits_is_told_that_only_own_jobs_were_explained(ask: Ask, slurm: Recorded) -> None:
     slurm.say("sprio", "".join(f"{each}\n" for each in printed("fair-tree", "sprio-everything").splitlines() if "|root " not in each))
     said = ask("prio", "--explain")

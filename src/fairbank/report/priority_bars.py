@@ -160,4 +160,10 @@ def as_data(rows: Sequence[PriorityRow]) -> list[Mapping[str, object]]:
 
 
 def _factors(row: PriorityRow) -> dict[str, object]:
-    return {**{each.name: getattr(row, each.name) for each in FACTORS}, "tres": dict(row.tres)}
+    told = {name: _told(value) for name, value in row.tres.items()}
+    return {**{each.name: _told(getattr(row, each.name)) for each in FACTORS}, "tres": told}
+
+
+def _told(value: float) -> float:
+    """Without the noise that a factor has from being multiplied by its weight: sprio prints far fewer digits than these twelve."""
+    return float(f"{value:.12g}")
