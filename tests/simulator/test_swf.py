@@ -160,3 +160,7 @@ def test_what_is_written_is_read(header: Header, some: list[SwfJob]) -> None:
     trace = read(BytesIO("".join(write(header, some)).encode()))
     assert trace.header == header
     assert list(trace.jobs) == some
+
+
+def test_the_mark_that_some_editors_begin_a_file_with_is_passed_over() -> None:
+    assert read(BytesIO(b"\xef\xbb\xbf; MaxProcs: 8\n")).header.max_procs == 8

@@ -7,6 +7,7 @@ Nothing is opened here: `read` takes any stream of bytes, and its memory does no
 from __future__ import annotations
 
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from gzip import BadGzipFile
 from itertools import chain
@@ -78,10 +79,13 @@ def head_of(numbered: Iterator[tuple[int, bytes]]) -> tuple[Header, list[tuple[i
 
 
 def lines(stream: ByteStream, limit: int = LINE_LIMIT) -> Iterator[tuple[int, bytes]]:
-    """Numbered lines of at most `limit` bytes. Raises Malformed for a longer one, and where compressed data end early or are damaged."""
+    """Numbered lines of at most `limit` bytes, without the mark that some editors begin a file with.
+
+    Raises Malformed for a longer one, and where compressed data end early or are damaged.
+    """
     number = 1
     while line := _line(stream, number, limit):
-        yield number, line
+        yield number, line.removeprefix(BOM_UTF8) if number == 1 else line
         number += 1
 
 
