@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.slurm.agent.faring import LOOK_SECONDS, SETTLED_SECONDS, Faring, Next, after_failure
+from fairbank.slurm.agent.faring import SETTLED_SECONDS, Faring, Next, after_failure
 from fairbank.slurm.agent.pool import GROW_SECONDS, LONGEST_PAUSE, SHRINK_SECONDS, Senders, pause, resized
-from fairbank.slurm.agent.sending import barred
 from fairbank.values.trouble import Busy, Forbidden, Malformed, Trouble, Unreachable
 
 
@@ -39,33 +38,6 @@ def test_a_bank_is_back_when_it_has_answered_for_a_while() -> None:
     assert bank.answered(20.0)
     assert not bank.is_back(20.0)
     assert bank.is_back(20.0 + SETTLED_SECONDS)
-
-
-def test_a_bank_is_looked_at_at_first_and_after_a_silence() -> None:
-    bank = Faring(0.0)
-    assert (bank.known, bank.wants_a_look(0.0)) == (False, True)
-    assert not bank.answered(1.0)
-    assert (bank.known, bank.since) == (True, 1.0)
-    assert not bank.wants_a_look(1.0 + LOOK_SECONDS / 2)
-    assert bank.wants_a_look(1.0 + LOOK_SECONDS)
-    bank.failed(Unreachable("x"), 100.0)
-    assert not bank.wants_a_look(100.0)
-    assert bank.wants_a_look(bank.retry_at)
-
-
-@pytest.mark.parametrize(
-    ("who", "why"),
-    [
-        ({"superuser": True, "clusters": [], "scopes": ["read", "write"]}, None),
-        ({"superuser": False, "clusters": ["lab"], "scopes": ["agent:lab"]}, None),
-        ({"superuser": True, "clusters": [], "scopes": ["read"]}, Forbidden),
-        ({"superuser": False, "clusters": [], "scopes": ["read", "write"]}, Forbidden),
-        ({"superuser": "yes"}, Unreachable),
-    ],
-)
-def test_who_may_report_nothing_is_told_so(who: dict[str, object], why: type[Trouble] | None) -> None:
-    found = barred({"uid": 64_030, **who})
-    assert (None if found is None else type(found)) is why
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
-from pathlib import Path
 
 import pytest
 
-from fairbank.cli.exits import FOUND
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends
 from tests.agent.running import RunningAgent, agent_at
@@ -68,26 +66,6 @@ def test_nobody_there_is_told_with_the_remedy(agent: RunningAgent) -> None:
     assert "fairbank agent" in shown.stderr
 
 
-def test_a_bank_that_was_never_reached_is_told_before_a_job_wants_it(tmp_path: Path) -> None:
-    with agent_at(f"unix:{tmp_path / 'nobody.sock'}") as lost:
-        wait_until(lambda: lost.status()["bank"]["reachable"] is False, "that nobody answers to be known", seconds=30)
-        shown = lost.command("agent", "status")
-        assert shown.returncode == FOUND
-        assert "bank       away since 20" in shown.stdout
-        assert b"fairbank_agent_bank_up 0.0" in page(lost, b"GET /metrics HTTP/1.1\r\n\r\n")
-        assert "nobody.sock" in lost.said()
-
-
-def test_a_bank_is_looked_for_until_it_is_there(tmp_path: Path, centre: Centre) -> None:
-    """Nothing waits to be told: it is found all the same."""
-    late = tmp_path / "late.sock"
-    with agent_at(f"unix:{late}") as waiting:
-        wait_until(lambda: waiting.status()["bank"]["reachable"] is False, "that nobody answers to be known", seconds=30)
-        late.symlink_to(centre.server.socket)
-        wait_until(lambda: waiting.status()["bank"]["reachable"], "the bank to be found", seconds=30)
-        assert waiting.command("agent", "status").returncode == 0
-
-
 def test_metrics_in_prometheus_own_words(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
     centre.project(ACCOUNT, 2 * SU)
     plugin.verdict(asks(1))
@@ -114,4 +92,4 @@ def test_metrics_in_prometheus_own_words(centre: Centre, agent: RunningAgent, pl
 )
 def test_whatever_is_asked_there_harms_nothing(agent: RunningAgent, request_: bytes, status: bytes) -> None:
     assert page(agent, request_)[9:12] == status
-    wait_until(lambda: agent.status()["bank"]["reachable"], "the first look at the bank", seconds=30)
+    assert agent.status()["bank"]["reachable"]

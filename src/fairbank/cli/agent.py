@@ -50,9 +50,7 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     plugins, bank, outbox, senders = (status[each] for each in ("plugins", "bank", "outbox", "senders"))
     connected = ", ".join(f"{each['slurm']} of cluster {each['cluster']}" for each in plugins)
     yield "slurmctld", f"connected: {connected}" if plugins else "not connected"
-    if bank["reachable"] is None:
-        yield "bank", "not asked yet"
-    elif bank["reachable"]:
+    if bank["reachable"]:
         yield "bank", f"answers since {iso(bank['since'])}"
     else:
         yield "bank", f"away since {iso(bank['since'])}: {bank['trouble']}"

@@ -188,10 +188,6 @@ class Core:
             self.busy += 1
         return batch or (self.next_request(now) if needless else [])
 
-    def wants_a_look(self, now: float) -> bool:
-        """Whether to ask the bank how it is: what waits to be told would find out by itself."""
-        return not self.busy and not self.queue.ready and self.bank.wants_a_look(now)
-
     def replace(self, letter: Letter) -> None:
         """Tell it as something else, before whatever else there is of the run."""
         self.memory.keep(letter)

@@ -10,9 +10,6 @@ from fairbank.values.trouble import Malformed, Trouble
 SETTLED_SECONDS = 2.0
 """A bank that has answered for so long is back."""
 
-LOOK_SECONDS = 60.0
-"""After so long without a word of a bank that answered it is looked for, so that its loss is known before a job wants it."""
-
 _SPLIT_AFTER, _ASIDE_AFTER = 3, 6
 
 
@@ -36,8 +33,7 @@ def after_failure(trouble: Trouble, size: int, tried: int) -> Next:
 
 
 class Faring:
-    """Since when the bank answers or does not; until it is `known`, jobs are treated as if it did. Times are of a clock that only goes
-    forward."""
+    """Since when the bank answers or does not. Times are of a clock that only goes forward."""
 
     def __init__(self, now: float) -> None:
         self.since = now
@@ -45,30 +41,16 @@ class Faring:
         self.trouble: Trouble | None = None
         self.failures = 0
         self.retry_at = now
-        self.heard_at: float | None = None
-        """When it was last known whether it answers."""
 
     @property
     def up(self) -> bool:
         return self.down_since is None
 
-    @property
-    def known(self) -> bool:
-        """Whether it has ever been asked, and how that came out is known."""
-        return self.heard_at is not None
-
-    def wants_a_look(self, now: float) -> bool:
-        """Whether to ask it although nothing is to be told: at first, after a long silence, and again and again while it is away."""
-        if self.heard_at is None:
-            return True
-        return now >= (self.heard_at + LOOK_SECONDS if self.up else self.retry_at)
-
     def answered(self, now: float) -> bool:
         """It has answered. Whether that is news."""
         news = not self.up
-        if news or not self.known:
+        if news:
             self.since = now
-        self.heard_at = now
         self.down_since, self.trouble, self.failures, self.retry_at = None, None, 0, now
         return news
 
@@ -77,7 +59,6 @@ class Faring:
         news = self.up
         if news:
             self.down_since = self.since = now
-        self.heard_at = now
         self.trouble = trouble
         self.failures += 1
         self.retry_at = now + pause(self.failures)

@@ -27,7 +27,7 @@ def status(core: Core, now: float, ahead: float) -> dict[str, Any]:
             "trouble": core.disk_trouble,
         },
         "bank": {
-            "reachable": bank.up if bank.known else None,
+            "reachable": bank.up,
             "since": int(bank.since + ahead),
             "failures": bank.failures,
             "trouble": None if bank.trouble is None else bank.trouble.message,
@@ -80,7 +80,7 @@ class Metrics(Collector):
             ("letters_on_disk_only", "Those of them that are not in memory", core.queue.on_disk_only),
             ("letters_later", "Ends that the bank's clock finds too early, told again later; not among those", len(core.later)),
             ("oldest_letter_seconds", "How long the oldest in memory has waited", 0.0 if oldest is None else max(0.0, self._now - oldest)),
-            ("bank_up", "Whether the bank answers; 0 until it was first asked", int(core.bank.known and core.bank.up)),
+            ("bank_up", "Whether the bank answers", int(core.bank.up)),
             ("bank_since_seconds", "For how long it has been so", max(0.0, self._now - core.bank.since)),
             ("disk_ok", "Whether the outbox can be written", int(core.disk_trouble is None)),
             ("senders", "Requests that may be under way at once", core.senders),

@@ -1,5 +1,4 @@
-"""A sender: one request to the bank with what waits, and what it answers; or a look whether it is there. It blocks; the agent has a few
-of them in threads."""
+"""A sender: one request to the bank with what waits, and what it answers. It blocks; the agent has a few of them in threads."""
 
 from __future__ import annotations
 
@@ -11,16 +10,7 @@ from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.rest.client import Client
 from fairbank.slurm.agent.judging import Judgement, judged
 from fairbank.slurm.agent.letters import Letter, bulk
-from fairbank.values.trouble import Forbidden, Trouble, Unreachable
-
-
-class _Me(msgspec.Struct, frozen=True):
-    """Of the answer to /whoami, what tells whether one may report runs."""
-
-    uid: int
-    superuser: bool
-    clusters: tuple[str, ...]
-    scopes: tuple[str, ...]
+from fairbank.values.trouble import Trouble, Unreachable
 
 
 def send(client: Client, letters: Sequence[Letter]) -> list[Judgement] | Trouble:
@@ -31,29 +21,6 @@ def send(client: Client, letters: Sequence[Letter]) -> list[Judgement] | Trouble
         return trouble
     except OSError as error:
         return Unreachable(f"the bank cannot be asked: {error}", field="bank.server", remedy="look at the host's limits")
-
-
-def look(client: Client) -> Trouble | None:
-    """Why the bank would take no report of this agent now; None when it would. Nothing is changed there."""
-    try:
-        me = client.get("/whoami").get("data")
-    except Trouble as trouble:
-        return trouble
-    except OSError as error:
-        return Unreachable(f"the bank cannot be asked: {error}", field="bank.server", remedy="look at the host's limits")
-    return barred(me)
-
-
-def barred(me: object) -> Trouble | None:
-    """What keeps somebody, as the bank's `/whoami` tells them, from reporting runs."""
-    try:
-        found = msgspec.convert(me, _Me)
-    except msgspec.ValidationError as bad:
-        return Unreachable(f"what answers is not a bank: {bad}", field="bank.server", remedy="name the bank's address")
-    if found.clusters or (found.superuser and "write" in found.scopes):
-        return None
-    remedy = f"agents = [{found.uid}] under [clusters.NAME] in the bank's settings; or a token with the scope agent:NAME"
-    return Forbidden(f"uid {found.uid} may not report runs of any cluster", field="bank.token_file", remedy=remedy)
 
 
 def read_answers(rows: object, expected: int) -> list[Judgement]:

@@ -24,9 +24,9 @@ from fairbank.slurm.agent.letters import Letter
 from fairbank.slurm.agent.metrics import Metrics, status
 from fairbank.slurm.agent.outbox import Outbox
 from fairbank.slurm.agent.releasing import ReleaseRounds
-from fairbank.slurm.agent.sending import look, send
+from fairbank.slurm.agent.sending import send
 from fairbank.slurm.agent.settings import AgentSettings
-from fairbank.slurm.agent.settling import answered, failed, looked
+from fairbank.slurm.agent.settling import answered, failed
 from fairbank.slurm.agent.site_factor import TableWriter
 from fairbank.slurm.frames import Unread
 from fairbank.slurm.records import Answer, Greeting, Told
@@ -60,8 +60,8 @@ class Agent:
         self._rounds: list[TableWriter | ReleaseRounds] = [each for each in (self._table, self._releaser) if each is not None]
         self._disk = Disk(outbox, self.core, self._do, self.pump_soon)
         self._aside = Aside(Path(settings.outbox.path), self.core, self._do, self.pump_soon)
-        self._wires = ThreadPoolExecutor(settings.senders.maximum + 1, "sender")  # and one for looks
-        self._pumping = self._full = self._looking = False
+        self._wires = ThreadPoolExecutor(settings.senders.maximum, "sender")
+        self._pumping = self._full = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = asyncio.Event()
 
@@ -204,9 +204,6 @@ class Agent:
             now = time.monotonic()
             self.core.tick(now)
             self._pump()
-            if not self._looking and self.core.wants_a_look(now):
-                self._looking = True
-                self._do(self._look(now))
             due = [
                 now + TICK_SECONDS,
                 *(each for each in (self.core.questions.next_deadline(), self.core.bank.retry_at) if each and each > now),
@@ -222,12 +219,6 @@ class Agent:
             failed(self.core, batch, came, now)
         else:
             answered(self.core, batch, came, now)
-        self.pump_soon()
-
-    async def _look(self, began: float) -> None:
-        came = await asyncio.get_running_loop().run_in_executor(self._wires, look, self._client)
-        self._looking = False
-        looked(self.core, came, began, time.monotonic())
         self.pump_soon()
 
     # ------------------------------------------------------------------ of itself

@@ -43,25 +43,10 @@ def failed(core: Core, batch: list[Letter], trouble: Trouble, now: float) -> Non
             _settle(core, batch[0], Judgement(Came.UNBILLABLE, "Fairbank_cannot_bill_this", trouble.message), now)
 
 
-def looked(core: Core, trouble: Trouble | None, began: float, now: float) -> None:
-    """What a look at the bank has found, unless a report has found out meanwhile."""
-    bank = core.bank
-    if bank.heard_at is not None and bank.heard_at >= began:
-        return
-    if trouble is not None:
-        _missed(core, trouble, now)
-    elif bank.answered(now):
-        _log.info("the bank answers")
-
-
-def _missed(core: Core, trouble: Trouble, now: float) -> None:
+def _away(core: Core, letters: list[Letter], trouble: Trouble, now: float) -> None:
     if core.bank.failed(trouble, now):
         _log.warning("%s; %s", trouble.message, trouble.remedy or "trying again")
     core.tally["failures", trouble.title] += 1
-
-
-def _away(core: Core, letters: list[Letter], trouble: Trouble, now: float) -> None:
-    _missed(core, trouble, now)
     core.queue.back(letters, urgent=(each.run for each in letters if each.run in core.questions))
 
 

@@ -167,9 +167,9 @@ def agents(config: Config, agent: Beside) -> Iterator[Check]:
         bool(heard),
         "restart slurmctld once its plug-in is installed (a reconfiguration does not load it), and look for Fairbank in its log",
     )
-    trouble = "" if bank["reachable"] else f": {bank['trouble'] or 'it has not asked yet'}"
+    trouble = "" if bank["reachable"] else f": {bank['trouble']}"
     remedy = bank["remedy"] or "bank.server in the agent's settings; fairbank status there"
-    yield Check(f"the agent reaches the bank{trouble}", bool(bank["reachable"]), remedy)
+    yield Check(f"the agent reaches the bank{trouble}", bank["reachable"], remedy)
     kept = f"{outbox['letters']} reports wait" if not outbox["trouble"] else f"cannot be written: {outbox['trouble']}"
     yield Check(f"the agent's outbox: {kept}", not outbox["trouble"], "make room on its disk; the agent goes on by itself")
     if later := outbox.get("later"):
