@@ -86,7 +86,7 @@ def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
             (data,) = json.loads(slurm.root(*fairbank, job, "--json"))["data"]
             assert (data["code"], data["slurm_reason"]) == (reasons[job], reasons[job])
             assert (data["name"], data["user"]) == (name, "alice")
-            assert abs(parse_instant(data["expected_start"]) - parse_instant(data["slurm_start"])) <= 60
+            assert abs(parse_instant(data["expected"]) - parse_instant(data["slurm_expects"])) <= 60
             for line in slurm.run("root", *fairbank, job, environment={"COLUMNS": "120"}).done().out.splitlines():
                 tell(line)
         behind = json.loads(slurm.root(*fairbank, str(queue.jobs["long"]), "--json"))["data"][0]
