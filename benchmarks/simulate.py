@@ -27,7 +27,7 @@ REMARK = """Processor time of the whole process counts: other work on the machin
 loop (`benchmarks/plain_easy.py`) checks, counts and shows nothing, and keeps its queue in a list; both give the same mean wait. The
 recorded traces are not shipped: those that are missing (`FAIRBANK_SHARED` names their folder) are left out, and this is said.
 
-Of other simulators `pip` finds AccaSim alone; Batsim, Alea and the simulator of Slurm's code are no Python packages."""
+Of the simulators that we looked for, `pip` finds AccaSim; neither Batsim nor pysimgrid."""
 
 
 class Trace(NamedTuple):

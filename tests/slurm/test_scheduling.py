@@ -74,7 +74,7 @@ def test_the_core_does_what_slurmctld_does(scenario: Scenario, slurm: Cluster, c
 
 
 def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
-    """The reason is slurmctld's, the start what it expects to half a minute, and who runs or is not there is told so."""
+    """The reason is slurmctld's, the start what it expects to a minute, and who runs or is not there is told so."""
     queue = Queue(slurm)
     fairbank = (sys.executable, "-m", "fairbank.compose", "why")
     try:

@@ -37,21 +37,11 @@ class Ways(msgspec.Struct, frozen=True):
 
 def waiting(told: Told, ways: Ways) -> Iterator[Pending]:
     """The job, or each task of its array that has to start yet."""
-    single = Pending(
-        number=told.job_id,
-        array=told.array,
-        task=-1 if told.task is None else told.task,
-        user=told.user,
-        account=told.account,
-        qos=told.qos,
-        partitions=told.partitions,
+    single = msgspec.structs.replace(
+        _of_whom(told),
         wanted=_within(told.wanted, ways),
-        priority=told.priority,
-        submitted=told.submitted,
         eligible=told.submitted if told.eligible is None else told.eligible,
-        limit=told.limit,
         time_min=told.time_min,
-        reservation=told.reservation,
         held=held(told),
     )
     if not told.tasks:
@@ -87,7 +77,12 @@ def running(told: Told, cluster: Cluster, ways: Ways) -> Active:
     sharing = rules is not None and rules.rows_for(told.wanted) > 1
     where = Placement(nodeset.of(share.place for share in shares), tuple(shares), partition, sharing=sharing)
     started = told.submitted if told.started is None else told.started
-    job = Pending(
+    return Running(started + YEAR if told.ends is None else told.ends, told.job_id, where, _of_whom(told), started)
+
+
+def _of_whom(told: Told) -> Pending:
+    """What is the same of those that wait and those that run."""
+    return Pending(
         number=told.job_id,
         array=told.array,
         task=-1 if told.task is None else told.task,
@@ -100,7 +95,6 @@ def running(told: Told, cluster: Cluster, ways: Ways) -> Active:
         limit=told.limit,
         reservation=told.reservation,
     )
-    return Running(started + YEAR if told.ends is None else told.ends, told.job_id, where, job, started)
 
 
 def _within(wanted: Wanted, ways: Ways) -> Wanted:
