@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -71,6 +72,14 @@ def test_prio_with_the_options_of_sprio(ask: Ask, name: str, words: list[str]) -
 
 def test_bars_are_a_form_of_their_own(ask: Ask) -> None:
     assert ask("share", "-p", "-a").out == printed("fair-tree", "sshare-parsable")
+
+
+def test_a_spreadsheet_has_the_cells_of_the_table(ask: Ask) -> None:
+    shares = list(csv.reader(ask("share", "-a", "-l", "--csv").out.splitlines()))
+    assert shares == [[cell.lstrip(" ") for cell in line.split("|")] for line in ask("share", "-a", "-l", "-P").out.splitlines()]
+    priorities = list(csv.reader(ask("prio", "-l", "--csv").out.splitlines()))
+    barred = ask("prio", "-o", "|".join(f"%{each}" for each in "iruYSABFJPQNT"))
+    assert priorities == [line.split("|") for line in barred.out.splitlines()]
 
 
 def test_what_was_asked_of_slurm(ask: Ask, slurm: Recorded) -> None:

@@ -13,7 +13,7 @@ from fairbank.report.cells import counted
 from fairbank.report.columns import Look
 from fairbank.report.differences import differences, reasons
 from fairbank.report.envelope import as_json, as_yaml, envelope
-from fairbank.report.priorities import chosen, in_order, lines, lines_of_weights, parse_format, usual_format
+from fairbank.report.priorities import chosen, csv_lines, in_order, lines, lines_of_weights, parse_format, usual_format
 from fairbank.report.priority_bars import as_data, best, explained, nameless, queues, undated
 from fairbank.values.time import iso
 from fairbank.values.trouble import Malformed
@@ -47,6 +47,7 @@ def add(parser: Parser) -> None:
     form.add_argument("--check", dest="form", action="store_const", const="check", help="every factor computed anew beside what Slurm says")
     form.add_argument("--json", dest="form", action="store_const", const="json", help="JSON, with a named schema")
     form.add_argument("--yaml", dest="form", action="store_const", const="yaml", help="the same as YAML")
+    form.add_argument("--csv", dest="form", action="store_const", const="csv", help="for a spreadsheet: cells whole, apart by commas")
     form.add_argument("-w", "--weights", dest="form", action="store_const", const="weights", help="the weights of the factors, no jobs")
     group.add_argument("-n", "--norm", action="store_true", help="factors from 0 to 1, without their weights")
     group.add_argument("-l", "--long", action="store_true", help="all factors, with user and nice")
@@ -90,7 +91,8 @@ def run(desk: Desk, options: Namespace) -> int:
             _explain(desk, found, rows)
         case _:
             usual = form or usual_format(found.weights, long=options.long, norm=options.norm, named=found.named, users=bool(options.user))
-            for line in lines(rows, found.weights, usual, header=not options.noheader):
+            written = csv_lines if options.form == "csv" else lines
+            for line in written(rows, found.weights, usual, header=not options.noheader):
                 desk.say(line)
             note(desk, nameless(rows) if usual.tells_names else [])
     return _known(desk, rows, None if _others(options) else desk.works.slurm_says.me()) or code

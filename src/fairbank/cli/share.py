@@ -47,6 +47,7 @@ def add(parser: Parser) -> None:
     form.add_argument("--tree", dest="form", action="store_const", const="tree", help="explained: who is over or under, and what moves it")
     form.add_argument("--json", dest="form", action="store_const", const="json", help="JSON, with a named schema")
     form.add_argument("--yaml", dest="form", action="store_const", const="yaml", help="the same as YAML")
+    form.add_argument("--csv", dest="form", action="store_const", const="csv", help="for a spreadsheet: cells whole, apart by commas")
     form.add_argument("-p", "--bars", dest="form", action="store_const", const="bar", help="cells whole, a | behind each: sshare's -p")
     form.add_argument("-P", "--parsable", "--parsable2", dest="form", action="store_const", const="between", help="cells apart by |")
     group.add_argument("-n", "--noheader", action="store_true", help="without heads")
@@ -70,12 +71,13 @@ def _changes(text: str) -> dict[str, int]:
 
 COLUMNS_ONLY = {"format": "--format", "long": "--long", "partition": "--partition"}
 """What there is to choose in the form of sshare only."""
-WORDS = {"tree": "--tree", "json": "--json", "yaml": "--yaml", "bar": "--bars", "between": "--parsable"}
+WORDS = {"tree": "--tree", "json": "--json", "yaml": "--yaml", "csv": "--csv", "bar": "--bars", "between": "--parsable"}
+ENDINGS = {"csv": Ending.COMMAS, "bar": Ending.BAR, "between": Ending.BETWEEN}
 
 
 def _fit(options: Namespace) -> None:
     """Raises Malformed for options that would change nothing."""
-    if options.forecast and options.form in ("tree", "bar", "between"):
+    if options.forecast and options.form in ("tree", *ENDINGS):
         remedy = "it is a table, or with --json or --yaml for programs"
         raise Malformed(f"a forecast has no form {WORDS[options.form]}", field="--forecast", remedy=remedy)
     if options.form in ("json", "yaml"):
@@ -104,8 +106,7 @@ def run(desk: Desk, options: Namespace) -> int:
         _show_tree(desk, found, rows)
     else:
         fields = fields or usual_fields(long=options.long, partitions=options.partition, fair_tree=found.rule.fair_tree)
-        ending = {"bar": Ending.BAR, "between": Ending.BETWEEN}.get(options.form, Ending.PADDED)
-        for line in lines(rows, fields, ending, header=not options.noheader):
+        for line in lines(rows, fields, ENDINGS.get(options.form, Ending.PADDED), header=not options.noheader):
             desk.say(line)
     return code
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from fairbank.report.cells import for_spreadsheet
 from fairbank.values.slurm_numbers import ON_PARENT
 from fairbank.values.trouble import Malformed
 
@@ -45,11 +46,12 @@ class ShareRow(NamedTuple):
 
 
 class Ending(Enum):
-    """How a line is written: padded to the widths; or each cell whole, with a bar behind each, or between them only."""
+    """How a line is written: padded to the widths; or each cell whole, with a bar behind each, between them only, or for a spreadsheet."""
 
     PADDED = "padded"
     BAR = "bar"
     BETWEEN = "between"
+    COMMAS = "commas"
 
 
 class Field(NamedTuple):
@@ -123,13 +125,15 @@ def lines(rows: Sequence[ShareRow], fields: Sequence[Field], ending: Ending = En
         yield _line(heads, ending)
         if padded:
             yield _line(["-" * abs(field.width) for field in fields], ending)
-    for row in _indented(rows):
+    for row in rows if ending is Ending.COMMAS else _indented(rows):
         yield _line([_narrow(field.show(row), field.width) if padded else _whole(field.show(row)) for field in fields], ending)
 
 
 def _line(cells: Sequence[str], ending: Ending) -> str:
     if ending is Ending.PADDED:
         return "".join(f"{cell} " for cell in cells)
+    if ending is Ending.COMMAS:
+        return ",".join(map(for_spreadsheet, cells))
     return "|".join(cells) + ("|" if ending is Ending.BAR else "")
 
 
