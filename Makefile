@@ -15,7 +15,10 @@ SLURM_IN_SHORT := $(addprefix tests/slurm/test_,whole_life.py refused.py under_f
 COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate \
 	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 # Plug-ins that cost seconds at each start and that only the slow half uses.
-LIGHT := -p no:schemathesis -p no:xdist -p no:pytest_cov -p no:faker -p no:platformdirs
+LIGHT := -p no:schemathesis -p no:pytest_cov -p no:faker -p no:platformdirs
+ALONE := -p no:xdist
+# All tests side by side, those of a module in one process because of what they share; a choice of them is sooner done by one process.
+BESIDE := $(if $(strip $(ARGS)$(TESTS)),$(ALONE),--numprocesses auto --maxprocesses 4 --dist loadscope)
 # pytest ends with 5 when it finds no test: no harm to a half where ARGS or TESTS narrow the choice, for the other may have them all.
 # NONE says that the quick half had none.
 half = $(BIN)/pytest $(1) $(ARGS) $(TESTS)$(if $(strip $(ARGS)$(TESTS)), || { [ $$? = 5 ] && $(2); })
@@ -40,15 +43,15 @@ demo: $(VENV)/.runtime ## run the main job: a month of jobs through the bank, th
 test: $(VENV)/.dev ## run the tests, PostgreSQL included
 	$(call say,test: the quick half)
 	@rm -f $(NONE)
-	$(call half,$(LIGHT) -m 'not slow and not campaign and not slurm',touch $(NONE))
+	$(call half,$(LIGHT) $(BESIDE) -m 'not slow and not campaign and not slurm',touch $(NONE))
 	$(call say,test: the slow half)
-	$(call half,-m 'slow and not campaign and not slurm',{ [ ! -e $(NONE) ] || { echo '$(NO_TEST)'; exit 1; }; })
+	$(call half,$(BESIDE) -m 'slow and not campaign and not slurm',{ [ ! -e $(NONE) ] || { echo '$(NO_TEST)'; exit 1; }; })
 
 test-slurm: $(VENV)/.dev ## tests with a real Slurm from Debian's packages, which it installs; as root
 	$(call say,test-slurm: packages)
 	-$(BIN)/python -m tests.slurm.lab install
 	$(call say,test-slurm: tests)
-	$(BIN)/pytest $(LIGHT) -m 'slurm and not campaign' $(ARGS) $(or $(TESTS),$(if $(SHORT),$(SLURM_IN_SHORT),tests/slurm))
+	$(BIN)/pytest $(LIGHT) $(ALONE) -m 'slurm and not campaign' $(ARGS) $(or $(TESTS),$(if $(SHORT),$(SLURM_IN_SHORT),tests/slurm))
 
 check: $(VENV)/.dev ## lint, formatting, types, the map, the locks
 	$(call say,check: lint)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import time
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -49,10 +48,8 @@ def trace(shared: Path) -> Reader:
 
 
 @pytest.mark.parametrize("name", TRACES)
-def test_a_real_trace_is_read_whole_and_quickly(trace: Reader, name: str) -> None:
-    before = time.process_time()
+def test_a_real_trace_is_read_whole(trace: Reader, name: str) -> None:
     header, jobs = trace(name)
-    assert time.process_time() - before < 1.0  # 0.15 on a quiet machine
     assert len(jobs) == header.max_records == TRACES[name]
 
 

@@ -6,7 +6,6 @@ import hashlib
 import os
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterable
 from io import BytesIO
@@ -40,10 +39,8 @@ def written(centre: Centre, seed: int) -> bytes:
 
 
 def test_the_month_of_the_demo() -> None:
-    before = time.process_time()
     header, stream = month(Centre(), seed=1)
     jobs = list(stream)
-    assert time.process_time() - before < 0.5  # 0.02 on a quiet machine
     assert [job.number for job in jobs] == list(range(1, 4_001))
     assert {job.group for job in jobs} == set(range(1, 9))
     assert {job.user for job in jobs} == set(range(1, 41))
