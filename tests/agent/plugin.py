@@ -53,8 +53,8 @@ def _facts(job: int) -> dict[str, Any]:
 class Plugin:
     """Speaks to the agent at `path`. `hear` and `settle` come back when an answer has."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, cluster: str = CLUSTER) -> None:
+        self._path, self._cluster = path, cluster
         self._kept: dict[int, Said] = {}
         self._number = 0
         self._rest = b""
@@ -66,7 +66,7 @@ class Plugin:
         """As soon as somebody listens; what was not answered is said again."""
         self.hang_up()
         wait_until(self._reached, "an agent to listen", seconds=seconds)
-        self.send_raw(encode(Greeting(version=VERSION, slurm="22.05.8", cluster=CLUSTER)))
+        self.send_raw(encode(Greeting(version=VERSION, slurm="22.05.8", cluster=self._cluster)))
         for each in self._kept.values():
             self.send_raw(encode(each))
         self.met += 1

@@ -8,6 +8,7 @@ import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.slurm.agent.later import EARLY_SECONDS
+from fairbank.slurm.agent.looking import Looks
 from fairbank.slurm.agent.metrics import Metrics, status
 from fairbank.values.time import Instant
 from fairbank.values.trouble import Forbidden, Malformed, Trouble
@@ -85,16 +86,16 @@ def test_an_end_that_the_bank_finds_too_early_is_told_again_until_it_counts(tmp_
     world.settle()
     assert bank.sums() == (0, 60)
     assert len(world.outbox.left()[1]) == 1
-    outbox = status(world.core, world.now, 0)["outbox"]
+    outbox = status(world.core, Looks(), world.now, 0)["outbox"]
     assert (outbox["letters"], outbox["later"]) == (0, 1)
-    assert b"fairbank_agent_letters_later 1.0" in Metrics(world.core).page(world.now)
+    assert b"fairbank_agent_letters_later 1.0" in Metrics(world.core, Looks()).page(world.now)
     world.pass_time(EARLY_SECONDS)
     world.settle()
     assert bank.sums() == (0, 60)
     bank.clock.at = Instant(BEGAN + HOUR)
     world.pass_time(EARLY_SECONDS)
     assert not world.send()  # it waits longer each time
-    assert status(world.core, world.now, 0)["outbox"]["later"] == 1
+    assert status(world.core, Looks(), world.now, 0)["outbox"]["later"] == 1
     world.kill()
     world.settle()
     assert bank.sums() == (60, 0)

@@ -56,8 +56,8 @@ def test_a_token_without_the_right_drops_nothing_and_says_why(networked: tuple[C
     signed = f'token_file = "{token(centre, scopes)}"'
     with agent_at(address, bank_lines=signed, tables=PATIENT) as agent, Plugin(agent.socket) as plugin:
         (number,) = plugin.say(asks(job))
-        wait_until(lambda: plugin.hear() and not agent.status()["bank"]["reachable"], "the bank to say no")
-        assert why in agent.status()["bank"]["trouble"]
+        wait_until(lambda: plugin.hear() and why in (agent.status()["bank"]["trouble"] or ""), "the bank to say no")
+        assert agent.status()["bank"]["reachable"] is False
         config = agent.config.read_text()
         agent.stop()
         agent.config.write_text(config.replace(signed, f'token_file = "{token(centre, f"agent:local,agent:x{job}")}"'))
@@ -65,6 +65,30 @@ def test_a_token_without_the_right_drops_nothing_and_says_why(networked: tuple[C
         plugin.connect()
         (said,) = plugin.wait([number])
         assert centre.job(job)["state"] == "held", said
+
+
+@pytest.mark.parametrize("scopes", ["read,agent:mars", "agent:mars"])
+def test_a_token_without_the_right_is_told_before_a_job_asks(networked: tuple[Centre, str], scopes: str) -> None:
+    centre, address = networked
+    signed = f'token_file = "{token(centre, scopes)}"'
+    with agent_at(address, bank_lines=signed) as agent, Plugin(agent.socket).connect():
+        wait_until(lambda: agent.status()["bank"]["reachable"] is False, "a look at the bank")
+        bank = agent.status()["bank"]
+        assert "may not report runs of cluster local" in bank["trouble"]
+        assert "under [clusters.local]" in bank["remedy"]
+        wait_until(lambda: agent.status()["bank"]["failures"] > 2, "further looks")
+        assert agent.status()["bank"]["reachable"] is False
+
+
+def test_a_look_hides_no_trouble_that_a_report_found(networked: tuple[Centre, str]) -> None:
+    """The bank knows this agent, and would let it report the cluster that the plug-in greets with; but the runs are another's."""
+    centre, address = networked
+    signed = f'token_file = "{token(centre, "agent:moon,agent:look")}"'
+    with agent_at(address, bank_lines=signed, tables=PATIENT) as agent, Plugin(agent.socket, "moon") as plugin:
+        wait_until(lambda: agent.status()["bank"]["reachable"], "a look at the bank")
+        plugin.say(asks(70))
+        wait_until(lambda: plugin.hear() and agent.status()["bank"]["failures"] > 3, "the bank to say no again and again")
+        assert "may not report runs of cluster local" in agent.status()["bank"]["trouble"]
 
 
 def test_a_token_that_is_none_is_told(networked: tuple[Centre, str]) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import socket
+from pathlib import Path
 
 import pytest
 
+from fairbank.cli.exits import FOUND
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends
 from tests.agent.running import RunningAgent, agent_at
@@ -66,6 +68,31 @@ def test_nobody_there_is_told_with_the_remedy(agent: RunningAgent) -> None:
     assert "fairbank agent" in shown.stderr
 
 
+def test_a_bank_is_not_asked_before_a_plugin_has_said_for_which_cluster(agent: RunningAgent) -> None:
+    shown = agent.command("agent", "status")
+    assert shown.returncode == FOUND
+    assert "bank       not asked yet" in shown.stdout
+    metrics = page(agent, b"GET /metrics HTTP/1.1\r\n\r\n")
+    assert b"fairbank_agent_bank_asked 0.0" in metrics
+    assert b"fairbank_agent_bank_up 0.0" in metrics
+
+
+def test_a_bank_that_is_not_there_is_told_before_a_job_wants_it_and_found_when_it_is(tmp_path: Path, centre: Centre) -> None:
+    late = tmp_path / "late.sock"
+    with agent_at(f"unix:{late}") as waiting, Plugin(waiting.socket).connect():
+        wait_until(lambda: waiting.status()["bank"]["reachable"] is False, "that nobody answers to be known")
+        shown = waiting.command("agent", "status")
+        assert shown.returncode == FOUND
+        assert "bank       away since 20" in shown.stdout
+        metrics = page(waiting, b"GET /metrics HTTP/1.1\r\n\r\n")
+        assert b"fairbank_agent_bank_asked 1.0" in metrics
+        assert b"fairbank_agent_bank_up 0.0" in metrics
+        assert "late.sock" in waiting.said()
+        late.symlink_to(centre.server.socket)
+        wait_until(lambda: waiting.status()["bank"]["reachable"], "the bank to be found")
+        assert waiting.command("agent", "status").returncode == 0
+
+
 def test_metrics_in_prometheus_own_words(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
     centre.project(ACCOUNT, 2 * SU)
     plugin.verdict(asks(1))
@@ -92,4 +119,4 @@ def test_metrics_in_prometheus_own_words(centre: Centre, agent: RunningAgent, pl
 )
 def test_whatever_is_asked_there_harms_nothing(agent: RunningAgent, request_: bytes, status: bytes) -> None:
     assert page(agent, request_)[9:12] == status
-    assert agent.status()["bank"]["reachable"]
+    assert agent.status()["bank"]["reachable"] is None

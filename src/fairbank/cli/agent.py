@@ -50,7 +50,9 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     plugins, bank, outbox, senders = (status[each] for each in ("plugins", "bank", "outbox", "senders"))
     connected = ", ".join(f"{each['slurm']} of cluster {each['cluster']}" for each in plugins)
     yield "slurmctld", f"connected: {connected}" if plugins else "not connected"
-    if bank["reachable"]:
+    if bank["reachable"] is None:
+        yield "bank", "not asked yet: it is when slurmctld's plug-in has said for which cluster"
+    elif bank["reachable"]:
         yield "bank", f"answers since {iso(bank['since'])}"
     else:
         yield "bank", f"away since {iso(bank['since'])}: {bank['trouble']}"
@@ -107,7 +109,7 @@ COMMAND = Noun(
             asks=False,
         ),
         "status": Command(
-            "outbox, bank, senders, decisions; exit code 8 when something is wrong, 6 when there is no agent",
+            "outbox, bank, senders, decisions; exit code 8 when something is wrong or the bank was not asked yet, 6 when there is no agent",
             ("fairbank agent status", "fairbank agent status --json", "fairbank agent status --config a.toml || echo look"),
             _add_status,
             _status,

@@ -171,6 +171,13 @@ def test_an_agent_in_trouble() -> None:
     assert "agents = [64030] under [clusters.lab]" in [each.remedy for each in checks]
 
 
+def test_an_agent_that_has_not_asked_its_bank_yet() -> None:
+    status = {**STATUS, "bank": {"reachable": None, "trouble": None, "remedy": None}}
+    (check,) = [each for each in health.agents(ASKING, msgspec.structs.replace(AGENT, status=status)) if not each.ok]
+    assert check.what == "the agent reaches the bank: it has not asked yet"
+    assert "plug-in has said for which cluster" in (check.remedy or "")
+
+
 def test_an_agent_that_was_not_restarted_after_an_update() -> None:
     status = {name: said for name, said in STATUS.items() if name != "aside"}
     assert wrong(health.agents(ASKING, msgspec.structs.replace(AGENT, status=status))) == ["the agent is older than this command"]

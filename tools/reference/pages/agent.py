@@ -7,6 +7,7 @@ import msgspec
 from fairbank.priority.bending import Bend
 from fairbank.slurm.agent import settings as agent
 from fairbank.slurm.agent.core import Core
+from fairbank.slurm.agent.looking import Looks
 from fairbank.slurm.agent.metrics import Metrics
 from fairbank.slurm.agent.pool import Senders
 from fairbank.slurm.agent.silence import PartitionTerms
@@ -48,7 +49,10 @@ def agent_page() -> str:
     lines += key_tables(tables, level=3)
     core = Core(lambda partition: PartitionTerms(), Senders(), life="", now=0.0)
     lines += ["## Metrics", "", "`GET /metrics` on the control socket, or on its port:", "", "| Metric | Meaning |", "| --- | --- |"]
-    lines += [f"| `{each.name}{'_total' if each.type == 'counter' else ''}` | {each.documentation} |" for each in Metrics(core).families()]
+    lines += [
+        f"| `{each.name}{'_total' if each.type == 'counter' else ''}` | {each.documentation} |"
+        for each in Metrics(core, Looks()).families()
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -41,6 +41,8 @@ class Faring:
         self.trouble: Trouble | None = None
         self.failures = 0
         self.retry_at = now
+        self.heard_at: float | None = None
+        """When a report told last how it fares; None until one has."""
 
     @property
     def up(self) -> bool:
@@ -51,6 +53,7 @@ class Faring:
         news = not self.up
         if news:
             self.since = now
+        self.heard_at = now
         self.down_since, self.trouble, self.failures, self.retry_at = None, None, 0, now
         return news
 
@@ -59,6 +62,7 @@ class Faring:
         news = self.up
         if news:
             self.down_since = self.since = now
+        self.heard_at = now
         self.trouble = trouble
         self.failures += 1
         self.retry_at = now + pause(self.failures)

@@ -11,13 +11,14 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from fairbank.slurm.agent.core import Core
+from fairbank.slurm.agent.looking import Looks
 
 _SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 
 
-def status(core: Core, now: float, ahead: float) -> dict[str, Any]:
+def status(core: Core, looks: Looks, now: float, ahead: float) -> dict[str, Any]:
     """All that a person may want to know, as JSON. Instants are seconds since 1970."""
-    bank, oldest = core.bank, core.queue.oldest()
+    bank, oldest = looks.standing(core.bank), core.queue.oldest()
     return {
         "outbox": {
             "letters": len(core.queue),
@@ -27,7 +28,7 @@ def status(core: Core, now: float, ahead: float) -> dict[str, Any]:
             "trouble": core.disk_trouble,
         },
         "bank": {
-            "reachable": bank.up,
+            "reachable": bank.reachable,
             "since": int(bank.since + ahead),
             "failures": bank.failures,
             "trouble": None if bank.trouble is None else bank.trouble.message,
@@ -50,8 +51,8 @@ def _tallied(core: Core, what: str) -> dict[str, int]:
 class Metrics(Collector):
     """The same for Prometheus, read off when it asks."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, core: Core, looks: Looks) -> None:
+        self._core, self._looks = core, looks
         self.plugins = 0
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -74,14 +75,15 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         core = self._core
-        oldest = core.queue.oldest()
+        bank, oldest = self._looks.standing(core.bank), core.queue.oldest()
         for name, about, value in (
             ("letters", "Reports that the bank has not answered", len(core.queue)),
             ("letters_on_disk_only", "Those of them that are not in memory", core.queue.on_disk_only),
             ("letters_later", "Ends that the bank's clock finds too early, told again later; not among those", len(core.later)),
             ("oldest_letter_seconds", "How long the oldest in memory has waited", 0.0 if oldest is None else max(0.0, self._now - oldest)),
-            ("bank_up", "Whether the bank answers", int(core.bank.up)),
-            ("bank_since_seconds", "For how long it has been so", max(0.0, self._now - core.bank.since)),
+            ("bank_asked", "Whether the bank was asked yet, so that the next two are known", int(bank.reachable is not None)),
+            ("bank_up", "Whether the bank answers, and takes reports of this cluster; 0 until it was asked", int(bool(bank.reachable))),
+            ("bank_since_seconds", "For how long it has been so", max(0.0, self._now - bank.since)),
             ("disk_ok", "Whether the outbox can be written", int(core.disk_trouble is None)),
             ("senders", "Requests that may be under way at once", core.senders),
             ("senders_busy", "Requests that are", core.busy),
@@ -98,6 +100,7 @@ class Metrics(Collector):
             ("told complete", "Ends told, by what came of them", "came"),
             ("aside", "Frames of the plug-in that were not understood, and put aside", "kind"),
             ("failures", "Requests to the bank that failed", "trouble"),
+            ("looks", "Looks at the bank, while there was nothing to tell it, that found it away", "trouble"),
         ):
             family = CounterMetricFamily(f"fairbank_agent_{what.replace(' ', '_')}", about, labels=[label])
             for how, count in _tallied(core, what).items():

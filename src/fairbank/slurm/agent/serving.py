@@ -21,6 +21,7 @@ from fairbank.slurm.agent.disk import Disk
 from fairbank.slurm.agent.door import Door
 from fairbank.slurm.agent.hearing import hear
 from fairbank.slurm.agent.letters import Letter
+from fairbank.slurm.agent.look_rounds import LookRounds
 from fairbank.slurm.agent.metrics import Metrics, status
 from fairbank.slurm.agent.outbox import Outbox
 from fairbank.slurm.agent.releasing import ReleaseRounds
@@ -53,11 +54,13 @@ class Agent:
         self.core.restore(*left)
         if left.seqs:
             _log.info("%d reports of an agent before this one go to the bank", len(left.seqs))
-        self.metrics = Metrics(self.core)
         self._doors: set[Door] = set()
+        self._looker = LookRounds(self.core, self._client, self._greeted)
+        self.metrics = Metrics(self.core, self._looker.looks)
         self._table = TableWriter(settings) if settings.site_factor.path else None
         self._releaser = ReleaseRounds(settings) if settings.release.when_paid else None
-        self._rounds: list[TableWriter | ReleaseRounds] = [each for each in (self._table, self._releaser) if each is not None]
+        rounds = (self._looker, self._table, self._releaser)
+        self._rounds: list[LookRounds | TableWriter | ReleaseRounds] = [each for each in rounds if each is not None]
         self._disk = Disk(outbox, self.core, self._do, self.pump_soon)
         self._aside = Aside(Path(settings.outbox.path), self.core, self._do, self.pump_soon)
         self._wires = ThreadPoolExecutor(settings.senders.maximum, "sender")
@@ -142,6 +145,9 @@ class Agent:
     def put_aside(self, door: Door, unread: Sequence[Unread]) -> None:
         self._aside.take(door, door.who, unread)
         self.pump_soon()
+
+    def _greeted(self) -> frozenset[str]:
+        return frozenset(each.greeting.cluster for each in self._doors if each.greeting)
 
     def farewell(self, door: Door) -> None:
         self.metrics.plugins = len(self._doors)
@@ -228,7 +234,7 @@ class Agent:
         table = None if self._table is None else self._table.status()
         released = None if self._releaser is None else self._releaser.status()
         own = {"plugins": plugins, "aside": self._aside.status(), "site_factor": table, "release": released}
-        return own | status(self.core, time.monotonic(), self._ahead)
+        return own | status(self.core, self._looker.looks, time.monotonic(), self._ahead)
 
     def _metrics(self) -> bytes:
         return self.metrics.page(time.monotonic())

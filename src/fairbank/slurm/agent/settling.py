@@ -18,13 +18,11 @@ _HELD = (Came.GRANTED, Came.TAKEN, Came.RESOLVED, Came.OVER)
 def answered(core: Core, batch: list[Letter], came: Sequence[Judgement], now: float) -> None:
     """The bank's answers to a request, one a letter."""
     core.busy -= 1
-    if core.bank.answered(now):
+    barred = [letter for letter, each in zip(batch, came, strict=True) if each.came is Came.NOT_ALLOWED]
+    if len(barred) < len(batch) and core.bank.answered(now):
         _log.info("the bank answers")
-    barred: list[Letter] = []
     for letter, each in zip(batch, came, strict=True):
-        if each.came is Came.NOT_ALLOWED:
-            barred.append(letter)
-        else:
+        if each.came is not Came.NOT_ALLOWED:
             _settle(core, letter, each, now)
     if barred:
         _away(core, barred, Forbidden(next(each.text for each in came if each.came is Came.NOT_ALLOWED), field="cluster"), now)

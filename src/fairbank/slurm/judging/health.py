@@ -167,15 +167,22 @@ def agents(config: Config, agent: Beside) -> Iterator[Check]:
         bool(heard),
         "restart slurmctld once its plug-in is installed (a reconfiguration does not load it), and look for Fairbank in its log",
     )
-    trouble = "" if bank["reachable"] else f": {bank['trouble']}"
-    remedy = bank["remedy"] or "bank.server in the agent's settings; fairbank status there"
-    yield Check(f"the agent reaches the bank{trouble}", bank["reachable"], remedy)
+    yield _reaching(bank)
     kept = f"{outbox['letters']} reports wait" if not outbox["trouble"] else f"cannot be written: {outbox['trouble']}"
     yield Check(f"the agent's outbox: {kept}", not outbox["trouble"], "make room on its disk; the agent goes on by itself")
     if later := outbox.get("later"):
         remedy = "set the clocks of both hosts alike (chronyc tracking); the agent tells them again by itself"
         yield Check(f"the agent's ends: {later} are too early for the bank's clock, and told again later", False, remedy)
     yield _understanding(status.get("aside"))
+
+
+def _reaching(bank: Mapping[str, Any]) -> Check:
+    if bank["reachable"] is None:
+        remedy = "it asks when slurmctld's plug-in has said for which cluster: see whether that is connected"
+        return Check("the agent reaches the bank: it has not asked yet", False, remedy)
+    trouble = "" if bank["reachable"] else f": {bank['trouble']}"
+    remedy = bank["remedy"] or "bank.server in the agent's settings; fairbank status there"
+    return Check(f"the agent reaches the bank{trouble}", bank["reachable"], remedy)
 
 
 def _understanding(aside: Mapping[str, Any] | None) -> Check:
