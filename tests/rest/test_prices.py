@@ -25,5 +25,6 @@ def test_the_prices_of_a_cluster_are_told_exactly(world: World) -> None:
             "name": "alpha",
             "partitions": [{"name": "std", "resource": "cpu", "weights": {"cpu": "1", "mem": "1/2048"}, "adding": "max_tres"}],
             "qos_factors": {},
+            "free_states": ["BOOT_FAIL", "NODE_FAIL"],
         }
     ]

@@ -36,9 +36,11 @@ BILLING = (
 
 
 @contextmanager
-def priced(prices: str = PRICES) -> Iterator[FairbankServer]:
-    """A running bank with these prices and no others."""
+def priced(prices: str = PRICES, policy: str = "") -> Iterator[FairbankServer]:
+    """A running bank with these prices and no others, and these lines in its policy."""
     with made() as bank:
-        bank.config.write_text(bank.config.read_text().partition("[clusters.local]")[0] + prices)
+        bank.config.write_text(
+            bank.config.read_text().partition("[clusters.local]")[0].replace("[policy]\n", f"[policy]\n{policy}") + prices
+        )
         bank.start()
         yield bank

@@ -48,6 +48,7 @@ class Services:
     clock: Clock
     staff: Staff
     clusters: Mapping[str, Cluster]
+    policy: Policy
     directory: Directory
     memberships: Memberships
     projects: Projects
@@ -103,6 +104,7 @@ def services(
         clock=clock,
         staff=staff,
         clusters=clusters,
+        policy=policy,
         directory=directory,
         memberships=memberships,
         projects=Projects(store, counter, directory, clock),

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairbank.cluster.job import Run
-from fairbank.cluster.partition import Cluster
 from fairbank.rest.client import Client
 from fairbank.slurm.judging.books import (
     BookedAllocation,
+    BookedCluster,
     BookedProject,
     BookedRun,
     booked_allocation,
@@ -63,7 +63,7 @@ class Bank:
             remedy = "ask as a superuser of the bank, over its socket or with a token of theirs"
             raise Forbidden("you do not see everybody's runs and projects", field="server", remedy=remedy)
 
-    def cluster(self, name: str | None) -> Cluster:
+    def cluster(self, name: str | None) -> BookedCluster:
         """The prices of a cluster; None: of the only one. Raises Unknown, with those there are."""
         rows = self._client.get("/cluster")["data"]
         for row in rows:

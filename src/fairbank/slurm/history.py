@@ -7,15 +7,13 @@ from functools import partial
 
 import msgspec
 
-from fairbank.cluster.partition import Cluster
 from fairbank.slurm.answers.values import Unreadable
 from fairbank.slurm.bank import Bank, Progress, silent
 from fairbank.slurm.commands import Slurm
-from fairbank.slurm.judging.books import BookedAllocation, BookedProject, Funds
+from fairbank.slurm.judging.books import BookedAllocation, BookedCluster, BookedProject, Funds
 from fairbank.slurm.judging.covering import Cover, booked, covers
 from fairbank.slurm.judging.entering import Plan, entered
 from fairbank.slurm.judging.reconcile import RELEASED, Finding
-from fairbank.slurm.judging.shadow import FREE_STATES
 from fairbank.slurm.mending import Outcome
 from fairbank.slurm.reconciler import Reconciled, Reconciler, read_jobs
 from fairbank.values.time import iso
@@ -36,7 +34,7 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def amount(self) -> int:
         """What all charges come to, in SU-minutes."""
-        return sum(each.amount or 0 for each in self.charged if each.job is None or each.job.state not in FREE_STATES)
+        return sum(each.amount or 0 for each in self.charged)
 
 
 class History:
@@ -73,11 +71,11 @@ class History:
         funds = Funds(projects, [*allocations, *map(booked, found)])
         return _past(found, self._reconciled(since, until, foretold=funds))
 
-    def _prices(self) -> Cluster:
+    def _prices(self) -> BookedCluster:
         return self._bank.cluster(self._slurm.check(self._cluster))
 
     def _covers(
-        self, since: int, until: int, prices: Cluster, projects: Sequence[BookedProject], allocations: Sequence[BookedAllocation]
+        self, since: int, until: int, prices: BookedCluster, projects: Sequence[BookedProject], allocations: Sequence[BookedAllocation]
     ) -> list[Cover]:
         if not self._cover:
             return []
@@ -88,7 +86,7 @@ class History:
         ask = partial(self._reconciler.reconcile, cluster=self._cluster, again=self._cover, progress=self._progress)
         return ask(since, until, fix=fix, foretold=foretold)
 
-    def _open(self, cover: Cover, prices: Cluster) -> None:
+    def _open(self, cover: Cover, prices: BookedCluster) -> None:
         body = {
             "project": cover.project,
             "resource": cover.resource,

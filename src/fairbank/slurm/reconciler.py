@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from fairbank.cluster.partition import Cluster
 from fairbank.slurm.answers.values import Answer, Job, Spent, Unreadable
 from fairbank.slurm.bank import Bank, Kept, Progress, silent
 from fairbank.slurm.commands import Slurm
-from fairbank.slurm.judging.books import BookedRun, Funds
+from fairbank.slurm.judging.books import BookedCluster, BookedRun, Funds
 from fairbank.slurm.judging.reconcile import CHARGED, RELEASED, Comparison, Finding, Kind, Sides, compare
 from fairbank.slurm.mending import Mender, Outcome
 from fairbank.values.time import DAY
@@ -91,7 +90,7 @@ class Reconciler:
     # --- fetching ---
 
     def _sides(
-        self, prices: Cluster, since: int, until: int, progress: Progress
+        self, prices: BookedCluster, since: int, until: int, progress: Progress
     ) -> tuple[Sides, Mapping[tuple[int, int], Kept], tuple[Unreadable, ...]]:
         """Both sides, and what the bank refused. The queue comes before accounting and the books: a run that ends meanwhile is then alive,
         not lost."""

@@ -75,7 +75,9 @@ class Centre:
 
 
 @contextmanager
-def a_centre(folder: Path, environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], prices: str) -> Iterator[Centre]:
+def a_centre(
+    folder: Path, environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], prices: str, policy: str = ""
+) -> Iterator[Centre]:
     """Slurm's account chem with us in it, bio below it, and its partitions; a bank that has heard of neither."""
     slurm = Recorded.of_the_lab(folder / "slurm")
     slurm.say("sacctmgr-show-associations", f"root|||1||\nchem||root|50||\nbio||chem|50||\nchem|{ME}||10||\n")
@@ -85,7 +87,7 @@ def a_centre(folder: Path, environment: pytest.MonkeyPatch, capsys: pytest.Captu
     slurm.say("squeue", "")
     slurm.say("sshare", "root||0|\nchem||600|cpu=1,billing=30\nbio||0|\n")
     environment.setenv("PATH", slurm.environment["PATH"])
-    with priced(prices) as bank:
+    with priced(prices, policy) as bank:
         for name, value in bank.environment.items():
             environment.setenv(name, value)
         yield Centre(bank, slurm, capsys)

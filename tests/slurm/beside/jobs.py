@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from fairbank.cluster.partition import Cluster, Partition
+import msgspec
+
+from fairbank.cluster.partition import Partition
 from fairbank.slurm.answers.values import Job
-from fairbank.slurm.judging.books import BookedAllocation, BookedProject, BookedRun
+from fairbank.slurm.judging.books import BookedAllocation, BookedCluster, BookedProject, BookedRun
 from fairbank.values.time import iso
 from fairbank.values.tres import parse_weights
 from tests.support.recorded import line
 
 NOW = 1_795_300_000
-CLUSTER = Cluster(
+CLUSTER = BookedCluster(
     "lab",
     {
         "cpu": Partition("cpu", "cpu", parse_weights("CPU=1.0,Mem=0.5G")),
         "gpu": Partition("gpu", "gpu", parse_weights("CPU=1.0,GRES/gpu=12.0")),
     },
 )
+
+LENIENT = msgspec.structs.replace(CLUSTER, free_states=frozenset({"TIMEOUT"}))
+"""The same at a bank where only running into one's limit is free."""
 
 
 def a_job(

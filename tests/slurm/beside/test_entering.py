@@ -13,7 +13,7 @@ from fairbank.slurm.judging.accounts import Usage, Wanted, changes, fence_of
 from fairbank.slurm.judging.covering import covers
 from fairbank.slurm.judging.entering import Centre, Machine, NewMember, NewProject, plan, price_differences, settings
 from fairbank.values.tres import Adding
-from tests.slurm.beside.jobs import CLUSTER, NOW, a_job, a_project, an_allocation
+from tests.slurm.beside.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, an_allocation
 
 GROUPS = {"chem": 5001, "qmc": 5002, "bio": 5003}
 USERS = {"alice": 101, "bob": 102}
@@ -137,6 +137,12 @@ def test_runs_that_cost_nothing_are_covered_too() -> None:
     assert (alone.start, alone.end, alone.amount, alone.jobs) == (failed.start, (failed.start or 0) + 1, 0, 1)
     (both,) = covers([a_job(1), failed], [a_project(1, "chem")], [], CLUSTER)
     assert (both.start, both.amount, both.jobs) == (failed.start, 40, 2)
+
+
+def test_what_costs_nothing_is_as_the_bank_says() -> None:
+    jobs = [a_job(1, state="TIMEOUT"), a_job(2, state="NODE_FAIL", elapsed=1_200)]
+    assert [each.amount for each in covers(jobs, [a_project(1, "chem")], [], LENIENT)] == [80]
+    assert [each.amount for each in covers(jobs, [a_project(1, "chem")], [], CLUSTER)] == [40]
 
 
 def test_gaps_between_allocations_are_covered_each_by_itself() -> None:

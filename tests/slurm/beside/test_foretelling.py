@@ -17,6 +17,7 @@ from fairbank.slurm.bank import Bank
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.importer import Importer
 from fairbank.slurm.judging.entering import NewMember, NewProject
+from fairbank.values.time import DAY, iso
 from fairbank.values.units import show_su
 from tests.slurm.beside.centre import HOUR, ME, MY_UID, Centre, a_centre
 from tests.slurm.priced import PRICES
@@ -107,6 +108,40 @@ def test_the_history_of_accounts_that_are_yet_to_be_entered(fresh: Centre, cover
     ]
     assert planned[0][:-1] == (opened if cover else [])
     assert told(fresh, *cover, code=FOUND) == planned
+
+
+@pytest.fixture
+def lenient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Centre]:
+    """A bank with prices at which running into one's limit is free, and a node failure is not."""
+    with a_centre(tmp_path, monkeypatch, capsys, PRICES, 'free_states = ["TIMEOUT"]\n') as found:
+        yield found
+
+
+def test_what_costs_nothing_is_asked_of_the_bank(lenient: Centre) -> None:
+    lenient.ran(lenient.job(1, state="TIMEOUT"), lenient.job(2, state="NODE_FAIL", elapsed=1_200))
+    planned = told(lenient, "--cover", "--dry-run", code=0)
+    assert planned[0] == [
+        "allocation for chem/cpu: 1.33 SU for 2 runs, category history",
+        "history: 2 runs charged, 1.33 SU; 0 known already",
+    ]
+    assert told(lenient, "--cover", code=0) == planned
+    chem = next(each for each in lenient.client.get("/alloc")["data"])
+    assert (chem["deposited"], chem["charged"]) == (80, 80)
+    lenient.said("reconcile", "-S", "now-1day", code=0)
+
+
+def test_what_reconcile_would_charge_is_what_it_charges(lenient: Centre) -> None:
+    told(lenient, code=0)
+    found = lenient.client.get("/project")["data"]
+    chem = next(each["id"] for each in found if each["account"] == "chem")
+    start, end = (iso(lenient.now + days * DAY) for days in (-30, 30))
+    terms = {"resource": "cpu", "category": "test", "start": start, "end": end, "amount": 600, "comment": "a test"}
+    lenient.client.post("/alloc", {"project": chem, **terms})
+    lenient.ran(lenient.job(1, state="TIMEOUT"), lenient.job(2, state="NODE_FAIL", elapsed=1_200))
+    rows = lenient.reconciled("-S", "now-1day", code=FOUND)
+    assert {each["job_id"]: each["amount"] for each in rows} == {1: 0, 2: 80}
+    lenient.reconciled("-S", "now-1day", "--fix", code=0)
+    assert lenient.available() == 600 - 80
 
 
 def test_the_history_beside_allocations_and_holds(opened: Centre) -> None:

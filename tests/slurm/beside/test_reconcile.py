@@ -40,6 +40,14 @@ def test_a_node_failure_that_cost_nothing() -> None:
     assert compared([job], [booked(job, state="released")]).matched == 1
 
 
+def test_what_is_free_by_now_may_have_been_let_off_under_another_name() -> None:
+    """Slurm told us of a node failure, and accounting of a failed boot."""
+    job = a_job(1, state="BOOT_FAIL")
+    run = msgspec.structs.replace(booked(job, state="released"), outcome="NODE_FAIL")
+    assert compared([job], [run]).matched == 1
+    assert only(compared([msgspec.structs.replace(job, state="TIMEOUT")], [run])).amount == -40
+
+
 def test_what_ran_for_no_time_need_not_be_in_the_books() -> None:
     assert compared([a_job(1, elapsed=0)]) == Comparison(matched=0, free=1, late=0, findings=())
 
@@ -59,6 +67,7 @@ def test_a_row_that_is_read_twice_counts_once() -> None:
 
 def test_a_run_that_the_bank_never_heard_of() -> None:
     found = only(compared([a_job(1)]))
+    assert only(compared([a_job(1, state="NODE_FAIL")])).amount == 0
     assert (found.kind, found.amount, found.run) == (Kind.MISSING, 40, None)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.slurm.answers.values import Job
-from fairbank.slurm.judging.books import BookedAllocation
+from fairbank.slurm.judging.books import BookedAllocation, BookedCluster
 from fairbank.slurm.judging.shadow import Shadow, Watched, Why, World, by_reason, watch
-from tests.slurm.beside.jobs import CLUSTER, NOW, a_job, a_project, an_allocation
+from tests.slurm.beside.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, an_allocation
 
 PROJECTS = (a_project(1, "all"), a_project(2, "chem", parent=1))
 
@@ -26,6 +27,16 @@ def whys(shadow: Shadow) -> list[Why]:
 def test_a_run_holds_its_limit_and_costs_its_time() -> None:
     (row,) = watched([a_job(1)], an_allocation(1, 2, 1_000)).rows
     assert row == Watched(account="chem", resource="cpu", jobs=1, charged=40, left=960)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "state", "charged"),
+    [(CLUSTER, "TIMEOUT", 40), (CLUSTER, "NODE_FAIL", 0), (LENIENT, "TIMEOUT", 0), (LENIENT, "NODE_FAIL", 40)],
+)
+def test_what_is_free_is_as_the_bank_says(cluster: BookedCluster, state: str, charged: int) -> None:
+    world = World(cluster=cluster, projects=PROJECTS, allocations=[an_allocation(1, 2, 1_000)], now=NOW)
+    (row,) = watch([a_job(1, state=state)], world).rows
+    assert (row.charged, row.left) == (charged, 1_000 - charged)
 
 
 def test_a_running_job_still_holds() -> None:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from fairbank.bank.policy import Policy
 from fairbank.bank.project import line_of
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
@@ -17,6 +18,9 @@ from fairbank.values.tres import Adding
 from fairbank.values.trouble import Malformed
 
 Row = Mapping[str, Any]
+
+USUALLY_FREE: frozenset[str] = Policy().free_states
+"""What costs nothing at a bank that does not say so, being older than this command."""
 
 
 class BookedRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -110,7 +114,13 @@ def _booked(row: Row, kind: type[Booked], *times: str) -> Booked:
         ) from bad
 
 
-def booked_cluster(row: Row) -> Cluster:
+class BookedCluster(Cluster, frozen=True):
+    """A cluster as the bank prices it: runs that end in one of `free_states` cost nothing there."""
+
+    free_states: frozenset[str] = USUALLY_FREE
+
+
+def booked_cluster(row: Row) -> BookedCluster:
     """A cluster as the bank prices it."""
     partitions = {
         each["name"]: Partition(
@@ -121,7 +131,8 @@ def booked_cluster(row: Row) -> Cluster:
         )
         for each in row["partitions"]
     }
-    return Cluster(row["name"], partitions, {name: Fraction(factor) for name, factor in row["qos_factors"].items()})
+    factors = {name: Fraction(factor) for name, factor in row["qos_factors"].items()}
+    return BookedCluster(row["name"], partitions, factors, frozenset(row.get("free_states", USUALLY_FREE)))
 
 
 class Funds:

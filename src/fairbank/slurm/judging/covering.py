@@ -8,11 +8,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairbank.cluster.partition import Cluster
 from fairbank.slurm.answers.values import Job
-from fairbank.slurm.judging.books import BookedAllocation, BookedProject, Funds
+from fairbank.slurm.judging.books import BookedAllocation, BookedCluster, BookedProject, Funds
 from fairbank.slurm.judging.price import Prices
-from fairbank.slurm.judging.shadow import FREE_STATES
 
 
 class Cover(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +42,7 @@ def booked(cover: Cover) -> BookedAllocation:
 
 
 def covers(
-    jobs: Sequence[Job], projects: Sequence[BookedProject], allocations: Sequence[BookedAllocation], cluster: Cluster
+    jobs: Sequence[Job], projects: Sequence[BookedProject], allocations: Sequence[BookedAllocation], cluster: BookedCluster
 ) -> list[Cover]:
     """One for each gap between a project's allocations of a resource into which jobs fall that nobody would pay for. Runs that cost
     nothing count too: the bank takes no end without an allocation, not even one of a node failure."""
@@ -52,7 +50,7 @@ def covers(
     gaps: dict[tuple[int, str, int], list[tuple[int, int]]] = defaultdict(list)
     for job in {(each.job_id, each.submitted, each.start): each for each in jobs if each.ended}.values():
         project, partition = funds.by_account.get(job.account), cluster.partitions.get(job.partition)
-        cost = 0 if job.state in FREE_STATES else prices.of(job, job.elapsed)
+        cost = prices.of_end(job)
         if project is None or partition is None or job.start is None or cost is None or not job.elapsed:
             continue
         if funds.payers(project.id, partition.resource, job.start):

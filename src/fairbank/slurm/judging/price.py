@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from fairbank.bank.charge import cost
-from fairbank.cluster.partition import Cluster
 from fairbank.slurm.answers.values import Job
+from fairbank.slurm.judging.books import BookedCluster
 from fairbank.values.tres import billing, parse_counts
 from fairbank.values.trouble import Unknown
 
@@ -20,7 +20,7 @@ _ONE = Fraction(1)
 class Prices:
     """The prices of one cluster. Jobs alike in partition, TRES and QOS, as most are, are weighed once."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: BookedCluster) -> None:
         self._cluster = cluster
         self._rates: dict[tuple[str, str, str | None], Fraction | None] = {}
 
@@ -31,6 +31,11 @@ class Prices:
             self._rates[kind] = self._rate(job)
         rate = self._rates[kind]
         return None if rate is None else cost(rate, _ONE, seconds)
+
+    def of_end(self, job: Job) -> int | None:
+        """SU-minutes that its end costs: nothing in a state that is free at this bank; None when the bank does not price its partition."""
+        cost = self.of(job, job.elapsed)
+        return 0 if cost is not None and job.state in self._cluster.free_states else cost
 
     def agrees(self, charged: int, job: Job) -> bool:
         """Whether a charge is what the job cost, to the minute; also where nobody can say."""

@@ -12,9 +12,8 @@ from enum import Enum
 
 import msgspec
 
-from fairbank.cluster.partition import Cluster
 from fairbank.slurm.answers.values import UNDER_WAY, Job, Queued
-from fairbank.slurm.judging.books import BookedRun
+from fairbank.slurm.judging.books import BookedCluster, BookedRun
 from fairbank.slurm.judging.price import Prices
 
 SAME_START_SECONDS = 2
@@ -58,7 +57,7 @@ class Sides(msgspec.Struct, frozen=True, kw_only=True):
     """All that is compared. `jobs` are those that were there between `since` and `until`; `runs` those of the books that started then or
     are open; `refused` says when the bank last refused a report of a run, by job id and submission."""
 
-    cluster: Cluster
+    cluster: BookedCluster
     since: int
     until: int
     now: int
@@ -192,17 +191,17 @@ def _missing(job: Job, sides: Sides, prices: Prices) -> Finding:
     """A charge that was refused already would be refused again; a hold that was refused before says nothing of the charge."""
     refused = sides.refused.get((job.job_id, job.submitted))
     kind = Kind.REFUSED if refused is not None and refused >= (job.end or 0) else Kind.MISSING
-    return Finding(kind=kind, job=job, amount=prices.of(job, job.elapsed))
+    return Finding(kind=kind, job=job, amount=prices.of_end(job))
 
 
 def _differs(job: Job, run: BookedRun, prices: Prices) -> Finding | None:
     if run.open:
-        return Finding(kind=Kind.OPEN, job=job, run=run, amount=prices.of(job, job.elapsed))
+        return Finding(kind=Kind.OPEN, job=job, run=run, amount=prices.of_end(job))
     booked = run.charged + run.written_off
-    let_off = run.state == "released" and run.outcome == job.state  # a node failure: policy has it cost nothing
+    let_off = run.state == "released" and (run.outcome == job.state or not prices.of_end(job))  # as policy was, or is
     if let_off or prices.agrees(booked, job):
         return None
-    return Finding(kind=Kind.AMOUNT, job=job, run=run, amount=booked - (prices.of(job, job.elapsed) or 0))
+    return Finding(kind=Kind.AMOUNT, job=job, run=run, amount=booked - (prices.of_end(job) or 0))
 
 
 def _leftover(run: BookedRun, books: _Books, sides: Sides, alive: Collection[tuple[int, int]]) -> Kind | None:

@@ -11,14 +11,9 @@ from enum import Enum
 
 import msgspec
 
-from fairbank.bank.policy import Policy
-from fairbank.cluster.partition import Cluster
 from fairbank.slurm.answers.values import Job
-from fairbank.slurm.judging.books import BookedAllocation, BookedProject, Funds
+from fairbank.slurm.judging.books import BookedAllocation, BookedCluster, BookedProject, Funds
 from fairbank.slurm.judging.price import Prices
-
-FREE_STATES = Policy().free_states
-"""What costs nothing unless the bank's policy says otherwise."""
 
 
 class Why(Enum):
@@ -64,7 +59,7 @@ class Shadow(msgspec.Struct, frozen=True, kw_only=True):
 class World(msgspec.Struct, frozen=True, kw_only=True):
     """The bank as it stands `now`."""
 
-    cluster: Cluster
+    cluster: BookedCluster
     projects: Sequence[BookedProject]
     allocations: Sequence[BookedAllocation]
     now: int
@@ -121,7 +116,7 @@ class _Play:
         if job not in self._holds:
             return
         allocation, asked = self._holds.pop(job)
-        cost = 0 if job.state in FREE_STATES else self._prices.of(job, job.elapsed) or 0
+        cost = self._prices.of_end(job) or 0
         self._left[allocation] += asked - cost
         row = self._row(job)
         self._put(row, held=row.held - asked, charged=row.charged + cost)

@@ -6,6 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from fairbank.values.final_state import FinalState
+
 
 class PartitionRow(Struct, frozen=True, kw_only=True):
     """Where jobs run, and how they are priced there. `weights` are billing units for one of each TRES (memory: for one MiB), exact, as a
@@ -18,8 +20,10 @@ class PartitionRow(Struct, frozen=True, kw_only=True):
 
 
 class ClusterRow(Struct, frozen=True, kw_only=True):
-    """A cluster of the settings. A QOS that `qos_factors` does not name costs the plain price."""
+    """A cluster of the settings. A QOS that `qos_factors` does not name costs the plain price; a run that ends in one of `free_states`
+    costs nothing (policy.free_states)."""
 
     name: str
     partitions: list[PartitionRow]
     qos_factors: dict[str, str]
+    free_states: list[FinalState]
