@@ -4,6 +4,7 @@
 #   SHORT=1                  bench, campaign, test-slurm: a few minutes instead of long ones
 #   TESTS=tests/bank         test, test-slurm and campaign: only these
 #   ARGS="-x -k hold"        handed on to pytest, to the benchmarks, or to `fairbank demo`
+#   RELEASE=trixie           test-slurm: with the Slurm and the Python of that release of Debian, in a room of its own
 #   SLURM_SOURCE=/path       plugins: this source of Slurm rather than Debian's
 #   UPGRADE=1                lock: newest versions instead of the smallest change
 
@@ -24,6 +25,9 @@ BESIDE := $(if $(strip $(ARGS)$(TESTS)),$(ALONE),--numprocesses auto --maxproces
 half = $(BIN)/pytest $(1) $(ARGS) $(TESTS)$(if $(strip $(ARGS)$(TESTS)), || { [ $$? = 5 ] && $(2); })
 NONE := $(VENV)/.none-was-quick
 NO_TEST := No test is chosen by ARGS and TESTS, neither a quick nor a slow one: is a word misspelt?
+# The lab ends with 69 when there can be none of this release here, and has said why.
+WITHIN := $(if $(RELEASE),$(BIN)/python -m tests.slurm.lab within $(RELEASE))
+OR_SKIPPED := $(if $(RELEASE),|| { [ $$? = 69 ] && echo 'Skipped: all tests with the Slurm of Debian $(RELEASE).'; })
 say = @printf '\n== %s\n' '$(1)'
 
 export UV_PYTHON_DOWNLOADS := never
@@ -49,9 +53,9 @@ test: $(VENV)/.dev ## run the tests, PostgreSQL included
 
 test-slurm: $(VENV)/.dev ## tests with a real Slurm from Debian's packages, which it installs; as root
 	$(call say,test-slurm: packages)
-	-$(BIN)/python -m tests.slurm.lab install
+	-$(BIN)/python -m tests.slurm.lab install $(RELEASE)
 	$(call say,test-slurm: tests)
-	$(BIN)/pytest $(LIGHT) $(ALONE) -m 'slurm and not campaign' $(ARGS) $(or $(TESTS),$(if $(SHORT),$(SLURM_IN_SHORT),tests/slurm))
+	$(WITHIN) $(BIN)/pytest $(LIGHT) $(ALONE) -m 'slurm and not campaign' $(ARGS) $(or $(TESTS),$(if $(SHORT),$(SLURM_IN_SHORT),tests/slurm)) $(OR_SKIPPED)
 
 check: $(VENV)/.dev ## lint, formatting, types, the map, the locks
 	$(call say,check: lint)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.slurm.lab import packages, people, recording, standing, trees, waiting
+from tests.slurm.lab import packages, people, recording, release, room, standing, trees, waiting
 from tests.slurm.lab.cluster import AlreadyThere, Cluster, NoSuchCluster, names
 from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD
 from tests.slurm.lab.machine import SIZES
@@ -20,20 +20,27 @@ def main(words: Sequence[str] | None = None) -> int:
     """The exit code: 69 when this machine can have no lab, 1 when there is no such cluster or one too many."""
     chosen = _parser().parse_args(words)
     try:
-        chosen.verb(chosen)
+        return chosen.verb(chosen) or 0
     except packages.Unobtainable as why:
         print(why, file=sys.stderr)
         return UNAVAILABLE
     except (people.Taken, AlreadyThere, NoSuchCluster) as why:
         print(why, file=sys.stderr)
         return WRONG
-    return 0
 
 
 def install(chosen: argparse.Namespace) -> None:
-    """install the Debian packages that are missing"""
+    """install the Debian packages that are missing; or make the root of another release and fetch what the tests need in it"""
+    if chosen.release:
+        room.furnish(release.made(chosen.release))
+        return
     installed = packages.install()
     print(f"installed {', '.join(installed)}" if installed else "every package is there")
+
+
+def within(chosen: argparse.Namespace) -> int:
+    """run a command of this checkout with the Slurm and the Python of another release, which is installed"""
+    return room.run(release.found(chosen.release), chosen.command)
 
 
 def up(chosen: argparse.Namespace) -> None:
@@ -113,7 +120,7 @@ def record_queue(chosen: argparse.Namespace) -> None:
         cluster.down()
 
 
-VERBS = (install, up, status, empty, down, guard, record, record_standing, record_trees, record_queue)
+VERBS = (install, within, up, status, empty, down, guard, record, record_standing, record_trees, record_queue)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -122,6 +129,10 @@ def _parser() -> argparse.ArgumentParser:
     for verb in VERBS:
         one = verbs.add_parser(verb.__name__, help=verb.__doc__, description=verb.__doc__)
         one.set_defaults(verb=verb)
+        if verb in (install, within):
+            one.add_argument("release", nargs=None if verb is within else "?", help="of Debian, such as trixie or sid")
+        if verb is within:
+            one.add_argument("command", nargs=argparse.REMAINDER, help="and its words, such as .venv/bin/pytest tests/slurm/test_jobs.py")
         if verb in (up, empty, down, guard):
             one.add_argument("--name", default="lab", help="which cluster of this machine; default %(default)s")
         if verb in (record, record_standing, record_trees, record_queue):

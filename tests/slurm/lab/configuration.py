@@ -71,6 +71,11 @@ def gres_conf(place: Place, machine: Sequence[NodeGroup]) -> str:
     )
 
 
+def cgroup_conf() -> str:
+    """cgroup.conf: none are used. From 23.11 on slurmd ends at once where it finds no tree of them and has not been told so."""
+    return _text(["CgroupPlugin=disabled"])
+
+
 def slurmdbd_conf(place: Place) -> str:
     """slurmdbd.conf: MariaDB is reached through its socket, which MYSQL_UNIX_PORT names, as the user slurm and with no password."""
     return _text(

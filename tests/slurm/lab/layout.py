@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.slurm.lab.configuration import gres_conf, slurm_conf, slurmdbd_conf
+from tests.slurm.lab.configuration import cgroup_conf, gres_conf, slurm_conf, slurmdbd_conf
 from tests.slurm.lab.daemons import SLURMCTLD, all_daemons, scratch
 from tests.slurm.lab.machine import NodeGroup
 from tests.slurm.lab.people import PEOPLE
@@ -49,8 +49,9 @@ def furnish(place: Place, machine: Sequence[NodeGroup]) -> None:
 
 
 def configure(place: Place, machine: Sequence[NodeGroup], changes: Mapping[str, str]) -> None:
-    """Write slurm.conf and gres.conf, for everybody to read."""
-    for name, text in (("slurm.conf", slurm_conf(place, machine, changes)), ("gres.conf", gres_conf(place, machine))):
+    """Write slurm.conf and what lies beside it, for everybody to read."""
+    texts = {"slurm.conf": slurm_conf(place, machine, changes), "gres.conf": gres_conf(place, machine), "cgroup.conf": cgroup_conf()}
+    for name, text in texts.items():
         (place.conf / name).write_text(text)
         (place.conf / name).chmod(0o644)
 

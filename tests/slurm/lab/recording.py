@@ -45,7 +45,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "squeue": ("squeue", "--states=all"),
     "squeue-array": ("squeue", "--array"),
     "squeue-columns": ("squeue", "--states=all", f"--format={SQUEUE}"),
-    "squeue-all": ("squeue", "--json"),
+    "squeue-all": ("squeue", "--all", "--states=all", "--json"),
     "sinfo": ("sinfo", "--Node", "--long"),
     "sprio": ("sprio", "--long"),
     "sshare": ("sshare", "--all", "--long", "--parsable2"),
@@ -83,7 +83,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "associations-plain": (*MANAGED, "show", "associations", f"format={','.join(sacctmgr.ASSOCIATIONS).lower()}"),
     "coordinators": (*MANAGED, "show", "account", "withcoord", f"format={','.join(sacctmgr.COORDINATED).lower()}"),
     "qos-plain": (*MANAGED, "show", "qos", f"format={','.join(sacctmgr.QUALITIES).lower()}"),
-    "sacct-all": ("sacct", "--allusers", "--json"),
+    "sacct-all": ("sacct", "--allusers", "--duplicates", "--json"),
     "sacct-columns": ("sacct", "--helpformat"),
 }
 

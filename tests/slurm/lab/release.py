@@ -1,0 +1,90 @@
+"""The root of another Debian release, made once: its Slurm, MUNGE, MariaDB, compiler and Python, and nothing that has been used."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.slurm.lab.packages import PACKAGES, Unobtainable
+
+CACHE = Path(__file__).resolve().parents[3] / ".cache" / "slurm"
+BUILDING = ("gcc", "libc6-dev", "make", "dpkg-dev", "ca-certificates", "python3", "python3-venv", "git", "iproute2")
+NAME = re.compile(r"[a-z]+")  # of a release, such as trixie or sid: part of a path and of a line of apt's
+MAKER = "mmdebstrap"
+UNDATED = 'Acquire::Check-Valid-Until "false"'  # a mirror may stand still; its signatures are looked at all the same
+DEBIAN = "http://deb.debian.org/debian"  # for a host that is no Debian itself
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release by name, and the folders that belong to it: its root, and what the checkout has of its own in there."""
+
+    name: str
+
+    @property
+    def root(self) -> Path:
+        return CACHE / self.name / "root"
+
+    @property
+    def venv(self) -> Path:
+        """Stands for the checkout's .venv, which has the host's Python."""
+        return CACHE / self.name / "venv"
+
+    @property
+    def cache(self) -> Path:
+        """Stands for the checkout's .cache, which has plug-ins and sources of the host's Slurm."""
+        return CACHE / self.name / "cache"
+
+
+def found(name: str) -> Release:
+    """The release, when its root is there. Raises Unobtainable."""
+    release = _named(name)
+    if not release.root.exists():
+        raise Unobtainable(f"there is no root of Debian {name} here; `python -m tests.slurm.lab install {name}` makes one")
+    return release
+
+
+def made(name: str) -> Release:
+    """The release with its folders, made now if they are not there. Raises Unobtainable."""
+    release = _named(name)
+    for folder in (release.venv, release.cache):
+        folder.mkdir(parents=True, exist_ok=True)
+    if not release.root.exists():
+        _make(release)
+    return release
+
+
+def _named(name: str) -> Release:
+    if not NAME.fullmatch(name):
+        raise Unobtainable(f"{name!r} is no release of Debian; say RELEASE=trixie")
+    if os.geteuid() != 0:
+        raise Unobtainable(f"only root can make and enter a root of Debian {name}; run this as root")
+    return Release(name)
+
+
+def _make(release: Release) -> None:
+    """Into a folder that only becomes the root when it is whole."""
+    if not shutil.which(MAKER):
+        raise Unobtainable(f"{MAKER} is not installed, which makes a root of Debian {release.name}; apt-get install {MAKER}")
+    unfinished = release.root.with_name("unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    lines = [f"{kind} {mirror()} {release.name} main" for kind in ("deb", "deb-src")]
+    packages = f"--include={','.join((*PACKAGES, *BUILDING))}"
+    command = [MAKER, "--quiet", "--variant=minbase", f"--aptopt={UNDATED}", packages, release.name, str(unfinished), *lines]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise Unobtainable(f"no root of Debian {release.name}: {done.stderr.strip()[-500:]}")
+    unfinished.rename(release.root)
+
+
+def mirror() -> str:
+    """Where this host's own apt finds Debian."""
+    asked = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Label: Debian"]
+    with_apt = shutil.which("apt-get") is not None
+    told = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split() if with_apt else []
+    return next((word for word in told if word.startswith(("http://", "https://"))), DEBIAN).rstrip("/")
