@@ -154,37 +154,34 @@ def test_usage_counts_billing_minutes() -> None:
     assert [(each.account, each.seconds, each.running) for each in found.rows] == [("root", 1039, 0), ("wg_bio", 734, 697)]
 
 
-# --- 24.05, written by hand ---
-
-
-def test_the_json_of_2405() -> None:
-    found = json_2311.read_jobs(said("24.05", "sacct.json").encode())
-    assert [(each.line, each.field) for each in found.unreadable] == [(9, "time.submission"), (10, "state")]
-    assert [job.job_id for job in found.rows] == [1, 2, 3, 4, 4, 5, 6, 7]
-    done, named, gpus, requeued, running, waiting, never, lost = found.rows
-    assert (done.elapsed, done.tres, done.limit_seconds, done.owner, done.user) == (87, "cpu=4,mem=4000,node=1", 1800, None, "alice")
-    assert (named.state, named.limit_seconds) == ("TIMEOUT", 60)
-    assert gpus.tres == "cpu=16,mem=65536,node=1,gres/gpu=2"
-    assert (requeued.state, requeued.restart, running.restart, running.end) == ("REQUEUED", 0, 1, None)
-    assert (waiting.start, waiting.limit_seconds, waiting.tres) == (None, None, "cpu=4,mem=4000,node=1")
-    assert (never.ended, lost.ended, running.ended) == (False, True, False)
+# --- since 23.11: tests/slurm/beside/test_releases.py has what was recorded ---
 
 
 def test_whatever_becomes_an_object_in_later_releases_is_still_read() -> None:
-    told = json.loads(said("24.05", "sacct.json"))
-    for row in told["jobs"][:8]:
-        row["time"] |= {
-            name: {"set": True, "infinite": False, "number": row["time"][name]} for name in ("submission", "start", "end", "elapsed")
-        }
-        row["state"]["current"] = row["state"]["current"][0]
-    before = json_2311.read_jobs(said("24.05", "sacct.json").encode())
+    told = json.loads(said("24.11", "sacct-all.json"))
+    for row in told["jobs"]:
+        times = {name: row["time"][name] for name in ("submission", "start", "end", "elapsed")}
+        row["time"] |= {name: {"set": number > 0, "infinite": False, "number": number} for name, number in times.items()}
+        row["state"]["current"] = row["state"]["current"][-1]
+    before = json_2311.read_jobs(said("24.11", "sacct-all.json").encode())
     assert json_2311.read_jobs(json.dumps(told).encode()).rows == before.rows
 
 
-def test_the_queue_of_2405() -> None:
-    found = json_2311.read_queue(said("24.05", "squeue.json").encode())
-    assert [(each.job_id, each.state) for each in found.rows] == [(4, "RUNNING"), (5, "PENDING"), (1, "COMPLETED")]
-    assert [(each.line, each.field) for each in found.unreadable] == [(4, "submit_time")]
+def test_a_job_that_lacks_something_costs_itself_only() -> None:
+    jobs, queue = json.loads(said("24.11", "sacct-all.json")), json.loads(said("24.11", "squeue-all.json"))
+    jobs["jobs"][2]["time"]["submission"], queue["jobs"][3]["submit_time"]["set"] = 0, False
+    jobs["jobs"][4]["state"]["current"], jobs["jobs"][5]["tres"]["allocated"][0]["count"] = [], -3
+    found = json_2311.read_jobs(json.dumps(jobs).encode())
+    assert [(each.line, each.field) for each in found.unreadable] == [(3, "time.submission"), (5, "state"), (6, "tres")]
+    assert len(found.rows) == len(jobs["jobs"]) - 3
+    assert [(each.line, each.field) for each in json_2311.read_queue(json.dumps(queue).encode()).unreadable] == [(4, "submit_time")]
+
+
+def test_a_limit_that_is_not_set_or_has_no_end_is_none() -> None:
+    told = json.loads(said("24.11", "sacct-all.json"))
+    told["jobs"][0]["time"]["limit"] |= {"set": False, "number": 0}
+    told["jobs"][1]["time"]["limit"] |= {"infinite": True}
+    assert [job.limit_seconds for job in json_2311.read_jobs(json.dumps(told).encode()).rows[:3]] == [None, None, 1800]
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"jobs": 1}', b"<html>", b'{"jobs": [', b"\xff"])
@@ -218,4 +215,6 @@ def test_unknown_versions_are_refused(text: str) -> None:
 
 def test_a_version_that_nobody_recorded_is_not_called_known() -> None:
     assert acquaintance(read_version("slurm-wlm 22.05.8")) == "its answers are known"
-    assert acquaintance(read_version("slurm 99.11.0")) == "newer than any whose answers were recorded (22.05)"
+    assert acquaintance(read_version("slurm-wlm 24.11.5")) == "its answers are known"
+    for other in ("23.02.1", "99.11.0"):
+        assert acquaintance(read_version(f"slurm {other}")).startswith("its answers were never recorded, only those of 22.05 and 24.11")

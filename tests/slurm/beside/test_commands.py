@@ -38,16 +38,20 @@ def test_columns_are_asked_of_2205(recorded: Recorded) -> None:
 
 
 def test_json_is_asked_of_newer_ones(recorded: Recorded) -> None:
-    recorded.say("sinfo", "slurm 24.05.3\n")
+    recorded.say("sinfo", "slurm 24.11.5\n")
     for name in ("sacct", "squeue"):
-        recorded.say(f"{name}.json", (GOLDEN / "slurm-24.05" / f"{name}.json").read_text())
+        recorded.say(f"{name}.json", (GOLDEN / "slurm-24.11" / f"{name}-all.json").read_text())
     slurm = slurm_of(recorded)
-    assert [job.job_id for job in slurm.jobs(0, 1).rows] == [1, 2, 3, 4, 4, 5, 6, 7]
-    assert len(slurm.queue().rows) == 3
+    assert len(slurm.jobs(0, 1).rows) == 37
+    assert len(slurm.queue().rows) == 38
+    assert [line for line in recorded.asked if "--json" in line] == [
+        "sacct --allusers --allocations --duplicates --starttime=1970-01-01T00:00:00 --endtime=1970-01-01T00:00:01 --json",
+        "squeue --all --states=all --json",
+    ]
 
 
 def test_a_slurm_without_json_is_asked_for_columns(recorded: Recorded, tmp_path: Path) -> None:
-    recorded.say("sinfo", "slurm 24.05.3\n")
+    recorded.say("sinfo", "slurm 24.11.5\n")
     program = tmp_path / "slurm" / "programs" / "sacct"
     unable = """[ "${*#*--json}" = "$*" ] || { echo "sacct: error: JSON support is not built" >&2; exit 1; }"""
     program.write_text(program.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\n{unable}\n"))
@@ -55,8 +59,8 @@ def test_a_slurm_without_json_is_asked_for_columns(recorded: Recorded, tmp_path:
 
 
 def test_owners_are_known_by_name_where_only_that_is_told(recorded: Recorded) -> None:
-    recorded.say("sinfo", "slurm 24.05.3\n")
-    text = (GOLDEN / "slurm-24.05" / "sacct.json").read_text()
+    recorded.say("sinfo", "slurm 24.11.5\n")
+    text = (GOLDEN / "slurm-24.11" / "sacct-all.json").read_text()
     recorded.say("sacct.json", text.replace('"user": "bob"', f'"user": "{ME}"'))
     owners = {job.user: job.owner for job in slurm_of(recorded).jobs(0, 1).rows}
     assert owners[ME] == os.geteuid()

@@ -127,9 +127,19 @@ def _users(pid: int) -> list[str]:
 
 
 def _parents() -> Iterator[tuple[int, int]]:
+    """Those of this host, or of this room. A host sees what runs in rooms too, under the same paths and users: none of its own."""
+    here = _room("self")
     for entry in PROC.iterdir():
-        if entry.name.isdigit() and (fields := _fields(int(entry.name))):
+        if entry.name.isdigit() and (fields := _fields(int(entry.name))) and _room(entry.name) == here:
             yield int(entry.name), int(fields[1])
+
+
+def _room(pid: str) -> str:
+    """The kernel's name of the space of process numbers that it lives in."""
+    try:
+        return str((PROC / pid / "ns" / "pid").readlink())
+    except OSError:
+        return ""
 
 
 def _fields(pid: int) -> list[str] | None:

@@ -32,6 +32,7 @@ _NOTHING = frozenset({"", "(null)", "N/A", "None", "*"})
 _HOLDING = frozenset({"RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"})
 _GIVEN = re.compile(r"Nodes=(\S+) CPU_IDs=(\S*) Mem=(\d{1,12}) GRES=(\S*)", re.ASCII)
 _GRES = re.compile(r"(?:gres[:/])?gpu(?::([A-Za-z][\w.-]*))?(?:[:=](\d{1,6}))?(?:\([^)]*\))?", re.ASCII)
+_CPUS = re.compile(r"cpu[:=]\d{1,9}", re.ASCII)
 _SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([KMGTP]?)", re.ASCII)
 _STEPS = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 _TASKS = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", re.ASCII)
@@ -175,23 +176,33 @@ def _wanted(cells: Mapping[str, str], least: int) -> Wanted:
         constraint=_text(cells, "Features"),
         prefer=_text(cells, "Prefer"),
         contiguous=cells.get("Contiguous", "0") == "1",
-        exclusive=cells.get("OverSubscribe") == "NO",
+        exclusive=_is_exclusive(cells),
         shared=cells.get("OverSubscribe") == "YES",
         required=tuple(expand(_text(cells, "ReqNodeList"), field="ReqNodeList")),
         excluded=tuple(expand(_text(cells, "ExcNodeList"), field="ExcNodeList")),
     )
 
 
+def _is_exclusive(cells: Mapping[str, str]) -> bool:
+    """OverSubscribe=NO used to say so; 26.05 has that of nearly every job, and a word of its own for whole nodes."""
+    return cells["Exclusive"] == "NODE" if "Exclusive" in cells else cells.get("OverSubscribe") == "NO"
+
+
 def _gpus_of_nodes(cells: Mapping[str, str], nodes: int, most: str) -> tuple[Gpus, ...]:
     """GPUs are asked of each node here; those of a job that fills one node are the same."""
     for field in ("TresPerSocket", "TresPerTask", "TresPerJob"):
-        text = _text(cells, field)
+        text = _without_cpus(_text(cells, field))
         alone = nodes == 1 and (most == "1" or cells.get("NumTasks") in ("1", "N/A"))
         if text and not (alone and field != "TresPerSocket"):
             raise Malformed(f"asks for {words.shown(text)} in a way that is not known here", field=field)
         if text:
             return _gpus(text, field)
     return _gpus(_text(cells, "TresPerNode"), "TresPerNode")
+
+
+def _without_cpus(text: str) -> str:
+    """Newer ones tell the CPUs of a task here too, which stand under CPUs/Task."""
+    return ",".join(each for each in text.split(",") if not _CPUS.fullmatch(each))
 
 
 def _gpus(text: str, field: str) -> tuple[Gpus, ...]:

@@ -8,6 +8,8 @@ from fairbank.slurm.answers import json_jobs
 from fairbank.slurm.answers.json_jobs import Counted, Place, of_each
 from fairbank.slurm.answers.values import Answer, Job, Queued
 
+REQUEUED = "REQUEUED"
+
 
 class _Number(msgspec.Struct, frozen=True):
     set: bool = True
@@ -70,7 +72,7 @@ def _job(row: _Job) -> Job:
         start=start,
         end=_value(row.time.end) or 0,
         elapsed=_value(row.time.elapsed) or 0,
-        state=_first(row.state.current),
+        state=_ended(row.state.current),
         limit_minutes=_value(row.time.limit),
         tres=row.tres.allocated or ([] if start else row.tres.requested),
         restart=_value(row.restart_cnt),
@@ -79,6 +81,11 @@ def _job(row: _Job) -> Job:
 
 def _value(number: _OneNumber) -> int | None:
     return number.value if isinstance(number, _Number) else number
+
+
+def _ended(states: list[str] | str) -> str:
+    """Accounting keeps the end of a requeued run as that flag alone; sacct tells it behind PENDING, which stands for no state."""
+    return REQUEUED if REQUEUED in states else _first(states)
 
 
 def _first(states: list[str] | str) -> str:

@@ -16,6 +16,10 @@ Row = TypeVar("Row")
 Value = TypeVar("Value")
 
 
+NOT_COUNTED = -2
+"""What 24.11 tells of energy where no node has a meter: slurmctld's NO_VAL64. 22.05 tells null."""
+
+
 class Counted(msgspec.Struct, frozen=True):
     """So much of a TRES; memory in MiB. Nothing is told of one that was not counted, such as energy where no node has a meter."""
 
@@ -89,7 +93,7 @@ def job(
         partition=row.partition and ids.name(row.partition, field="partition"),
         qos=ids.name(row.qos, field="qos") if row.qos else None,
         limit_seconds=None if limit_minutes is None else _within(limit_minutes, 0, 10**9, "time.limit") * 60,
-        tres=words.tres(",".join(_one(each) for each in tres if each.count is not None), "tres"),
+        tres=words.tres(",".join(_one(each) for each in tres if each.count not in (None, NOT_COUNTED)), "tres"),
         restart=restart,
     )
 

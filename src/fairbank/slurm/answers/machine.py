@@ -103,7 +103,8 @@ def _state(text: str) -> State:
 
 
 def _partition(cells: dict[str, str]) -> PartitionRules:
-    sharing, _, rows = cells.get("OverSubscribe", "NO").partition(":")
+    exclusive = cells.get("Exclusive") == "NODE"  # since 26.05; OverSubscribe=EXCLUSIVE before
+    sharing, _, rows = "EXCLUSIVE:".partition(":") if exclusive else cells.get("OverSubscribe", "NO").partition(":")
     by_cpu, by_node = (_amount(cells, f"DefMemPer{each}") for each in ("CPU", "Node"))
     mode = cells.get("PreemptMode", "")
     limit = cells.get("MaxTime", "")
