@@ -12,23 +12,22 @@
 
 #include "src/common/assoc_mgr.h"
 #include "src/common/log.h"
-#include "src/common/prep.h"
 #include "src/common/run_in_daemon.h"
 #include "src/common/xstring.h"
 #include "src/slurmctld/locks.h"
 #include "src/slurmctld/slurmctld.h"
-#include "src/slurmctld/srun_comm.h"
 
 #include "../plugin.h"
 #include "courier.h"
 #include "seen.h"
+#include "versions.h"
 
 FAIRBANK_PLUGIN("prep/fairbank", "asks the allocation bank before a job starts");
 
 #define MARK "Fairbank: "	/* what our admin comments begin with */
 
 /* slurmd loads this, too, and has no such variables. */
-extern List job_list __attribute__((weak));
+extern list_t *job_list __attribute__((weak));
 extern time_t last_job_update __attribute__((weak));
 
 static prep_callbacks_t callbacks;
@@ -264,7 +263,7 @@ static void hold_to_reason(const run_t *run, const verdict_t *verdict)
 static bool hold(job_record_t *job, const verdict_t *verdict)
 {
 	job_record_t *leader = job->het_job_id ? find_job_record(job->het_job_id) : NULL;
-	List parts = leader ? leader->het_job_list : NULL;
+	list_t *parts = leader ? leader->het_job_list : NULL;
 	holding_t holding = { .verdict = verdict };
 
 	if (!job->batch_flag)

@@ -17,8 +17,8 @@ def build(checkout: Path, into: Path, **environment: str) -> subprocess.Complete
 
 
 def source(folder: Path, version: str) -> Path:
-    (folder / "src" / "common").mkdir(parents=True)
-    (folder / "src" / "common" / "prep.h").touch()
+    (folder / "src" / "slurmctld").mkdir(parents=True)
+    (folder / "src" / "slurmctld" / "slurmctld.h").touch()
     (folder / "META").write_text(f"  Name:\t\tslurm\n  Version:\t{version}\n")
     return folder
 
@@ -27,7 +27,7 @@ def source(folder: Path, version: str) -> Path:
 def test_another_slurm_is_refused(checkout: Path, tmp_path: Path, version: str) -> None:
     done = build(checkout, tmp_path, SLURM_VERSION=version)
     assert done.returncode == 1
-    assert f"Slurm {version}: these plug-ins are made for 22.05" in done.stderr
+    assert f"Slurm {version}: these plug-ins are made for 22.05 and 24.11;" in done.stderr
     assert '"Without the plug-in" in docs/howto/install-next-to-slurm.md' in done.stderr
 
 
