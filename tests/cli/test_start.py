@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 
 import pytest
@@ -65,3 +66,18 @@ def test_the_composition_costs_an_everyday_command_next_to_nothing() -> None:
     own = "import sys; import fairbank.cli.main; before = set(sys.modules); import fairbank.compose; print(*set(sys.modules) - before)"
     done = subprocess.run([sys.executable, "-c", own], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["fairbank.compose"]
+
+
+# Before a small trace is simulated these would cost as much as simulating it.
+HEAVY = frozenset("msgspec numpy inspect asyncio sqlalchemy".split())
+
+
+def test_a_simulation_without_a_bank_pays_for_none(tmp_path: Path) -> None:
+    trace = tmp_path / "one.swf"
+    trace.write_text("; MaxProcs: 8\n1 0 -1 60 1 -1 -1 1 60 -1 1 1 1 -1 -1 -1 -1 -1\n")
+    own = "import sys; from fairbank.compose import main; print(main(), *sys.modules, file=sys.stderr)"
+    words = [sys.executable, "-c", own, "simulate", str(trace)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    succeeded, *imported = done.stderr.split()
+    assert succeeded == "0"
+    assert not HEAVY & set(imported)

@@ -13,7 +13,6 @@ from fairbank.service.traces import Reader, open_skimmed
 from fairbank.simulator.jobs import Job, Workload, size_of
 from fairbank.simulator.names import Names
 from fairbank.simulator.policies import Policy, policy_named
-from fairbank.simulator.replay import Payer
 from fairbank.simulator.shares import numbered, read_holdings
 from fairbank.simulator.simulation import TICK, Outcome, Plan, Tick, check_bank, simulate
 from fairbank.simulator.skim import Skim, skim
@@ -97,6 +96,7 @@ def granted(
 ) -> Plan:
     """The plan with what is granted: the trace is read for it once more."""
     from fairbank.simulator.granting import grants_of, holdings_of  # noqa: PLC0415  only who grants credit pays for the bank
+    from fairbank.simulator.replay import Payer  # noqa: PLC0415
 
     with source() as (trace, extent):
         if extent.once:
