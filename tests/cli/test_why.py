@@ -97,6 +97,17 @@ def test_the_same_question_has_the_same_answer_and_another_seed_other_rehearsals
     assert json.loads(ask("why 120 --trace week.swf --policy fcfs --json --runs 10").out)["data"][0]["likely"]["rehearsals"] == 10
 
 
+@pytest.mark.parametrize(("policy", "sooner"), [("fifo", "-p short"), ("fcfs", None)])
+def test_another_partition_is_tried_where_they_wait_apart(ask: Run, tmp_path: Path, policy: str, sooner: str | None) -> None:
+    """Job 4 waits behind job 3, which wants all eight processors; in the partition of job 2 nobody waits."""
+    there = [(1, 2, 1), (2, 2, 2), (3, 8, 1), (4, 2, 1)]
+    jobs = [line(number, number, wanted, 60, 60).replace(" 1 1 -1 -1", f" 1 {partition} -1 -1") for number, wanted, partition in there]
+    (tmp_path / "apart.swf").write_text(f"; MaxProcs: 8\n; Partition: 1 long\n; Partition: 2 short\n{''.join(jobs)}")
+    found = json.loads(ask(f"why 4 --trace apart.swf --policy {policy} --json").out)["data"][0]
+    assert (found["suggestion"] and found["suggestion"]["option"]) == sooner
+    assert found["tried"] == (["-p short", "-n 1"] if policy == "fifo" else ["-n 1"])
+
+
 def test_a_suggestion_comes_true_when_the_job_is_sent_so(ask: Run, tmp_path: Path) -> None:
     """Job 3, of four hours, would start at once with 02:59:00, as the plan for job 2 leaves that long."""
     found = json.loads(ask("why 3 --trace seed.swf --json").out)["data"][0]

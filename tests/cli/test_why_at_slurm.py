@@ -76,6 +76,7 @@ def test_without_advice_nothing_is_suggested(ask: Run, form: str) -> None:
     said = ask(JOBS["fast"], form, "--no-advice")
     assert said.code == 0
     assert re.search(r'"?suggestion"?: null', said.out)
+    assert re.search(r'"?tried"?: null', said.out)
 
 
 def test_the_likely_start_may_be_left_out(ask: Run) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import timedelta, timezone
 from typing import Any, NamedTuple
 
 from fairbank.report.columns import Look
@@ -26,6 +28,11 @@ class Suggestion(NamedTuple):
     at: int
 
 
+class Advice(NamedTuple):
+    suggestion: Suggestion | None
+    tried: Sequence[str] = ()
+
+
 class Why(NamedTuple):
     code: str = "Priority"
     headline: str = "Job 7 waits behind job 6 (Priority)."
@@ -34,7 +41,7 @@ class Why(NamedTuple):
     waiting: int = 3
     expected: int | None = None
     likely: Likely | None = None
-    suggestion: Suggestion | None = None
+    advice: Advice | None = None
 
 
 JOB = WhyRow("7", {"user": "ann", "account": ""}, submitted=0, as_of=90_061, why=Why(), ahead=["6"])
@@ -47,7 +54,7 @@ def told(job: WhyRow, room: int = 120) -> list[str]:
 def test_what_there_is_to_say() -> None:
     assert told(JOB) == [
         "Job 7 (user ann)",
-        "Came 1970-01-01 00:00:00, waits for 1-01:01:01 as of 1970-01-02 01:01:01",
+        "Came 1970-01-01 00:00:00, waits for 1-01:01:01 as of 1970-01-02 01:01:01 +00:00",
         "Job 7 waits behind job 6 (Priority).",
         "",
         "Checks    x   its turn: ahead is job 6",
@@ -77,10 +84,22 @@ def test_a_job_without_a_place_and_one_behind_many() -> None:
 
 
 def test_what_came_of_it() -> None:
-    assert told(JOB._replace(why=Why(suggestion=Suggestion("-n 4", 100_000)), started=3_600))[-2:] == [
+    assert told(JOB._replace(why=Why(advice=Advice(Suggestion("-n 4", 100_000))), started=3_600))[-2:] == [
         "Sooner    with -n 4 it would start by 1970-01-02 03:46:40, as things stand",
         "In fact   under this policy it started at 1970-01-01 01:00:00, after 01:00:00",
     ]
+
+
+def test_where_nothing_helps_it_is_said_what_was_tried() -> None:
+    found = told(JOB._replace(why=Why(advice=Advice(None, ("-p cpu,gpu", "any shorter -t")))))
+    assert found[-1] == "Sooner    nothing that was tried would start it sooner: -p cpu,gpu; any shorter -t"
+    assert told(JOB._replace(why=Why(advice=Advice(None))))[-1] == "Sooner    there is nothing to try that might start it sooner"
+
+
+def test_the_time_zone_of_all_its_times_is_told_once() -> None:
+    found = "\n".join(lines(JOB, Look(zone=timezone(timedelta(hours=-5))), 120))
+    assert "as of 1970-01-01 20:01:01 -05:00" in found
+    assert found.count("-05:00") == 1
 
 
 def test_lines_fit_the_terminal_and_do_nothing_to_it() -> None:
@@ -95,7 +114,7 @@ def test_lines_fit_the_terminal_and_do_nothing_to_it() -> None:
 
 
 def test_programs_are_told_all() -> None:
-    why = Why(expected=60, likely=Likely(60, None, 50, 20), suggestion=Suggestion("-t 00:10:00", 0))
+    why = Why(expected=60, likely=Likely(60, None, 50, 20), advice=Advice(Suggestion("-t 00:10:00", 0), ("-n 4", "any shorter -t")))
     found = as_data(JOB._replace(why=why, started=3_600, reason="Resources", told=120))
     assert (found["job"], found["ahead"], found["slurm_reason"], found["slurm_expects"]) == (
         "7",
@@ -105,8 +124,9 @@ def test_programs_are_told_all() -> None:
     )
     assert found["likely"] == {"earliest": "1970-01-01T00:01:00Z", "latest": None, "rehearsals": 50, "started": 20}
     assert found["suggestion"] == {"option": "-t 00:10:00", "start": "1970-01-01T00:00:00Z"}
+    assert found["tried"] == ["-n 4", "any shorter -t"]
     assert (found["expected"], found["started"], found["user"]) == ("1970-01-01T00:01:00Z", "1970-01-01T01:00:00Z", "ann")
-    assert as_data(JOB)["likely"] is None
+    assert (as_data(JOB)["likely"], as_data(JOB)["suggestion"], as_data(JOB)["tried"]) == (None, None, None)
 
 
 def test_what_slurm_says_otherwise_stands_beside_it() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from fairbank.report.columns import Look
 from fairbank.report.why import WhyRow, lines
-from fairbank.scheduling.explain.answer import Likely, Suggestion
+from fairbank.scheduling.explain.answer import Advice, Likely, Suggestion
 from fairbank.scheduling.explain.history import History
 from fairbank.scheduling.explain.whole import whole
 from fairbank.scheduling.parameters import Parameters
@@ -65,12 +65,13 @@ def test_the_large_job_may_start_before_its_plan_but_the_short_ones_are_in_its_w
     assert found.expected == NOW + 180 * MINUTE
     assert found.likely is not None
     assert found.likely.earliest >= NOW + 85 * MINUTE
-    assert found.suggestion is None
+    assert found.advice == Advice(None, ("--mem=1000M", "without --exclusive", "any shorter -t"))
 
 
 def test_the_other_would_start_now_with_a_minute_less_than_three_hours() -> None:
     found = whole(example().snapshot, Parameters(), 3, NOW)
-    assert found.suggestion == Suggestion("-t 02:59:00", NOW)
+    assert found.advice is not None
+    assert found.advice.suggestion == Suggestion("-t 02:59:00", NOW)
     assert found.likely is None
 
 

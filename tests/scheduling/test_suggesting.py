@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.scheduling.explain.answer import Suggestion
+from fairbank.scheduling.explain.answer import Advice, Suggestion
 from fairbank.scheduling.explain.suggesting import suggest
 from fairbank.scheduling.parameters import Parameters
 from tests.scheduling.clusters import rack
@@ -11,7 +11,7 @@ from tests.scheduling.scenes import NOW, Scene
 
 
 def suggested(scene: Scene, number: int) -> Suggestion | None:
-    return suggest(scene.snapshot, Parameters(), scene.both().plan, number, NOW)
+    return suggest(scene.snapshot, Parameters(), scene.both().plan, number, NOW).suggestion
 
 
 def test_a_limit_that_fits_the_gap_before_a_large_job() -> None:
@@ -55,9 +55,23 @@ def test_a_later_start_that_is_sooner_all_the_same() -> None:
     assert suggested(scene.waits(3, partitions=("left",)), 3) == Suggestion("-p left,right", NOW + 3_600)
 
 
-def test_where_nothing_helps_nothing_is_said() -> None:
-    assert suggested(Scene(rack(1)).runs(1, "n1", 60).waits(2), 2) is None
-    assert suggested(Scene(rack(1)).waits(1, held="JobHeldUser"), 1) is None
+OFTEN = ("--mem=1000M", "without --exclusive", "any shorter -t")
+
+
+def test_where_nothing_helps_it_is_said_what_was_tried() -> None:
+    def advised(scene: Scene, number: int) -> Advice:
+        return suggest(scene.snapshot, Parameters(), scene.both().plan, number, NOW)
+
+    left, right = PartitionRules(name="left", nodes=("n1",)), PartitionRules(name="right", nodes=("n2",))
+    scene = Scene(rack(2), left, right).runs(1, "n1", 60, partition="left").runs(2, "n2", 60, partition="right")
+    assert advised(scene.waits(3, partitions=("left",)), 3) == Advice(None, ("-p left,right", *OFTEN))
+    assert advised(Scene(rack(1)).waits(1, held="JobHeldUser"), 1) == Advice(None, ())
+
+
+def test_a_limit_that_fits_a_gap_which_begins_later() -> None:
+    """Two nodes are free in an hour, all four in three; the large job takes them then."""
+    scene = Scene(rack(4)).runs(1, "n[1-2]", 60).runs(2, "n[3-4]", 180).waits(3, 4, minutes=600, priority=9)
+    assert suggested(scene.waits(4, 2, minutes=240), 4) == Suggestion("-t 01:59:00", NOW + 3_600)
 
 
 def test_nobody_ahead_is_delayed_by_it() -> None:

@@ -91,7 +91,7 @@ def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
                 tell(line)
         behind = json.loads(slurm.root(*fairbank, str(queue.jobs["long"]), "--json"))["data"][0]
         assert behind["ahead"] == [str(queue.jobs["all"])]
-        assert behind["suggestion"]["option"], "nothing would start it sooner"
+        assert behind["suggestion"]["option"], f"nothing would start it sooner of {behind['tried']}"
         runs, unknown = (slurm.run("root", *fairbank, job) for job in (str(queue.jobs["first"]), "4000000"))
         assert (runs.code, "does not wait: it is running since" in runs.err) == (7, True)
         assert (unknown.code, "slurmctld has no job 4000000 that waits" in unknown.err) == (3, True)

@@ -49,6 +49,15 @@ class Suggestion(Protocol):
     def at(self) -> int: ...
 
 
+class Advice(Protocol):
+    """The one change that starts it soonest, and what was tried."""
+
+    @property
+    def suggestion(self) -> Suggestion | None: ...
+    @property
+    def tried(self) -> Sequence[str]: ...
+
+
 class Why(Protocol):
     """The answer; instants are seconds since 1970."""
 
@@ -67,7 +76,7 @@ class Why(Protocol):
     @property
     def likely(self) -> Likely | None: ...
     @property
-    def suggestion(self) -> Suggestion | None: ...
+    def advice(self) -> Advice | None: ...
 
 
 class WhyRow(NamedTuple):
@@ -96,7 +105,7 @@ def lines(row: WhyRow, look: Look, room: int) -> Iterator[str]:
     why = row.why
     facts = ", ".join(f"{_word(name)} {_fact(name, value)}" for name, value in row.facts.items() if value not in (None, "", ()))
     yield from folded(plain(f"Job {row.job} ({facts})"), room)
-    yield from folded(f"Came {look.moment(row.submitted)}, waits for {_lasted(row, row.as_of)} as of {look.moment(row.as_of)}", room)
+    yield from folded(f"Came {look.moment(row.submitted)}, waits for {_lasted(row, row.as_of)} as of {look.as_of(row.as_of)}", room)
     yield from folded(plain(_in_time(why.headline, look)), room)
     yield ""
     for check in why.checks:
@@ -104,10 +113,8 @@ def lines(row: WhyRow, look: Look, room: int) -> Iterator[str]:
         yield from _behind("Checks" if check is why.checks[0] else "", said, room)
     yield from _behind("Queue", _queue(row), room)
     yield from _behind("Start", _start(row, look), room)
-    if why.suggestion is not None:
-        option = why.suggestion.option if why.suggestion.option.startswith("without ") else f"with {why.suggestion.option}"
-        when = "at once" if why.suggestion.at <= row.as_of else f"by {look.moment(why.suggestion.at)}, as things stand"
-        yield from _behind("Sooner", f"{option} it would start {when}", room)
+    if why.advice is not None:
+        yield from _behind("Sooner", _sooner(why.advice, row.as_of, look), room)
     if row.started is not None:
         then = f"under this policy it started at {look.moment(row.started)}, after {_lasted(row, row.started)}"
         yield from _behind("In fact", then, room)
@@ -174,10 +181,20 @@ def _found(why: Why, look: Look) -> str:
     return f"{look.moment(expected)} if everybody uses the whole time limit and nobody comes before it"
 
 
+def _sooner(advice: Advice, now: int, look: Look) -> str:
+    found = advice.suggestion
+    if found is None:
+        tried = f"nothing that was tried would start it sooner: {'; '.join(advice.tried)}"
+        return tried if advice.tried else "there is nothing to try that might start it sooner"
+    option = found.option if found.option.startswith("without ") else f"with {found.option}"
+    return f"{option} it would start {'at once' if found.at <= now else f'by {look.moment(found.at)}, as things stand'}"
+
+
 def as_data(row: WhyRow) -> dict[str, Any]:
     """For programs: instants in UTC."""
     why = row.why
-    likely, suggestion = why.likely, why.suggestion
+    likely, advice = why.likely, why.advice
+    suggestion = advice and advice.suggestion
     return {
         "job": row.job,
         **row.facts,
@@ -194,6 +211,7 @@ def as_data(row: WhyRow) -> dict[str, Any]:
         "likely": likely
         and {"earliest": iso(likely.earliest), "latest": _iso(likely.latest), "rehearsals": likely.runs, "started": likely.started},
         "suggestion": suggestion and {"option": suggestion.option, "start": iso(suggestion.at)},
+        "tried": advice and list(advice.tried),
         "started": _iso(row.started),
     }
 

@@ -86,8 +86,9 @@ def simulated(trace: Skim, policy: Policy, plan: Plan, holdings: Mapping[str, in
 def _shares(trace: Skim, plan: Plan, holdings: Mapping[str, int]) -> dict[int, int]:
     """By the numbers of the trace. Whoever they belong to, users and groups both get to know the names: so numbers are the same however
     often a trace is read, and whosever the shares are then."""
-    users, groups = trace.people or (None, None)
-    by_user, by_group = numbered(holdings, users), numbered(holdings, groups)
+    people = trace.people
+    by_user = numbered(holdings, people and people.users)
+    by_group = numbered(holdings, people and people.groups)
     return by_group if plan.by_group else by_user
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from fairbank.scheduling.explain.answer import Why
@@ -103,6 +104,13 @@ class _Search:
         return Unknown(f"there is no job {name} in this trace", field="JOB", remedy="give its number in the trace, the first column")
 
 
+def _partition(trace: Skim, number: int) -> str:
+    """How a partition is called; empty for none."""
+    if trace.people is not None:
+        return trace.people.partitions.name(number)
+    return trace.header.partitions.get(number, str(number)) if number >= 0 else ""
+
+
 def _told(trace: Skim, policy: Policy, job: Job, there: Standstill | None, started: int, zero: int, asked: Asked) -> Told:
     when = f"{iso(zero + started)}, second {started} of the trace"
     if started == job.submitted:
@@ -111,7 +119,7 @@ def _told(trace: Skim, policy: Policy, job: Job, there: Standstill | None, start
         what = f"job {job.name} does not wait any more: under {policy.name} it started at {when}"
         raise Malformed(what, field="at", remedy=f"name a time from {iso(zero + job.submitted)} on and before that")
     return Told(
-        why(there, job.number, zero, asked.drawing),
+        why(there, job.number, zero, asked.drawing, partial(_partition, trace)),
         policy.name,
         trace.people.users.name(job.user) if trace.people is not None else str(job.user) if job.user >= 0 else "",
         job.processors,

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
 import msgspec
 
-from fairbank.scheduling.explain.answer import Check, Likely, Suggestion, Why
+from fairbank.scheduling.explain.answer import Advice, Check, Likely, Suggestion, Why
 from fairbank.scheduling.explain.likely import RUNS, likely
+from fairbank.scheduling.explain.shorter import SHORTER, shorter
 from fairbank.scheduling.plan import NEVER_TESTED, PRIORITY, RESOURCES
 from fairbank.scheduling.queue import ByPartition
 from fairbank.simulator.jobs import Job
 from fairbank.simulator.standstill import Standstill
-from fairbank.values.time import iso, show_duration
-
-MINUTE = 60
+from fairbank.values.time import MINUTE, iso, show_duration
 
 
 class Drawing(NamedTuple):
@@ -26,8 +25,9 @@ class Drawing(NamedTuple):
     seed: int = 1
 
 
-def why(there: Standstill, number: int, zero: int, drawing: Drawing) -> Why:
-    """Why the job with this place in the queue waits; it does. `zero`: when the seconds of the trace begin, since 1970."""
+def why(there: Standstill, number: int, zero: int, drawing: Drawing, partition: Callable[[int], str] = str) -> Why:
+    """Why the job with this place in the queue waits; it does. `zero`: when the seconds of the trace begin, since 1970; `partition`: how
+    the one with a number is called."""
     job = next(each for each in there.waiting if each.number == number)
     snapshot, scheduler = there.begin()
     line = [each for _, each in scheduler.line(snapshot, there.at)]
@@ -46,7 +46,7 @@ def why(there: Standstill, number: int, zero: int, drawing: Drawing) -> Why:
         waiting=len(line),
         expected=None if expected is None else zero + expected,
         likely=_since(likely(partial(there.drawn, job), runs=drawing.runs, seed=drawing.seed), zero),
-        suggestion=_suggest(there, job, expected, zero),
+        advice=_advise(there, job, expected, zero, partition if apart else None),
     )
 
 
@@ -109,27 +109,31 @@ def _since(found: Likely | None, zero: int) -> Likely | None:
     return msgspec.structs.replace(found, earliest=zero + found.earliest, latest=latest)
 
 
-def _suggest(there: Standstill, job: Job, expected: int | None, zero: int) -> Suggestion | None:
-    """The longest limit with which it starts as early as any shorter one lets it, or half as many processors; whichever is sooner.
+def _advise(there: Standstill, job: Job, expected: int | None, zero: int, partition: Callable[[int], str] | None) -> Advice:
+    """The longest limit with which it starts as early as any shorter one lets it; where partitions wait apart another of those that are in
+    use; or half as many processors. Of these the one that starts it soonest.
 
     Each is tried on the queue as it is, with everybody using the whole time limit.
     """
-    found, soonest = None, expected
-    for option, changed in _changes(there, job, expected):
+    found, tried = None, list[str]()
+    if job.limit > MINUTE:
+        tried.append(SHORTER)
+        found = shorter(job.limit, expected, lambda limit: there.in_full(job._replace(limit=limit)))
+    soonest = expected if found is None else found.at
+    for option, changed in _changes(there, job, partition):
+        tried.append(option)
         at = there.in_full(changed)
         if at is not None and (soonest is None or at < soonest):
-            found, soonest = Suggestion(option, zero + at), at
-    return found
+            found, soonest = Suggestion(option, at), at
+    return Advice(found and Suggestion(found.option, zero + found.at), tuple(tried))
 
 
-def _changes(there: Standstill, job: Job, expected: int | None) -> Iterator[tuple[str, Job]]:
-    low, high = 1, -(-job.limit // MINUTE)
-    soonest = there.in_full(job._replace(limit=MINUTE)) if high > 1 else None
-    if soonest is not None and (expected is None or soonest < expected):
-        while high - low > 1:
-            middle = (low + high) // 2
-            as_soon = there.in_full(job._replace(limit=middle * MINUTE)) == soonest
-            low, high = (middle, high) if as_soon else (low, middle)
-        yield f"-t {show_duration(low * MINUTE)}", job._replace(limit=low * MINUTE)
+def _changes(there: Standstill, job: Job, partition: Callable[[int], str] | None) -> Iterator[tuple[str, Job]]:
+    """What may be changed beside its limit."""
+    if partition is not None:
+        used = {each.partition for each in there.waiting} | {each.job.partition for each in there.running}
+        for other in sorted(used - {job.partition}):
+            if name := partition(other):
+                yield f"-p {name}", job._replace(partition=other)
     if job.processors > 1:
         yield f"-n {job.processors // 2}", job._replace(processors=job.processors // 2)

@@ -38,10 +38,11 @@ class Notes:
 
 
 class People(NamedTuple):
-    """Who is meant by the numbers of users and groups, where a log has names: each is known once it was seen."""
+    """Who and what is meant by the numbers of users, groups and partitions, where a log has names: each is known once it was seen."""
 
     users: Names
     groups: Names
+    partitions: Names
 
 
 class Skim(NamedTuple):

@@ -12,7 +12,7 @@ from fairbank.values.trouble import Malformed
 Instant = NewType("Instant", int)
 """Whole seconds since 1970-01-01T00:00:00Z."""
 
-DAY = 86_400
+MINUTE, DAY = 60, 86_400
 LIMIT_MAX_SECONDS = 10 * 366 * DAY  # ten years: the longest time limit, and the longest that a run can have lasted
 LAST_INSTANT = Instant(253_402_300_799)  # 9999-12-31T23:59:59Z: what every database and calendar can print
 

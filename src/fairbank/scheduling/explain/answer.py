@@ -34,6 +34,16 @@ class Suggestion(msgspec.Struct, frozen=True):
     at: int
 
 
+class Advice(msgspec.Struct, frozen=True):
+    """What came of looking for something that would start a job sooner. `suggestion` None: nothing of what was tried would.
+
+    tried    each change, as sbatch is told it or in words
+    """
+
+    suggestion: Suggestion | None
+    tried: tuple[str, ...]
+
+
 class Why(msgspec.Struct, frozen=True, kw_only=True):
     """Why a job waits.
 
@@ -43,7 +53,7 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
     waiting     how many have a place among those that wait
     expected    when it starts if everybody uses the whole time limit and nobody comes before it; None where nobody can say
     likely      None where it was not asked for, or where it started in too few rehearsals
-    suggestion  None where it was not asked for, or where nothing would help
+    advice      what would start it sooner; None where it was not asked for
     """
 
     number: int
@@ -55,4 +65,4 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
     expected: int | None
     likely: Likely | None = None
-    suggestion: Suggestion | None = None
+    advice: Advice | None = None

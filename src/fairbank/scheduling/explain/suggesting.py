@@ -1,4 +1,4 @@
-"""What would start a job sooner: a shorter limit, another partition, less memory, nodes that are shared. Each was planned, not guessed."""
+"""What would start a job sooner: another partition, less memory, nodes that are shared, a shorter limit. Each was planned, not guessed."""
 
 from __future__ import annotations
 
@@ -6,32 +6,41 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fairbank.scheduling.explain.answer import Suggestion
+from fairbank.scheduling.explain.answer import Advice, Suggestion
+from fairbank.scheduling.explain.shorter import SHORTER, shorter
 from fairbank.scheduling.on_nodes import OnNodes, with_job
 from fairbank.scheduling.parameters import Parameters
 from fairbank.scheduling.pending import Pending
 from fairbank.scheduling.placement.room import Placement
 from fairbank.scheduling.plan import Plan
 from fairbank.scheduling.slurm import both
-from fairbank.values.time import show_duration
-
-MINUTE = 60
+from fairbank.values.time import MINUTE
 
 
-def suggest(snapshot: OnNodes, parameters: Parameters, plan: Plan[Pending, Placement], number: int, now: int) -> Suggestion | None:
-    """The one change that starts the job soonest, sooner than `plan` does; of several the first that is tried. None where none does.
+def suggest(snapshot: OnNodes, parameters: Parameters, plan: Plan[Pending, Placement], number: int, now: int) -> Advice:
+    """The one change that starts the job soonest, sooner than `plan` does; of several the first that is tried. Of a job that is held back
+    nothing is tried.
 
     Every change is one pass over the whole queue with the job changed, so that nobody ahead is delayed by it.
     """
     job = next((each for each in snapshot.queue.jobs() if each.number == number and each.held is None), None)
     if job is None:
-        return None
+        return Advice(None, ())
+
+    def start(changed: Pending) -> int | None:
+        return _start(both(with_job(snapshot, changed), parameters, now), number, now)
+
     found, soonest = None, _start(plan, number, now)
-    for option, changed in _changes(job, snapshot, parameters, now):
-        at = _start(both(with_job(snapshot, changed), parameters, now), number, now)
+    tried: list[str] = []
+    for option, changed in _changes(job, snapshot):
+        tried.append(option)
+        at = start(changed)
         if at is not None and (soonest is None or at < soonest):
             found, soonest = Suggestion(option, at), at
-    return found
+    if (limit := _limit(job, snapshot)) > MINUTE:
+        tried.append(SHORTER)
+        found = shorter(limit, soonest, lambda limit: start(msgspec.structs.replace(job, limit=limit, time_min=None))) or found
+    return Advice(found, tuple(tried))
 
 
 def _start(plan: Plan[Pending, Placement], number: int, now: int) -> int | None:
@@ -41,8 +50,8 @@ def _start(plan: Plan[Pending, Placement], number: int, now: int) -> int | None:
     return next((each.at for each in plan.planned if each.job.number == number), None)
 
 
-def _changes(job: Pending, snapshot: OnNodes, parameters: Parameters, now: int) -> Iterator[tuple[str, Pending]]:
-    """What may be changed, the smallest sacrifice first."""
+def _changes(job: Pending, snapshot: OnNodes) -> Iterator[tuple[str, Pending]]:
+    """What may be changed beside its limit, the smallest sacrifice first."""
     wanted = job.wanted
     for name, rules in snapshot.machine.cluster.rules.items():
         if name not in job.partitions and rules.up:
@@ -55,26 +64,13 @@ def _changes(job: Pending, snapshot: OnNodes, parameters: Parameters, now: int) 
         yield f"--mem={wanted.memory_per_node // 2}M", _wanting(job, memory_per_node=wanted.memory_per_node // 2)
     if wanted.exclusive:
         yield "without --exclusive", _wanting(job, exclusive=False)
-    if (longest := _longest(job, snapshot, parameters, now)) is not None:
-        yield f"-t {show_duration(longest)}", msgspec.structs.replace(job, limit=longest)
 
 
 def _wanting(job: Pending, **other: object) -> Pending:
     return msgspec.structs.replace(job, wanted=msgspec.structs.replace(job.wanted, **other))
 
 
-def _longest(job: Pending, snapshot: OnNodes, parameters: Parameters, now: int) -> int | None:
-    """The longest limit in whole minutes, shorter than its own, with which it would start now."""
-
-    def starts(minutes: int) -> bool:
-        shorter = msgspec.structs.replace(job, limit=minutes * MINUTE, time_min=None)
-        return _start(both(with_job(snapshot, shorter), parameters, now), job.number, now) == now
-
+def _limit(job: Pending, snapshot: OnNodes) -> int:
+    """For how long it may run now, in seconds."""
     there = [snapshot.machine.cluster.rules[name] for name in job.partitions if name in snapshot.machine.cluster.rules]
-    low, high = 1, max((job.seconds(rules) for rules in there), default=0) // MINUTE
-    if high <= 1 or not starts(low):
-        return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if starts(middle) else (low, middle)
-    return low * MINUTE
+    return max((job.seconds(rules) for rules in there), default=0)

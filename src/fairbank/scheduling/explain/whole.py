@@ -38,14 +38,14 @@ def whole(
 ) -> Why:
     """As Slurm's two passes decide; `plan` is what they decided, where somebody has it already.
 
-    Without `history` there is no range, without `advice` no suggestion; a job that may not start at all has no range either.
+    Without `history` there is no range, without `advice` nothing is tried; a job that may not start at all has no range either.
 
     Raises Unknown for a job that does not wait there, or that starts now.
     """
     plan = both(snapshot, parameters, now) if plan is None else plan
     found = why(snapshot, plan, number, now, funds=funds, dependencies=dependencies, any_of=any_of)
     if advice:
-        found = msgspec.structs.replace(found, suggestion=suggest(snapshot, parameters, plan, number, now))
+        found = msgspec.structs.replace(found, advice=suggest(snapshot, parameters, plan, number, now))
     if history is None or found.position is None:
         return found
     ahead = frozenset(found.ahead)

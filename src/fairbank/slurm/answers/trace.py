@@ -53,7 +53,7 @@ def skim_accounting(numbered: Iterator[tuple[int, bytes]]) -> Skim:
     line, here for heads that do not tell enough, and while the jobs are read for one that comes too late to be put in order.
     """
     number, first = next(numbered, (1, b""))
-    heads, notes, people = _heads(number, first), Notes(), People(Names(), Names())
+    heads, notes, people = _heads(number, first), Notes(), People(Names(), Names(), Names())
     found = _executions(numbered, heads, notes)
     return Skim(Header(), _skimmed(_in_order(found, heads), notes, people), notes, people)
 
@@ -119,7 +119,6 @@ def _in_order(found: Iterator[_Placed], heads: Heads) -> Iterator[_Placed]:
 
 def _skimmed(found: Iterator[_Placed], notes: Notes, people: People) -> Iterator[Skimmed]:
     """What ran at the same time under the same id is the same: files that overlap have it twice."""
-    partitions = Names()
     second, seen = -1, set[tuple[str, int | None]]()
     for submitted, line, job in found:
         if submitted != second:
@@ -135,5 +134,5 @@ def _skimmed(found: Iterator[_Placed], notes: Notes, people: People) -> Iterator
         # A job of Slurm has whole cores, or whole nodes: what it was given counts, where that is known, not what it asked for.
         requested = job.allocated or job.requested or -1
         sizes = (job.allocated or -1, requested, job.limit or -1)
-        who = (people.users.number(job.user), people.groups.number(job.account), partitions.number(job.partition))
+        who = (people.users.number(job.user), people.groups.number(job.account), people.partitions.number(job.partition))
         yield (job.job, submitted, -1 if job.elapsed is None else job.elapsed, *sizes, -1, *who)
