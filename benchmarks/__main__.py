@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from benchmarks.claims import CLAIMS, drawn, figures
-from benchmarks.measure import to_stderr
+from benchmarks.measure import Missing, to_stderr
 from benchmarks.page import FIGURES, PAGE, amount, met, target
 from benchmarks.results import RESULTS, SHORT, Claim, keep, this_machine
 from tests.slurm.lab.packages import Unobtainable
@@ -33,7 +33,7 @@ def _measure(name: str, *, short: bool) -> None:
     machine = this_machine()
     try:
         claim = Claim(name, machine, CLAIMS[name](short=short, say=to_stderr))
-    except Unobtainable as why:  # no Slurm here
+    except (Missing, Unobtainable) as why:  # no traces, or no Slurm here
         to_stderr(f"{name} is not measured: {why}")
         return
     keep(claim, SHORT if short else RESULTS)

@@ -20,6 +20,7 @@ from benchmarks import (
     replay,
     simulate,
     spent,
+    traces,
     usage,
 )
 from benchmarks.measure import Say, Table
@@ -39,6 +40,7 @@ CLAIMS: Mapping[str, Measure] = {
     "history": history.measure,
     "replay": replay.measure,
     "simulate": simulate.measure,
+    "traces": traces.measure,
     "reconcile": reconcile.measure,
     "commands": commands.measure,
     "cluster": cluster.measure,
@@ -53,6 +55,7 @@ REMARKS = {
     "spent": spent.REMARK,
     "history": history.REMARK,
     "simulate": simulate.REMARK,
+    "traces": traces.REMARK,
     "reconcile": reconcile.REMARK,
     "cluster": cluster.REMARK,
     "fairtree": fairtree.REMARK,

@@ -10,8 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from benchmarks.schedule import Schedule
+
 Say = Callable[[str], None]
 """Told what is being done, for whoever waits."""
+
+
+class Missing(Exception):
+    """What a claim is about is not on this machine; the message says what, and where it is looked for."""
 
 
 def to_stderr(what: str) -> None:
@@ -61,7 +67,7 @@ class Curve(msgspec.Struct, frozen=True):
 
 class Table(msgspec.Struct, frozen=True):
     """Figures that belong side by side, what we promise about them, and how those grow that were measured in several sizes (of `sizes`,
-    in milliseconds)."""
+    in milliseconds). Or the schedules that were made."""
 
     title: str
     about: str
@@ -69,6 +75,7 @@ class Table(msgspec.Struct, frozen=True):
     promises: tuple[Promise, ...] = ()
     curves: tuple[Curve, ...] = ()
     sizes: str = ""
+    schedules: tuple[Schedule, ...] = ()
 
 
 def rates(contenders: Mapping[str, Callable[[], int]], rounds: int, unit: str = "operations/s") -> dict[str, Figure]:

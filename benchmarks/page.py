@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks.measure import Figure, Promise, Table
 from benchmarks.results import Claim, Machine
+from benchmarks.schedule import lines
 from fairbank.report.plots.growth import Growth, figure
 from fairbank.report.plots.svg import svg
 
@@ -66,8 +67,11 @@ def _claim(claim: Claim, remark: str) -> Iterator[str]:
 
 def _table(table: Table) -> Iterator[str]:
     yield f"## {table.title}\n\n{table.about}\n"
-    yield "| | Median | Range |\n| --- | ---: | ---: |"
-    yield from map(_figure, table.figures)
+    if table.schedules:
+        yield from lines(table.schedules)
+    else:
+        yield "| | Median | Range |\n| --- | ---: | ---: |"
+        yield from map(_figure, table.figures)
     yield ""
     if table.curves:
         yield f"![{table.title}: milliseconds by the number of {table.sizes}](figures/{_file(table)})\n"

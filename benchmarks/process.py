@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,14 +19,16 @@ class Taken(NamedTuple):
 
 _WATCHED = """
 import resource, subprocess, sys
-subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+with open(sys.argv[1], "wb") as told:
+    subprocess.run(sys.argv[2:], check=True, stdout=told, stderr=subprocess.DEVNULL)
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 """
 
 
-def taken(command: Sequence[str], *, folder: Path | None = None) -> Taken:
-    """Run a command that must succeed, from a small process: Linux counts the memory of whoever starts a command as the command's."""
-    watching = [sys.executable, "-c", _WATCHED, *command]
+def taken(command: Sequence[str], *, folder: Path | None = None, told: Path = Path(os.devnull)) -> Taken:
+    """Run a command that must succeed, from a small process: Linux counts the memory of whoever starts a command as the command's. What it
+    says is in the file `told`."""
+    watching = [sys.executable, "-c", _WATCHED, str(told.absolute()), *command]
     said = subprocess.run(watching, check=True, capture_output=True, text=True, cwd=folder).stdout
     return Taken(*map(float, said.split()))

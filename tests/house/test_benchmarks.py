@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import time
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import create_engine, text
 
-from benchmarks import fairtree, ledger
+from benchmarks import fairtree, ledger, traces
 from benchmarks.books import MEMORY, books
 from benchmarks.claims import CLAIMS, REMARKS, drawn, figures
 from benchmarks.crowded import NOW, crowded
 from benchmarks.loops import LINK, LinkingSqliteLoop, PostgresCopyLoop, PostgresLoop, SqliteLoop
-from benchmarks.measure import Curve, Figure, Table, at_least, at_most, ratio
+from benchmarks.measure import Curve, Figure, Missing, Table, at_least, at_most, ratio
 from benchmarks.page import FIGURES, PAGE, drawings, page
 from benchmarks.past import Past, fill
 from benchmarks.pgbench import Pgbench
@@ -188,6 +189,22 @@ def test_what_is_kept_is_read_back_and_drawn(tmp_path: Path) -> None:
     assert "| ours / theirs | 2.00x | 2.00 to 2.50 | at least 2.00x | kept |" in told
     assert "| ours itself | 2,500 operations/s | 2,000 to 3,000 | at least 10,000 operations/s | **missed** |" in told
     assert "It is the fingers." in told
+
+
+def test_a_schedule_is_known_by_the_lines_of_its_starts(tmp_path: Path) -> None:
+    trace = tmp_path / "two.swf"
+    trace.write_text("; MaxProcs: 4\n1 0 -1 60 4 -1 -1 4 60 -1 1 1 1 -1 1 1 -1 -1\n2 10 -1 40 2 -1 -1 2 60 -1 1 1 1 -1 1 1 -1 -1\n")
+    found = traces.schedule("two", trace, "easy", tmp_path)
+    assert (found.jobs, found.mean_wait, found.utilisation) == (2, 25.0, 0.8)
+    assert found.starts == sha256(b"1 0\n2 60\n").hexdigest()[:12]
+    told = page([Claim("traces", MACHINE, [Table("Schedules", "Of two jobs.", (), schedules=(found,))])], {})
+    assert f"| two | easy | 2 | 25.000 | 1.6250 | 0.80000 | `{found.starts}` |" in told
+
+
+def test_without_recorded_workloads_the_page_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traces, "SHARED", tmp_path)
+    with pytest.raises(Missing, match="there is no trace in .*; FAIRBANK_SHARED says in which folder"):
+        traces.measure(short=True, say=lambda _: None)
 
 
 def test_the_time_of_a_process_is_told_by_thread() -> None:

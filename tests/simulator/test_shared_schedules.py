@@ -1,4 +1,5 @@
-"""Schedules of real traces, where this machine has them: the figures that their collection states for first come first served and EASY."""
+"""Schedules of real traces: the figures that their collection states for first come first served and EASY, and the table of all of them in
+docs/performance.md, which is made anew where this machine has the traces."""
 
 from __future__ import annotations
 
@@ -6,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.service.simulating import simulate_file
+from benchmarks.results import RESULTS, kept
+from benchmarks.schedule import Schedule, fingerprint
+from benchmarks.traces import POLICIES, TRACES
+from fairbank.service.simulating import simulate_file, write_starts
 from fairbank.simulator.simulation import Plan
-
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 STATED = {
     ("KTH-SP2-1996-2.1-cln", "fcfs"): ("389852.168", "7518.74", "0.69885"),
@@ -22,14 +24,60 @@ STATED = {
     ("Lublin-256-synthetic", "easy"): ("97155.995", "590.05", "0.93634"),
 }
 
+CLAIM = kept("traces", RESULTS)
+WRITTEN = {(each.trace, each.policy): each for table in CLAIM.tables for each in table.schedules} if CLAIM is not None else {}
+LONG = ("conservative", "slurm")
+"""Of all but the lightest trace these take many seconds; `make bench ARGS='--only traces'` makes them anew."""
+QUICK = [(trace, policy) for trace in TRACES for policy in POLICIES if policy not in LONG or trace == "MetaCentrum"]
 
-@pytest.mark.parametrize(("trace", "policy"), STATED)
-def test_a_real_trace_gives_the_stated_figures(shared: Path, trace: str, policy: str) -> None:
-    path = shared / "data" / "swf" / f"{trace}.swf.gz"
+
+def recorded(shared: Path, stem: str) -> Path:
+    path = shared / "data" / "swf" / f"{stem}.swf.gz"
     if not path.exists():
         pytest.skip(f"there is no {path}")
-    [outcome] = simulate_file(path, [policy], Plan())
+    return path
+
+
+def agrees(figures: tuple[float, float, float], stated: tuple[str, str, str]) -> None:
+    """Mean wait, slowdown and utilisation, to as many places as are stated."""
+    assert tuple(f"{found:.{len(said.partition('.')[2])}f}" for found, said in zip(figures, stated, strict=True)) == stated
+
+
+def test_every_trace_has_its_line_under_every_policy_in_the_table() -> None:
+    assert set(WRITTEN) == {(trace, policy) for trace in TRACES for policy in POLICIES}
+
+
+@pytest.mark.parametrize(("stem", "policy"), STATED)
+def test_the_table_has_the_stated_figures(stem: str, policy: str) -> None:
+    (trace,) = [name for name, known in TRACES.items() if known == stem]
+    row = WRITTEN[trace, policy]
+    agrees((row.mean_wait, row.mean_slowdown, row.utilisation), STATED[stem, policy])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("trace", "policy"), QUICK)
+def test_a_schedule_is_the_one_in_the_table(shared: Path, tmp_path: Path, trace: str, policy: str) -> None:
+    [outcome] = simulate_file(recorded(shared, TRACES[trace]), [policy], Plan())
+    write_starts(outcome.starts, tmp_path / "starts.txt")
     assert outcome.figures is not None
-    found = (outcome.figures.mean_wait, outcome.figures.mean_slowdown, outcome.figures.utilisation)
-    for figure, stated in zip(found, STATED[trace, policy], strict=True):
-        assert f"{figure:.{len(stated.partition('.')[2])}f}" == stated
+    made = Schedule(
+        trace=trace,
+        policy=policy,
+        jobs=outcome.figures.jobs,
+        mean_wait=outcome.figures.mean_wait,
+        mean_slowdown=outcome.figures.mean_slowdown,
+        utilisation=outcome.figures.utilisation,
+        took=WRITTEN[trace, policy].took,
+        starts=fingerprint(tmp_path / "starts.txt"),
+    )
+    assert made == WRITTEN[trace, policy]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("trace", "policy"), STATED)
+def test_a_real_trace_gives_the_stated_figures(shared: Path, trace: str, policy: str) -> None:
+    [outcome] = simulate_file(recorded(shared, trace), [policy], Plan())
+    assert outcome.figures is not None
+    agrees((outcome.figures.mean_wait, outcome.figures.mean_slowdown, outcome.figures.utilisation), STATED[trace, policy])

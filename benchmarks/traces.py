@@ -1,0 +1,65 @@
+"""Every recorded workload that is there under every policy: the figures of each schedule, its fingerprint, and what it took."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.books import sqlite_folder
+from benchmarks.measure import Missing, Say, Table
+from benchmarks.process import taken
+from benchmarks.schedule import Schedule, fingerprint
+from benchmarks.simulate import SHARED
+from tests.support.server import FAIRBANK
+
+TRACES = {
+    "KTH-SP2": "KTH-SP2-1996-2.1-cln",
+    "Lublin-256": "Lublin-256-synthetic",
+    "MetaCentrum": "MetaCentrum-Zewura-Zegox-2013",
+    "UB CCR week": "UBCCR-Slurm-medium-week",
+}
+POLICIES = ("fcfs", "fifo", "easy", "conservative", "slurm")
+QUICK = ("fcfs", "easy")
+
+ABOUT = """`fairbank simulate TRACE --policy POLICY --starts FILE` of the four recorded workloads. Starts: the first twelve digits of
+the SHA-256 of that file, which has a line for each job. They are the same on any machine; only what the process took is this one's."""
+
+REMARK = """Conservative backfill plans anew for everybody who waits whenever something happens: in the UB CCR week, where thousands
+wait, that takes minutes. `tests/simulator/test_shared_schedules.py` compares first come first served and EASY with the figures that are
+told beside the traces, and quick schedules with this table. Where the traces are not (`FAIRBANK_SHARED` names their folder), nothing of
+this is measured."""
+
+
+def measure(*, short: bool, say: Say) -> list[Table]:
+    """One round: schedules come out the same each time. In short only the quick policies."""
+    found = {name: SHARED / f"{stem}.swf.gz" for name, stem in TRACES.items()}
+    if not any(file.exists() for file in found.values()):
+        raise Missing(f"there is no trace in {SHARED}; FAIRBANK_SHARED says in which folder data/swf is")
+    schedules: list[Schedule] = []
+    with sqlite_folder() as folder:
+        for name, file in found.items():
+            if not file.exists():
+                say(f"{name} is left out: there is no {file}")
+                continue
+            for policy in QUICK if short else POLICIES:
+                say(f"{name} under {policy}")
+                schedules.append(schedule(name, file, policy, folder))
+    return [Table("Schedules of recorded workloads", ABOUT, (), schedules=tuple(schedules))]
+
+
+def schedule(name: str, file: Path, policy: str, folder: Path) -> Schedule:
+    """What the command makes of the trace in a process of its own; `folder` is for its files."""
+    starts, told = folder / "starts.txt", folder / "told.json"
+    took = taken([FAIRBANK, "simulate", str(file), "--policy", policy, "--starts", str(starts), "--json"], told=told)
+    row: dict[str, Any] = json.loads(told.read_bytes())["data"][0]
+    return Schedule(
+        trace=name,
+        policy=policy,
+        jobs=row["jobs"],
+        mean_wait=row["mean_wait_seconds"],
+        mean_slowdown=row["mean_bounded_slowdown"],
+        utilisation=row["utilisation"],
+        took=took.seconds,
+        starts=fingerprint(starts),
+    )
