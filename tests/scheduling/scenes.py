@@ -105,6 +105,9 @@ class OneEach:
         if where.partition in self.partitions:
             self.there |= {(where.partition, job.user)}
 
+    def ended(self, job: Pending, where: Placement, seconds: int) -> None:
+        self.there -= {(where.partition, job.user)}
+
 
 class Told:
     """A plan in words: `starts` and `planned` say which nodes, `planned` also in how many minutes."""

@@ -8,6 +8,7 @@ from fairbank.scheduling.explain.answer import Likely
 from fairbank.scheduling.explain.history import ENOUGH, OF_EVERYBODY, REMEMBERED, History, Luck, Ratios
 from fairbank.scheduling.explain.likely import FEWEST, affordable, likely, likely_on_nodes
 from fairbank.scheduling.explain.rehearsing import AtEachEvent, Came, rehearse
+from fairbank.scheduling.explain.whole import whole
 from fairbank.scheduling.on_nodes import copied
 from fairbank.scheduling.parameters import Parameters
 from fairbank.scheduling.rules import PreemptBy, Preemption, QosRules
@@ -154,10 +155,39 @@ def test_each_rehearsal_is_told() -> None:
     assert seen == [(done, 12) for done in range(1, 13)]
 
 
-def test_who_waits_for_a_limit_is_told_no_range() -> None:
+def test_who_waits_for_a_limit_starts_when_somebody_it_counts_for_has_ended() -> None:
+    """Ann has one job at a time. Her first ends in an hour, then Bob's, which is behind, has taken the node."""
+    scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 30, user="eve")
+    scene.waits(3, minutes=60, user="ann", priority=9).waits(4, minutes=120, user="bob")
+    scene.limits = OneEach("batch", there=frozenset({("batch", "ann"), ("batch", "eve")}))
+    assert scene.both().plan.why(3) == "QOSMaxJobsPerUserLimit"
+    assert likely_on_nodes(scene.snapshot, Parameters(), known(), 3, NOW) == Likely(NOW + HOUR, NOW + HOUR, 100, 100)
+    behind = likely_on_nodes(scene.snapshot, Parameters(), known(), 3, NOW, ahead=frozenset())
+    assert behind == Likely(NOW + HOUR, NOW + HOUR, 100, 100)
+
+
+def test_whoever_is_behind_may_use_up_the_limit_that_another_waits_for() -> None:
+    """Ann may have one job at a time. Her long one wants both nodes, of which one is taken for two hours; her short one is content with
+    what she leaves in an hour."""
+    scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 120, user="eve")
+    scene.waits(3, 2, minutes=60, user="ann", priority=9).waits(4, minutes=50, user="ann")
+    scene.limits = OneEach("batch", there=frozenset({("batch", "ann"), ("batch", "eve")}))
+    found = likely_on_nodes(scene.snapshot, Parameters(), known(), 3, NOW, ahead=frozenset())
+    assert found == Likely(NOW + 2 * HOUR, NOW + 2 * HOUR, 100, 100)
+
+
+def test_a_limit_that_no_end_lifts_is_told_no_range() -> None:
     scene = short_and_long()
     scene.limits = OneEach("batch", there=frozenset({("batch", "bob")}))
     assert likely_on_nodes(scene.snapshot, Parameters(), known(), 2, NOW) is None
+
+
+def test_a_job_that_may_start_later_has_a_range_as_well() -> None:
+    """Beside it nobody waits; another one that comes first has its node until ten minutes after."""
+    scene = Scene(rack(1)).runs(1, "n1", 20).waits(2, minutes=50, priority=9).waits(3, minutes=60, eligible=NOW + HOUR)
+    found = whole(scene.snapshot, Parameters(), 3, NOW, history=known())
+    assert (found.code, found.position) == ("BeginTime", None)
+    assert found.likely == Likely(NOW + 70 * 60, NOW + 70 * 60, 100, 100)
 
 
 def test_whoever_takes_the_place_of_others_does_so_in_rehearsals() -> None:

@@ -31,6 +31,10 @@ class Limits(Protocol):
         """From now on it counts."""
         ...
 
+    def ended(self, job: Pending, where: Placement, seconds: int) -> None:
+        """It counts no more. Of what it ran, so many seconds were not told when the snapshot was taken."""
+        ...
+
 
 class Unlimited:
     """Nobody has a limit."""
@@ -42,6 +46,8 @@ class Unlimited:
         return None
 
     def started(self, job: Pending, where: Placement) -> None: ...
+
+    def ended(self, job: Pending, where: Placement, seconds: int) -> None: ...
 
 
 class PreemptBy(Enum):

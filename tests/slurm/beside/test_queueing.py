@@ -160,6 +160,53 @@ def test_a_node_that_its_account_uses_already_counts_once() -> None:
     assert told(there(*jobs, associations=(ROOT, bio, ALICE))) == {"7": "n2", "8": "n2", "9": "AssocGrpNodeLimit"}
 
 
+def ended(found: Live, number: int, seconds: int = 60) -> Live:
+    """The same when this one has ended that ran."""
+    (gone,) = [each for each in found.snapshot.running if each.number == number]
+    found.snapshot.end(gone)
+    found.snapshot.machine.limits.ended(gone.job, gone.placement, seconds)
+    return found
+
+
+def test_what_has_ended_does_not_count_any_more() -> None:
+    bio = msgspec.structs.replace(BIO, limits=Limits(jobs={Kind.GRP_JOBS: 1}, tres={Kind.GRP_TRES: {"node": 1, "cpu": 1}}))
+    jobs = running(6, "n1"), job(7, wanted=Wanted(exclusive=False))
+    assert told(there(*jobs, associations=(ROOT, bio, ALICE))) == {"7": "AssocGrpJobsLimit"}
+    assert told(ended(there(*jobs, associations=(ROOT, bio, ALICE)), 6)) == {"7": "n1"}
+
+
+def test_nodes_on_which_others_of_the_group_still_run_go_on_counting() -> None:
+    bio = msgspec.structs.replace(BIO, limits=Limits(tres={Kind.GRP_TRES: {"node": 1}}))
+    given = (Given(("n1",), 1, 1_000),)
+    jobs = running(5, "n1", given=given), running(6, "n1", given=given), job(7, wanted=Wanted(exclusive=True))
+    found = ended(there(*jobs, associations=(ROOT, bio, ALICE)), 5)
+    assert told(found) == {"7": "AssocGrpNodeLimit"}
+    assert told(ended(found, 6)) == {"7": "n1"}
+
+
+@pytest.mark.parametrize(("ran", "word"), [(300, "n1"), (540, "AssocGrpCPUMinutesLimit")])
+def test_what_it_used_up_until_its_end_stays_used(ran: int, word: str) -> None:
+    """Of 70 minutes the new job wants 60; the other ran one before it was asked, and the time that it leaves is free again."""
+    bio = msgspec.structs.replace(BIO, limits=Limits(tres={Kind.GRP_TRES_MINS: {"cpu": 70}}), seconds={"cpu": 120.0})
+    safe = {**ENFORCED, "AccountingStorageEnforce": "safe"}
+
+    def found() -> Live:
+        return there(running(6, "n1", ends=NOW + 600), job(7), associations=(ROOT, bio, ALICE), config=safe)
+
+    assert told(found()) == {"7": "AssocGrpCPUMinutesLimit"}
+    assert told(ended(found(), 6, ran)) == {"7": word}
+
+
+def test_licences_and_places_in_an_array_come_back() -> None:
+    licence = Licence("matlab", total=1, free=0)
+    jobs = running(6, "n1", licences={"matlab": 1}), job(7, licences={"matlab": 1})
+    assert told(there(*jobs, licences=(licence,))) == {"7": "Licenses"}
+    assert told(ended(there(*jobs, licences=(licence,)), 6)) == {"7": "n1"}
+    jobs = running(6, "n1", array=6, task=0), job(7, array=6, tasks=(1, 2), throttle=1)
+    assert told(there(*jobs)) == {"6_1": "JobArrayTaskLimit", "6_2": "JobArrayTaskLimit"}
+    assert sorted(told(ended(there(*jobs), 6)).values()) == ["JobArrayTaskLimit", "n1"]
+
+
 def test_limits_that_are_not_enforced_hold_nobody() -> None:
     bio = msgspec.structs.replace(BIO, limits=Limits(jobs={Kind.GRP_JOBS: 0}))
     assert told(there(job(7), associations=(ROOT, bio, ALICE), config={})) == {"7": "n1"}

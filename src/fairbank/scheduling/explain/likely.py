@@ -9,19 +9,20 @@ The draws come from a seed: the same snapshot, history and seed give the same ra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from random import Random
 
 from fairbank.scheduling.explain.answer import Likely
 from fairbank.scheduling.explain.history import History, Luck
-from fairbank.scheduling.explain.rehearsing import AtEachEvent, Came, rehearse
+from fairbank.scheduling.explain.rehearsing import AtEachEvent, Came, Pass, rehearse
 from fairbank.scheduling.nodes import Nodes
 from fairbank.scheduling.on_nodes import OnNodes, carried_out, copied
 from fairbank.scheduling.parameters import Parameters
-from fairbank.scheduling.pending import Pending
+from fairbank.scheduling.pending import Active, Pending
 from fairbank.scheduling.placement.room import Placement
 from fairbank.scheduling.plan import Plan
+from fairbank.scheduling.rules import Limits
 from fairbank.scheduling.slurm import both
 
 RUNS, FEWEST = 100, 10
@@ -77,14 +78,13 @@ def likely_on_nodes(
     nobody comes. The snapshot stays as it is.
 
     `ahead` are the numbers of those who wait for its nodes before it (`why.Why.ahead`): others start now or stay out of the rehearsals,
-    which are so much shorter, since backfill lets nobody behind delay it. None: everybody is in them. Whoever has started counts against
-    limits to the end of a rehearsal: a job that waits for a limit is told no range. `passes`: None is as many as can be waited for.
+    which are so much shorter, since backfill lets nobody behind delay it. None: everybody is in them; so they are for a job that waits for
+    a limit, which whoever is behind may use up. `passes`: None is as many as can be waited for.
     """
     after = carried_out(snapshot, both(snapshot, parameters, now), now)
     job = next((each for each in after.queue.jobs() if each.number == number), None)
-    if job is not None and all(after.machine.limits.holds(job, name) for name in job.partitions):
-        return None
-    if ahead is not None:
+    limited = job is not None and all(after.machine.limits.holds(job, name) for name in job.partitions)
+    if ahead is not None and not limited:
         for other in [each for each in after.queue.jobs() if each.number != number and each.number not in ahead]:
             after.queue.remove(other)
     if passes is None:
@@ -97,9 +97,22 @@ def likely_on_nodes(
         def lasts(job: Pending, limit: int, elapsed: int) -> int:
             return luck.lasts(job.user, limit, elapsed)
 
-        return rehearse(copied(after), AtEachEvent(partial(_pass, parameters), instants), now, number, lasts=lasts, most=most)
+        there = copied(after)
+        scheduler = _Counting(partial(_pass, parameters), instants, there.machine.limits, now)
+        return rehearse(there, scheduler, now, number, lasts=lasts, most=most)
 
     return likely(rehearsal, runs=runs, seed=seed, passes=passes, tick=tick)
+
+
+class _Counting(AtEachEvent):
+    """Tells limits who ended. `since`: when the rehearsal begins."""
+
+    def __init__(self, pass_: Pass[Pending, Placement, Nodes], instants: Sequence[int], limits: Limits, since: int) -> None:
+        super().__init__(pass_, instants)
+        self._limits, self._since = limits, since
+
+    def ended(self, running: Active, now: int) -> None:
+        self._limits.ended(running.job, running.placement, now - max(running.started, self._since))
 
 
 def _instants(snapshot: OnNodes, now: int) -> list[int]:

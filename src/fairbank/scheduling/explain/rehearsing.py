@@ -91,7 +91,7 @@ def rehearse(
                 if job.number == number:
                     return Came(now, made)
                 if gone := set(getattr(placement, "instead", ())):
-                    leaving = _without(snapshot, leaving, gone)
+                    leaving = _without(snapshot, scheduler, leaving, gone, now)
                 running = snapshot.start(job, placement, now)
                 heappush(leaving, (now + lasts(job, running.ends - now, 0), job.number, running))
         at = leaving[0][0] if leaving else FOR_EVER
@@ -113,11 +113,12 @@ def rehearse(
 Leaving = list[tuple[int, int, Running[J, P]]]
 
 
-def _without(snapshot: Snapshot[J, P, M], leaving: Leaving[J, P], gone: set[int]) -> Leaving[J, P]:
+def _without(snapshot: Snapshot[J, P, M], scheduler: Scheduler[J, P, M], leaving: Leaving[J, P], gone: set[int], now: int) -> Leaving[J, P]:
     """Those went whose place was taken. Nobody waits for their return."""
     for _, number, running in leaving:
         if number in gone:
             snapshot.end(running)
+            scheduler.ended(running, now)
     stay = [each for each in leaving if each[1] not in gone]
     heapify(stay)
     return stay

@@ -19,6 +19,9 @@ from fairbank.scheduling.placement.room import Placement
 from fairbank.scheduling.plan import Plan
 from fairbank.scheduling.slurm import both
 
+TIMED = frozenset({"BeginTime", "Reservation"})
+"""Who waits for these has no place in the queue yet, but will have one at an instant that is known."""
+
 
 def whole(
     snapshot: OnNodes,
@@ -38,7 +41,8 @@ def whole(
 ) -> Why:
     """As Slurm's two passes decide; `plan` is what they decided, where somebody has it already.
 
-    Without `history` there is no range, without `advice` nothing is tried; a job that may not start at all has no range either.
+    Without `history` there is no range, without `advice` nothing is tried; a job that may not start at all has no range either, unless its
+    time is known.
 
     Raises Unknown for a job that does not wait there, or that starts now.
     """
@@ -46,8 +50,8 @@ def whole(
     found = why(snapshot, plan, number, now, funds=funds, dependencies=dependencies, any_of=any_of)
     if advice:
         found = msgspec.structs.replace(found, advice=suggest(snapshot, parameters, plan, number, now))
-    if history is None or found.position is None:
+    if history is None or (found.position is None and found.code not in TIMED):
         return found
-    ahead = frozenset(found.ahead)
+    ahead = None if found.position is None else frozenset(found.ahead)
     likely = likely_on_nodes(snapshot, parameters, history, number, now, ahead=ahead, runs=runs, seed=seed, tick=tick)
     return msgspec.structs.replace(found, likely=likely)

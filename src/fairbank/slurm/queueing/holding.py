@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -35,21 +36,54 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Sequence[str]
 
 
-class _Tally:
-    """What the running jobs of somebody hold."""
+class _Counted(NamedTuple):
+    """What a job that runs counts for: so much of each TRES on these nodes, for so many seconds to come."""
 
-    __slots__ = ("counts", "jobs", "nodes", "seconds")
+    told: Told
+    partition: str
+    tres: Counts
+    nodes: frozenset[str]
+    seconds: int
+
+
+class _Tally:
+    """What the running jobs of somebody hold, on how many of them each node is, and what those have used up that ended."""
+
+    __slots__ = ("counts", "gone", "jobs", "nodes", "places", "seconds", "wall")
 
     def __init__(self) -> None:
         self.jobs = 0
         self.counts = Counter[str]()
         self.seconds = Counter[str]()
         self.nodes = frozenset[str]()
+        self.places = Counter[str]()
+        self.gone: dict[str, float] = {}
+        self.wall = 0.0
 
     def copy(self) -> _Tally:
         other = _Tally()
         other.jobs, other.counts, other.seconds, other.nodes = self.jobs, self.counts.copy(), self.seconds.copy(), self.nodes
+        other.places, other.gone, other.wall = self.places.copy(), self.gone.copy(), self.wall
         return other
+
+    def add(self, job: _Counted) -> None:
+        self.jobs += 1
+        self.nodes |= job.nodes
+        self.places.update(job.nodes)
+        self.counts.update(job.tres)
+        self.counts["node"] = len(self.nodes)
+        self.seconds.update({name: count * job.seconds for name, count in job.tres.items()})
+
+    def take(self, job: _Counted, charged: float) -> None:
+        """It ended, and so many seconds of it are charged."""
+        self.jobs -= 1
+        self.places.subtract(job.nodes)
+        self.nodes -= {name for name in job.nodes if not self.places[name]}
+        self.counts.subtract(job.tres)
+        self.counts["node"] = len(self.nodes)
+        self.seconds.subtract({name: count * job.seconds for name, count in job.tres.items()})
+        self.gone.update({name: self.gone.get(name, 0.0) + count * charged for name, count in job.tres.items()})
+        self.wall += charged
 
 
 class Holding:
@@ -58,18 +92,19 @@ class Holding:
     def __init__(self, grounds: Grounds, now: int) -> None:
         self._grounds = grounds
         self._tallies: dict[_Whose, _Tally] = {}
+        self._running: dict[int, _Counted] = {}
         self._tasks = Counter[int]()
         self._licences = Counter(grounds.licences)
         for told in grounds.jobs.values():
             if not told.waits:
                 there = frozenset(name for given in told.given for name in given.nodes)
-                self._counts(told, told.partitions[0], told.tres, there, max((told.ends or now) - now, 0))
+                self._count(told.job_id, _Counted(told, told.partitions[0], told.tres, there, max((told.ends or now) - now, 0)))
 
     def copy(self) -> Holding:
         other = object.__new__(Holding)
         other._grounds = self._grounds
         other._tallies = {whose: tally.copy() for whose, tally in self._tallies.items()}
-        other._tasks, other._licences = self._tasks.copy(), self._licences.copy()
+        other._running, other._tasks, other._licences = self._running.copy(), self._tasks.copy(), self._licences.copy()
         return other
 
     def holds(self, job: Pending, partition: str, where: Placement | None = None) -> str | None:
@@ -83,23 +118,27 @@ class Holding:
 
     def started(self, job: Pending, where: Placement) -> None:
         told = self._grounds.jobs[job.number]
-        self._counts(told, where.partition, _taken(told, where), self._names(where), job.limit or 0)
-        for name, count in told.licences.items():
-            self._licences[name] -= count
+        self._count(job.number, _Counted(told, where.partition, _taken(told, where), self._names(where), job.limit or 0))
+        self._licences.subtract(told.licences)
+
+    def ended(self, job: Pending, where: Placement, seconds: int) -> None:
+        counted = self._running.pop(job.number)
+        told, quality = counted.told, self._grounds.qualities.get(counted.told.qos)
+        for whose in self._everybody(told, counted.partition):
+            self._tallies[whose].take(counted, seconds * (1.0 if quality is None else quality.usage_factor))
+        if told.array is not None:
+            self._tasks[told.array] -= 1
+        self._licences.update(told.licences)
 
     def _names(self, where: Placement) -> frozenset[str]:
         return frozenset(self._grounds.nodes[share.place] for share in where.shares)
 
-    def _counts(self, told: Told, partition: str, tres: Counts, nodes: frozenset[str], seconds: int) -> None:
-        if told.array is not None:
-            self._tasks[told.array] += 1
-        for whose in self._everybody(told, partition):
-            tally = self._tallies.setdefault(whose, _Tally())
-            tally.jobs += 1
-            tally.nodes |= nodes
-            tally.counts.update(tres)
-            tally.counts["node"] = len(tally.nodes)
-            tally.seconds.update({name: count * seconds for name, count in tres.items()})
+    def _count(self, number: int, job: _Counted) -> None:
+        self._running[number] = job
+        if job.told.array is not None:
+            self._tasks[job.told.array] += 1
+        for whose in self._everybody(job.told, job.partition):
+            self._tallies.setdefault(whose, _Tally()).add(job)
 
     def _everybody(self, told: Told, partition: str) -> Iterator[_Whose]:
         """Whose limits the job counts against."""
@@ -157,13 +196,16 @@ class Holding:
 
     def _used(self, whose: _Whose, bound: Bound | None) -> Used:
         tally = self._tallies.get(whose)
+        told, wall = ({}, 0.0) if bound is None else (bound.seconds, bound.wall_seconds)
+        if tally is None:
+            return Used(seconds=told, wall_seconds=wall)
         return Used(
-            jobs=0 if tally is None else tally.jobs,
-            counts={} if tally is None else dict(tally.counts),
-            nodes=frozenset() if tally is None else tally.nodes,
-            run_seconds={} if tally is None else dict(tally.seconds),
-            seconds={} if bound is None else bound.seconds,
-            wall_seconds=0 if bound is None else bound.wall_seconds,
+            jobs=tally.jobs,
+            counts=dict(tally.counts),
+            nodes=tally.nodes,
+            run_seconds=dict(tally.seconds),
+            seconds={name: told.get(name, 0.0) + tally.gone.get(name, 0.0) for name in {**told, **tally.gone}} if tally.gone else told,
+            wall_seconds=wall + tally.wall,
         )
 
 
