@@ -20,7 +20,7 @@ from fairbank.values.trouble import Malformed
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What was, or would be, done about a finding: `said` is None when it is mended, else why not; empty when nobody asked for it.
-    `against` is what the bank says against its end, or said the last time."""
+    `against` is what the bank says against its end, or where nobody wanted it told now, said the last time."""
 
     finding: Finding
     said: str | None = ""

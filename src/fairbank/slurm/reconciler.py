@@ -172,9 +172,9 @@ def _job_id(finding: Finding) -> int:
 
 
 def _with_refusal(outcome: Outcome, kept: Mapping[tuple[int, int], Kept]) -> Outcome:
-    """An end that nobody has told the bank now, with what it said against it before."""
+    """An end that nobody wanted told now, with what the bank said against it before. What was said now stands as it is."""
     job = outcome.finding.job
-    known = None if job is None or outcome.against is not None or outcome.said is None else kept.get((job.job_id, job.submitted))
+    known = None if job is None or outcome.said != "" else kept.get((job.job_id, job.submitted))
     if known is None or job is None or known.at < (job.end or 0):
         return outcome
     return msgspec.structs.replace(outcome, against=known.against)

@@ -41,6 +41,17 @@ def test_what_nobody_asked_the_bank_about_has_no_refusal(opened: Centre) -> None
     assert (row["done"], row["refusal"]) == ("yes", None)
 
 
+def test_what_is_tried_again_has_the_reason_of_now_and_not_that_of_the_last_time(opened: Centre) -> None:
+    opened.ran(opened.job(1, account="bio"))
+    (row,) = opened.reconciled("--fix", code=8)
+    assert isinstance(row["refusal"], dict)
+    (row,) = opened.reconciled("--fix", "--again", code=8)
+    assert (row["kind"], row["refusal"]) == ("REFUSED", None)
+    assert str(row["done"]).startswith("no allocation was there that could pay; fairbank alloc create")
+    (_, line, *_) = opened.tell("reconcile", "--fix", "--again", "-o", "JOBID,DONE%60", code=8).splitlines()[-2:]
+    assert line.split(None, 1)[1].startswith("no allocation was there that could pay")
+
+
 def test_a_charge_that_nobody_could_pay_keeps_its_reason_in_the_next_night(opened: Centre) -> None:
     opened.ran(opened.job(1, account="bio"))
     opened.reconciled("--fix", code=8)
