@@ -8,10 +8,10 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
-import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
+from pathlib import Path
 
 import msgspec
 
@@ -83,8 +83,12 @@ class Slurm:
     def sees_everything(self) -> bool:
         """Whether Slurm surely shows us everybody's jobs: PrivateData, here or in slurmdbd, may hide those of others from all but root and
         its own user."""
-        match = re.search(r"\((\d{1,10})\)", self.config.get("SlurmUser", ""))
-        return self._uid == 0 or (match is not None and self._uid == int(match[1]))
+        return self._uid == 0 or self._uid == scontrol.slurm_uid(self.config)
+
+    @property
+    def conf(self) -> Path:
+        """The slurm.conf of this host, which need not be there."""
+        return conf_path(self._environ)
 
     # --- what runs and ran ---
 

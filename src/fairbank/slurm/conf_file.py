@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pwd
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,6 +10,25 @@ from fairbank.slurm.answers.conf import read_conf
 from fairbank.values.trouble import Unknown
 
 USUAL = "/etc/slurm/slurm.conf"
+
+_TOLD = (
+    "AccountingStorageTRES",
+    "AccountingStorageType",
+    "AuthInfo",
+    "AuthType",
+    "CliFilterPlugins",
+    "ClusterName",
+    "JobSubmitPlugins",
+    "PrEpParameters",
+    "PrEpPlugins",
+    "PriorityFlags",
+    "PriorityType",
+    "PrologSlurmctld",
+    "SlurmUser",
+)
+"""What `scontrol show config` tells and others want to know, in its spelling."""
+_UNTOLD = {"AuthType": "auth/munge", "SlurmUser": "root"}
+"""What Slurm takes where slurm.conf says nothing."""
 _TEXT_MAX = 4 * 1024 * 1024
 _DEPTH = 4
 
@@ -30,3 +50,18 @@ def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
     for name in conf.includes if depth else ():
         found |= conf_settings(path.parent / name, depth - 1)
     return found
+
+
+def stated(path: Path) -> dict[str, str]:
+    """What slurmctld would tell of its settings, by its slurm.conf, for when it is away. Raises Unknown for a file that cannot be read."""
+    found = conf_settings(path)
+    told = _UNTOLD | {name: found[name.lower()] for name in _TOLD if name.lower() in found}
+    return {**told, "SlurmUser": _with_number(told["SlurmUser"]), "SLURM_CONF": str(path)}
+
+
+def _with_number(user: str) -> str:
+    """A user as scontrol tells them: slurm(64030)."""
+    try:
+        return f"{user}({pwd.getpwnam(user).pw_uid})"
+    except KeyError:
+        return user

@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 
 from fairbank.cluster.partition import Cluster
 from fairbank.rest.client import Client
+from fairbank.slurm.answers.scontrol import slurm_uid
 from fairbank.slurm.answers.version import acquaintance
 from fairbank.slurm.bank import Bank
 from fairbank.slurm.commands import Slurm
-from fairbank.slurm.conf_file import conf_path, conf_settings
+from fairbank.slurm.conf_file import conf_path, conf_settings, stated
 from fairbank.slurm.conf_folder import find_scripts, find_table
 from fairbank.slurm.judging import health, loading
 from fairbank.slurm.judging.entering import Machine
@@ -22,9 +23,11 @@ from fairbank.slurm.policy_file import SIZE_MAX, heading
 from fairbank.slurm.site import Site
 from fairbank.values.check import Check, attempt
 from fairbank.values.time import parse_instant
-from fairbank.values.trouble import Forbidden, Trouble, Unknown
+from fairbank.values.trouble import Forbidden, Trouble, Unknown, Unreachable
 
 T = TypeVar("T")
+
+AWAY = "start it: systemctl start slurmctld; its log says why it ended. Until then the rest is judged by slurm.conf"
 
 
 class Doctor:
@@ -39,33 +42,50 @@ class Doctor:
         self._slurm, self._client, self._agent, self._munge, self._site = slurm, client, agent, munge, site
 
     def examine(self, cluster: str | None) -> Iterator[Check]:
-        """Look at everything. What cannot be asked is told, and the rest is looked at all the same."""
+        """Look at everything. What cannot be asked is told, and the rest is looked at all the same: without slurmctld by its slurm.conf."""
         checks: list[Check] = []
-        name = self._asked(checks, "Slurm's commands answer", lambda: self._slurm.check(cluster))
+        version = self._asked(checks, "Slurm's commands answer", lambda: self._slurm.version)
+        config = self._asked(checks, "slurmctld answers", self._told)
+        alive = config is not None
+        if config is None:
+            config = self._asked(checks, "slurm.conf is read", lambda: stated(self._slurm.conf)) or {}
         yield from checks
-        if name is None:
+        name = config.get("ClusterName", "")
+        if cluster is not None and name not in ("", cluster):
+            yield Check(f"this host belongs to cluster {name}, not {cluster}", False, "ask on a host of its own")
             return
-        yield Check(f"Slurm {self._slurm.version} of cluster {name}: {acquaintance(self._slurm.version)}", True)
-        yield from self._of_slurm(name)
-        yield from self._of_the_agent()
-        yield from self._of_the_policy()
+        if version is not None:
+            yield Check(f"Slurm {version} of cluster {name or cluster or '(unknown)'}: {acquaintance(version)}", True)
+        yield from self._of_slurm(config, name or cluster, alive=alive)
+        yield from self._of_the_agent(config)
+        yield from self._of_the_policy(config)
 
-    def _of_slurm(self, name: str) -> Iterator[Check]:
+    def _told(self) -> health.Config:
+        """What slurmctld tells of its settings. Raises Unreachable with what to do about it."""
+        try:
+            return self._slurm.config
+        except Unreachable as away:
+            raise Unreachable(away.message, field=away.field, remedy=AWAY) from away
+
+    def _of_slurm(self, config: health.Config, name: str | None, *, alive: bool) -> Iterator[Check]:
         checks: list[Check] = []
-        config = self._slurm.config
-        if (there := self._asked(checks, "slurmctld tells the time", self._slurm.clock)) is not None:
+        if alive and (there := self._asked(checks, "slurmctld tells the time", self._slurm.clock)) is not None:
             checks.append(health.clocks(int(time.time()), there, "slurmctld"))
-        checks.append(health.signing(config))
-        if config.get("AuthType") == "auth/munge":
+        if config:
+            checks.append(health.signing(config))
+        if config.get("AuthType", "auth/munge") == "auth/munge":
             checks.append(attempt("munged makes and reads credentials on this host", lambda: self._munge(munge_socket(config))))
-        machine = self._asked(checks, "partitions, nodes and QOS are read", lambda: self._machine(name))
+        known = self._known(checks, name)
+        machine = self._asked(checks, "partitions, nodes and QOS are read", lambda: self._machine(config, name or "")) if alive else None
         if machine is not None:
-            known = self._known(checks, name)
             checks += [*health.accounting(config, machine), *health.weighing(machine, known), *health.limits(machine.places)]
             checks += [] if known is None else health.prices(machine, known)
+        elif config and not alive:
+            checks += health.accounting(config, Machine(cluster=name or "", places=()))
+            checks.append(attempt("slurmdbd answers", self._slurm.qualities))
         yield from checks
 
-    def _known(self, checks: list[Check], name: str) -> Cluster | None:
+    def _known(self, checks: list[Check], name: str | None) -> Cluster | None:
         """The bank's prices."""
         answer = self._asked(checks, "the bank answers", lambda: self._client.get("/whoami"))
         if answer is None:
@@ -73,41 +93,42 @@ class Doctor:
         checks.append(health.clocks(int(time.time()), parse_instant(answer["as_of"]), "the bank"))
         return self._asked(checks, "the bank tells its prices", lambda: Bank(self._client).cluster(name))
 
-    def _of_the_agent(self) -> Iterator[Check]:
+    def _of_the_agent(self, config: health.Config) -> Iterator[Check]:
         checks: list[Check] = []
-        by_script = health.asks_by_script(self._slurm.config)
+        by_script = health.asks_by_script(config)
         agent = None if by_script else self._asked(checks, "the agent answers", self._agent)
         yield from checks
-        yield from health.plugins(self._slurm.config, agent)
+        if config:
+            yield from health.plugins(config, agent)
         if agent is not None:
-            yield from health.agents(self._slurm.config, agent)
-        yield from loading.scripts(find_scripts(self._slurm.config))
-        if agent is not None:
-            yield from self._of_the_site_factor(agent.status.get("site_factor"))
+            yield from health.agents(config, agent)
+        yield from loading.scripts(find_scripts(config))
+        if agent is not None and config:
+            yield from self._of_the_site_factor(config, agent.status.get("site_factor"))
 
-    def _of_the_site_factor(self, status: Mapping[str, Any] | None) -> Iterator[Check]:
+    def _of_the_site_factor(self, config: health.Config, status: Mapping[str, Any] | None) -> Iterator[Check]:
         checks: list[Check] = []
-        settings = self._asked(checks, "slurm.conf is read", lambda: conf_settings(conf_path(self._slurm.config)))
+        settings = self._asked(checks, "slurm.conf is read", lambda: conf_settings(conf_path(config)))
         yield from checks
         if settings is not None:
             table = find_table(loading.parameter(settings))
-            yield from loading.site_factor(self._slurm.config, settings, status, table, int(time.time()))
+            yield from loading.site_factor(config, settings, status, table, int(time.time()))
 
-    def _of_the_policy(self) -> Iterator[Check]:
+    def _of_the_policy(self, config: health.Config) -> Iterator[Check]:
         checks: list[Check] = []
         for path in filter(None, (self._site.policy, self._site.public_policy)):
-            if policy := self._asked(checks, f"the submission policy {path}", partial(self._policy, path)):
+            if policy := self._asked(checks, f"the submission policy {path}", partial(self._policy, config, path)):
                 checks += health.policies(policy, int(time.time()))
         yield from checks
 
-    def _machine(self, name: str) -> Machine:
-        flags = self._slurm.config.get("PriorityFlags", "")
+    def _machine(self, config: health.Config, name: str) -> Machine:
+        flags = config.get("PriorityFlags", "")
         places, nodes, qualities = self._slurm.places(), self._slurm.nodes(), self._slurm.qualities()
         if wrong := (*places.unreadable, *nodes.unreadable, *qualities.unreadable):
             raise Unknown(f"cannot read {wrong[0]}", remedy="mend it in slurm.conf or with sacctmgr")
         return Machine(cluster=name, places=places.rows, nodes=nodes.rows, qualities=qualities.rows, flags=flags)
 
-    def _policy(self, path: str) -> health.Policy:
+    def _policy(self, config: health.Config, path: str) -> health.Policy:
         try:
             with Path(path).open("rb") as file:
                 kept, text = os.fstat(file.fileno()), file.read(SIZE_MAX + 1)
@@ -117,7 +138,7 @@ class Doctor:
         except OSError as bad:
             raise Forbidden(f"{bad.strerror}", remedy=f"chmod a+r {path}") from bad
         found = heading(text)
-        readable = bool(kept.st_mode & 0o004) or kept.st_uid == health.slurm_uid(self._slurm.config)
+        readable = bool(kept.st_mode & 0o004) or kept.st_uid == slurm_uid(config)
         return health.Policy(path=path, written=found.written, whole=found.whole, readable=readable, stale_seconds=self._site.stale_seconds)
 
     def _asked(self, checks: list[Check], what: str, ask: Callable[[], T]) -> T | None:

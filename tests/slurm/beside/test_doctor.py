@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -35,8 +37,36 @@ def test_the_doctor_tells_what_is_missing_and_how_to_mend_it(opened: Centre, tmp
     assert len(told) == 2
 
 
+def test_the_doctor_goes_on_where_slurmctld_is_away(opened: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    conf, policy, site = tmp_path / "slurm.conf", tmp_path / "policy", tmp_path / "slurm.toml"
+    site.write_text(f'policy = "{policy}"\n')
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    conf.write_text(f"ClusterName=lab\nSlurmUser={user}\nAuthType=auth/none\nprepplugins=prep/fairbank,prep/script\nJobSubmitPlugins=lua\n")
+    monkeypatch.setenv("SLURM_CONF", str(conf))
+    (tmp_path / "agent.toml").write_text(f'[plugin]\nslurm_user = 0\n[control]\nsocket = "{tmp_path}/agent.sock"\n')
+    words = ("doctor", "--slurm", "--site", str(site), "--agent-config", str(tmp_path / "agent.toml"), "--json")
+    opened.slurm.forget("scontrol-show-config")
+    checks = {each["what"]: (each["ok"], each["remedy"]) for each in json.loads(opened.tell(*words, code=8))["data"]}
+    (away,) = [what for what in checks if what.startswith("slurmctld answers: scontrol ended with 1")]
+    assert str(checks[away][1]).startswith("start it: systemctl start slurmctld")
+    assert checks["Slurm 22.05.8 of cluster lab: its answers are known"][0]
+    assert checks["slurmdbd answers"][0]
+    assert checks["slurmctld loads prep/fairbank"][0]
+    assert "AuthType=auth/munge" in str(checks["Slurm signs by auth/none"][1])
+    assert [ok for what, (ok, _) in checks.items() if what.startswith("the clock of the bank")] == [True]
+    for wrong in ("the agent answers: no agent", f"the submission policy {policy}", f"{tmp_path}/job_submit.lua"):
+        assert [ok for what, (ok, _) in checks.items() if wrong in what] == [False], wrong
+    conf.unlink()
+    left = {each["what"]: each["ok"] for each in json.loads(opened.tell(*words, code=8))["data"]}
+    assert [what for what in left if what.startswith(f"slurm.conf is read: cannot read {conf}")]
+    assert not [what for what in left if "prep/fairbank" in what or "job_submit" in what]
+    assert [what for what in left if what.startswith("the agent answers: no agent")]
+
+
 def test_the_doctor_without_a_slurm_or_a_bank(opened: Centre, tmp_path: Path) -> None:
     opened.bank.kill()
     assert "x   the bank answers: " in opened.tell("doctor", "--slurm", code=8)
     opened.slurm.forget("sinfo")
-    assert opened.tell("doctor", "--slurm", code=8).startswith("x   Slurm's commands answer: sinfo ended with 1")
+    told = opened.tell("doctor", "--slurm", code=8)
+    assert told.startswith("x   Slurm's commands answer: sinfo ended with 1")
+    assert "x   the agent answers: " in told

@@ -35,6 +35,12 @@ def read_config(text: str) -> Mapping[str, str]:
     return {match[1]: "" if match[2].strip() == "(null)" else match[2].strip() for match in found if match}
 
 
+def slurm_uid(config: Mapping[str, str]) -> int | None:
+    """The number in `SlurmUser = slurm(64030)`; None when it is not told."""
+    number = config.get("SlurmUser", "").rpartition("(")[2].rstrip(")")
+    return int(number) if number.isascii() and number.isdigit() and len(number) <= 10 else None
+
+
 def read_clock(text: str) -> int:
     """When slurmctld told its settings, by its own clock; the command must have run in UTC. Raises Malformed."""
     match = _AS_OF.match(text)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from fairbank.cluster.partition import Cluster
+from fairbank.slurm.answers.scontrol import slurm_uid
 from fairbank.slurm.answers.values import Place
 from fairbank.slurm.judging.entering import Machine, price_differences
 from fairbank.values.check import Check
@@ -206,12 +207,6 @@ def policies(policy: Policy, now: int) -> Iterator[Check]:
 def asks_by_script(config: Config) -> bool:
     """Whether our PrologSlurmctld stands in for the plug-in; then no agent is needed."""
     return "prep/fairbank" not in _listed(config, "PrEpPlugins") and config.get("PrologSlurmctld", "").endswith("/prolog_slurmctld")
-
-
-def slurm_uid(config: Config) -> int | None:
-    """The number in `SlurmUser = slurm(64030)`; None when it is not told."""
-    number = config.get("SlurmUser", "").rpartition("(")[2].rstrip(")")
-    return int(number) if number.isascii() and number.isdigit() else None
 
 
 def _listed(config: Config, key: str) -> list[str]:
