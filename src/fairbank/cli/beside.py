@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from fairbank.cli.reconciled import Finding, Job, Named, Outcome, Reconciled
 
@@ -144,7 +144,9 @@ class BesideSlurm(Protocol):
 
     def shadow(self, since: int, until: int, *, progress: Progress | None = None) -> tuple[Shadow, Sequence[str]]: ...
 
-    def import_people(self, gids: Mapping[str, int], *, dry_run: bool, progress: Progress | None = None) -> Imported: ...
+    def import_people(
+        self, gids: Mapping[str, int], *, passed_over: Collection[str] = (), dry_run: bool, progress: Progress | None = None
+    ) -> Imported: ...
 
     def import_history(
         self, since: int, until: int, *, grace_seconds: int, cover: bool, after: Any = None, progress: Progress | None = None

@@ -45,6 +45,13 @@ def _add_import(parser: Parser) -> None:
     parser.add_argument(
         "--gid", metavar="ACCOUNT=N", type=_gid, action="append", default=[], help="the group of an account that is not named like one"
     )
+    parser.add_argument(
+        "--pass-over",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="an account or user that is not to be entered: nothing is said of it",
+    )
     parser.add_argument("--settings", metavar="FILE", help="write the lines for the bank's settings there (usual: print them)")
     add_writing(parser, reason="none", keyed=False)
     add_progress(parser)
@@ -55,7 +62,7 @@ def _import(desk: Desk, options: Namespace) -> int:
         raise Malformed("--cover is about the history, which was not asked for", field="--cover", remedy="add -S TIME: -S now-90days")
     beside, gids = _beside(desk), dict(options.gid)
     with Stages(options) as progress:
-        found = beside.import_people(gids, dry_run=True, progress=progress)
+        found = beside.import_people(gids, passed_over=options.pass_over, dry_run=True, progress=progress)
     _tell_plan(desk, found)
     if options.settings and not options.dry_run:
         beside.keep_settings(options.settings, found.settings)
@@ -68,20 +75,20 @@ def _import(desk: Desk, options: Namespace) -> int:
             desk.note("Nothing was changed.")
             return NOT_DONE
         with Stages(options) as progress:
-            entered = beside.import_people(gids, dry_run=False, progress=progress)
+            entered = beside.import_people(gids, passed_over=options.pass_over, dry_run=False, progress=progress)
         for no in entered.refused:
             desk.note(plain(f"! {no}"))
-        desk.say(f"entered: {counted(len(found.plan.steps) - len(entered.refused), 'thing')}")
+        left = f"; left out: {_left_out(entered)}" if _left_out(entered) else ""
+        desk.say(f"entered: {counted(len(found.plan.steps) - len(entered.refused), 'thing')}{left}")
         found = entered
-    code = _import_history(desk, options, beside, found.plan) if options.starttime else 0
-    nothing = _left_out(found) and not options.dry_run
-    return code or (FOUND if found.unreadable or found.refused or nothing else 0)
+    past = _import_history(desk, options, beside, found.plan) if options.starttime else 0
+    return FOUND if _left_out(found) or past else 0
 
 
 def _tell_plan(desk: Desk, found: Imported) -> None:
     for step in found.plan.steps:
         desk.say(plain(_step(step)))
-    if left := _left_out(found):
+    if not found.plan.steps and (left := _left_out(found)):
         desk.say(f"Nothing to enter; left out of cluster {plain(found.cluster)}: {left}")
     elif not found.plan.steps:
         desk.say(f"The bank has every account and user of cluster {plain(found.cluster)}.")
@@ -92,8 +99,8 @@ def _tell_plan(desk: Desk, found: Imported) -> None:
 
 
 def _left_out(found: Imported) -> int:
-    """How many accounts, users and lines were passed over where nothing else is to be entered."""
-    return 0 if found.plan.steps else len(found.plan.notes) + len(found.unreadable)
+    """How many accounts, users and lines of Slurm's are, or would be, not in the bank when this is over."""
+    return len(found.plan.notes) + len(found.unreadable) + len(found.refused)
 
 
 def _step(step: Any) -> str:
@@ -104,6 +111,7 @@ def _step(step: Any) -> str:
 
 
 def _import_history(desk: Desk, options: Namespace, beside: BesideSlurm, people: Plan) -> int:
+    """How many runs and lines are, or would be, left out."""
     since, until = int(desk.moment(options.starttime, "--starttime") or 0), desk.now()
     after = people if options.dry_run else None
     with Stages(options) as progress:
@@ -116,12 +124,13 @@ def _import_history(desk: Desk, options: Namespace, beside: BesideSlurm, people:
     if past.given_back:
         held = show_su(sum(each.amount or 0 for each in past.given_back))
         desk.say(f"lost in Slurm: {counted(len(past.given_back), 'hold')} {would}given back, {held} SU")
-    for each in past.left:
+    left = [each for each in past.left if each.finding.job is None or each.finding.job.account not in options.pass_over]
+    for each in left:
         if each.said and each.finding.job is not None:
             desk.note(plain(f"! job {each.finding.job.job_id} of {each.finding.job.account}: {each.said}"))
     for wrong in past.unreadable:
         desk.note(plain(f"! not read: {wrong}"))
-    return FOUND if (past.left or past.unreadable) and not options.dry_run else 0
+    return len(left) + len(past.unreadable)
 
 
 # --- sync ---
@@ -139,11 +148,12 @@ def _add_sync(parser: Parser) -> None:
 
 
 def _sync(desk: Desk, options: Namespace) -> int:
+    _demand_accounts(options)
     beside = _beside(desk)
     if not options.no_policy:
         with Stages(options) as progress:
             _tell_files(desk, beside.sync_policy(options.site, dry_run=options.dry_run, progress=progress), dry_run=options.dry_run)
-    if not (options.accounts or options.fence or options.remove):
+    if not options.accounts:
         return 0
     with Stages(options) as progress:
         found = beside.sync_accounts(fence=options.fence, remove=options.remove, dry_run=True, progress=progress)
@@ -163,6 +173,19 @@ def _sync(desk: Desk, options: Namespace) -> int:
         beside.sync_accounts(fence=options.fence, remove=options.remove, dry_run=False, progress=progress)
     desk.say(f"made: {counted(len(found.changes), 'change')}")
     return 0
+
+
+def _demand_accounts(options: Namespace) -> None:
+    """Raises Malformed for what is about Slurm's accounts where these were not asked for, and where nothing is."""
+    if options.accounts:
+        return
+    for name, given in (("--fence", options.fence), ("--remove", options.remove)):
+        if given:
+            remedy = f"fairbank slurm sync --accounts {name}; with --dry-run it shows beforehand what it changes"
+            raise Malformed(f"{name} changes Slurm's accounts, which were not asked for", field=name, remedy=remedy)
+    if options.no_policy:
+        remedy = "leave it away, or add --accounts"
+        raise Malformed("without the policy there is nothing to do", field="--no-policy", remedy=remedy)
 
 
 def _add_prolog(parser: Parser) -> None:
@@ -189,11 +212,12 @@ COMMAND = Noun(
     "the bank and Slurm, brought into line with each other",
     {
         "import": Command(
-            "enter Slurm's accounts, users and history into the bank",
+            "enter Slurm's accounts, users and history into the bank; 8 when something is left out",
             (
                 "fairbank slurm import --dry-run",
                 "fairbank slurm import --settings /tmp/cluster.toml",
                 "fairbank slurm import -S now-90days --cover",
+                "fairbank slurm import --pass-over bigdata --pass-over olduser --yes",
             ),
             _add_import,
             _import,

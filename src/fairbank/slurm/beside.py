@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -42,9 +42,11 @@ class Beside:
         world = World(cluster=prices, projects=self._bank.projects(), allocations=self._bank.allocations(), now=int(self._now()))
         return watch(jobs, world), tuple(map(str, unreadable))
 
-    def import_people(self, gids: Mapping[str, int], *, dry_run: bool, progress: Progress | None = None) -> Imported:
-        """Enter Slurm's accounts and users."""
-        return self._importer(gids).people(cluster=self._cluster, dry_run=dry_run, progress=progress or silent)
+    def import_people(
+        self, gids: Mapping[str, int], *, passed_over: Collection[str] = (), dry_run: bool, progress: Progress | None = None
+    ) -> Imported:
+        """Enter Slurm's accounts and users, but for those that are passed over."""
+        return self._importer(gids, passed_over).people(cluster=self._cluster, dry_run=dry_run, progress=progress or silent)
 
     def import_history(
         self, since: int, until: int, *, grace_seconds: int, cover: bool, after: Plan | None = None, progress: Progress | None = None
@@ -79,9 +81,9 @@ class Beside:
         """Ask the bank for the job that Slurm's environment names. None when it runs; else what its owner is told."""
         return Prolog(self._slurm, self._client, open_=open_).ask(environ)
 
-    def _importer(self, gids: Mapping[str, int]) -> Importer:
+    def _importer(self, gids: Mapping[str, int], passed_over: Collection[str]) -> Importer:
         self._bank.demand_sight()
-        return Importer(self._slurm, self._bank, gids=gids)
+        return Importer(self._slurm, self._bank, gids=gids, passed_over=passed_over)
 
     def _sync(self) -> Sync:
         self._bank.demand_sight()

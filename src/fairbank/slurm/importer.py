@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import grp
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from fairbank.cluster.partition import Cluster
 from fairbank.rest.client import Refused
+from fairbank.slurm.answers.scontrol import slurm_uid
 from fairbank.slurm.answers.values import Unreadable
 from fairbank.slurm.bank import Bank, Progress, silent
 from fairbank.slurm.commands import Slurm, uid_of
@@ -29,10 +30,11 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Importer:
-    """One Slurm and one bank. `gids` are numbers of groups that this host does not know, by account."""
+    """One Slurm and one bank. `gids` are numbers of groups that this host does not know, by account; accounts and users that are
+    `passed_over` are not entered, and nothing is said of them."""
 
-    def __init__(self, slurm: Slurm, bank: Bank, *, gids: Mapping[str, int] | None = None) -> None:
-        self._slurm, self._bank, self._gids = slurm, bank, dict(gids or {})
+    def __init__(self, slurm: Slurm, bank: Bank, *, gids: Mapping[str, int] | None = None, passed_over: Collection[str] = ()) -> None:
+        self._slurm, self._bank, self._gids, self._passed_over = slurm, bank, dict(gids or {}), frozenset(passed_over)
 
     def people(self, *, cluster: str | None = None, dry_run: bool = False, progress: Progress = silent) -> Imported:
         """Enter accounts as projects and users as their members, and tell what the settings should say."""
@@ -45,9 +47,10 @@ class Importer:
             nodes=nodes.rows,
             qualities=qualities.rows,
             flags=self._slurm.config.get("PriorityFlags", ""),
+            slurm_uid=slurm_uid(self._slurm.config),
         )
         known = self._bank.projects(progress, removed=True)
-        found = plan(Centre(associations=associations.rows, coordinators=coordinators.rows), known, self._gid_of, uid_of)
+        found = plan(Centre(associations=associations.rows, coordinators=coordinators.rows), known, self._gid_of, uid_of, self._passed_over)
         refused = [] if dry_run else self._enter(found.steps, {each.account: each.id for each in known}, progress)
         answers = (associations, coordinators, places, nodes, qualities)
         prices = self._prices(name)

@@ -116,6 +116,14 @@ def test_prices_that_differ_are_told() -> None:
     assert [each.partition(":")[0] for each in said] == ["partition std", "partition std", "partition fast", "QOS high"]
 
 
+def test_where_slurm_does_not_tell_its_user_the_settings_say_what_to_put_there() -> None:
+    assert "agents = []    # the uids that report runs: Slurm's user, whose number is to be put here: id -u slurm\n" in settings(
+        MACHINE, []
+    )
+    told = msgspec.structs.replace(MACHINE, slurm_uid=64_030)
+    assert "agents = [64030]    # the uids" in settings(told, [])
+
+
 def test_no_difference_where_there_is_none() -> None:
     place = Place("cpu", weights="CPU=1.0,Mem=0.5G")
     assert price_differences(Machine(cluster="lab", places=(place,), flags="MAX_TRES"), CLUSTER) == []

@@ -69,7 +69,7 @@ def test_projects_and_members_are_entered_as_they_were_planned(fresh: Centre) ->
 
 def test_a_number_that_no_group_has_keeps_the_others_from_nothing(fresh: Centre) -> None:
     words = ("slurm", "import", "--gid", "chem=4294967295", "--gid", "bio=50002")
-    planned, done = fresh.said(*words, "--dry-run", code=0), fresh.said(*words, code=0)
+    planned, done = fresh.said(*words, "--dry-run", code=FOUND), fresh.said(*words, code=FOUND)
     assert "account chem: 4294967295 is no number of a group" in " ".join(planned.err.split())
     assert (planned.err, planned.out.splitlines()) == (done.err, done.out.splitlines()[:-1])
 
@@ -100,7 +100,7 @@ def past(centre: Centre) -> None:
 def test_the_history_of_accounts_that_are_yet_to_be_entered(fresh: Centre, cover: tuple[str, ...]) -> None:
     past(fresh)
     before = books(fresh)
-    planned = told(fresh, *cover, "--dry-run", code=0)
+    planned = told(fresh, *cover, "--dry-run", code=FOUND)
     assert books(fresh) == before
     opened = [
         "allocation for chem/cpu: 0.66 SU for 2 runs, category history",

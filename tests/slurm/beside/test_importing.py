@@ -35,7 +35,8 @@ def test_import_enters_what_slurm_has_and_nothing_twice(centre: Centre) -> None:
 
 
 def test_import_tells_what_it_cannot_enter(centre: Centre) -> None:
-    said = centre.said("slurm", "import", "--dry-run", code=0)
+    said = centre.said("slurm", "import", "--dry-run", code=FOUND)
+    assert f"agents = [{MY_UID}]    # the uids that report runs: Slurm's user\n" in said.out
     assert "account chem: this host has no group of this name; name its number: --gid chem=NUMBER" in " ".join(said.err.split())
 
 
@@ -47,9 +48,31 @@ def test_import_that_enters_nothing_says_so(centre: Centre) -> None:
     assert centre.client.get("/project")["data"] == []
 
 
+def test_what_is_left_out_ends_with_8_whatever_else_is_entered(centre: Centre) -> None:
+    """Nightly: a stranger who stays one is told every night, until somebody says that he is to be passed over."""
+    centre.slurm.say("sacctmgr-show-associations", f"root|||1||\nchem||root|50||\nchem|{ME}||10||\nchem|nobody-here||10||\n")
+    words = ("slurm", "import", "--gid", "chem=50001")
+    assert centre.tell(*words, "--dry-run", code=FOUND).count("project chem") == 2
+    assert centre.tell(*words, code=FOUND).splitlines()[-1] == "entered: 2 things; left out: 1"
+    assert centre.tell(*words, code=FOUND).startswith("Nothing to enter; left out of cluster lab: 1\n")
+    again = centre.said(*words, "--pass-over", "nobody-here", code=0)
+    assert again.out.startswith("The bank has every account and user of cluster lab.\n")
+    assert "nobody-here" not in again.err
+
+
+def test_an_account_that_is_passed_over_is_neither_entered_nor_told_and_its_runs_are_not_either(opened: Centre) -> None:
+    opened.slurm.say("sacctmgr-show-associations", f"root|||1||\nchem||root|50||\nold||root|50||\nold|{ME}||10||\nolder||old|1||\n")
+    opened.ran(opened.job(1, account="old"))
+    words = ("slurm", "import", "--gid", "older=50009", "-S", "now-1day")
+    assert "account old: " in opened.said(*words, code=FOUND).err
+    said = opened.said(*words, "--pass-over", "old", code=0)
+    assert "old:" not in said.err
+    assert {each["account"]: each["parent"] for each in opened.client.get("/project")["data"]}["older"] is None
+
+
 def test_import_goes_on_past_names_that_other_projects_have(centre: Centre) -> None:
     number = centre.client.post("/project", {"gname": "chemists", "gid": 50_001})["data"]["id"]
-    said = " ".join(centre.said("slurm", "import", *GIDS, code=0).err.split())
+    said = " ".join(centre.said("slurm", "import", *GIDS, code=FOUND).err.split())
     assert said == f"! account chem: project {number} (chemists) has its gid 50001 already; name another: --gid chem=NUMBER"
     assert [each["account"] for each in centre.client.get("/project")["data"]] == ["chemists", "bio"]
 

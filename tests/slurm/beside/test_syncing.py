@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.cli.exits import WRONG_USAGE
 from tests.slurm.beside.centre import MY_UID, Centre
 
 pytestmark = pytest.mark.slow
@@ -61,6 +62,14 @@ def test_a_policy_keeps_its_rights_and_the_old_one_stays_when_slurm_is_odd(opene
 def test_wrong_rules_are_told_with_their_place(opened: Centre, text: str, told: str) -> None:
     said = opened.said("slurm", "sync", "--site", str(site(opened, text)), code=2)
     assert told.lower() in " ".join(said.err.split()).lower()
+
+
+@pytest.mark.parametrize("word", ["--fence", "--remove", "--no-policy"])
+def test_what_is_about_accounts_is_refused_without_them(opened: Centre, word: str) -> None:
+    said = opened.said("slurm", "sync", word, code=WRONG_USAGE)
+    assert f"field: {word}" in said.err
+    assert "--accounts" in said.err
+    assert not [line for line in opened.slurm.asked if line.startswith("sacctmgr")]
 
 
 def test_accounts_and_fences_follow_the_projects(opened: Centre) -> None:

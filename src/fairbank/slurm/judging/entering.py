@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import count
 
@@ -54,14 +54,23 @@ class Centre(msgspec.Struct, frozen=True, kw_only=True):
     coordinators: Sequence[Association] = ()
 
 
-def plan(centre: Centre, known: Sequence[BookedProject], gid_of: Callable[[str], int | None], uid_of: Callable[[str], int | None]) -> Plan:
-    """Parents before children. What the bank has already stays as it is; what was removed there is brought back by people alone."""
+def plan(
+    centre: Centre,
+    known: Sequence[BookedProject],
+    gid_of: Callable[[str], int | None],
+    uid_of: Callable[[str], int | None],
+    passed_over: Collection[str] = (),
+) -> Plan:
+    """Parents before children. What the bank has already stays as it is; what was removed there is brought back by people alone. Accounts
+    and users that are `passed_over` are neither entered nor noted."""
     booked = {each.account: each for each in known}
     entered = {each.account for each in known if not each.removed}
     names = _Names(known)
     steps: list[Step] = []
     notes: list[str] = []
     for each in _top_down(centre.associations):
+        if each.account in passed_over:
+            continue
         if there := booked.get(each.account):
             if there.removed:
                 notes.append(f"account {each.account}: its project was removed; bring it back: fairbank project set {there.id} --restore")
@@ -77,7 +86,8 @@ def plan(centre: Centre, known: Sequence[BookedProject], gid_of: Callable[[str],
         steps.append(NewProject(account=each.account, group=each.account, gid=gid, parent=parent))
         names.by_gid[gid] = f"account {each.account}"
         entered.add(each.account)
-    people = [each for each in centre.associations if each.user and each.account in entered]
+    outside = {*passed_over, ""}
+    people = [each for each in centre.associations if each.account in entered and outside.isdisjoint((each.account, each.user))]
     members, strangers = _members(people, centre.coordinators, booked, uid_of)
     return Plan(steps=(*steps, *members), notes=(*notes, *strangers))
 
@@ -154,6 +164,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Sequence[Node] = ()
     qualities: Sequence[Qos] = ()
     flags: str = ""
+    slurm_uid: int | None = None
+    """Who reports its runs: the agent runs as SlurmUser. None where Slurm does not tell."""
 
     @property
     def adding(self) -> Adding:
@@ -174,7 +186,9 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 def settings(machine: Machine, shares: Sequence[Association]) -> str:
     """The lines for the bank's settings that price this cluster as Slurm bills it; shares as remarks."""
     here = f"clusters.{machine.cluster}"
-    lines = [f"[{here}]", f'adding = "{machine.adding.value}"', "agents = []            # the uids that report runs: Slurm's user", ""]
+    agents = "" if machine.slurm_uid is None else str(machine.slurm_uid)
+    about = "the uids that report runs: Slurm's user" + ("" if agents else ", whose number is to be put here: id -u slurm")
+    lines = [f"[{here}]", f'adding = "{machine.adding.value}"', f"agents = [{agents}]    # {about}", ""]
     for place in machine.places:
         weights = [f'weights = "{place.weights}"'] if place.weights else []
         lines += [f'[{here}.partitions."{place.name}"]', f'resource = "{machine.resource_of(place)}"', *weights, ""]
