@@ -51,6 +51,7 @@ static uint64_t numbers;
 static matter_t *matters, **matters_end = &matters;
 static bool stopping, afresh, forgotten;			/* forgotten: an end was lost for lack of room */
 static unsigned long refused;
+static bool left, clerk_over;	/* left: by courier_stop, which did not wait any longer for the clerk to be over */
 /* ------------------------------------------------------------------ */
 
 static pthread_t courier, clerk;
@@ -461,6 +462,7 @@ static void *settle_and_look(void *nothing)
 {
 	struct timespec until;
 	bool look, all, over = false, ends = true;
+	unsigned watch;
 	matter_t *matter;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
@@ -470,12 +472,15 @@ static void *settle_and_look(void *nothing)
 			free(matter);
 		} else if (look) {
 			look_round(all, &ends);
-			clock_gettime(CLOCK_MONOTONIC, &until);
-			until.tv_sec += settings.watch;
 		}
 		pthread_mutex_lock(&lock);
-		over = stopping;
+		over = clerk_over = stopping;
+		watch = settings.watch;
 		pthread_mutex_unlock(&lock);
+		if (look) {
+			clock_gettime(CLOCK_MONOTONIC, &until);
+			until.tv_sec += watch;
+		}
 	}
 	return nothing;
 }
@@ -494,29 +499,78 @@ static void empty(void)
 	matters_end = &matters;
 }
 
-extern bool courier_start(const courier_settings_t *wanted, const courier_hooks_t *called, const frame_t *greeting)
+/* After a stop that left the clerk behind: true when it is still at its matter, and so goes on as the clerk of the new life, with the
+ * letters of the old. There are never two, and nobody waits here for Slurm's locks, which our caller may hold. */
+static bool take_back(const courier_settings_t *wanted)
+{
+	bool at_work, gone;
+
+	pthread_mutex_lock(&lock);
+	at_work = left && !clerk_over;
+	gone = left && clerk_over;
+	left = false;
+	settings = *wanted;
+	stopping = afresh = forgotten = false;
+	pthread_mutex_unlock(&lock);
+	if (gone) {
+		pthread_join(clerk, NULL);
+		close(bell);
+		empty();
+	}
+	return at_work;
+}
+
+static bool hire(void)
 {
 	pthread_condattr_t monotonic;
 
-	settings = *wanted;
-	hooks = *called;
-	hello = *greeting;
-	stopping = afresh = forgotten = false;
-	told_absent = false;
-	pause_ms = FIRST_PAUSE;
-	next_try = 0;
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&work, &monotonic);
 	pthread_condattr_destroy(&monotonic);
+	clerk_over = false;
 	if ((bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0)
 		return false;
-	if (pthread_create(&courier, NULL, carry, NULL))
+	if (!pthread_create(&clerk, NULL, settle_and_look, NULL))
+		return true;
+	close(bell);
+	return false;
+}
+
+static void dismiss(void)
+{
+	struct timespec until;
+
+	pthread_mutex_lock(&lock);
+	stopping = true;
+	pthread_cond_broadcast(&work);
+	pthread_mutex_unlock(&lock);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += LAST_JOIN;
+	if (pthread_timedjoin_np(clerk, NULL, &until)) {
+		pthread_mutex_lock(&lock);
+		left = true;
+		pthread_mutex_unlock(&lock);
+		return;
+	}
+	close(bell);
+	empty();
+}
+
+extern bool courier_start(const courier_settings_t *wanted, const courier_hooks_t *called, const frame_t *greeting)
+{
+	bool taken_back = take_back(wanted);
+
+	if (!taken_back)
+		hooks = *called;	/* else they are these already */
+	hello = *greeting;
+	told_absent = false;
+	pause_ms = FIRST_PAUSE;
+	next_try = 0;
+	if (!taken_back && !hire())
 		return false;
-	if (pthread_create(&clerk, NULL, settle_and_look, NULL)) {
-		stopping = true;
-		ring();
-		pthread_join(courier, NULL);
+	if (pthread_create(&courier, NULL, carry, NULL)) {
+		dismiss();
 		return false;
 	}
 	return running = true;
@@ -525,23 +579,13 @@ extern bool courier_start(const courier_settings_t *wanted, const courier_hooks_
 /* slurmctld may hold the locks that the clerk waits for; it is left behind then, and the library stays in memory. */
 extern void courier_stop(void)
 {
-	struct timespec until;
-
 	if (!running)
 		return;
 	running = false;
 	pthread_mutex_lock(&lock);
 	stopping = true;
-	pthread_cond_broadcast(&work);
 	pthread_mutex_unlock(&lock);
 	ring();
 	pthread_join(courier, NULL);
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += LAST_JOIN;
-	if (pthread_timedjoin_np(clerk, NULL, &until)) {
-		pthread_detach(clerk);
-		return;
-	}
-	close(bell);
-	empty();
+	dismiss();
 }

@@ -18,16 +18,21 @@ pytestmark = pytest.mark.slow
 GUARDS = ("address,undefined", "thread")
 
 
-@pytest.fixture(scope="module", params=GUARDS)
-def courier(request: pytest.FixtureRequest, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def compiled(name: str, guard: str, checkout: Path, folder: Path) -> Path:
+    """The program that checks the courier, watched by the compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler here: apt-get install gcc")
-    program = tmp_path_factory.mktemp("c") / "check_courier"
-    sources = [checkout / "plugins" / "prep" / f"{name}.c" for name in ("check_courier", "courier", "frame")]
-    words = ["-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", f"-fsanitize={request.param}", "-Wall", "-Wextra", "-Werror"]
+    program = folder / name
+    sources = [checkout / "plugins" / "prep" / f"{each}.c" for each in (name, "courier", "frame")]
+    words = ["-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", f"-fsanitize={guard}", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"]
     subprocess.run([compiler, *words, "-o", program, *sources, "-lpthread"], check=True)
     return program
+
+
+@pytest.fixture(scope="module", params=GUARDS)
+def courier(request: pytest.FixtureRequest, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled("check_courier", request.param, checkout, tmp_path_factory.mktemp("c"))
 
 
 def said_by(courier: Path, agent: Agent, questions: int, patience: int = 30, letters: int = 100_000) -> str:
@@ -87,3 +92,15 @@ def test_garbage(courier: Path, tmp_path: Path) -> None:
         agent.raw = b"\x00\x00\x00\x07garbage"
         assert said_by(courier, agent, 100, patience=2) == "run 2 hold 98 cancel 0 wrong 0"
         wait_until(lambda: agent.connections > 1, "the courier to have tried again")
+
+
+@pytest.mark.parametrize("guard", GUARDS)
+@pytest.mark.parametrize(("when", "clerks"), [("stuck", 1), ("late", 2)])
+def test_a_clerk_that_was_left_behind_goes_on_or_is_followed_and_is_never_beside_another(
+    checkout: Path, tmp_path: Path, guard: str, when: str, clerks: int
+) -> None:
+    """slurmctld stops its plug-in holding the locks that the clerk waits for, and starts it again in the same process."""
+    program = compiled("check_clerk", guard, checkout, tmp_path)
+    done = subprocess.run([str(program), str(tmp_path / "s"), when], capture_output=True, text=True, check=False, timeout=50)
+    assert "Sanitizer" not in done.stderr, done.stderr
+    assert done.stdout == f"settled 21 clerks {clerks} at once 1\n", done.stderr
