@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -29,6 +30,28 @@ def test_another_slurm_is_refused(checkout: Path, tmp_path: Path, version: str) 
     assert done.returncode == 1
     assert f"Slurm {version}: these plug-ins are made for 22.05 and 24.11;" in done.stderr
     assert '"Without the plug-in" in docs/howto/install-next-to-slurm.md' in done.stderr
+
+
+def only(folder: Path, *names: str) -> str:
+    """A PATH with these programs and no others."""
+    folder.mkdir()
+    for name in names:
+        (folder / name).symlink_to(str(shutil.which(name)))
+    return str(folder)
+
+
+def test_without_a_compiler_the_package_is_named(checkout: Path, tmp_path: Path) -> None:
+    path = only(tmp_path / "bin", "sh", "dirname", "sed", "awk", "mkdir")
+    done = build(checkout, tmp_path / "out", SLURM_VERSION="22.05.8", PATH=path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("plugins/build: no C compiler here (cc): apt-get install gcc libc6-dev")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_compiler_without_the_headers_of_c_names_theirs(checkout: Path, tmp_path: Path) -> None:
+    done = build(checkout, tmp_path / "out", SLURM_VERSION="22.05.8", CC="false --of-some-kind")
+    assert done.returncode == 1
+    assert "false --of-some-kind finds no headers of the C library: apt-get install libc6-dev" in done.stderr
 
 
 def test_a_source_of_another_patch_level_is_refused(checkout: Path, tmp_path: Path) -> None:
