@@ -1,4 +1,4 @@
-"""Somebody between two who talk over Unix sockets: says things twice, late, in another order, or hangs up in the middle.
+"""Somebody between two who talk over Unix sockets: says things twice, late, in another order, not at all, or hangs up in the middle.
 
 FrameMischief stands between the plug-in and the agent, RequestMischief between the agent and the bank.
 """
@@ -18,6 +18,7 @@ from fairbank.slurm.frames import HEAD
 
 LATE_SECONDS = 1.0
 CUT_ONE_OF = 5
+LOOK_SECONDS = 0.05
 HEAD_MAX = 64 * 1024
 
 
@@ -29,6 +30,7 @@ class Mood(Enum):
     LATE = "delayed"
     SHUFFLE = "in another order"
     CUT = "cut off"
+    MUTE = "swallowed"
 
 
 class Mischief(ABC):
@@ -143,6 +145,9 @@ class RequestMischief(Mischief):
             self._count()
             if self._cuts():
                 return
+            if self.mood is Mood.MUTE:
+                await self._swallow()
+                return
             if self.mood in (Mood.LATE, Mood.SHUFFLE):
                 await asyncio.sleep(self.rng.uniform(0, LATE_SECONDS))
             twice = asyncio.ensure_future(self._say_aside(request)) if self.mood is Mood.DOUBLE else None
@@ -153,6 +158,11 @@ class RequestMischief(Mischief):
             if self._cuts():
                 return
             writer.write(answer)
+
+    async def _swallow(self) -> None:
+        """Say nothing, and keep the line open, for as long as the mood lasts."""
+        while self.mood is Mood.MUTE:
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def _say_aside(self, request: bytes) -> None:
         """The same once more, at the same time, by another connection; nobody hears the answer."""

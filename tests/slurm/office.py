@@ -46,10 +46,14 @@ class Office:
     def found(self) -> None:
         """A project for each team, with an allocation of each resource."""
         for team in TEAMS:
-            self._client.post("/project", {"gname": team.name, "gid": team.gid})
-            for resource in ("cpu", "gpu"):
-                wanted = {"account": team.name, "resource": resource, "category": "test", "start": "2020-01-01", "end": "2040-01-01"}
-                self._client.post("/alloc", {**wanted, "amount": RICH, "comment": "test"})
+            self.project(team.name, team.gid)
+
+    def project(self, account: str, gid: int) -> None:
+        """A project with an allocation of each resource."""
+        self._client.post("/project", {"gname": account, "gid": gid})
+        for resource in ("cpu", "gpu"):
+            wanted = {"account": account, "resource": resource, "category": "test", "start": "2020-01-01", "end": "2040-01-01"}
+            self._client.post("/alloc", {**wanted, "amount": RICH, "comment": "test"})
 
     def leave(self, account: str, credit: int, resource: str = "cpu") -> int:
         """See to it that so many SU-minutes are left. The number of the allocation."""

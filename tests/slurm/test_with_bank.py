@@ -170,21 +170,6 @@ def test_limits_requeues_and_cancellations(at_rest: Office) -> None:
     assert run["outcome"] == "CANCELLED"
 
 
-def one_runs(slurm: Cluster, jobs: list[int]) -> bool:
-    states = sorted((slurm.job(each)["JobState"], slurm.job(each)["Reason"]) for each in jobs)
-    return states == [("PENDING", "Allocation_exhausted"), ("RUNNING", "None")]
-
-
-def test_of_two_jobs_that_cannot_both_be_paid_one_runs(at_rest: Office) -> None:
-    slurm = at_rest.slurm
-    for _ in range(5):
-        at_rest.leave("wg_chem", 30 * SU)
-        jobs = [slurm.submit("dave", "-c20", "--time=60", f"--nodelist={node}", script="sleep 600") for node in ("c01", "c02")]
-        wait_until(partial(one_runs, slurm, jobs), "one to run, and the other to be held")
-        slurm.root("scancel", *map(str, jobs))
-        wait_until(lambda: not slurm.queued(), "them to be gone")
-
-
 def test_while_the_bank_is_away_jobs_wait_and_then_start_by_themselves(at_rest: Office) -> None:
     slurm = at_rest.slurm
     at_rest.bank.kill()

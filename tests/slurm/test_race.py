@@ -1,0 +1,101 @@
+"""The race of the seed, two jobs of 20 SU against 30: on all nodes at once, each project its own, again and again. Exactly one runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.conftest import Tell
+from tests.slurm.desk import build
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.office import SU, Office, agent_beside, opened
+from tests.support.server import made
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
+
+ROUNDS, CREDIT, PRICE = 5, 30 * SU, 20 * SU
+RUNNER = "dave"
+CORES = ("-c20", "--mem=1G", "--time=60")  # 20 billing units for an hour
+GPUS = ("--partition=gpu-t4", "--gres=gpu:4", "-c1", "--mem=1G", "--time=300")  # 4 for five hours
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Where the two jobs of one project meet: one on each node."""
+
+    account: str
+    nodes: tuple[str, str]
+    options: tuple[str, ...] = CORES
+    resource: str = "cpu"
+
+
+RING = ("c01", "c02", "c03", "c04", "c05", "c06")
+LANES = (
+    *(Lane(f"race{number}", (node, RING[number % len(RING)])) for number, node in enumerate(RING, 1)),
+    *(Lane(f"race{number}", ("g01", "g02"), ("--partition=gpu", *CORES), "gpu") for number in (7, 8)),
+    Lane("race9", ("g03", "g04"), GPUS, "gpu"),
+)
+"""Six on the nodes without GPUs, each of which has jobs of two; two on those with large ones, and one that takes the small ones whole."""
+
+
+@pytest.fixture
+def office(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Office]:
+    cluster.calm()
+    plugin = build(checkout, tmp_path)
+    with made() as bank, opened(cluster, plugin, bank, agent_beside(cluster, bank)) as office:
+        try:
+            with _accounts(cluster):
+                for gid, lane in enumerate(LANES, 60_700):
+                    office.project(lane.account, gid)
+                yield office
+        finally:
+            cluster.calm()
+
+
+@contextmanager
+def _accounts(slurm: Cluster) -> Iterator[None]:
+    """Slurm's accounts of the lanes, for as long as the block lasts."""
+    names = ",".join(lane.account for lane in LANES)
+    slurm.root("sacctmgr", "--immediate", "add", "account", names, "cluster=lab")
+    slurm.root("sacctmgr", "--immediate", "add", "user", RUNNER, f"account={names}", "cluster=lab")
+    try:
+        yield
+    finally:
+        slurm.calm()
+        slurm.root("sacctmgr", "--immediate", "delete", "account", f"name={names}", "cluster=lab")
+
+
+def test_of_two_jobs_that_cannot_both_be_paid_one_runs_everywhere_at_once(office: Office, tell: Tell) -> None:
+    slurm, begun = office.slurm, time.monotonic()
+    for _ in range(ROUNDS):
+        numbers = {lane: office.leave(lane.account, CREDIT, lane.resource) for lane in LANES}
+        jobs = {lane: [_submitted(slurm, lane, node) for node in lane.nodes] for lane in LANES}
+        together = [str(each) for pair in jobs.values() for each in pair]
+        slurm.root("scontrol", "release", ",".join(together))
+        wait_until(partial(_all_decided, slurm, jobs), "one of each pair to run, and the other to be held", seconds=60)
+        office.agent.wait_until_empty()
+        assert {lane.account: office.sums(number)[1] for lane, number in numbers.items()} == {lane.account: PRICE for lane in LANES}
+        slurm.root("scancel", *together)
+        wait_until(lambda: not slurm.queued(), "them to be gone", seconds=60)
+        office.agent.wait_until_empty()
+    races, took = ROUNDS * len(LANES), time.monotonic() - begun
+    tell(f"{races} races of two jobs for credit that pays one, {len(LANES)} at a time on {len(slurm.node_names)} nodes: {took:.0f} s")
+
+
+def _submitted(slurm: Cluster, lane: Lane, node: str) -> int:
+    """A job that is held by hand until all of them are there."""
+    return slurm.submit(RUNNER, "--hold", f"--account={lane.account}", f"--nodelist={node}", *lane.options, script="sleep 600")
+
+
+def _all_decided(slurm: Cluster, jobs: dict[Lane, list[int]]) -> bool:
+    rows = (line.split("|") for line in slurm.root("squeue", "--noheader", "--format=%A|%T|%r").splitlines())
+    found = {int(job): (state, reason.replace("_", " ")) for job, state, reason in rows}
+    decided = [("PENDING", "Allocation exhausted"), ("RUNNING", "None")]
+    return all(sorted(found.get(each, ("gone", "")) for each in pair) == decided for pair in jobs.values())
