@@ -55,13 +55,13 @@ class Lua:
         for name, function in replaced.items():
             self._runtime.globals()[library][name] = function
 
-    def run_as(self, uid: int) -> None:
+    def run_as(self, uid: int, gid: int = 100) -> None:
         """Whose process the kernel says this is."""
         self._runtime.execute(f"""
             local open = io.open
             io.open = function(path, mode)
               if path ~= "/proc/self/status" then return open(path, mode) end
-              return {{ read = function() return "Uid:\\t{uid}\\t{uid}\\n" end, close = function() end }}
+              return {{ read = function() return "Uid:\\t{uid}\\t{uid}\\nGid:\\t{gid}\\n" end, close = function() end }}
             end""")
 
     def start(self, plugin: Path) -> None:

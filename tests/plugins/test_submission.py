@@ -198,6 +198,19 @@ def test_the_commands_say_the_same(site: Site, tmp_path: Path) -> None:
     assert "no time limit" in command(lua, partition="long", time="2982616-04:14:00").log[0]
 
 
+def test_an_option_that_newer_commands_tell_as_nobodys_was_not_given(site: Site, tmp_path: Path) -> None:
+    """sbatch of 24.11 tells uid and gid 99 then; those of the command itself count, as 22.05 tells them."""
+    lua = site(CENTRE)
+    lua.run_as(ALICE, 60_651)
+    lua.start(tmp_path / "cli_filter.lua")
+    plain = command(lua, uid="99", gid="99")
+    assert (plain.code, plain.job["account"]) == (SUCCESS, "wg_astro")
+    lua = site(CENTRE)
+    lua.run_as(ALICE, 100)
+    lua.start(tmp_path / "cli_filter.lua")
+    assert "your current group (number 100) is no project" in command(lua, uid="99", gid="99").log[0]
+
+
 def test_the_commands_do_without_a_policy(site: Site, tmp_path: Path) -> None:
     lua = site(CENTRE)
     lua.run_as(ALICE)

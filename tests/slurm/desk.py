@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from fairbank.slurm.records import Told
 from tests.slurm.agent import Agent
 from tests.slurm.lab.cluster import Cluster
@@ -16,6 +18,7 @@ from tests.support.waiting import wait_until
 
 PATIENCE = 12  # seconds that a question may wait
 NAME = "prep_fairbank.so"
+STRANGER = "these plug-ins are made for"  # so plugins/build refuses a release that it does not know
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,10 @@ class Desk:
 
 
 def build(checkout: Path, into: Path) -> Path:
-    """The plug-in for the Slurm of this machine. Raises AssertionError with what the compiler said."""
+    """The plug-in for the Slurm of this machine. Raises AssertionError with what the compiler said; skips where it is not made for it."""
     done = subprocess.run([str(checkout / "plugins" / "build"), str(into)], capture_output=True, text=True, check=False)
+    if STRANGER in done.stderr:
+        pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stdout + done.stderr
     return into / NAME
 

@@ -22,8 +22,7 @@ from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import SLURMCTLD
 from tests.support.waiting import wait_until
 
-ASSOCIATIONS = ("ID", "Account", "User", "Partition", "ParentName", "Share", "Priority", "GrpTRESMins", "LFT")
-"""The last one is the place in Slurm's own list, which decides where levels tie; sacctmgr sorts by name."""
+ASSOCIATIONS = ("ID", "Account", "User", "Partition", "ParentName", "Share", "Priority", "GrpTRESMins")
 
 OF_QOS = ("ID", "Name", "UsageFactor", "Flags")
 
@@ -93,17 +92,30 @@ def _wait_for_tick(cluster: Cluster, last: int) -> None:
 def said(cluster: Cluster, flags: str) -> Said:
     """What it says now, with the PriorityFlags as slurm.conf has them: 22.05 tells NO_NORMAL_ALL for any one of the four."""
     config = re.sub(r"(?m)^(PriorityFlags *= ).*$", rf"\g<1>{flags}", cluster.root("scontrol", "show", "config"))
-    jobs = _each(cluster, "job")
+    jobs = [_one_tres(job) for job in _each(cluster, "job")]
     return Said(
         counted_at=_counted_at(cluster),
         config=config,
-        associations=sorted(_listed(cluster, "associations", ASSOCIATIONS), key=lambda row: int(row["LFT"])),
+        associations=_associations(cluster),
         partitions=_each(cluster, "partition"),
         jobs=[job for job in jobs if job["JobState"] == "PENDING"],
         running=[job for job in jobs if job["JobState"] == "RUNNING"],
         qualities=_listed(cluster, "qos", OF_QOS),
         grounds=_grounds(cluster, read_config(config)),
     )
+
+
+def _one_tres(job: dict[str, str]) -> dict[str, str]:
+    """What a job has, or asks for while it waits: newer ones tell both."""
+    return {"TRES": job["ReqTRES" if job["JobState"] == "PENDING" else "AllocTRES"]} | job if "ReqTRES" in job else job
+
+
+def _associations(cluster: Cluster) -> list[dict[str, str]]:
+    """In the order of Slurm's own list, which decides where levels tie: that of a left number, and since 23.11 that of the names from the
+    root down, by their bytes."""
+    if cluster.release < (23, 11):
+        return sorted(_listed(cluster, "associations", (*ASSOCIATIONS, "LFT")), key=lambda row: int(row["LFT"]))
+    return sorted(_listed(cluster, "associations", (*ASSOCIATIONS, "Lineage")), key=lambda row: row["Lineage"].encode())
 
 
 def _grounds(cluster: Cluster, config: Mapping[str, str]) -> Grounds:

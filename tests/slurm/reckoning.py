@@ -24,7 +24,8 @@ SAME_START_SECONDS = 2  # what the clocks of prolog and accounting may differ by
 
 def executions(office: Office, since: float) -> list[dict[str, str]]:
     """What accounting has of each time that a job ran since then, also of those that were put back into the queue. Half a record, of whose
-    start it was never told, it shows only to who asks by number: so those of the books are asked for once more."""
+    start it was never told, it shows only to who asks by number: so those of the books are asked for once more. Where a job is put back
+    while its prolog runs, 24.11 leaves a record that waits for ever, with a newer one of the same job beside it: that one is none."""
     numbers = ",".join(map(str, sorted({run["job_id"] for run in office.rows("/job", cluster="lab")})))
     asked = [
         (f"--starttime={words_of(since)}", "--endtime=now+1hour"),
@@ -32,7 +33,12 @@ def executions(office: Office, since: float) -> list[dict[str, str]]:
     ]
     rows = [row for which in asked for row in office.slurm.sacct("--duplicates", *which, columns=COLUMNS)]
     once = {(row["JobIDRaw"], row["Submit"], row["Start"]): row for row in rows}
-    return [row for row in once.values() if instant(row["Submit"]) >= int(since)]
+    newest = {row["JobIDRaw"]: row["Submit"] for row in sorted(once.values(), key=lambda row: row["Submit"])}
+    return [
+        row
+        for row in once.values()
+        if instant(row["Submit"]) >= int(since) and (row["State"] != "PENDING" or row["Submit"] == newest[row["JobIDRaw"]])
+    ]
 
 
 def words_of(instant: float) -> str:

@@ -116,7 +116,10 @@ def _set_up(
     counted["associations"] += len(state.associations)
     counted["jobs that wait"] += len(wishes)
     ours = _ours(
-        standings(state, tree, figures, usage), queue(state, tree, figures, wishes), weights(state), fair_tree=_has_levels(answers)
+        _in_order(slurm, standings(state, tree, figures, usage)),
+        queue(state, tree, figures, wishes),
+        weights(state),
+        fair_tree=_has_levels(answers),
     )
     records = _records(slurm, ran)
     counted["jobs that ran"] += len(records)
@@ -204,19 +207,21 @@ def _answers(slurm: Cluster) -> dict[str, list[str]]:
 
 
 def _ours(rows: list[ShareRow], jobs: list[PriorityRow], by: Weights, *, fair_tree: bool) -> dict[str, list[str]]:
-    ordered, waiting = _in_order(rows), priorities.in_order(jobs, by)
+    waiting = priorities.in_order(jobs, by)
     every = usual_fields(long=True, partitions=True, fair_tree=fair_tree)
     return {
-        "sshare -l -a": list(shares.lines(ordered, usual_fields(long=True, fair_tree=fair_tree))),
-        "sshare -l -a -m -P": list(shares.lines(ordered, every, Ending.BETWEEN)),
+        "sshare -l -a": list(shares.lines(rows, usual_fields(long=True, fair_tree=fair_tree))),
+        "sshare -l -a -m -P": list(shares.lines(rows, every, Ending.BETWEEN)),
         "sprio -l": priorities.lines(waiting, by, usual_format(by, long=True)),
         "sprio -n": priorities.lines(waiting, by, usual_format(by, norm=True)),
         "sprio with all": priorities.lines(waiting, by, parse_format(ALL_OF_PRIORITIES)),
     }
 
 
-def _in_order(rows: list[ShareRow]) -> list[ShareRow]:
-    """As 22.05 lists them: the rows of a user in an account as they stand in its list, where newer ones sort them by partition."""
+def _in_order(slurm: Cluster, rows: list[ShareRow]) -> list[ShareRow]:
+    """22.05 lists the rows of a user in an account as they stand in its list, and newer ones sort them by partition."""
+    if slurm.release != (22, 5):
+        return shares.in_order(rows)
     by_number = {row.number: row for row in rows}
     return [by_number[row.number] for row in shares.in_order([row._replace(partition="") for row in rows])]
 

@@ -138,6 +138,8 @@ def test_a_slurm_that_loads_nothing_of_ours() -> None:
 def test_a_script_may_stand_in_for_the_plugin() -> None:
     script = {**ASKING, "PrEpPlugins": "prep/script", "PrologSlurmctld": "/etc/slurm/prolog_slurmctld"}
     assert health.asks_by_script(script)
+    several = {"PrologSlurmctld[0]": "/etc/slurm/clean_up", "PrologSlurmctld[1]": "/etc/slurm/prolog_slurmctld"}  # as 24.11 tells them
+    assert health.asks_by_script({**ASKING, "PrEpPlugins": "prep/script", **several})
     assert wrong(health.plugins(script, None)) == []
     assert not health.asks_by_script({**script, "PrologSlurmctld": "/etc/slurm/clean_up"})
 

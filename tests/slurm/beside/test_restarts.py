@@ -39,3 +39,13 @@ def test_restarts_are_counted_in_accounting() -> None:
     assert restart_of(another, [*history, another]) == 0
     assert restart_of(stranger, [first, stranger]) == 0
     assert restart_of(msgspec.structs.replace(first, restart=9), history) == 9
+
+
+def test_a_record_that_waits_for_ever_is_no_restart() -> None:
+    """As 24.11 leaves one where a job is put back while its prolog runs; its next record is the job."""
+    first = a_job(1, state="REQUEUED")
+    end = first.end or 0
+    left = msgspec.structs.replace(a_job(1, state="PENDING", submitted=end), start=None, end=None, elapsed=0)
+    again = a_job(1, submitted=end + 1)
+    assert [restart_of(job, [first, left, again]) for job in (first, left, again)] == [0, 1, 1]
+    assert compared([first, left, again], [booked(first, number=1), booked(again, restart=1, number=2)]).matched == 2

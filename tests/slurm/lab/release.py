@@ -15,6 +15,8 @@ CACHE = Path(__file__).resolve().parents[3] / ".cache" / "slurm"
 BUILDING = ("gcc", "libc6-dev", "make", "dpkg-dev", "ca-certificates", "python3", "python3-venv", "git", "iproute2")
 NAME = re.compile(r"[a-z]+")  # of a release, such as trixie or sid: part of a path and of a line of apt's
 MAKER = "mmdebstrap"
+# With libmariadb3 11.8.9, of October 2026, each query of slurmdbd ends with error 5027 (so many columns, and 0 allowed): an older one.
+OLDER = {"forky": ("trixie", "libmariadb3"), "sid": ("trixie", "libmariadb3")}
 UNDATED = 'Acquire::Check-Valid-Until "false"'  # a mirror may stand still; its signatures are looked at all the same
 DEBIAN = "http://deb.debian.org/debian"  # for a host that is no Debian itself
 
@@ -72,9 +74,11 @@ def _make(release: Release) -> None:
         raise Unobtainable(f"{MAKER} is not installed, which makes a root of Debian {release.name}; apt-get install {MAKER}")
     unfinished = release.root.with_name("unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
-    lines = [f"{kind} {mirror()} {release.name} main" for kind in ("deb", "deb-src")]
-    packages = f"--include={','.join((*PACKAGES, *BUILDING))}"
-    command = [MAKER, "--quiet", "--variant=minbase", f"--aptopt={UNDATED}", packages, release.name, str(unfinished), *lines]
+    other, *older = OLDER.get(release.name, (release.name,))
+    packages = [*PACKAGES, *BUILDING, *(f"{package}/{other}" for package in older)]
+    lines = [f"deb {mirror()} {name} main" for name in sorted({release.name, other})]
+    options = ["--quiet", "--variant=minbase", f"--aptopt={UNDATED}", f"--include={','.join(packages)}"]
+    command = [MAKER, *options, release.name, str(unfinished), *lines, f"deb-src {mirror()} {release.name} main"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         shutil.rmtree(unfinished, ignore_errors=True)

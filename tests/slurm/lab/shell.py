@@ -9,6 +9,7 @@ import signal
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from tests.slurm.lab import answers
@@ -41,6 +42,12 @@ class Shell:
 
     def __init__(self, place: Place) -> None:
         self.place = place
+
+    @cached_property
+    def release(self) -> tuple[int, int]:
+        """Year and month of this Slurm, as in 22.05."""
+        year, month, *_ = self.root("scontrol", "--version").split()[1].split(".")
+        return int(year), int(month)
 
     def run(
         self,

@@ -123,7 +123,7 @@ def plugins(config: Config, agent: Beside | None) -> Iterator[Check]:
         yield Check("slurmctld loads prep/fairbank", True)
         yield from _parameters(config, agent)
     elif asks_by_script(config):
-        yield Check(f"slurmctld asks the bank by a script, without a plug-in: {config['PrologSlurmctld']}", True)
+        yield Check(f"slurmctld asks the bank by a script, without a plug-in: {_prolog(config)}", True)
     else:
         yield Check(
             f"slurmctld does not ask before a job starts: PrEpPlugins={','.join(steps) or '(none)'}",
@@ -206,7 +206,13 @@ def policies(policy: Policy, now: int) -> Iterator[Check]:
 
 def asks_by_script(config: Config) -> bool:
     """Whether our PrologSlurmctld stands in for the plug-in; then no agent is needed."""
-    return "prep/fairbank" not in _listed(config, "PrEpPlugins") and config.get("PrologSlurmctld", "").endswith("/prolog_slurmctld")
+    return "prep/fairbank" not in _listed(config, "PrEpPlugins") and bool(_prolog(config))
+
+
+def _prolog(config: Config) -> str:
+    """Our script, where slurmctld runs it. Newer ones run several, and number them: PrologSlurmctld[0]."""
+    told = (text for name, text in config.items() if name.partition("[")[0] == "PrologSlurmctld")
+    return next((text for text in told if text.endswith("/prolog_slurmctld")), "")
 
 
 def _listed(config: Config, key: str) -> list[str]:

@@ -227,10 +227,11 @@ def restart_of(job: Job, history: Sequence[Job]) -> int:
     count = 0
     before: Job | None = None
     for each in sorted(history, key=lambda one: (one.submitted, one.start or 0)):
-        count = count + 1 if before is not None and _continues(before, each) else 0
+        this = count + 1 if before is not None and _continues(before, each) else 0
         if (each.submitted, each.start) == (job.submitted, job.start):
-            return count
-        before = each
+            return this
+        if each.start is not None or each.end is not None:  # 24.11 leaves one that waits for ever when a job is put back in its prolog
+            count, before = this, each
     return 0
 
 
