@@ -4,7 +4,7 @@
 #   SHORT=1                  bench, campaign, test-slurm: a few minutes instead of long ones
 #   TESTS=tests/bank         test, test-slurm and campaign: only these
 #   ARGS="-x -k hold"        handed on to pytest, to the benchmarks, or to `fairbank demo`
-#   RELEASE=trixie           test-slurm: with the Slurm and the Python of that release of Debian, in a room of its own
+#   RELEASE=trixie           test-slurm: with the Slurm and the Python of that release of Debian (docs/howto/develop.md)
 #   SLURM_SOURCE=/path       plugins: this source of Slurm rather than Debian's
 #   UPGRADE=1                lock: newest versions instead of the smallest change
 

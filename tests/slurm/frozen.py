@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC
 from typing import NamedTuple
@@ -76,6 +77,7 @@ def started(cluster: Cluster, changes: Mapping[str, str], words: Sequence[str] =
     associations, qualities = (_usage((state / file).read_bytes()) for file in ("assoc_usage", "qos_usage"))
     start = Start(associations, qualities, *_ticks(cluster))
     tell_accounting(cluster, words)
+    wait_until(lambda: time.time() >= start.counted_at + 1, "the second of the last tick to be over, so that the next is told from it")
     cluster.start_controller(changes)
     _wait_for_tick(cluster, start.counted_at)
     if "DEPTH_OBLIVIOUS" in changes["PriorityFlags"]:

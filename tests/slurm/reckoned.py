@@ -89,7 +89,13 @@ def weights(there: Said) -> Weights:
 
 def queue(there: Said, tree: Tree, figures: Standings, wishes: Mapping[int, Wish]) -> list[PriorityRow]:
     """The rows of sprio: of the jobs that are neither held nor to begin later, each in each of its partitions."""
-    rows = [_told(job, place, wishes[_number(job)]) for job in there.jobs if _is_listed(job) for place in job["Partition"].split(",")]
+    newer = not read_config(there.config)["SLURM_VERSION"].startswith("22.05.")
+    rows = [
+        _told(job, place, wishes[_number(job)])._replace(short_zeros=newer)
+        for job in there.jobs
+        if _is_listed(job)
+        for place in job["Partition"].split(",")
+    ]
     factors = {row[:3]: float(figures.factor[at]) for at, row in enumerate(tree.rows)}
     return [row for row in rows if row.direct is not None] + computed(rows, there.grounds, factors, there.counted_at)
 
@@ -97,9 +103,8 @@ def queue(there: Said, tree: Tree, figures: Standings, wishes: Mapping[int, Wish
 def _told(job: Row, place: str, wish: Wish) -> PriorityRow:
     """What only an operator knows of it."""
     user = job["UserId"].partition("(")[0]
-    if wish.given is not None:
-        return PriorityRow(job=_number(job), partition_name=place, user=user, direct=wish.given)
-    return PriorityRow(job=_number(job), partition_name=place, user=user, site=wish.site)
+    row = PriorityRow(job=_number(job), partition_name=place, user=user, account=job["Account"], qos_name=job["QOS"])
+    return row._replace(site=wish.site) if wish.given is None else row._replace(direct=wish.given)
 
 
 def _is_listed(job: Row) -> bool:

@@ -93,7 +93,9 @@ def test_every_form_is_byte_for_byte_that_of_slurm(players: Players, rule: str, 
         for who, *words in players.questions(rule, command, asked):
             theirs, ours = players.both(who, *words)
             compared += 1
-            if ours.out != theirs.out:
+            if theirs.code < 0 and players.slurm.release != (22, 5):  # sprio of 24.11 dies when it sorts a given priority by its factors
+                tell(f"{' '.join(words)} ended by signal {-theirs.code}; ours told {len(ours.out.splitlines())} lines")
+            elif ours.out != theirs.out:
                 different.append(f"{who}$ {' '.join(words)}\n{theirs.out}{theirs.err}{who}$ {' '.join(ours.command)}\n{ours.out}{ours.err}")
     tell(f"sshare and sprio beside fairbank share and prio, {rule}: {compared} forms, {len(different)} differ")
     assert different == [], "\n".join(different)

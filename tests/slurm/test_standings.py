@@ -108,7 +108,7 @@ def _set_up(
     start = started(slurm, settings, forest.repriced(chance))
     try:
         answers, state = _answers(slurm), said(slurm, settings["PriorityFlags"])
-        assert _answers(slurm) == answers, "slurmctld has counted while we looked"
+        assert _answers(slurm) == answers, f"slurmctld has counted while we looked, with {settings['PriorityFlags']}"
     finally:
         slurm.root("scancel", *map(str, (*wishes, *stayed)))
     tree, figures, usage = reckoned(state, start)
@@ -120,6 +120,7 @@ def _set_up(
         queue(state, tree, figures, wishes),
         weights(state),
         fair_tree=_has_levels(answers),
+        named="QOSNAME" in answers["sprio -l"][0],
     )
     records = _records(slurm, ran)
     counted["jobs that ran"] += len(records)
@@ -206,14 +207,14 @@ def _answers(slurm: Cluster) -> dict[str, list[str]]:
     return {name: slurm.root(*words).splitlines() for name, words in QUESTIONS.items()}
 
 
-def _ours(rows: list[ShareRow], jobs: list[PriorityRow], by: Weights, *, fair_tree: bool) -> dict[str, list[str]]:
+def _ours(rows: list[ShareRow], jobs: list[PriorityRow], by: Weights, *, fair_tree: bool, named: bool) -> dict[str, list[str]]:
     waiting = priorities.in_order(jobs, by)
     every = usual_fields(long=True, partitions=True, fair_tree=fair_tree)
     return {
         "sshare -l -a": list(shares.lines(rows, usual_fields(long=True, fair_tree=fair_tree))),
         "sshare -l -a -m -P": list(shares.lines(rows, every, Ending.BETWEEN)),
-        "sprio -l": priorities.lines(waiting, by, usual_format(by, long=True)),
-        "sprio -n": priorities.lines(waiting, by, usual_format(by, norm=True)),
+        "sprio -l": priorities.lines(waiting, by, usual_format(by, long=True, named=named)),
+        "sprio -n": priorities.lines(waiting, by, usual_format(by, norm=True, named=named)),
         "sprio with all": priorities.lines(waiting, by, parse_format(ALL_OF_PRIORITIES)),
     }
 

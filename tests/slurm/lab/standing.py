@@ -15,8 +15,10 @@ from tests.support.waiting import wait_until
 TICK = 90  # seconds in which slurmctld has surely counted usage once more: its PriorityCalcPeriod is a minute here
 LONG = "sleep 3600"
 
-FAIR_TREE = {"PriorityWeightAssoc": "500", "PriorityWeightTRES": "CPU=1000,Mem=2000,GRES/gpu=3000"}
-CLASSIC = {"PriorityFlags": "MAX_TRES,NO_FAIR_TREE", "PriorityWeightAge": "0", "PriorityWeightJobSize": "0"}
+# In slurm.conf, for what is made by scontrol alone does not outlive a slurmctld of 24.11.
+PARTITION = {"PartitionName": "a_partition_of_a_long_name Nodes=c[01-02] PriorityJobFactor=10 MaxTime=60 State=UP"}
+FAIR_TREE = PARTITION | {"PriorityWeightAssoc": "500", "PriorityWeightTRES": "CPU=1000,Mem=2000,GRES/gpu=3000"}
+CLASSIC = PARTITION | {"PriorityFlags": "MAX_TRES,NO_FAIR_TREE", "PriorityWeightAge": "0", "PriorityWeightJobSize": "0"}
 
 # Accounts in four levels, one of them with its parent's shares and one with none; users by account and by partition; long names.
 PEOPLE: tuple[str, ...] = (
@@ -38,7 +40,6 @@ PEOPLE: tuple[str, ...] = (
     "modify user where name=alice account=wg_astro set priority=40",
     "modify user where name=carol account=wg_bio set priority=100",
 )
-PARTITION = "partitionname=a_partition_of_a_long_name nodes=c[01-02] priorityjobfactor=10 maxtime=60 state=up"
 
 WIDTHS = {"i": 15, "r": 40, "c": 8, "u": 40, "T": 80, "t": 80}
 ALL_OF_PRIORITIES = PIPE.join(f"%{WIDTHS.get(letter, 20)}{letter}" for letter in sprio.LETTERS)
@@ -125,7 +126,6 @@ def founded(cluster: Cluster) -> str:
 
 def play(cluster: Cluster) -> str:
     """Users with some usage and one with very much; a full cluster; jobs of every kind that wait. The numbers of two of these."""
-    cluster.root("scontrol", "create", *PARTITION.split())
     used = [
         cluster.submit("alice", "--account=wg_astro", "--cpus-per-task=8", script="sleep 20"),
         cluster.submit("alice", "--account=physics", "--partition=cpu", "--cpus-per-task=3", script="sleep 15"),

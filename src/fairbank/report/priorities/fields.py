@@ -35,8 +35,12 @@ def _factor(head: str, value: Callable[[PriorityRow], float], weight: Callable[[
 
     return (
         Field(head, lambda row, weights: f"{value(row):.0f}", told, lambda row, weights: value(row)),
-        Field(head, lambda row, weights: f"{normal(row, weights):.7f}", told, normal),
+        Field(head, lambda row, weights: _digits(row, normal(row, weights)), told, normal),
     )
+
+
+def _digits(row: PriorityRow, normal: float) -> str:
+    return "0" if row.short_zeros and row.direct is not None else f"{normal:.7f}"
 
 
 def _plain(head: str, value: Callable[[PriorityRow], str | int], weight: str = "") -> Field:

@@ -55,6 +55,7 @@ def priority_row(row: Factors, weights: Weights, waiting: Waiting | None = None)
         user=row.user,
         account=row.account or (waiting.account if waiting else ""),
         qos_name=row.qos_name or (waiting.qos if waiting else ""),
+        short_zeros=bool(row.account),  # which sprio tells since the same release
         cluster=row.cluster,
         age=factor("a", weights.age),
         association=factor("b", weights.association),
