@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.simulator.swf import LINE_LIMIT, REMARK_LIMIT, ByteStream, lines, read
+from fairbank.simulator.swf import LINE_LIMIT, REMARK_LIMIT, ByteStream, Lines, read
 from fairbank.values.trouble import Malformed
 
 GOOD = b"1 50 0 60 4 -1 -1 4 600 -1 1 1 1 -1 1 1 -1 -1\n"
@@ -141,6 +141,8 @@ def test_a_disk_that_fails_is_not_a_malformed_trace() -> None:
         def readline(self, size: int, /) -> bytes:
             raise OSError(5, "Input/output error")
 
+        read1 = readline
+
     with pytest.raises(OSError, match="Input/output error"):
         read(Dying())
 
@@ -215,9 +217,9 @@ def test_the_dearest_job_that_the_bank_counts() -> None:
 
 
 def test_lines_are_as_long_as_the_caller_allows() -> None:
-    assert list(lines(BytesIO(b"ab\nc"), limit=3)) == [(1, b"ab\n"), (2, b"c")]
+    assert list(Lines(BytesIO(b"ab\nc"), limit=3)) == [(1, b"ab\n"), (2, b"c")]
     with pytest.raises(Malformed, match="line 1: longer than 2 bytes"):
-        list(lines(BytesIO(b"ab\nc"), limit=2))
+        list(Lines(BytesIO(b"ab\nc"), limit=2))
 
 
 words = st.sampled_from([b"-1", b"0", b"7", b"600", b"1.5", b"-", b".", b"\0", b"nan", b"9" * 30, b";", b"\xff", b"; MaxProcs: 1"])

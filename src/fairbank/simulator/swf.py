@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from gzip import BadGzipFile
+from io import BytesIO
 from itertools import chain
 from typing import NamedTuple, Protocol
 
@@ -47,6 +48,8 @@ class ByteStream(Protocol):
 
     def readline(self, size: int, /) -> bytes: ...
 
+    def read1(self, size: int, /) -> bytes: ...
+
 
 def read(stream: ByteStream) -> Trace:
     """Read a trace: the header at once, the jobs lazily.
@@ -59,7 +62,7 @@ def read(stream: ByteStream) -> Trace:
     Raises Malformed with the line, what was expected and the remedy, here or while the jobs are read. Of the stream's own
     errors, damaged compression is Malformed too; a disk that fails is not, and passes.
     """
-    numbered = Remarks().bounded(lines(stream))
+    numbered = Remarks().bounded(Lines(stream))
     header, first = head_of(numbered)
     return Trace(header, Jobs(_jobs(chain(first, numbered), header.unix_start_time or 0)))
 
@@ -78,27 +81,54 @@ def head_of(numbered: Iterator[tuple[int, bytes]]) -> tuple[Header, list[tuple[i
     return parse_header(comments()), first
 
 
-def lines(stream: ByteStream, limit: int = LINE_LIMIT) -> Iterator[tuple[int, bytes]]:
-    """Numbered lines of at most `limit` bytes, without the mark that some editors begin a file with.
+class Lines(Iterator[tuple[int, bytes]]):
+    """Numbered lines of at most `limit` bytes, without the mark that some editors begin a file with; one by one, or many in a block.
 
     Raises Malformed for a longer one, and where compressed data end early or are damaged.
     """
-    number = 1
-    while line := _line(stream, number, limit):
-        yield number, line.removeprefix(BOM_UTF8) if number == 1 else line
-        number += 1
 
+    def __init__(self, stream: ByteStream, limit: int = LINE_LIMIT) -> None:
+        self._stream, self._limit = stream, limit
+        self._number, self._again = 1, b""
 
-def _line(stream: ByteStream, number: int, limit: int) -> bytes:
-    try:
-        line = stream.readline(limit + 1)
-    except (EOFError, zlib.error, BadGzipFile) as bad:
-        what = f"line {number}: the compressed data end here, too early, or are damaged ({bad})"
-        raise Malformed(what, remedy="fetch the file again; gzip -t tests it") from bad
-    if len(line) > limit:
-        what = f"line {number}: longer than {limit} bytes, expected one job or one comment"
-        raise Malformed(what, remedy="give a trace in the Standard Workload Format: text, one job a line")
-    return line
+    def __next__(self) -> tuple[int, bytes]:
+        line = self._again or self._read(self._stream.readline, self._limit + 1)
+        if not line:
+            raise StopIteration
+        number, self._number, self._again = self._number, self._number + 1, b""
+        return number, self._checked(number, line)
+
+    def put_back(self, line: bytes) -> None:
+        """The last line is to come again."""
+        self._number, self._again = self._number - 1, line
+
+    def blocks(self, size: int) -> Iterator[tuple[int, bytes]]:
+        """What is left, as whole lines of together some `size` bytes, each time with the number of the first: `each_of` parts them."""
+        while block := self._again + self._read(self._stream.read1, size):
+            number, self._again = self._number, b""
+            self._number += block.count(b"\n")
+            if not block.endswith(b"\n"):
+                block += self._read(self._stream.readline, self._limit + 1)
+                self._number += 1
+            yield number, block.removeprefix(BOM_UTF8) if number == 1 else block
+
+    def each_of(self, number: int, block: bytes) -> Iterator[tuple[int, bytes]]:
+        """One by one the lines of a block, of which the first has this number."""
+        for at, line in enumerate(BytesIO(block), number):
+            yield at, self._checked(at, line)
+
+    def _read(self, read: Callable[[int], bytes], size: int) -> bytes:
+        try:
+            return read(size)
+        except (EOFError, zlib.error, BadGzipFile) as bad:
+            what = f"line {self._number}: the compressed data end here, too early, or are damaged ({bad})"
+            raise Malformed(what, remedy="fetch the file again; gzip -t tests it") from bad
+
+    def _checked(self, number: int, line: bytes) -> bytes:
+        if len(line) > self._limit:
+            what = f"line {number}: longer than {self._limit} bytes, expected one job or one comment"
+            raise Malformed(what, remedy="give a trace in the Standard Workload Format: text, one job a line")
+        return line.removeprefix(BOM_UTF8) if number == 1 else line
 
 
 def write(header: Header, jobs: Iterable[SwfJob]) -> Iterator[str]:

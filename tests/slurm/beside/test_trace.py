@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.simulator.skim import Skim
-from fairbank.simulator.swf import lines
+from fairbank.simulator.swf import Lines
 from fairbank.slurm.answers import trace
 from fairbank.slurm.answers.trace import is_accounting, skim_accounting
 from fairbank.values.trouble import Malformed
@@ -23,7 +23,7 @@ EIGHT = 1_795_248_000  # 2026-11-21T08:00:00Z
 
 
 def skimmed(*told: str, heads: str = HEADS) -> Skim:
-    return skim_accounting(lines(BytesIO("\n".join([heads, *told, ""]).encode())))
+    return skim_accounting(Lines(BytesIO("\n".join([heads, *told, ""]).encode())))
 
 
 def changed(**cells: str) -> str:
@@ -215,7 +215,7 @@ def test_formats_are_told_apart_by_how_they_begin(line: str, accounting: bool) -
 def test_what_a_real_slurm_printed() -> None:
     """Names and comments with pipes and line ends, a part of a heterogeneous job, arrays, requeued, node failure, suspended, waiting."""
     with (GOLDEN / "sacct-duplicates.txt").open("rb") as file:
-        found = skim_accounting(lines(file))
+        found = skim_accounting(Lines(file))
         jobs = list(found.jobs)
     assert [job[0] for job in jobs if job[2] == -1] == [19, 31, 32, 34, 35, 36, 38]
     assert [(job[0], job[2]) for job in jobs if job[0] in (19, 20, 21)] == [(19, 0), (20, 32), (21, 32), (19, -1), (21, 0)]
@@ -226,7 +226,7 @@ def test_what_a_real_slurm_printed() -> None:
 def test_steps_of_a_real_slurm_change_nothing() -> None:
     def jobs(name: str) -> list[tuple[int, ...]]:
         with (GOLDEN / name).open("rb") as file:
-            return list(skim_accounting(lines(file)).jobs)
+            return list(skim_accounting(Lines(file)).jobs)
 
     alone = {job[0]: job for job in jobs("sacct.txt")}
     with_steps = {job[0]: job for job in jobs("sacct-steps.txt")}
