@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fairbank.simulator.begun import begun
 from fairbank.simulator.clock import Clock, Moment
 from fairbank.simulator.fairness import FairStarts
 from fairbank.simulator.jobs import Job
@@ -19,10 +20,8 @@ def job(number: int, submitted: int, run: int, processors: int, user: int = 1, l
 
 def measured(size: int, policy: str, *jobs: Job) -> tuple[Figures, list[Moment]]:
     clock, measures = Clock(size, policy_named(policy).scheduler(size)), Measures()
-    moments = []
-    for moment in clock.run(jobs):
-        measures.take(moment)
-        moments.append(moment)
+    moments = list(clock.run(jobs))
+    measures.take(begun(moments))
     found = measures.figures(size, clock.lost)
     assert found is not None
     return found, moments

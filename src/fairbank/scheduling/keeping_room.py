@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from fairbank.scheduling.machine import J, Machine, P, Profile
+from fairbank.scheduling.machine import J, Machine, P, Profile, made
 from fairbank.scheduling.plan import BAD_CONSTRAINTS, RESOURCES, Plan, Planned, Start
 from fairbank.scheduling.snapshot import Line
 
@@ -37,7 +37,7 @@ def keep_room(
         turn, job = head
         if (slot := ahead.now(job)) is not None:
             ahead.take(job, slot)
-            starts.append(Start(job, slot.placement))
+            starts.append(made(Start, (job, slot.placement)))
         elif machine.ever(job):
             break
         else:
@@ -54,7 +54,7 @@ def keep_room(
             continue
         ahead.take(job, slot)
         if slot.begin == now:
-            starts.append(Start(job, slot.placement))
+            starts.append(made(Start, (job, slot.placement)))
         else:
             planned.append(Planned(job, slot.begin, slot.placement))
             if len(planned) == most:
@@ -68,6 +68,6 @@ def keep_room(
         turn, job = hope
         if (slot := ahead.now(job)) is not None:
             ahead.take(job, slot)
-            starts.append(Start(job, slot.placement))
+            starts.append(made(Start, (job, slot.placement)))
         hope = line.first(turn, ahead)
     return Plan(starts, planned, reasons)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Generic, Protocol, TypeVar
 
-from fairbank.scheduling.machine import FOR_EVER, Gap, Running, Slot
+from fairbank.scheduling.machine import FOR_EVER, Gap, Running, Slot, made
 
 
 class Waiting(Protocol):
@@ -95,7 +95,7 @@ class Steps(Generic[W]):
         for at, free in self._less():
             if free < wanted and at < end:
                 return None
-        return Slot(self._now, end, wanted)
+        return made(Slot, (self._now, end, wanted))
 
     def earliest(self, job: W) -> Slot[int] | None:
         wanted, seconds = job.processors, job.limit
@@ -103,7 +103,7 @@ class Steps(Generic[W]):
             return None
         if not self._begins:
             begin, self._then = self._grown_to(wanted)
-            return Slot(begin, begin + seconds, wanted)
+            return made(Slot, (begin, begin + seconds, wanted))
         self._lay()
         times, free = self.times, self.free
         # What is taken is never given back, so for alike jobs the search goes on where it ended.

@@ -146,9 +146,11 @@ class ByWidth(InOrder[W]):
                 if gap == len(gaps):
                     return found
                 room, seconds = gaps[gap]
-            job = self._lines[width].first(after, seconds)
-            if job is not None and (found is None or job.number < found.number):
-                found = job
+            line = self._lines[width]
+            if line.least[1] <= seconds:
+                job = line.first(after, seconds)
+                if job is not None and (found is None or job.number < found.number):
+                    found = job
         return found
 
     def _newcomer(self, after: int, gaps: Sequence[Gap]) -> W | None:
@@ -189,7 +191,7 @@ class Alike(Generic[W]):
     line. Places of jobs that left stay empty until the line needs more room than it has.
     """
 
-    __slots__ = ("_jobs", "_least", "_numbers", "_room", "_waiting")
+    __slots__ = ("_jobs", "_numbers", "_room", "_waiting", "least")
 
     def __init__(self) -> None:
         self._waiting = 0
@@ -205,7 +207,7 @@ class Alike(Generic[W]):
         self._waiting += 1
         self._jobs.append(job)
         self._numbers.append(job.number)
-        least, place = self._least, self._room + len(self._jobs) - 1
+        least, place = self.least, self._room + len(self._jobs) - 1
         while place and least[place] > job.limit:
             least[place] = job.limit
             place >>= 1
@@ -214,7 +216,7 @@ class Alike(Generic[W]):
         place = bisect_left(self._numbers, job.number)
         self._jobs[place] = None
         self._waiting -= 1
-        least = self._least
+        least = self.least
         place += self._room
         least[place] = _NOBODY
         while place > 1:
@@ -226,7 +228,7 @@ class Alike(Generic[W]):
 
     def first(self, after: int, seconds: int) -> W | None:
         """The first job behind number `after` whose limit is at most so many seconds."""
-        least, room = self._least, self._room
+        least, room = self.least, self._room
         if least[1] > seconds:
             return None
         place = bisect_right(self._numbers, after) + room
@@ -247,6 +249,6 @@ class Alike(Generic[W]):
         self._jobs: list[W | None] = list(waiting)
         self._numbers = [job.number for job in waiting]
         self._room = room
-        self._least = [_NOBODY] * room + [job.limit for job in waiting] + [_NOBODY] * (room - len(waiting))
+        self.least = [_NOBODY] * room + [job.limit for job in waiting] + [_NOBODY] * (room - len(waiting))
         for place in range(room - 1, 0, -1):
-            self._least[place] = min(self._least[2 * place], self._least[2 * place + 1])
+            self.least[place] = min(self.least[2 * place], self.least[2 * place + 1])

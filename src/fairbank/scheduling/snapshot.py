@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
-from fairbank.scheduling.machine import J, Machine, Numbered, P, Profile, Running
+from fairbank.scheduling.machine import J, Machine, Numbered, P, Profile, Running, made
 
 J_co = TypeVar("J_co", bound=Numbered, covariant=True)
 
@@ -79,7 +79,7 @@ class Snapshot(Generic[J, P, M]):
 
     def begin(self, job: J, placement: P, now: int) -> Running[J, P]:
         """Somebody runs who never waited."""
-        running = Running(now + self.machine.seconds(job, placement), job.number, placement, job, now)
+        running = made(Running, (now + self.machine.seconds(job, placement), job.number, placement, job, now))
         insort(self.running, running)
         self.machine.take(placement)
         return running

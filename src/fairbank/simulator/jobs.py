@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
+from fairbank.scheduling.machine import made
 from fairbank.simulator.header import Header
 from fairbank.simulator.names import Seen
 from fairbank.simulator.skim import Skimmed
@@ -86,7 +87,7 @@ class Workload:
             elif run > limit:
                 limit = run
                 read[Read.OVER_LIMIT] += 1
-            yield Job(number, submitted, processors, limit, run, partition, name, user, group)
+            yield made(Job, (number, submitted, processors, limit, run, partition, name, user, group))
             number += 1
 
 

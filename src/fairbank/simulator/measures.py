@@ -13,10 +13,11 @@
 from __future__ import annotations
 
 from array import array
+from operator import add, mul, sub
 from typing import NamedTuple
 
 from fairbank.scheduling.machine import FOR_EVER
-from fairbank.simulator.clock import Moment
+from fairbank.simulator.begun import Begun
 
 SHORT_RUN = 10
 """Seconds. A shorter run counts as one of this length: the field's habit."""
@@ -49,28 +50,27 @@ class Measures:
         self._used = self._ran = self._end = 0
         self._first = FOR_EVER
 
-    def take(self, moment: Moment) -> None:
-        now, starts = moment
-        users, wait_of = self._users, self._waits.append
-        for _, submitted, processors, _, run, _, _, user, _ in starts:
-            wait = now - submitted
-            wait_of(wait)
-            slowdown = (wait + run) / (max(SHORT_RUN, run))
+    def take(self, begun: Begun) -> None:
+        at, _, submitted, processors, runs, _, who = begun
+        waits = array("q", map(sub, at, submitted))
+        self._waits.extend(waits)
+        self._used += sum(map(mul, runs, processors))
+        self._ran += sum(runs)
+        self._end = max(self._end, *map(add, at, runs))
+        self._first = min(self._first, *submitted)
+        users, total = self._users, self._slowdowns
+        for wait, run, user in zip(waits, runs, who, strict=True):
+            slowdown = (wait + run) / max(SHORT_RUN, run)
             if slowdown < 1.0:
                 slowdown = 1.0
-            self._slowdowns += slowdown
-            self._used += run * processors
-            self._ran += run
-            if now + run > self._end:
-                self._end = now + run
-            if submitted < self._first:
-                self._first = submitted
+            total += slowdown
             sums = users.get(user)
             if sums is None:
                 users[user] = [1, slowdown]
             else:
                 sums[0] += 1
                 sums[1] += slowdown
+        self._slowdowns = total
 
     def figures(self, size: int, lost: int) -> Figures | None:
         """What came of it on so many processors; None where no job ran. `lost` is the clock's."""

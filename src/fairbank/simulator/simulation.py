@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from fairbank.simulator.begun import MOMENTS, begun
 from fairbank.simulator.clock import Clock, Moment
 from fairbank.simulator.course import Course
 from fairbank.simulator.fairness import FairStarts, Misses
@@ -81,15 +83,18 @@ def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) 
         scheduler, till = _paying(scheduler, plan.grants, trace.header)
     clock = Clock(size, scheduler)
     measures, starts = Measures(), Starts()
-    takers: list[Callable[[Moment], None]] = [measures.take, starts.take]
     fairness = FairStarts(clock, plan.fair_starts) if plan.fair_starts else None
     sharing = Sharing(plan.shares, _account_of(plan)) if plan.shares else None
     course = Course(size) if plan.course else None
-    takers += [each.take for each in (fairness, sharing, course) if each is not None]
-    told = 0
-    for moment in clock.run(workload, fairness.arrived if fairness else None):
-        for take in takers:
-            take(moment)
+    watching: list[Callable[[Moment], None]] = [each.take for each in (fairness, sharing, course) if each is not None]
+    told, coming = 0, clock.run(workload, fairness.arrived if fairness else None)
+    while moments := list(islice(coming, MOMENTS)):
+        columns = begun(moments)
+        measures.take(columns)
+        starts.take(columns)
+        for take in watching:
+            for moment in moments:
+                take(moment)
         if tick is not None and workload.lines - told >= TICK:
             told = workload.lines
             tick(told)
