@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,13 +47,13 @@ class AccaSim(NamedTuple):
         machine.write_text(json.dumps(nodes | {"equivalence": {"processor": {"core": 1}}, "start_time": 0}))
         return taken([str(self.python), "-c", _RUN, str(trace), str(machine)], folder=self.folder)
 
-    def ready(self, trace: Path) -> tuple[Path, int]:
-        """The jobs that it can read, and how many."""
+    def ready(self, trace: Path, most: int) -> tuple[Path, int]:
+        """The first jobs, and how many: those of them that it can read."""
         found = self.folder / "ready.swf"
         with open_trace(trace) as read, found.open("w") as file:
             jobs = [
                 job._replace(requested_memory=1, used_memory=1, requested_time=max(job.requested_time, job.run_time))
-                for job in read.jobs
+                for job in islice(read.jobs, most)
                 if job.run_time > 0 and job.requested_processors > 0
             ]
             file.writelines(write(read.header, jobs))
