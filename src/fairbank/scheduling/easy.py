@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairbank.scheduling.keeping_room import keep_room
+from fairbank.scheduling.keeping_room import fill, keep_room
 from fairbank.scheduling.machine import J, P
 from fairbank.scheduling.plan import Plan
 from fairbank.scheduling.snapshot import Snapshot
@@ -20,5 +20,8 @@ def easy(snapshot: Snapshot[J, P, Any], now: int, *, fully: bool = False) -> Pla
 
     Where nobody could fill the gap, the place of the head is told only if the plan is to be told `fully`.
     """
-    line, machine = snapshot.queue.line(now), snapshot.machine
+    line, machine, ahead = snapshot.queue.line(now), snapshot.machine, snapshot.ahead
+    if ahead is not None and not fully:
+        ahead.move_on(now)
+        return Plan(fill(line, ahead, line.first(snapshot.settled, ahead)), ahead=ahead)
     return keep_room(line, machine, machine.ahead(snapshot.running, now), now, most=1, fully=fully, settled=snapshot.settled)

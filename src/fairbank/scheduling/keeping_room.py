@@ -64,10 +64,17 @@ def keep_room(
             hope = line.first(hope[0], ahead)
         if hope is None and not fully:
             return Plan(starts, planned, reasons)
-    while hope is not None:  # it was found when less was kept: nobody before it can start
+    starts += fill(line, ahead, hope)  # it was found when less was kept: nobody before it can start
+    return Plan(starts, planned, reasons, ahead=ahead if len(planned) == most else None)
+
+
+def fill(line: Line[J], ahead: Profile[J, P], hope: tuple[int, J] | None) -> list[Start[J, P]]:
+    """Who starts beside all for whom room is kept: the hope, if it can, and whoever is behind it."""
+    starts: list[Start[J, P]] = []
+    while hope is not None:
         turn, job = hope
         if (slot := ahead.now(job)) is not None:
             ahead.take(job, slot)
             starts.append(made(Start, (job, slot.placement)))
         hope = line.first(turn, ahead)
-    return Plan(starts, planned, reasons)
+    return starts

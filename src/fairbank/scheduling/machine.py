@@ -100,6 +100,10 @@ class Profile(Protocol[J_contra, P]):
         """Keep it for the job. It must be free: whoever takes asks `now` or `earliest` first."""
         ...
 
+    def move_on(self, now: int) -> None:
+        """Some time has passed in which nobody ended, nor should have."""
+        ...
+
     def gaps(self) -> Sequence[Gap] | None:
         """What may be had from now on, the narrowest and longest gap first, which may last for ever.
 

@@ -61,16 +61,18 @@ class Snapshot(Generic[J, P, M]):
     """`machine` is what is free, `queue` who waits, `running` who runs, in the order of their ends.
 
     `settled`: nobody up to this turn can start, since a pass left them waiting and nobody ended since. -1 where turns change from pass
-    to pass, as those of priorities do.
+    to pass, as those of priorities do. `ahead`: the machine from now on as that pass left it, with room for all for whom the policy keeps
+    any: only newcomers are to be looked at. None: a pass plans afresh.
     """
 
-    __slots__ = ("machine", "queue", "running", "settled")
+    __slots__ = ("ahead", "machine", "queue", "running", "settled")
 
     def __init__(self, machine: M, queue: Queue[J]) -> None:
         self.machine = machine
         self.queue = queue
         self.running: list[Running[J, P]] = []
         self.settled = -1
+        self.ahead: Profile[J, P] | None = None
 
     def start(self, job: J, placement: P, now: int) -> Running[J, P]:
         """Somebody who waited runs. Returns what `end` is to be told."""
@@ -88,4 +90,4 @@ class Snapshot(Generic[J, P, M]):
         """It ended, whenever it was expected to."""
         del self.running[bisect_left(self.running, running)]
         self.machine.give(running.placement)
-        self.settled = -1
+        self.settled, self.ahead = -1, None

@@ -78,7 +78,10 @@ class Clock:
             if wanted and (attends or ((queue.narrowest if snapshot.settled < 0 else narrowest) <= machine.free)):
                 begun: list[Job] = []
                 for pass_ in passes(now, event=event):
-                    for each, processors in pass_(snapshot, now).starts:
+                    plan = pass_(snapshot, now)
+                    if not attends:
+                        snapshot.ahead = plan.ahead
+                    for each, processors in plan.starts:
                         heappush(ends, (now + each.run, start(each, processors, now)))
                         wanted -= processors
                         begun.append(each)

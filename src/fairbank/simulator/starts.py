@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from hashlib import sha256
 
 from fairbank.simulator.begun import Begun
 
@@ -31,6 +30,8 @@ class Starts:
 
     def fingerprint(self) -> str:
         """SHA-256 of the text: equal schedules have equal ones."""
+        from hashlib import sha256  # noqa: PLC0415  OpenSSL comes with it, for nothing where nobody asks for this
+
         digest = sha256()
         for lines in self.text():
             digest.update(lines.encode("ascii"))
