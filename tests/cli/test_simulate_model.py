@@ -34,6 +34,7 @@ memory_mib = 16384
 def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     surroundings.chdir(tmp_path)
     (tmp_path / "centre.toml").write_text(CENTRE)
+    (tmp_path / "wide.toml").write_text('days = 5\n\n[[pools]]\nname = "cpu"\nprocessors = 2048\n')
 
     def call(words: str) -> Said:
         return fairbank(*words.split(), works=Works())
@@ -53,6 +54,23 @@ def test_the_same_seed_is_the_same_schedule_and_the_same_trace(ask: Run, tmp_pat
     assert one.out == two.out
     assert (tmp_path / "one.swf").read_bytes() == (tmp_path / "two.swf").read_bytes() != (tmp_path / "other.swf").read_bytes()
     assert outcome(one)["fingerprint"] != outcome(other)["fingerprint"]
+
+
+def test_figures_of_thousands_are_told_as_such(ask: Run) -> None:
+    said = ask("simulate --jobs 1000 --model wide.toml")
+    assert "of 1,000 jobs on 2,048 processors" in " ".join(said.out.split())
+
+
+def test_the_picture_of_shares_names_who_is_furthest_off_them(ask: Run, tmp_path: Path) -> None:
+    """The one with nearly all shares is, and so are nine of the others, who have one share each."""
+    (tmp_path / "shares.csv").write_text("".join(f"{user},{100 if user == 1 else 1}\n" for user in range(1, 41)))
+    said = json.loads(ask("simulate --jobs 400 --shares shares.csv --plots figures --json").out)
+    off = {each["account"]: abs(each["delivered"] - each["entitled"]) for each in said["delivered"]}
+    furthest = sorted(off, key=lambda account: -off[account])
+    drawn = (tmp_path / "figures" / "shares.svg").read_text()
+    named = [account for account in furthest if f">{account}</text>" in drawn]
+    assert named[:10] == furthest[:10]
+    assert f">{len(off) - 10} others</text>" in drawn
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy"])

@@ -18,7 +18,7 @@ from fairbank.simulator.simulation import Outcome
 from fairbank.values.trouble import Malformed
 
 ACCOUNTS = 10
-"""So many accounts have room; those with the most shares go before."""
+"""So many accounts have room: those furthest off what their shares entitle them to."""
 SINCE = "since the first submission"
 
 
@@ -32,7 +32,7 @@ class Courses:
 
     def draw(self, outcomes: Sequence[Outcome], folder: str, *, as_png: bool) -> list[Drawn]:
         """A file for each picture. Raises what `written` raises."""
-        return [Drawn(written(folder, name, picture, as_png=as_png), picture.about) for name, picture in pictures(outcomes)]
+        return [Drawn(written(folder, name, picture, as_png=as_png, option="plots"), picture.about) for name, picture in pictures(outcomes)]
 
 
 def pictures(outcomes: Sequence[Outcome]) -> Iterator[tuple[str, Picture]]:
@@ -107,11 +107,11 @@ def _range(size: Size | None) -> Range | None:
 def _shares(outcomes: Sequence[Outcome], names: str) -> Picture:
     delivered = [{each.account: each.delivered for each in outcome.delivered} for outcome in outcomes]
     entitled = {each.account: each.entitled for each in outcomes[0].delivered}
-    most = {each: max(found.get(each, 0.0) for found in delivered) for each in entitled}
-    kept = sorted(entitled, key=lambda each: (-entitled[each], -most[each]))
-    rest = kept[ACCOUNTS:]
-    groups = [_group(str(each) or "nobody", [each], delivered, entitled) for each in kept[:ACCOUNTS]]
-    groups += [_group(f"{len(rest)} others", rest, delivered, entitled)] if rest else []
+    off = {each: max(abs(found.get(each, 0.0) - part) for found in delivered) for each, part in entitled.items()}
+    furthest = sorted(entitled, key=lambda each: (-off[each], str(each)))
+    rest = furthest[ACCOUNTS:]
+    groups = [_group(str(each) or "nobody", [each], delivered, entitled) for each in furthest[:ACCOUNTS]]
+    groups += [_group(f"{len(rest):,} others", rest, delivered, entitled)] if rest else []
     highest = max(max(group.mark or 0.0, *(value for value in group.values if isinstance(value, float))) for group in groups)
     words = Words(
         "What accounts got of what was delivered",

@@ -39,14 +39,15 @@ class Figures:
         return [Drawn(written(folder, name, picture, as_png=as_png), picture.title) for name, picture in pictures]
 
 
-def written(folder: str, name: str, picture: Picture, *, as_png: bool) -> str:
-    """The file with the picture, in a folder that is made if need be. Raises Forbidden where it cannot be written."""
+def written(folder: str, name: str, picture: Picture, *, as_png: bool, option: str = "FOLDER") -> str:
+    """The file with the picture, in a folder that is made if need be. Raises Forbidden, naming the option that said where, if it cannot be
+    written."""
     file = Path(folder, f"{name}.png" if as_png else f"{name}.svg")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(png(picture) if as_png else svg(picture).encode())
     except OSError as error:
-        raise Forbidden(f"cannot write {file}: {error.strerror}", field="folder", remedy="name a folder of your own") from error
+        raise Forbidden(f"cannot write {file}: {error.strerror}", field=option, remedy="name a folder in which you may write") from error
     return str(file)
 
 

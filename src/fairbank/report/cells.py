@@ -63,8 +63,8 @@ def for_spreadsheet(text: str) -> str:
 
 
 def counted(number: int, thing: str, things: str | None = None) -> str:
-    """`1 row`, `2 rows`; `things` where the plural has no plain s."""
-    return f"{number} {thing if number == 1 else things or f'{thing}s'}"
+    """`1 row`, `2,000 rows`; `things` where the plural has no plain s."""
+    return f"{number:,} {thing if number == 1 else things or f'{thing}s'}"
 
 
 def folded(line: str, columns: int) -> list[str]:

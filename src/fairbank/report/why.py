@@ -148,18 +148,18 @@ def _behind(head: str, text: str, room: int) -> Iterator[str]:
 def _queue(row: WhyRow) -> str:
     if row.why.position is None:
         return "it has no place in it: something else than room holds it back"
-    return f"{_th(row.why.position)} of {row.why.waiting}; {_ahead(row.ahead)}"
+    return f"{_th(row.why.position)} of {row.why.waiting:,}; {_ahead(row.ahead)}"
 
 
 def _th(number: int) -> str:
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"
+    return f"{number:,}{ending}"
 
 
 def _ahead(names: Sequence[str]) -> str:
     if not names:
         return "nobody is ahead"
-    more = f" and {len(names) - AHEAD} more" if len(names) > AHEAD else ""
+    more = f" and {len(names) - AHEAD:,} more" if len(names) > AHEAD else ""
     return f"ahead: {', '.join(names[:AHEAD])}{more}"
 
 
@@ -175,7 +175,7 @@ def _found(why: Why, look: Look) -> str:
     if found is not None:
         until = "a time that nobody can tell" if found.latest is None else look.moment(found.latest)
         when = f"at {until}" if found.latest == found.earliest else f"from {look.moment(found.earliest)} to {until}"
-        return f"likely {when} (8 of 10 of {found.runs} rehearsals)"
+        return f"likely {when} (8 of 10 of {found.runs:,} rehearsals)"
     if expected is None:
         return "nobody can say"
     return f"{look.moment(expected)} if everybody uses the whole time limit and nobody comes before it"

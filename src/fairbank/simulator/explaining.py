@@ -61,26 +61,26 @@ def _ahead(line: Iterable[Job], job: Job, *, apart: bool) -> Iterator[Job]:
 
 def _headline(job: Job, code: str, free: int, size: int, ahead: list[Job]) -> str:
     if code == PRIORITY:
-        some = f"job {ahead[0].name}" if len(ahead) == 1 else f"{len(ahead)} jobs, first of them job {ahead[0].name}"
+        some = f"job {ahead[0].name}" if len(ahead) == 1 else f"{len(ahead):,} jobs, first of them job {ahead[0].name}"
         return f"Job {job.name} waits behind {some} ({code})."
     if code == RESOURCES:
-        return f"Job {job.name} waits for {_processors(job.processors)}: {free} of the {size} are free now ({code})."
+        return f"Job {job.name} waits for {_processors(job.processors)}: {free:,} of the {size:,} are free now ({code})."
     return f"Job {job.name} waits for the next pass of the scheduler: {_processors(job.processors)} are free for it ({code})."
 
 
 def _processors(number: int) -> str:
-    return "1 processor" if number == 1 else f"{number} processors"
+    return "1 processor" if number == 1 else f"{number:,} processors"
 
 
 def _wide_enough(job: Job, there: Standstill) -> Check:
-    return Check("the machine is wide enough", True, f"it wants {job.processors} of {_processors(there.size)}")
+    return Check("the machine is wide enough", True, f"it wants {job.processors:,} of {_processors(there.size)}")
 
 
 def _free(job: Job, there: Standstill, free: int, zero: int) -> Check:
-    said = [f"{free} free now, and it wants {job.processors}"]
+    said = [f"{free:,} free now, and it wants {job.processors:,}"]
     if there.running:
         first, last = (iso(zero + max(each.ends, there.at + 1)) for each in (there.running[0], there.running[-1]))
-        many = f"{len(there.running)} jobs run, of which the first ends by {first}, the last by {last}"
+        many = f"{len(there.running):,} jobs run, of which the first ends by {first}, the last by {last}"
         said.append(many if len(there.running) > 1 else f"1 job runs, and ends by {first}")
     return Check("processors that are free", free >= job.processors, "; ".join(said))
 
@@ -96,7 +96,7 @@ def _turn(job: Job, ahead: list[Job], there: Standstill, zero: int) -> Check:
     if slot is not None:
         said.append(f", which wants {_processors(ahead[0].processors)} and has them by {iso(zero + slot.begin)}")
     if len(ahead) > 1:
-        said.append(f", and {len(ahead) - 1} more; together they want {_processors(wide)}")
+        said.append(f", and {len(ahead) - 1:,} more; together they want {_processors(wide)}")
     if slot is not None and job.processors <= snapshot.machine.free:
         said.append(f"; this one fits now, and may run for {show_duration(job.limit)}, until {iso(zero + there.at + job.limit)}")
     return Check("its turn", False, "".join(said))

@@ -46,9 +46,9 @@ class Read(Enum):
     """What the trace says of a job that is simulated, and how it is read."""
 
     NO_TIME = "ran for 0 s: simulated as 1 s"
-    NO_LIMIT = "told no limit: expected to take what it took"
-    OVER_LIMIT = "ran longer than its limit: expected to take what it took"
-    SAME_NUMBER = "had the number of an earlier one: simulated as a job of its own"
+    NO_LIMIT = "told no limit: the time taken counts as one"
+    OVER_LIMIT = "ran longer than the limit: the time taken counts as one"
+    SAME_NUMBER = "had the number of an earlier one: simulated all the same"
 
 
 class Workload:

@@ -118,7 +118,7 @@ def _needed(nodes: Nodes, entry: Entry, found: Sifted) -> int:
 def _able(nodes: Nodes, entry: Entry, found: Sifted) -> Check:
     """Whether there are nodes at all that would do."""
     request, lasting = requested(nodes, entry), [each for each in found.excluded if each.lasting]
-    said = [f"{found.able.bit_count()} of {entry.nodes.bit_count()} would do, and it wants {_needed(nodes, entry, found)}"]
+    said = [f"{found.able.bit_count():,} of {entry.nodes.bit_count():,} would do, and it wants {_needed(nodes, entry, found):,}"]
     said += [f"{each.cause}: {nodes.cluster.names(each.nodes)}" for each in lasting]
     fits = nodes.places.ever(request)
     if not fits and found.able.bit_count() >= request.least:
@@ -132,9 +132,9 @@ def _free(snapshot: OnNodes, entry: Entry, found: Sifted) -> Check:
     names, needed = nodes.cluster.names, _needed(nodes, entry, found)
     request, fitting = requested(nodes, entry), found.fitting.bit_count()
     tasks = int(nodes.room.tasks(request.demand)[nodeset.places(found.fitting)].sum())
-    said = [f"{fitting} are free now, and it wants {needed}"]
+    said = [f"{fitting:,} are free now, and it wants {needed:,}"]
     if fitting >= needed and tasks < request.tasks:
-        said.append(f"they have room for {tasks} of its {request.tasks} tasks")
+        said.append(f"they have room for {tasks:,} of its {request.tasks:,} tasks")
     said += [f"{each.cause}: {names(each.nodes)}" for each in found.excluded if not each.lasting]
     if ends := [job.ends for job in snapshot.running if job.placement.nodes & found.able]:
         said.append(f"the first job there ends by {iso(min(ends))}, the last by {iso(max(ends))}")
@@ -152,7 +152,7 @@ def _turn(ahead: tuple[int, ...], planned: dict[int, Planned[Pending, Placement]
         return Check("its turn", True, "nobody who wants its nodes is ahead")
     first = planned.get(ahead[0])
     when = f", for which room is kept at {iso(first.at)}" if first is not None else ""
-    others = f" and {len(ahead) - 1} more" if len(ahead) > 1 else ""
+    others = f" and {len(ahead) - 1:,} more" if len(ahead) > 1 else ""
     return Check("its turn", False, f"ahead {'are' if others else 'is'} job {names[ahead[0]]}{when}{others}")
 
 
@@ -168,10 +168,10 @@ def _headline(
     expected = f" Room is kept for it at {iso(planned.at)}." if planned is not None else ""
     if code == RESOURCES and sifted:
         entry, found = max(sifted, key=lambda each: each[1].fitting.bit_count())
-        able, least = found.able.bit_count(), _needed(nodes, entry, found)
-        many = "1 node" if least == 1 else f"{least} nodes"
-        return f"Job {job.name} waits for {many}: {found.fitting.bit_count()} of the {able} that would do are free now ({code}).{expected}"
+        free, able, least = found.fitting.bit_count(), found.able.bit_count(), _needed(nodes, entry, found)
+        many = "1 node" if least == 1 else f"{least:,} nodes"
+        return f"Job {job.name} waits for {many}: {free:,} of the {able:,} that would do are free now ({code}).{expected}"
     if code == PRIORITY and ahead:
-        some = f"job {ahead[0]}" if len(ahead) == 1 else f"{len(ahead)} jobs, first of them job {ahead[0]}"
+        some = f"job {ahead[0]}" if len(ahead) == 1 else f"{len(ahead):,} jobs, first of them job {ahead[0]}"
         return f"Job {job.name} waits behind {some} ({code}).{expected}"
     return f"Job {job.name} waits: {sentence(code).removesuffix('.')} ({code}).{expected}"

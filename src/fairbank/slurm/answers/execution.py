@@ -124,8 +124,11 @@ def _elapsed(cells: Cells, submitted: int, start: int | None, end: int | None) -
             told = _seconds(str(end - start), "End")
         elif told > end - start:
             raise Malformed("ran longer than from its start to its end")
-        elif (paused := _first(cells, {"Suspended": words.length_seconds})) is not None and told + paused < end - start - SLACK:
-            raise Malformed("ran shorter than from its start to its end, and was not suspended for the rest")
+        elif (paused := _first(cells, {"Suspended": words.length_seconds})) is not None:
+            if told + paused < end - start - SLACK:
+                raise Malformed("ran shorter than from its start to its end, and was not suspended for the rest")
+            if told + paused > end - start + SLACK:
+                raise Malformed("ran and was suspended for longer than from its start to its end")
     waits_or_runs = state in UNDER_WAY or ("Start" in cells and start is None) or ("End" in cells and end is None)
     return None if waits_or_runs or (told == 0 and _held_nothing(cells, state)) else told
 
