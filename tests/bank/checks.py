@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from operator import attrgetter
 
 from fairbank.bank.allocation import NO_LINK, Allocation
 from fairbank.bank.audit import Finding, Fold
@@ -106,15 +107,23 @@ def _check_conservation(work: WorkingSet, journal: list[Entry]) -> None:
     assert sum(each.deposited for each in work.allocations.values()) == moved[Kind.DEPOSIT] - moved[Kind.WITHDRAW]
 
 
-def findings(work: WorkingSet, journal: list[Entry]) -> list[Finding]:
-    """What the product's own audit finds in these rows and this journal."""
+def findings(work: WorkingSet, journal: list[Entry], *, soon: bool = True) -> list[Finding]:
+    """What the product's own audit finds in these rows and this journal. `soon`: a run's row is shown when the run is opened, as a
+    store's audit does; else after the last entry."""
     written = books_of(journal)
-    return [each for number in sorted({OFFICE, *written, *work.allocations}) for each in _found_in(number, work, written.get(number, []))]
+    return [
+        each for number in sorted({OFFICE, *written, *work.allocations}) for each in _found_in(number, work, written.get(number, []), soon)
+    ]
 
 
-def _found_in(number: int, work: WorkingSet, lines: list[Entry]) -> list[Finding]:
-    fold = Fold(number)
+def _found_in(number: int, work: WorkingSet, lines: list[Entry], soon: bool) -> list[Finding]:
+    rows = sorted((each for each in work.runs.values() if each.allocation == number), key=attrgetter("id"))
+    fold, shown = Fold(number, again={each.id: each for each in rows}.get), 0
     for entry in lines:
+        if soon and entry.run == entry.id:
+            while shown < len(rows) and rows[shown].id <= entry.id:
+                fold.check_run(rows[shown])
+                shown += 1
         fold.add(entry)
     fold.finish()
     if number == OFFICE:
@@ -128,9 +137,8 @@ def _found_in(number: int, work: WorkingSet, lines: list[Entry]) -> list[Finding
             fold.findings.append(Finding(OFFICE, "its head was altered"))
     else:
         fold.check_allocation(work.allocations.get(number))
-        for record in work.runs.values():
-            if record.allocation == number:
-                fold.check_run(record)
+        for record in rows[shown:]:
+            fold.check_run(record)
         for (allocation, uid), sums in work.users.items():
             if allocation == number:
                 fold.check_user(uid, sums)

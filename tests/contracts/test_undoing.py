@@ -15,6 +15,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
 from fairbank.bank.refusal import Reason, Refusal, sentence
 from fairbank.bank.wish import Asked, Deposit, Refund, SetMember, Transfer, Undo, Withdraw
+from fairbank.service.audit import Audit
 from fairbank.service.bank import Bank
 from fairbank.store.contract import Store
 from tests.contracts.centre import ALICE, BOB, START, charge, contents, granted, hold, job
@@ -77,6 +78,23 @@ def test_a_refund_is_taken_back_once(store: Store) -> None:
     granted(store, undoing(store, first.entry))  # the run is given it back once more
     assert reason_of(store, undoing(store, first.entry)) is Reason.UNDONE
     assert findings_of(store) == []
+
+
+def test_a_run_that_is_given_back_what_was_taken_back_is_audited_to_its_end(sql_place: Place) -> None:
+    """Its row is by then as it was once before: that the audit forgot it there must not hide what came after."""
+    store = sql_place.open()
+    opened(store)
+    number = refunded(store)
+    granted(store, hold(2, 60), charge(2, 40), undoing(store, number))
+    assert findings_of(store) == []
+    sql_place.run("UPDATE run SET refunded = 10 WHERE job_id = 1")
+    (found,) = Audit(store).verify().findings
+    assert found.what == f"the row of run {job(1)} was altered: refunded is 10, due 0"
+    sql_place.run("UPDATE run SET refunded = 0 WHERE job_id = 1")
+    granted(store, Refund(run=job(1), amount=TEN))
+    sql_place.run("UPDATE run SET refunded = 0 WHERE job_id = 1")
+    (found,) = Audit(store).verify().findings
+    assert found.what == f"the row of run {job(1)} was altered: refunded is 0, due 10"
 
 
 def test_what_was_undone_before_is_found_by_the_audit(store: Store) -> None:

@@ -19,7 +19,7 @@ from fairbank.store.contract import Store
 from fairbank.store.opening import open_store
 from fairbank.values.trouble import Unreachable
 from fairbank.values.units import SUM_MAX
-from tests.contracts.centre import allocation, charge, fill, granted, hold
+from tests.contracts.centre import allocation, charge, fill, granted, hold, job
 from tests.contracts.conftest import migrated_file, sql_place, template15, template18
 from tests.contracts.places import Place
 from tests.support.waiting import wait_until
@@ -62,6 +62,24 @@ def test_short_journals_are_one_stretch() -> None:
 
 def by_two(store: Store, place: Place, heads: dict[int, Head], told: list[tuple[int, int]]) -> Verdict:
     return verify(store, partial(open_store, place.url), heads, lambda done, of: told.append((done, of)), jobs=2, entries_min=1)
+
+
+def test_rows_that_are_not_as_the_journal_says_are_found_where_the_rows_beside_them_are_forgotten(place: Place) -> None:
+    store = place.open()
+    granted(store, *(hold(number, 10) for number in range(11, 15)))
+    granted(store, *(charge(number, 5) for number in (11, 12, 14)))
+    first, second, third, _ = (row[0] for row in place.run("SELECT id FROM run WHERE job_id > 10 ORDER BY id"))
+    place.run(f"UPDATE run SET id = {-first} WHERE id = {first}")
+    place.run(f"UPDATE run SET charged = 6 WHERE id = {second}")
+    place.run(f"UPDATE run SET state = 'released', held = 0, ended_at = 5 WHERE id = {third}")
+    verdict = Audit(store).verify()
+    assert verdict.runs == 6
+    assert [each.what.partition(": ")[0] for each in verdict.findings] == [
+        f"the row of run {job(11)} was added",
+        f"the row of run {job(11)} is missing",
+        f"the row of run {job(12)} was altered",
+        f"the row of run {job(13)} was altered",
+    ]
 
 
 def test_two_processes_find_what_one_finds(place: Place) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from types import MappingProxyType
@@ -13,7 +14,8 @@ import msgspec
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.audit import Finding, Fold, Head
 from fairbank.bank.entry import OFFICE, Entry
-from fairbank.bank.query import EVERY_BOOK, AllocationQuery, Books, Page
+from fairbank.bank.query import EVERY_BOOK, AllocationQuery, Books, Page, RunQuery
+from fairbank.bank.run import RunRecord
 from fairbank.store.contract import Reader, Store
 from fairbank.values.ids import ID_MAX
 from fairbank.values.trouble import Corrupt
@@ -80,7 +82,7 @@ class _Walk:
 
     def _read(self) -> None:
         self._allocations = _Rows(self._reader.scan_allocations(self._stretch), attrgetter("id"))
-        self._runs = _Rows(self._reader.scan_runs(self._stretch), attrgetter("allocation"))
+        self._runs = _Rows(self._reader.scan_runs(self._stretch), attrgetter("allocation"), attrgetter("id"))
         self._users = _Rows(self._reader.scan_users(self._stretch), attrgetter("allocation"))
         met: set[int] = set()
         for book, entries in groupby(self._reader.scan_entries(self._stretch), key=attrgetter("book")):
@@ -95,8 +97,10 @@ class _Walk:
                 self._findings.append(Finding(book, "the whole book is missing: it was written down before"))
 
     def _book(self, book: int, entries: Iterator[Entry]) -> None:
-        fold = Fold(book, self._heads.get(book))
+        fold = Fold(book, self._heads.get(book), partial(self._run, book))
         for entry in entries:
+            if entry.run == entry.id:
+                self._runs_of(fold, entry.id)
             fold.add(entry)
             self._entries += 1
             if self._progress and self._entries % _STEP == 0:
@@ -119,17 +123,24 @@ class _Walk:
                 self._findings.append(Finding(row.id, "its row was added: no entry opens it"))
         if fold.book != ID_MAX:
             fold.check_allocation(own)
-        for run in self._runs.of(fold.book):
-            self._run_count += 1
-            if run.allocation == fold.book:
-                fold.check_run(run)
-            else:
-                self._findings.append(Finding(run.allocation, f"the row of run {run.run} was added: there is no such allocation"))
+        self._runs_of(fold)
         for user in self._users.of(fold.book):
             if user.allocation == fold.book:
                 fold.check_user(user.uid, user.sums)
             else:
                 self._findings.append(Finding(user.allocation, f"the sums of user {user.uid} were added: there is no such allocation"))
+
+    def _runs_of(self, fold: Fold, last: int = ID_MAX) -> None:
+        """Show the rows of the runs of the fold's book, those up to the one numbered `last`."""
+        for run in self._runs.of(fold.book, last):
+            self._run_count += 1
+            if run.allocation == fold.book:
+                fold.check_run(run)
+            else:
+                self._findings.append(Finding(run.allocation, f"the row of run {run.run} was added: there is no such allocation"))
+
+    def _run(self, book: int, number: int) -> RunRecord | None:
+        return next(iter(self._reader.runs(RunQuery(ids=frozenset((number,)), allocation=book), Page(1))), None)
 
     def _office(self, fold: Fold) -> None:
         for project in self._reader.scan_projects():
@@ -147,20 +158,20 @@ T = TypeVar("T")
 
 
 class _Rows(Generic[T]):
-    """A stream of rows in the order of their books, handed out book by book."""
+    """A stream of rows in the order of their books, and within a book of their numbers, handed out as these are asked for."""
 
-    def __init__(self, rows: Iterator[T], book_of: Callable[[T], int]) -> None:
-        self._rows, self._book_of = rows, book_of
+    def __init__(self, rows: Iterator[T], book_of: Callable[[T], int], number_of: Callable[[T], int] | None = None) -> None:
+        self._rows, self._book_of, self._number_of = rows, book_of, number_of or (lambda _: 0)
         self._next = next(rows, None)
 
-    def of(self, book: int) -> Iterator[T]:
-        """The rows of `book`, and before them those of books that were never asked for. Raises Corrupt."""
-        while self._next is not None and self._number(self._next) <= book:
+    def of(self, book: int, last: int = ID_MAX) -> Iterator[T]:
+        """The rows of `book` up to the one numbered `last`, and before them those of books that were never asked for. Raises Corrupt."""
+        while self._next is not None and self._place(self._next) <= (book, last):
             yield self._next
             self._next = next(self._rows, None)
 
-    def _number(self, row: T) -> int:
-        number = self._book_of(row)
-        if not isinstance(number, int):  # SQLite keeps anything in any column
-            raise Corrupt(f"{number!r} is the number of no book", remedy="fairbank restore, from a backup of before")
-        return number
+    def _place(self, row: T) -> tuple[int, int]:
+        book = self._book_of(row)
+        if not isinstance(book, int):  # SQLite keeps anything in any column
+            raise Corrupt(f"{book!r} is the number of no book", remedy="fairbank restore, from a backup of before")
+        return book, self._number_of(row)

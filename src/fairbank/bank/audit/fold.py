@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
-
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.audit.chain import Chain
 from fairbank.bank.audit.finding import Finding, Findings, Head
 from fairbank.bank.audit.office import OfficeRows
-from fairbank.bank.audit.runs import after, may_follow, new_run, packed, unpacked
+from fairbank.bank.audit.run_rows import RowAgain, RunRows, no_row
+from fairbank.bank.audit.runs import after, may_follow, new_run
 from fairbank.bank.entry import OF_CREDIT, OF_RUNS, OF_TERMS, OFFICE, UNDOING, Effect, Entry, Kind, facts_of, undone_by
-from fairbank.bank.run import RESOLVED, RunRecord, UserSums
+from fairbank.bank.run import RunRecord, UserSums
 from fairbank.values.units import SuMinutes
 
 _NONE = Effect()
@@ -22,16 +21,17 @@ _NOBODY = UserSums()
 
 
 class Fold:
-    """A book as far as it was read: `add` each entry, `finish`, show it the rows, `check_left_over`; then ask for the findings."""
+    """A book as far as it was read: `add` each entry, `finish`, show it the rows, `check_left_over`; then ask for the findings.
 
-    def __init__(self, book: int, head: Head | None = None) -> None:
+    The rows of runs may be shown at any time, and the sooner they are the less is kept (`audit.run_rows`, which says what `again` is).
+    """
+
+    def __init__(self, book: int, head: Head | None = None, again: RowAgain = no_row) -> None:
         self.book = book
         self.allocation: Allocation | None = None
-        self._runs: dict[int, RunRecord] = {}
-        self._over: dict[int, bytes] = {}
-        """Runs that were resolved, packed: what was open stays a record, for more may follow."""
         self.users: dict[int, UserSums] = {}
         self._findings = Findings(book)
+        self._runs = RunRows(self._findings, again)
         self.office = OfficeRows(self._findings)
         self._chain = Chain(self._findings, head)
         self._sums = (0, 0, 0)
@@ -104,31 +104,18 @@ class Fold:
         if number is None or owner is None:
             self._findings.add("it names no run", entry)
             return 0
-        run = new_run(entry) if number == entry.id else self._run(number)
+        run = new_run(entry) if number == entry.id else self._runs.due(number)
         if run is None or run.owner != owner:
             self._findings.add(f"its run {number} was never opened in this book for this user", entry)
             return 0
         if not may_follow(run, entry):
             self._findings.add(f"a {entry.kind.value} cannot follow: run {run.run} is {run.state.value} already", entry)
         closed = run.held if effect.closes else 0
-        self._keep(after(run, entry))
+        self._runs.told(after(run, entry))
         sums = self.users.get(owner, _NOBODY)
         charged, held = sums.charged + effect.charges * entry.amount, sums.held + effect.holds * entry.amount - closed
         self.users[owner] = UserSums(SuMinutes(charged), SuMinutes(held), sums.cap)
         return closed
-
-    def _run(self, number: int) -> RunRecord | None:
-        """What the run's row must be by now."""
-        over = self._over.get(number)
-        return self._runs.get(number) if over is None else unpacked(over)
-
-    def _keep(self, run: RunRecord) -> None:
-        if run.state in RESOLVED:
-            self._over[run.id] = packed(run)
-            self._runs.pop(run.id, None)
-        else:
-            self._runs[run.id] = run
-            self._over.pop(run.id, None)
 
     def _take_back(self, entry: Entry) -> None:
         """What an entry takes back stands before it in the book, is of the kind for that, and was not taken back before."""
@@ -178,14 +165,8 @@ class Fold:
         self._findings.compare("its row", row, expected)
 
     def check_run(self, row: RunRecord) -> None:
-        """Compare with a run's row; the run is then done with."""
-        over, expected = self._over.pop(row.id, None), self._runs.pop(row.id, None)
-        if over is not None:
-            if over == packed(row):
-                return
-            expected = unpacked(over)
-        if row != expected:  # asked here already: naming a run costs more than comparing it
-            self._findings.compare(f"the row of run {row.run}", row, expected)
+        """Compare with a run's row, now or, where more is to come, when it has come."""
+        self._runs.show(row)
 
     def check_user(self, uid: int, row: UserSums) -> None:
         """Compare with a user's row; the user is then done with."""
@@ -193,9 +174,7 @@ class Fold:
 
     def check_left_over(self) -> None:
         """What the journal speaks of and no row was shown for is missing."""
-        left = [*self._runs.values(), *map(unpacked, self._over.values())]
-        for run in sorted(left, key=attrgetter("id")):
-            self._findings.add(f"the row of run {run.run} is missing")
+        self._runs.check_left_over()
         for uid, sums in self.users.items():
             if sums != UserSums():
                 self._findings.add(f"the sums of user {uid} are missing")

@@ -23,25 +23,6 @@ _HOLD, _REFUND, _RECHARGE = Kind.HOLD, Kind.REFUND, Kind.RECHARGE
 _HELD, _CHARGED, _RELEASED, _LAPSED = RunState.HELD, RunState.CHARGED, RunState.RELEASED, RunState.LAPSED
 
 
-class _Packed(RunRecord, frozen=True, gc=False, array_like=True):
-    """The row of a run, its fields without their names."""
-
-
-_pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(_Packed).decode
-_fields = msgspec.structs.astuple
-
-
-def packed(run: RunRecord) -> bytes:
-    """All that the row of a run says, in a quarter of the memory: a book may have millions that are over, and hardly any is met again."""
-    return _pack(_fields(run))
-
-
-def unpacked(row: bytes) -> RunRecord:
-    """The row that was packed."""
-    return RunRecord(*_fields(_unpack(row)))
-
-
 def may_follow(run: RunRecord, entry: Entry) -> bool:
     """Whether a run's life has room for the entry: it is born once, resolved once, refunded only what it was charged, and
     charged again only what it was refunded."""
