@@ -9,7 +9,7 @@ from fairbank.bank.entry import Entry
 from fairbank.bank.refusal import Refusal
 
 
-class Done(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Done(msgspec.Struct, frozen=True, gc=False):
     """A wish that was granted: the entry that says so, and the allocation's figures after it.
 
     `written_off` is the part of a cost that nobody pays; `cpu_counted` the processor seconds that count of more that were told;
@@ -41,14 +41,14 @@ def done(
     token: int | None = None,
 ) -> Done:
     """The answer that `entry` gives."""
-    return Done(
-        entry=entry.id,
-        amount=entry.amount,
-        allocation=allocation.id if allocation else None,
-        run=entry.run,
-        project=project,
-        token=token,
-        available=allocation.available if allocation else 0,
-        written_off=written_off,
-        cpu_counted=cpu_counted,
+    return Done(  # by position: so many names take three times as long
+        entry.id,
+        entry.amount,
+        allocation.id if allocation else None,
+        entry.run,
+        project,
+        token,
+        allocation.available if allocation else 0,
+        written_off,
+        cpu_counted,
     )
