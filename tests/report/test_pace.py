@@ -22,7 +22,7 @@ def seen(granted: int, used: int, now: int = NOW, start: int = JULY, end: int = 
 @pytest.mark.parametrize(
     ("granted", "used", "told", "in_short"),
     [
-        (100_000, 36_240, "no, about 7,730 left over", "no, 7,730 left"),
+        (100_000, 36_240, "no, about 7,720 left over", "no, 7,720 left"),
         (5_000, 4_610, "! about 2026-12-03", "! 2026-12-03"),
         (5_000, 5_000, "!! empty", "!! empty"),
         (5_000, 5_100, "!! empty", "!! empty"),
@@ -49,7 +49,7 @@ def test_much_that_will_expire_is_told_in_the_second_half() -> None:
     assert seen(12_000, 9_000, now=JULY + 300 * DAY).course is Course.LASTS
 
 
-@pytest.mark.parametrize(("minutes", "told"), [(59, "0.98"), (599, "9.98"), (660, "11"), (60 * 7_726, "7,730"), (60 * 99_999, "100,000")])
+@pytest.mark.parametrize(("minutes", "told"), [(59, "0.98"), (599, "9.98"), (660, "11"), (60 * 7_729, "7,720"), (60 * 99_999, "99,900")])
 def test_an_estimate_has_three_digits(minutes: int, told: str) -> None:
     assert about(minutes, LOOK) == told
 
@@ -80,10 +80,13 @@ def test_who_uses_more_runs_out_no_later(granted: int, used: int, past: int) -> 
         assert more.at <= less.at
 
 
-def test_what_is_all_held_is_not_called_unused() -> None:
+def test_what_is_held_will_be_used_so_no_more_is_left_over_than_is_available() -> None:
     now = JULY + 300 * DAY
-    assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=11_689).course is Course.UNUSED
-    assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=11_690).course is Course.LASTS
+    assert outlook(12_000, 0, JULY, NEXT_JULY, now, held=261) == Outlook(Course.UNUSED, left_over=11_739)
+    assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=60) == outlook(12_000, 310, JULY, NEXT_JULY, now)  # its pace takes more
+    assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=8_689).course is Course.UNUSED
+    assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=8_690).course is Course.LASTS
+    assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=11_690).left_over == 0
 
 
 def test_a_credit_limit_can_be_drawn_on_but_is_never_lost() -> None:

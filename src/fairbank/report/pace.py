@@ -23,7 +23,7 @@ class Course(Enum):
 
 
 class Outlook(NamedTuple):
-    """`at` is when it will be empty, if before its end; `left_over` what its pace leaves of its grant at its end, in SU-minutes."""
+    """`at` is when it will be empty, if before its end; `left_over` what is left of its grant at its end, in SU-minutes."""
 
     course: Course
     at: int | None = None
@@ -33,8 +33,8 @@ class Outlook(NamedTuple):
 def outlook(granted: int, used: int, start: int, end: int, now: int, *, held: int = 0, limit: int = 0) -> Outlook:
     """Where an allocation of `granted` is heading, `used` of which is charged at `now`; `limit` more can be drawn on credit.
 
-    What is `held` counts as not yet used. In the first day there is no pace to speak of. UNUSED is said from half of the
-    term on, when more than a quarter of the grant would be left, and some of it is available that could be used. Nobody loses a limit.
+    What is `held` counts as not yet used, but will be: no more is left over than is available now. In the first day there is no pace to
+    speak of. UNUSED is said from half of the term on, when more than a quarter of the grant would be left. Nobody loses a limit.
     """
     left, past, ahead = granted + limit - used, now - start, end - now
     if past < 0:
@@ -47,17 +47,17 @@ def outlook(granted: int, used: int, start: int, end: int, now: int, *, held: in
         return Outlook(Course.TOO_EARLY)
     if used > 0 and left * past < used * ahead:
         return Outlook(Course.RUNS_OUT, at=now + left * past // used)
-    left_over = max(0, granted - used - used * ahead // past)
-    wasting = past > ahead and 4 * left_over > granted and granted - used > held
+    left_over = max(0, granted - used - max(held, used * ahead // past))
+    wasting = past > ahead and 4 * left_over > granted
     return Outlook(Course.UNUSED if wasting else Course.LASTS, left_over=left_over)
 
 
 def about(minutes: int, look: Look) -> str:
-    """An estimate: at most three digits that say something."""
+    """An estimate: at most three digits that say something, the rest cut off, as all amounts are."""
     worth = WORTH[look.units]
     whole = minutes // worth
     step = 10 ** max(0, len(str(whole)) - 3)
-    return look.su((whole + step // 2) // step * step * worth if whole >= 10 else minutes)
+    return look.su(whole // step * step * worth if whole >= 10 else minutes)
 
 
 def say(seen: Outlook, look: Look) -> str:
