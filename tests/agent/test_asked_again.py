@@ -43,6 +43,19 @@ def test_the_agent_hangs_up_once_some_time_after_the_last_was_put_off(world: Wor
     assert not world.core.lost_touch(world.now + 10 * SETTLED_SECONDS)
 
 
+def test_a_bank_that_takes_requests_and_answers_none_is_not_back(world: World) -> None:
+    """Until the first request has failed it does not count as away either. Released, the job would be put off again, and so on."""
+    world.say(asks(1))
+    world.send()
+    world.pass_time(5)
+    assert state_of(world, 1) is State.PUT_OFF
+    assert world.core.bank.up
+    world.pass_time(10 * SETTLED_SECONDS)
+    assert not world.core.lost_touch(world.now)
+    world.arrive()
+    assert world.core.lost_touch(world.now)
+
+
 def asked_again(world: World, *, by_another_agent: bool) -> tuple[str, str]:
     """What a slurmctld hears that was killed before it had saved that its job is back in the queue."""
     world.write()

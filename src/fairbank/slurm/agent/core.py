@@ -163,9 +163,12 @@ class Core:
     def lost_touch(self, now: float) -> bool:
         """Whether to hang up on the plug-in, once: it releases what was put off when it finds an agent, and the bank is back.
 
-        It takes a moment to put a job off, and must not find us before it has.
+        It takes a moment to put a job off, and must not find us before it has. A bank that takes requests and answers none is not away
+        until the first of them has failed, and not there either.
         """
         if self.put_off_at is None or now - self.put_off_at < SETTLED_SECONDS or not self.bank.is_back(now):
+            return False
+        if self.busy and not self.bank.heard_since(self.put_off_at):
             return False
         self.put_off_at = None
         return True

@@ -48,6 +48,10 @@ class Faring:
     def up(self) -> bool:
         return self.down_since is None
 
+    def heard_since(self, then: float) -> bool:
+        """Whether a report told since then how it fares."""
+        return self.heard_at is not None and self.heard_at >= then
+
     def answered(self, now: float) -> bool:
         """It has answered. Whether that is news."""
         news = not self.up
