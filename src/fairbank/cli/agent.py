@@ -109,7 +109,7 @@ COMMAND = Noun(
             asks=False,
         ),
         "status": Command(
-            "outbox, bank, senders, decisions; exit code 8 when something is wrong or the bank was not asked yet, 6 when there is no agent",
+            "outbox, bank, senders, decisions; 8 when something is wrong or not known yet, 6 without an agent",
             ("fairbank agent status", "fairbank agent status --json", "fairbank agent status --config a.toml || echo look"),
             _add_status,
             _status,

@@ -217,7 +217,6 @@ COMMAND = Noun(
                 "fairbank slurm import --dry-run",
                 "fairbank slurm import --settings /tmp/cluster.toml",
                 "fairbank slurm import -S now-90days --cover",
-                "fairbank slurm import --pass-over bigdata --pass-over olduser --yes",
             ),
             _add_import,
             _import,

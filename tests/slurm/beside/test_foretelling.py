@@ -166,7 +166,7 @@ def test_the_history_beside_allocations_and_holds(opened: Centre) -> None:
 
 def test_what_is_charged_is_what_was_foretold(opened: Centre) -> None:
     past(opened)
-    planned, _ = told(opened, "--dry-run", code=0)
+    planned, _ = told(opened, "--dry-run", code=FOUND)
     left = opened.available()
     told(opened, code=FOUND)
     assert planned == [f"history: 2 runs charged, {show_su(left - opened.available())} SU; 0 known already"]
