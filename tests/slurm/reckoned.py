@@ -16,7 +16,7 @@ from fairbank.priority.usage import minutes as whole_minutes
 from fairbank.report.priorities import PriorityRow, Weights
 from fairbank.report.shares import ShareRow
 from fairbank.slurm.answers.priority import TRES as WEIGHED_TRES
-from fairbank.slurm.answers.priority import read_settings
+from fairbank.slurm.answers.priority import read_settings, read_tracked
 from fairbank.slurm.answers.scontrol import read_config
 from fairbank.slurm.ranking.jobs import weights_of
 from fairbank.slurm.ranking.priorities_anew import computed
@@ -47,7 +47,8 @@ def _association(row: Row) -> Association:
 
 def standings(there: Said, tree: Tree, figures: Standings, usage: Usage) -> list[ShareRow]:
     running = whole_minutes(usage.run_seconds)
-    told = [",".join(f"{name}={count}" for name, count in zip(NAMES, row, strict=True)) for row in running]
+    more = [f"{name}=0" for name in read_tracked(read_config(there.config)).split(",") if name not in NAMES]  # newer ones count more
+    told = [",".join([*(f"{name}={count}" for name, count in zip(NAMES, row, strict=True)), *more]) for row in running]
     return [_standing(tree, figures, at, row, told[at]) for at, row in enumerate(there.associations)]
 
 

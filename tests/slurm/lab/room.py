@@ -17,7 +17,7 @@ from tests.slurm.lab.release import Release
 CHECKOUT = Path(__file__).resolve().parents[3]
 HOST = "head"  # what the room calls itself
 ADDRESS = "192.0.2.1/32"  # nobody's, and on loopback too: glibc offers no address to listen on to whom has 127.0.0.1 alone
-KEPT = ("FAIRBANK_", "TERM")  # beginnings of the names of variables that the room gets to see
+KEPT = ("FAIRBANK_", "WRITE_GOLDEN", "TERM")  # beginnings of the names of variables that the room gets to see
 FETCHED_WITH = ("PIP_", "UV_", "SSL_", "http_proxy", "https_proxy", "no_proxy")
 OF_THE_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs")  # how the host finds and trusts whom it fetches from
 
