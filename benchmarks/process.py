@@ -28,7 +28,11 @@ print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 def taken(command: Sequence[str], *, folder: Path | None = None, told: Path = Path(os.devnull)) -> Taken:
     """Run a command that must succeed, from a small process: Linux counts the memory of whoever starts a command as the command's. What it
-    says is in the file `told`."""
+    says is in the file `told`.
+
+    Its modules are compiled once, as they are where it is installed, whatever PYTHONDONTWRITEBYTECODE says here.
+    """
     watching = [sys.executable, "-c", _WATCHED, str(told.absolute()), *command]
-    said = subprocess.run(watching, check=True, capture_output=True, text=True, cwd=folder).stdout
+    known = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    said = subprocess.run(watching, check=True, capture_output=True, text=True, cwd=folder, env=known).stdout
     return Taken(*map(float, said.split()))

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from fairbank.scheduling.machine import FOR_EVER, Profile
+from fairbank.scheduling.machine import FOR_EVER, Present
 from fairbank.scheduling.processors import Waiting
 from fairbank.scheduling.queue import FEW, fits
 
@@ -143,7 +143,7 @@ class Listed(Generic[S]):
             found.setdefault(job.partition, []).append((turn, job))
         return map(iter, found.values())
 
-    def first(self, after: int, ahead: Profile[S, Any]) -> tuple[int, S] | None:
+    def first(self, after: int, ahead: Present[S, Any]) -> tuple[int, S] | None:
         gaps = ahead.gaps()
         if gaps is None:
             return next(((turn, job) for turn, job in self if turn > after and ahead.now(job) is not None), None)

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from fairbank.scheduling.gaps import Gaps
 from fairbank.scheduling.keeping_room import fill, keep_room
 from fairbank.scheduling.machine import J, P
-from fairbank.scheduling.plan import Plan
+from fairbank.scheduling.plan import Plan, Start
 from fairbank.scheduling.snapshot import Snapshot
 
 
 def easy(snapshot: Snapshot[J, P, Any], now: int, *, fully: bool = False) -> Plan[J, P]:
     """Start from the head on; keep room for the first who does not fit; fill the gap before it in the order of the queue.
 
-    Where nobody could fill the gap, the place of the head is told only if the plan is to be told `fully`.
+    Where nobody could fill the gap, the place of the head is told only if the plan is to be told `fully`; and where nobody ended since room
+    was kept for it, only newcomers are looked at.
     """
-    line, machine, ahead = snapshot.queue.line(now), snapshot.machine, snapshot.ahead
-    if ahead is not None and not fully:
-        ahead.move_on(now)
-        return Plan(fill(line, ahead, line.first(snapshot.settled, ahead)), ahead=ahead)
+    line, machine = snapshot.queue.line(now), snapshot.machine
+    if snapshot.left is not None and not fully:
+        gaps: Gaps[Any] = Gaps(snapshot.left, now)
+        starts: list[Start[Any, Any]] = [*fill(line, gaps, line.first(snapshot.settled, gaps))]
+        return Plan(starts, left=gaps.left())
     return keep_room(line, machine, machine.ahead(snapshot.running, now), now, most=1, fully=fully, settled=snapshot.settled)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from fairbank.scheduling.machine import J, Machine, P, Profile, made
+from fairbank.scheduling.machine import J, Left, Machine, P, Present, Profile, made
 from fairbank.scheduling.plan import BAD_CONSTRAINTS, RESOURCES, Plan, Planned, Start
 from fairbank.scheduling.snapshot import Line
 
@@ -65,10 +65,11 @@ def keep_room(
         if hope is None and not fully:
             return Plan(starts, planned, reasons)
     starts += fill(line, ahead, hope)  # it was found when less was kept: nobody before it can start
-    return Plan(starts, planned, reasons, ahead=ahead if len(planned) == most else None)
+    gaps = ahead.gaps() if len(planned) == most else None
+    return Plan(starts, planned, reasons, left=None if gaps is None else Left(now, gaps))
 
 
-def fill(line: Line[J], ahead: Profile[J, P], hope: tuple[int, J] | None) -> list[Start[J, P]]:
+def fill(line: Line[J], ahead: Present[J, P], hope: tuple[int, J] | None) -> list[Start[J, P]]:
     """Who starts beside all for whom room is kept: the hope, if it can, and whoever is behind it."""
     starts: list[Start[J, P]] = []
     while hope is not None:

@@ -82,26 +82,15 @@ class Machine(Protocol[J, P]):
         ...
 
 
-class Profile(Protocol[J_contra, P]):
-    """A machine from now on: who runs ends by and by, and what is kept for somebody is nobody else's.
-
-    Whoever should have ended by now is expected to do so within the next second: what it holds is not free.
-    """
+class Present(Protocol[J_contra, P]):
+    """Who could start now, beside all for whom room is kept later."""
 
     def now(self, job: J_contra) -> Slot[P] | None:
         """What the job gets if it starts now, and nobody is in its way until it ends; None where somebody is."""
         ...
 
-    def earliest(self, job: J_contra) -> Slot[P] | None:
-        """The same at the first instant at which it can be had; None where that never comes."""
-        ...
-
     def take(self, job: J_contra, slot: Slot[P]) -> None:
-        """Keep it for the job. It must be free: whoever takes asks `now` or `earliest` first."""
-        ...
-
-    def move_on(self, now: int) -> None:
-        """Some time has passed in which nobody ended, nor should have."""
+        """Keep it for the job. It must be free: whoever takes asks for it first."""
         ...
 
     def gaps(self) -> Sequence[Gap] | None:
@@ -110,3 +99,21 @@ class Profile(Protocol[J_contra, P]):
         None where it takes more than two numbers to say that: then every job must be asked for by itself.
         """
         ...
+
+
+class Profile(Present[J_contra, P], Protocol[J_contra, P]):
+    """A machine from now on: who runs ends by and by, and what is kept for somebody is nobody else's.
+
+    Whoever should have ended by now is expected to do so within the next second: what it holds is not free.
+    """
+
+    def earliest(self, job: J_contra) -> Slot[P] | None:
+        """What the job gets at the first instant at which it can be had; None where that never comes."""
+        ...
+
+
+class Left(NamedTuple):
+    """What a plan left of a machine: the gaps as they were `at` that instant."""
+
+    at: int
+    gaps: Sequence[Gap]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.reservation import Reservation
 from fairbank.scheduling.admission import outside
-from fairbank.scheduling.machine import Profile
+from fairbank.scheduling.machine import Present
 from fairbank.scheduling.nodes import Nodes
 from fairbank.scheduling.pending import Pending
 from fairbank.scheduling.placement.nodeset import NodeSet
@@ -112,7 +112,7 @@ class InTurn:
     def lines(self) -> Iterable[Iterator[tuple[int, Pending]]]:
         return map(iter, self._lines.values())
 
-    def first(self, after: int, ahead: Profile[Pending, Any]) -> tuple[int, Pending] | None:
+    def first(self, after: int, ahead: Present[Pending, Any]) -> tuple[int, Pending] | None:
         behind = enumerate(self._jobs[after + 1 :], start=after + 1)
         return next((turn for turn in behind if ahead.now(turn[1]) is not None), None)
 

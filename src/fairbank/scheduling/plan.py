@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
-if TYPE_CHECKING:
-    from fairbank.scheduling.machine import Profile
+from fairbank.scheduling.machine import Left
 
 J = TypeVar("J")
 """A job of the queue, as the scheduler sees it."""
@@ -39,7 +38,7 @@ class Planned(NamedTuple, Generic[J, P]):
 class Plan(NamedTuple, Generic[J, P]):
     """The outcome of a pass: starts in the order in which they were decided, and planned jobs in the order of the queue.
 
-    `ahead` is the machine from now on with all that, where the next pass may go on from it (`Snapshot.ahead`).
+    `left` is what that leaves of the machine, where the next pass may go on from it (`Snapshot.left`).
 
     `reasons` has the reason, in Slurm's word, of each job (by its number) that a pass can say more of than `otherwise`, which is
     why all the others wait: a queue may be thousands deep, and a pass that looks at few of them is not to write of all.
@@ -49,7 +48,7 @@ class Plan(NamedTuple, Generic[J, P]):
     planned: Sequence[Planned[J, P]] = ()
     reasons: Mapping[int, str] = {}
     otherwise: str = PRIORITY
-    ahead: Profile[Any, P] | None = None
+    left: Left | None = None
 
     def why(self, number: int) -> str:
         """Why a job waits that does not start."""

@@ -137,9 +137,6 @@ class Steps(Generic[W]):
             self._drops = _strictly_less(self._free, [(self.edge(begin), self._then - processors)])
         self._kept.append(slot)
 
-    def move_on(self, now: int) -> None:
-        self._now = now
-
     def gaps(self) -> Sequence[Gap]:
         room, less = self._free, self._less()
         if not less:

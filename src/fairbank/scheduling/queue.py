@@ -7,11 +7,13 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Self
 
-from fairbank.scheduling.machine import FOR_EVER, Gap, Profile
+from fairbank.scheduling.machine import FOR_EVER, Gap, Present
 from fairbank.scheduling.processors import W, Waiting
 
 FEW = 24
 """So many are looked at one by one sooner than they are lined up."""
+ROOM = 16
+"""A line of them has room for so many at least."""
 _NOBODY = 2 * FOR_EVER
 """In place of a limit where nobody waits: longer than any gap."""
 
@@ -54,7 +56,7 @@ class InOrder(Generic[W]):
             found.setdefault(turn[1].partition, []).append(turn)
         return map(iter, found.values())
 
-    def first(self, after: int, ahead: Profile[W, Any]) -> tuple[int, W] | None:
+    def first(self, after: int, ahead: Present[W, Any]) -> tuple[int, W] | None:
         return next((turn for turn in self if turn[0] > after and ahead.now(turn[1]) is not None), None)
 
 
@@ -95,7 +97,7 @@ class ByWidth(InOrder[W]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._newcomers: OrderedDict[int, W] = OrderedDict()
+        self._newcomers: dict[int, W] = {}
         self._lined_up = -1
         """The last who joined a line: newcomers are behind."""
         self._widths: list[int] = []
@@ -110,14 +112,15 @@ class ByWidth(InOrder[W]):
             self._narrowest = job.processors
 
     def remove(self, job: W) -> None:
-        del self._line[job.number]
-        if job.processors == self._narrowest:
+        number, width = job.number, job.processors
+        del self._line[number]
+        if width == self._narrowest:
             self._narrowest = 0
-        if self._newcomers.pop(job.number, None) is None:
-            line = self._lines[job.processors]
+        if self._newcomers.pop(number, None) is None:
+            line = self._lines[width]
             line.remove(job)
-            if not line:
-                del self._widths[bisect_left(self._widths, job.processors)]
+            if not line.waiting:
+                del self._widths[bisect_left(self._widths, width)]
 
     @property
     def narrowest(self) -> int:
@@ -126,7 +129,7 @@ class ByWidth(InOrder[W]):
             self._narrowest = min(newest, self._widths[0]) if self._widths else newest
         return self._narrowest
 
-    def first(self, after: int, ahead: Profile[W, Any]) -> tuple[int, W] | None:
+    def first(self, after: int, ahead: Present[W, Any]) -> tuple[int, W] | None:
         if (gaps := ahead.gaps()) is None:
             return super().first(after, ahead)
         found = self.fitting(after, gaps) if gaps and self._narrowest <= gaps[-1][0] else None
@@ -169,7 +172,7 @@ class ByWidth(InOrder[W]):
             line = self._lines.get(job.processors)
             if line is None:
                 line = self._lines[job.processors] = Alike()
-            if not line:
+            if not line.waiting:
                 insort(self._widths, job.processors)
             line.add(job)
             self._lined_up = job.number
@@ -188,23 +191,21 @@ class Alike(Generic[W]):
     """Jobs of one width in the order of the queue, under a tree: `least[i]` is the shortest limit in its stretch of the line.
 
     The tree lies in a list as a heap does: 1 is the root, 2i and 2i + 1 are below i, the last `room` entries are the places of the
-    line. Places of jobs that left stay empty until the line needs more room than it has.
+    line. Places of jobs that left stay empty until the line needs more room than it has;
+    `waiting` are still there.
     """
 
-    __slots__ = ("_jobs", "_numbers", "_room", "_waiting", "least")
+    __slots__ = ("_jobs", "_numbers", "_room", "least", "waiting")
 
     def __init__(self) -> None:
-        self._waiting = 0
-        self._lay([], 4)
-
-    def __len__(self) -> int:
-        return self._waiting
+        self.waiting = 0
+        self._lay([], ROOM)
 
     def add(self, job: W) -> None:
         if len(self._jobs) == self._room:
             waiting = [each for each in self._jobs if each is not None]
-            self._lay(waiting, max(4, 1 << (2 * len(waiting)).bit_length()))
-        self._waiting += 1
+            self._lay(waiting, max(ROOM, 1 << (2 * len(waiting)).bit_length()))
+        self.waiting += 1
         self._jobs.append(job)
         self._numbers.append(job.number)
         least, place = self.least, self._room + len(self._jobs) - 1
@@ -215,13 +216,15 @@ class Alike(Generic[W]):
     def remove(self, job: W) -> None:
         place = bisect_left(self._numbers, job.number)
         self._jobs[place] = None
-        self._waiting -= 1
+        self.waiting -= 1
         least = self.least
         place += self._room
         least[place] = _NOBODY
         while place > 1:
             place >>= 1
-            shortest = min(least[2 * place], least[2 * place + 1])
+            shortest = least[2 * place]
+            if least[2 * place + 1] < shortest:
+                shortest = least[2 * place + 1]
             if least[place] == shortest:
                 break
             least[place] = shortest
@@ -249,6 +252,9 @@ class Alike(Generic[W]):
         self._jobs: list[W | None] = list(waiting)
         self._numbers = [job.number for job in waiting]
         self._room = room
-        self.least = [_NOBODY] * room + [job.limit for job in waiting] + [_NOBODY] * (room - len(waiting))
-        for place in range(room - 1, 0, -1):
-            self.least[place] = min(self.least[2 * place], self.least[2 * place + 1])
+        level = [job.limit for job in waiting] + [_NOBODY] * (room - len(waiting))
+        self.least = level
+        while len(level) > 1:
+            level = list(map(min, level[::2], level[1::2]))
+            self.least = level + self.least
+        self.least = [_NOBODY, *self.least]

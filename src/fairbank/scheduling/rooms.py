@@ -67,9 +67,6 @@ class Rooms:
         insort(self._kept, self._keeping(job, slot))
         self._steps = self._through(self._kept) or []
 
-    def move_on(self, now: int) -> None:
-        self._now = now
-
     def gaps(self) -> None:
         return None
 

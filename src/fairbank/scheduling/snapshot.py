@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
-from fairbank.scheduling.machine import J, Machine, Numbered, P, Profile, Running, made
+from fairbank.scheduling.machine import J, Left, Machine, Numbered, P, Present, Running, made
 
 J_co = TypeVar("J_co", bound=Numbered, covariant=True)
 
@@ -29,7 +29,7 @@ class Line(Protocol[J_co]):
         """The same, for each partition its own. A job that may run in several is in the line of each, as one that wants that partition."""
         ...
 
-    def first(self, after: int, ahead: Profile[J_co, Any]) -> tuple[int, J_co] | None:
+    def first(self, after: int, ahead: Present[J_co, Any]) -> tuple[int, J_co] | None:
         """The first behind turn `after` that could start now beside all for whom something is kept."""
         ...
 
@@ -61,18 +61,18 @@ class Snapshot(Generic[J, P, M]):
     """`machine` is what is free, `queue` who waits, `running` who runs, in the order of their ends.
 
     `settled`: nobody up to this turn can start, since a pass left them waiting and nobody ended since. -1 where turns change from pass
-    to pass, as those of priorities do. `ahead`: the machine from now on as that pass left it, with room for all for whom the policy keeps
-    any: only newcomers are to be looked at. None: a pass plans afresh.
+    to pass, as those of priorities do. `left`: what that pass left of the machine, with room for all for whom the policy keeps any, so
+    that only newcomers are to be looked at. None: a pass plans afresh.
     """
 
-    __slots__ = ("ahead", "machine", "queue", "running", "settled")
+    __slots__ = ("left", "machine", "queue", "running", "settled")
 
     def __init__(self, machine: M, queue: Queue[J]) -> None:
         self.machine = machine
         self.queue = queue
         self.running: list[Running[J, P]] = []
         self.settled = -1
-        self.ahead: Profile[J, P] | None = None
+        self.left: Left | None = None
 
     def start(self, job: J, placement: P, now: int) -> Running[J, P]:
         """Somebody who waited runs. Returns what `end` is to be told."""
@@ -90,4 +90,4 @@ class Snapshot(Generic[J, P, M]):
         """It ended, whenever it was expected to."""
         del self.running[bisect_left(self.running, running)]
         self.machine.give(running.placement)
-        self.settled, self.ahead = -1, None
+        self.settled, self.left = -1, None

@@ -80,7 +80,7 @@ class Clock:
                 for pass_ in passes(now, event=event):
                     plan = pass_(snapshot, now)
                     if not attends:
-                        snapshot.ahead = plan.ahead
+                        snapshot.left = plan.left
                     for each, processors in plan.starts:
                         heappush(ends, (now + each.run, start(each, processors, now)))
                         wanted -= processors

@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import Any
 
 from fairbank.scheduling.by_priority import ByPriority, Listed
-from fairbank.scheduling.machine import Profile, Running
+from fairbank.scheduling.machine import Present, Running
 from fairbank.scheduling.plan import Plan
 from fairbank.scheduling.snapshot import Line
 from fairbank.simulator.granting import Unpaid
@@ -76,7 +76,7 @@ class _InTwo:
             found.setdefault(job.partition, []).append((turn, job))
         return map(iter, found.values())
 
-    def first(self, after: int, ahead: Profile[Job, Any]) -> tuple[int, Job] | None:
+    def first(self, after: int, ahead: Present[Job, Any]) -> tuple[int, Job] | None:
         found = self._payers.first(after, ahead) if after < _BEHIND else None
         if found is None and self._jobs:
             behind = self._last.first(max(after - _BEHIND, -1), ahead)

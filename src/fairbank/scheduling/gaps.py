@@ -1,0 +1,52 @@
+"""Processors as the gaps that a plan left: all that there is to know of them until somebody ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic
+
+from fairbank.scheduling.machine import FOR_EVER, Gap, Left, Slot, made
+from fairbank.scheduling.processors import W
+
+
+class Gaps(Generic[W]):
+    """What is left of them now, and when more newcomers start. Nobody ended since the plan, nor should have."""
+
+    __slots__ = ("_gaps", "_now")
+
+    def __init__(self, left: Left, now: int) -> None:
+        self._now = now
+        self._gaps = [(room, lasts - now + left.at) for room, lasts in left.gaps]
+
+    def now(self, job: W) -> Slot[int] | None:
+        for room, lasts in self._gaps:
+            if job.processors <= room:
+                return made(Slot, (self._now, self._now + job.limit, job.processors)) if job.limit <= lasts else None
+        return None
+
+    def take(self, job: W, slot: Slot[int]) -> None:
+        self._gaps = without(self._gaps, slot.placement, slot.end - slot.begin)
+
+    def gaps(self) -> Sequence[Gap]:
+        return self._gaps
+
+    def left(self) -> Left:
+        return Left(self._now, self._gaps)
+
+
+def without(gaps: Sequence[Gap], processors: int, seconds: int) -> list[Gap]:
+    """What is left of gaps when somebody who fits takes so many processors for so many seconds from now on."""
+    found: list[Gap] = []
+    rest = FOR_EVER
+    for room, lasts in reversed(gaps):  # from the widest on
+        left = room - processors
+        if left > rest:
+            left = rest
+        if found and found[-1][0] == left:
+            found.pop()
+        if left:
+            found.append((left, lasts))
+        if lasts >= seconds:  # in this one it ends: those that last longer have what they had, but no more than this one
+            rest, processors = left, 0
+    found.reverse()
+    return found
