@@ -25,6 +25,6 @@ def easy(snapshot: Snapshot[J, P, Any], now: int, *, fully: bool = False) -> Pla
     line, machine = snapshot.queue.line(now), snapshot.machine
     if snapshot.left is not None and not fully:
         gaps: Gaps[Any] = Gaps(snapshot.left, now)
-        starts: list[Start[Any, Any]] = [*fill(line, gaps, line.first(snapshot.settled, gaps))]
+        starts: list[Start[Any, Any]] = fill(line, gaps, line.first(snapshot.settled, gaps))
         return Plan(starts, left=gaps.left())
     return keep_room(line, machine, machine.ahead(snapshot.running, now), now, most=1, fully=fully, settled=snapshot.settled)

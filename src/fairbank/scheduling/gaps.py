@@ -16,12 +16,14 @@ class Gaps(Generic[W]):
 
     def __init__(self, left: Left, now: int) -> None:
         self._now = now
-        self._gaps = [(room, lasts - now + left.at) for room, lasts in left.gaps]
+        at, gaps = left
+        self._gaps: Sequence[Gap] = gaps if at == now else [(room, lasts - now + at) for room, lasts in gaps]
 
     def now(self, job: W) -> Slot[int] | None:
+        wanted, seconds = job.processors, job.limit
         for room, lasts in self._gaps:
-            if job.processors <= room:
-                return made(Slot, (self._now, self._now + job.limit, job.processors)) if job.limit <= lasts else None
+            if wanted <= room:
+                return made(Slot, (self._now, self._now + seconds, wanted)) if seconds <= lasts else None
         return None
 
     def take(self, job: W, slot: Slot[int]) -> None:
@@ -31,7 +33,7 @@ class Gaps(Generic[W]):
         return self._gaps
 
     def left(self) -> Left:
-        return Left(self._now, self._gaps)
+        return made(Left, (self._now, self._gaps))
 
 
 def without(gaps: Sequence[Gap], processors: int, seconds: int) -> list[Gap]:

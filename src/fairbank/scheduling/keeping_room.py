@@ -66,7 +66,7 @@ def keep_room(
             return Plan(starts, planned, reasons)
     starts += fill(line, ahead, hope)  # it was found when less was kept: nobody before it can start
     gaps = ahead.gaps() if len(planned) == most else None
-    return Plan(starts, planned, reasons, left=None if gaps is None else Left(now, gaps))
+    return Plan(starts, planned, reasons, left=None if gaps is None else made(Left, (now, gaps)))
 
 
 def fill(line: Line[J], ahead: Present[J, P], hope: tuple[int, J] | None) -> list[Start[J, P]]:

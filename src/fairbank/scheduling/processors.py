@@ -72,12 +72,14 @@ class Steps(Generic[W]):
     through the running ones; the steps are laid when a second job asks for later.
     """
 
-    __slots__ = "_begins _drops _free _kept _known _laid _now _running _size _started _then free times".split()
+    __slots__ = "_begins _drops _free _kept _known _laid _now _running _size _started _then _told free times".split()
 
     def __init__(self, size: int, free: int, running: Sequence[Running[W, int]], now: int) -> None:
         self._size, self._free, self._running, self._now = size, free, running, now
         self._started: list[tuple[W, Slot[int]]] = []
         """They start now, and `_running` is without them."""
+        self._told: list[Gap] | None = None
+        """The gaps, until somebody takes."""
         self._laid = False
         self._then = free
         """What is free when the first job that cannot start now could."""
@@ -123,6 +125,7 @@ class Steps(Generic[W]):
 
     def take(self, job: W, slot: Slot[int]) -> None:
         begin, end, processors = slot
+        self._told = None
         if begin == self._now:
             self._free -= processors
             if not self._begins:
@@ -138,6 +141,11 @@ class Steps(Generic[W]):
         self._kept.append(slot)
 
     def gaps(self) -> Sequence[Gap]:
+        if self._told is None:
+            self._told = self._between_drops()
+        return self._told
+
+    def _between_drops(self) -> list[Gap]:
         room, less = self._free, self._less()
         if not less:
             return [(room, FOR_EVER)] if room else []
