@@ -57,6 +57,13 @@ def test_what_cannot_be_read_is_told_with_its_option(words: str, field: str) -> 
     assert told.value.field == field
 
 
+@pytest.mark.parametrize("size", ["99999999P", "16GG", "1.5G", "-1", "9" * 13 + "G"])
+def test_a_size_that_cannot_be_read_is_told_with_the_suffixes_that_can(size: str) -> None:
+    with pytest.raises(Malformed, match="is not a size of memory") as told:
+        job(f"--mem={size}")
+    assert told.value.remedy == "write a whole number of MiB, or one with K, M, G or T behind it: 16G or 4000M"
+
+
 def test_what_the_price_does_not_know_is_said() -> None:
     assert job("").doubts == ["no memory is said; the partition's default is not in this price"]
     assert job("--mem 1G --array 1-10").doubts == ["this is the price of one task of the array 1-10"]

@@ -126,7 +126,8 @@ def _size(said: str, option: str) -> int:
     """MiB, rounded up."""
     match = _SIZE.fullmatch(said)
     if match is None:
-        raise Malformed(f"{said[:40]!r} is not a size", field=option, remedy="write for example 16G or 4000M")
+        remedy = "write a whole number of MiB, or one with K, M, G or T behind it: 16G or 4000M"
+        raise Malformed(f"{said[:40]!r} is not a size of memory", field=option, remedy=remedy)
     return -(-int(match[1]) * _KIB[match[2].upper()] // 1024)
 
 

@@ -42,6 +42,9 @@ def iso(at: int) -> str:
 
 
 _SECONDS = re.compile(r"@\d{1,12}|\d{9,12}", re.ASCII)  # fewer digits are a date that lacks its dashes
+_BEYOND = re.compile(
+    r"@?\d{13,40}|[+-]?\d{5,40}-\d\d-\d\d(?:[T ].{0,40})?", re.ASCII
+)  # a time all the same, but of no year with four digits
 _ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
 
 
@@ -62,7 +65,7 @@ def _instant(text: str, zone: tzinfo, field: str, remedy: str) -> Instant:
             read = datetime.fromisoformat(text if _ISO.fullmatch(text) else "")
             seconds = int((read if read.tzinfo else read.replace(tzinfo=zone)).timestamp())
     except (ValueError, OverflowError) as bad:
-        raise _not_a_time(text, field, remedy) from bad
+        raise (_out_of_range(text, field) if _BEYOND.fullmatch(text) else _not_a_time(text, field, remedy)) from bad
     return _in_range(seconds, text, field)
 
 
@@ -107,8 +110,12 @@ _SAY = "write 2026-11-21, 2026-11-21T07:30, now-7days, today, noon, tomorrow or 
 
 def _in_range(seconds: int, text: str, field: str) -> Instant:
     if not 0 <= seconds <= LAST_INSTANT:
-        raise Malformed(f"{text[:40]!r} is out of range", field=field, remedy="a time in the years 1970 to 9999")
+        raise _out_of_range(text, field)
     return Instant(seconds)
+
+
+def _out_of_range(text: str, field: str) -> Malformed:
+    return Malformed(f"{text[:40]!r} is out of range", field=field, remedy="a time in the years 1970 to 9999")
 
 
 def _not_a_time(text: str, field: str, remedy: str) -> Malformed:
