@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from uvicorn.server import Server
 
+from fairbank.rest.server.log import log_to
 from fairbank.rest.server.protocol import PeerProtocol, serving
 from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.rest.sign_in.peers import peer_of
@@ -60,6 +61,7 @@ def serve(path: str, loop: str) -> None:
         head_seconds = receive_seconds = PATIENCE
         per_peer_max = MANY
 
+    log_to(sys.stderr)
     over_tcp = socket.create_server(("127.0.0.1", 0))
     Path(path + ".port").write_text(str(over_tcp.getsockname()[1]))
     config = serving(app)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import time
@@ -69,7 +70,10 @@ def test_a_large_body_is_not_a_large_head(server: Asked) -> None:
         assert ask(connection, request("/", body=b"x" * 2_000_000, method="POST"))["length"] == 2_000_000
 
 
-@pytest.mark.parametrize("sent", [b"\x16\x03\x01\x02\x00\x01", b"hello\r\n\r\n", b"GET / HTTP/1.1\r\nbad header\r\n\r\n"])
+@pytest.mark.parametrize(
+    "sent",
+    [b"\x16\x03\x01\x02\x00\x01", b"hello\r\n\r\n", b"GET / HTTP/1.1\r\nbad header\r\n\r\n", b"GET /\r\n\r\n", b"GET / HTTP/2.0\r\n\r\n"],
+)
 def test_what_is_not_http_is_told_so(server: Asked, sent: bytes) -> None:
     with server.unix() as connection:
         connection.sendall(sent)
@@ -78,6 +82,17 @@ def test_what_is_not_http_is_told_so(server: Asked, sent: bytes) -> None:
         assert problem["type"] == "/problem/malformed"
         assert problem["remedy"]
         assert hung_up(connection)
+
+
+def test_who_sends_what_is_not_http_is_in_the_log(server: Asked) -> None:
+    said = len(server.log.read_text().splitlines())
+    for connection in (server.unix(), server.tcp()):
+        with connection:
+            connection.sendall(b"hello\r\n\r\n")
+            assert answer(connection)[0] == 400
+    local, remote = (json.loads(line) for line in server.log.read_text().splitlines()[said:])
+    assert local["message"] == remote["message"] == "Invalid HTTP request received."
+    assert (local["uid"], local["pid"], remote["host"]) == (os.getuid(), os.getpid(), "127.0.0.1")
 
 
 @pytest.mark.slow

@@ -60,7 +60,9 @@ class Bounded(Parting):
     def on_headers_complete(self) -> None:
         self._unparsed, self._in_head = 0, False
         self._begun = self.receive_seconds
-        if self.parser.should_upgrade():
+        if not self.parser.get_http_version().startswith("1."):  # httptools reads those of 1991 and of 2015 too
+            self._why = last_words.NOT_OURS
+        elif self.parser.should_upgrade():
             self._why = self._objection()
         if self._why is not None:
             raise _Unread

@@ -55,6 +55,7 @@ _LONGER = malformed(
     "Content-Length",
 )
 _NO_ADDRESS = malformed("the address of the request cannot be read", "send a path and a query, such as /health; /docs lists all")
+NOT_OURS = malformed("this is another version of HTTP than 1.1", _RFC)
 CUT_SHORT = malformed("the request ended before it was whole", "send it again, whole")
 NO_UPGRADE = malformed(
     "the header Upgrade asks for another protocol, and there is none here", "leave Upgrade out; HTTP/1.1 is spoken here", "Upgrade"

@@ -37,6 +37,18 @@ class ShortLines(logging.Formatter):
         return "\n".join("".join(each if each.isprintable() else ascii(each)[1:-1] for each in line) for line in lines)
 
 
+class OfConnection(logging.LoggerAdapter[logging.Logger]):
+    """uvicorn's log of one connection: each line also has the facts about who is at its other end."""
+
+    def __init__(self, logger: logging.Logger, **facts: object) -> None:
+        super().__init__(logger, {"facts": facts})
+
+    @property
+    def level(self) -> int:
+        """Which uvicorn looks at itself."""
+        return self.logger.level
+
+
 def log_to(stream: TextIO, form: Log = Log.JSON) -> None:
     """From here on what is logged goes to `stream`, a line each: all of it, but of AUTO on a terminal only warnings and worse."""
     watched = form is Log.AUTO and stream.isatty()

@@ -15,10 +15,13 @@ from fairbank.rest.server.bounded import Bounded
 from fairbank.rest.server.doorway import Doorway
 from fairbank.rest.server.heads import Heads, again
 from fairbank.rest.server.joined import Joined
+from fairbank.rest.server.log import OfConnection
 from fairbank.rest.short_way.express import Express
 from fairbank.rest.sign_in.peers import EXTENSION, Peer, peer_at
 
 if TYPE_CHECKING:
+    import logging
+
     from uvicorn._types import ASGIApplication
 
 PER_PEER_MAX = 512  # connections of a user, or of a host; an agent on the busiest cluster keeps some dozens
@@ -44,6 +47,8 @@ class PeerProtocol(Bounded):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._peer = peer_at(transport.get_extra_info("socket"))
+        who = {"host": self.client[0] if self.client else None} if self._peer is None else {"uid": self._peer.uid, "pid": self._peer.pid}
+        self.logger = cast("logging.Logger", OfConnection(self.logger, **who))
         if (refusal := self._enter()) is None:
             self._expect(self.head_seconds)
         else:
