@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import count
@@ -148,22 +148,25 @@ class Holder:
     def work(self, pairs: int, batch: int) -> int:
         for begin in range(0, pairs, batch):
             runs = [Run("loop", next(self._jobs), STARTS, 0) for _ in range(min(batch, pairs - begin))]
-            self._bank.ask([Asked(self._hold(run), Instant(STARTS), ACTOR) for run in runs])
-            self._bank.ask([Asked(_charge(run), Instant(STARTS), ACTOR) for run in runs])
+            self._bank.ask([Asked(hold_of(run, self._projects), Instant(STARTS), ACTOR) for run in runs])
+            self._bank.ask([Asked(charge_of(run), Instant(STARTS), ACTOR) for run in runs])
         return 2 * pairs
 
-    def _hold(self, run: Run) -> Hold:
-        return Hold(
-            run=run,
-            line=(self._projects[run.job_id % len(self._projects)],),
-            resource=RESOURCE,
-            owner=UID,
-            amount=SuMinutes(HELD),
-            start=Instant(STARTS),
-            until=Instant(STARTS + 90_000),
-            partition="cpu",
-        )
+
+def hold_of(run: Run, projects: Sequence[int]) -> Hold:
+    """The start of a run of one of the projects."""
+    return Hold(
+        run=run,
+        line=(projects[run.job_id % len(projects)],),
+        resource=RESOURCE,
+        owner=UID,
+        amount=SuMinutes(HELD),
+        start=Instant(STARTS),
+        until=Instant(STARTS + 90_000),
+        partition="cpu",
+    )
 
 
-def _charge(run: Run) -> Charge:
+def charge_of(run: Run) -> Charge:
+    """Its end."""
     return Charge(run=run, amount=SuMinutes(CHARGED), ended=Instant(STARTS + 1_800), outcome="COMPLETED", elapsed_seconds=1_800)
