@@ -112,7 +112,7 @@ def every_way(cluster: Cluster, there: Sequence[Placement], request: Request) ->
     """Each set of nodes on which the job could start now, beside those that are there."""
     tasks = [fitting(cluster, there, request.demand, place) for place in range(len(cluster.nodes))]
     up = [place for place, node in enumerate(cluster.nodes) if node.state.usable and tasks[place]]
-    for size in range(request.least, min(request.most, len(up)) + 1):
+    for size in range(request.least, min(max(request.most, request.upto), len(up)) + 1):
         for some in combinations(up, size):
             if sum(tasks[place] for place in some) >= request.tasks and suits(frozenset(some), request):
                 yield frozenset(some)

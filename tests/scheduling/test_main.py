@@ -157,15 +157,24 @@ def test_nobody_is_preempted_who_started_in_the_same_pass() -> None:
         assert told.instead == {}
 
 
-@pytest.mark.parametrize(("exempt", "instead"), [(0, (7,)), (3_600, ())])
-def test_a_preemptor_takes_the_place_of_the_youngest_of_the_lowest(exempt: int, instead: tuple[int, ...]) -> None:
-    scene = Scene(rack(4)).runs(5, "n1", 60, qos="scavenge", priority=9).runs(6, "n2", 60, qos="scavenge", since=90)
-    scene.runs(7, "n3", 60, qos="scavenge", since=20).runs(8, "n4", 60, qos="normal", since=1)
+@pytest.mark.parametrize(("exempt", "gone", "node"), [(0, 6, "n3"), (3_600, 7, "n4")])
+def test_a_preemptor_takes_the_place_of_the_smallest_and_of_these_the_first(exempt: int, gone: int, node: str) -> None:
+    """As slurmctld 22.05 does. Job 6 has run for less than an hour, for which its QOS may be left alone."""
+    scene = Scene(rack(5)).runs(5, "n[1-2]", 60, qos="scavenge", priority=1, since=90).runs(6, "n3", 60, qos="scavenge", priority=9)
+    scene.runs(7, "n4", 60, qos="scavenge", since=90).runs(8, "n5", 60, qos="normal", since=1)
     scene.preemption = Preemption(
         by=PreemptBy.QOS,
         qos={"urgent": QosRules(preempts=frozenset({"scavenge"})), "scavenge": QosRules(exempt_seconds=exempt)},
     )
     told = scene.waits(1, qos="urgent").waits(2, qos="normal").main()
-    assert told.instead == ({1: instead} if instead else {1: (6,)})
+    assert told.instead == {1: (gone,)}
     assert told.reasons == {2: "Resources"}
-    assert told.starts == ({1: "n3"} if instead else {1: "n2"})
+    assert told.starts == {1: node}
+
+
+def test_whoever_is_in_the_lowest_tier_goes_first() -> None:
+    parts = [PartitionRules(name=name, tier=tier) for name, tier in (("low", 1), ("middle", 2), ("high", 3))]
+    scene = Scene(rack(2), *parts).runs(5, "n1", 60, partition="middle").runs(6, "n2", 60, partition="low")
+    scene.preemption = Preemption(by=PreemptBy.PARTITION)
+    told = scene.waits(1, partitions=("high",)).main()
+    assert (told.instead, told.starts) == ({1: (6,)}, {1: "n2"})

@@ -115,6 +115,17 @@ def test_tasks_fill_the_first_nodes_and_leave_one_for_each_node_behind() -> None
     assert desk.would_go(tasks=9, max_nodes=2) is None
 
 
+def test_of_a_range_it_gets_as_many_nodes_as_are_free() -> None:
+    """As slurmctld 22.05 does: two to four nodes are four where four are free, and one where the least is one and nothing else is free."""
+    desk = Desk(rack(6))
+    assert desk.goes(nodes=2, max_nodes=4, exclusive=True) == "n[1-4]"
+    assert desk.goes(max_nodes=4, exclusive=True) == "n[5-6]"
+    assert desk.goes(max_nodes=4, exclusive=True) == "nowhere"
+    assert Desk(rack(6)).dealt(max_nodes=3, tasks=6) == [4, 1, 1]
+    assert Desk(rack(6), PartitionRules(name="batch", max_nodes=2)).goes(max_nodes=4) == "n[1-2]"
+    assert Desk([*rack(2), Node(name="heavy", weight=9)]).goes(max_nodes=3) == "n[1-2],heavy"
+
+
 def test_a_core_is_given_away_whole() -> None:
     desk = Desk(rack(1, cpus=8, threads=2))
     assert desk.dealt(cpus_per_task=3) == [4]
@@ -198,6 +209,8 @@ def test_nothing_is_oversubscribed_what_is_chosen_is_what_was_asked_and_nothing_
         if found is None:
             continue
         assert frozenset(share.place for share in found.shares) in ways
+        if request.upto > request.least and len(request.alternatives) == request.demand.rows == 1:
+            assert len(found.shares) == max(map(len, ways)), "of a range as many as there are"
         room.take(found)
         there.append(found)
         assert_held(cluster, room, there, division)

@@ -48,6 +48,11 @@ class Queue:
         self.undoing += [("scontrol", *undo)] if undo else []
         return self
 
+    def account(self, *words: str) -> Queue:
+        """sacctmgr, as root, on a cluster that goes with the scenario."""
+        self.slurm.root("sacctmgr", "--immediate", *words)
+        return self
+
     def limits(self, what: str, name: str, **limits: str | int) -> Queue:
         """sacctmgr, for the time of the scenario: numbers, or numbers of one TRES."""
         modify = ("sacctmgr", "--immediate", "modify", what, name, "set")
@@ -121,10 +126,12 @@ class Fate(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """By the names that squeue gives, and who started in which order since the queue was let go."""
+    """By the names that squeue gives: what became of each, who started in which order since the queue was let go, and who ran before and
+    lost its place."""
 
     fates: Mapping[str, Fate]
     order: Sequence[str]
+    gone: frozenset[str]
 
 
 def asked(slurm: Cluster) -> dict[str, str]:
@@ -147,9 +154,9 @@ def _opened(line: str, up: Sequence[str]) -> str:
     return line.replace(" State=DOWN ", " State=UP ") if any(line.startswith(f"PartitionName={name} ") for name in up) else line
 
 
-def _passes(now: Live) -> tuple[dict[str, Fate], list[str]]:
+def _passes(now: Live) -> tuple[dict[str, Fate], list[str], frozenset[str]]:
     """Until nobody starts any more."""
-    snapshot, fates, order = now.snapshot, dict[str, Fate](), list[str]()
+    snapshot, fates, order, gone = now.snapshot, dict[str, Fate](), list[str](), set[int]()
     for _ in range(PASSES):
         plan = both(snapshot, now.parameters, now.now)
         names = snapshot.machine.cluster.names
@@ -157,25 +164,34 @@ def _passes(now: Live) -> tuple[dict[str, Fate], list[str]]:
             name = start.job.name
             order.append(name)
             fates[name] = Fate(name, nodes=names(start.placement.nodes))
+            gone.update(start.placement.instead)
         snapshot = carried_out(snapshot, plan, now.now)
         for job in snapshot.queue.jobs():
             fates[job.name] = Fate(job.name, reason=plan.why(job.number))
         if not plan.starts:
             break
-    return fates, order
+    return fates, order, frozenset(each.job.name for each in now.snapshot.running if each.number in gone)
 
 
 def let_go(slurm: Cluster, partitions: Sequence[str]) -> Callable[[], Outcome]:
     """Put these partitions up, wait until main and backfill have both looked twice, and return what then reads the outcome."""
     before, written = passes(slurm), len(slurm.log("slurmctld"))
+    ran = {fate.name for fate in _fates(slurm) if fate.nodes}
     for name in partitions:
         slurm.root("scontrol", "update", f"partitionname={name}", "state=up")
     wait_until(lambda: _looked(slurm, before, partitions[0]), "slurmctld to have looked at the queue", seconds=60)
 
     def outcome() -> Outcome:
-        return Outcome({fate.name: fate for fate in _fates(slurm)}, list(_started(slurm, slurm.log("slurmctld")[written:])))
+        fates = {fate.name: fate for fate in _fates(slurm)}
+        gone = ran - {name for name, fate in fates.items() if fate.nodes}
+        return Outcome(fates, list(_started(slurm, slurm.log("slurmctld")[written:])), frozenset(gone))
 
     return outcome
+
+
+def at_rest(slurm: Cluster) -> None:
+    """Whoever was ended has gone."""
+    wait_until(lambda: not slurm.root("squeue", "--noheader", "--states=COMPLETING").strip(), "jobs that were ended to go", seconds=60)
 
 
 def passes(slurm: Cluster) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from fairbank.scheduling.rules import PreemptBy
 from tests.slurm.queues import PARTITIONS, Queue
 
 Scenario = Callable[[Queue], Sequence[str] | None]
@@ -168,6 +169,22 @@ def node_list(queue: Queue) -> None:
     queue.waits("named", "-wc01,c02", WHOLE, "-t30", priority=900)
     queue.waits("others", "-N4", WHOLE, "-t300", priority=800)
     queue.waits("not-those", "-xc03", "-n1", "-t10", priority=700)
+
+
+def range_of_nodes(queue: Queue) -> None:
+    """Of two to four nodes as many as are free; whoever comes behind has what is left, which may be the least that it wants."""
+    queue.down()
+    queue.waits("range", "-N2-4", WHOLE, "-t30", priority=900)
+    queue.waits("rest", "-N1-3", WHOLE, "-t30", priority=800)
+    queue.waits("none", "-N1-2", WHOLE, "-t30", priority=700)
+
+
+def range_of_nodes_that_are_shared(queue: Queue) -> None:
+    """Tasks bound it from both sides: nobody has more nodes than tasks, nor fewer than those need."""
+    queue.runs("first", "-N1", WHOLE, "-t30").down()
+    queue.waits("tasks", "-n3", "-N1-5", "-t30", priority=900)
+    queue.waits("one", "-N1-2", "-t30", priority=800)
+    queue.waits("many", "-n100", "-N2-3", "-t30", priority=700)
 
 
 def excluded(queue: Queue) -> None:
@@ -379,6 +396,45 @@ def maintenance(queue: Queue) -> None:
     queue.waits("short", "-N1", WHOLE, "-t20", priority=800)
 
 
+# --- whose place others take ---
+
+
+def preempted_by_qos(queue: Queue) -> None:
+    """Those of QOS high take the place of those of QOS low, and of nobody else. (All nodes that come free are taken: the first of them may
+    be free a moment before the others.)"""
+    queue.account("modify", "qos", "high", "set", "preempt=low")
+    queue.runs("low", "--qos=low", "-N2", WHOLE, "-t30", user="bob")
+    queue.runs("low-too", "--qos=low", "-N2", WHOLE, "-t30", user="bob")
+    queue.runs("normal", "-N2", WHOLE, "-t30").down()
+    queue.waits("urgent", "--qos=high", "-N4", WHOLE, "-t30", user="bob", priority=900)
+    queue.waits("behind", "-N1", WHOLE, "-t30", priority=800)
+    queue.waits("urgent-too", "--qos=high", "-N3", WHOLE, "-t30", user="bob", priority=700)
+
+
+def no_more_preempted_than_needed(queue: Queue) -> None:
+    """One node is idle, and one of three low jobs is enough."""
+    queue.account("modify", "qos", "high", "set", "preempt=low")
+    for name in ("one", "two", "three"):
+        queue.runs(name, "--qos=low", "-N1", WHOLE, "-t30", user="bob")
+    queue.runs("normal", "-N2", WHOLE, "-t30").down()
+    queue.waits("urgent", "--qos=high", "-N2", WHOLE, "-t30", user="bob", priority=900)
+
+
+def preempted_by_partition(queue: Queue) -> Sequence[str]:
+    """Jobs of a partition of a higher tier take the place of those of a lower one on the nodes of both."""
+    express = "partitionname=express"
+    queue.runs("plain", "-N4", WHOLE, "-t30").runs("small", "-N1", WHOLE, "-t30")
+    queue.tell("create", express, "nodes=c[01-06]", "prioritytier=10", "maxtime=60", "state=down", undo=("delete", express)).down()
+    queue.waits("express", "-pexpress", "-N2", WHOLE, "-t30", priority=100)
+    queue.waits("waits", "-N3", WHOLE, "-t30", priority=900)
+    return ("express", *PARTITIONS)
+
+
+PREEMPTING: tuple[tuple[PreemptBy, Scenario], ...] = (
+    (PreemptBy.QOS, preempted_by_qos),
+    (PreemptBy.QOS, no_more_preempted_than_needed),
+    (PreemptBy.PARTITION, preempted_by_partition),
+)
 SCENARIOS: tuple[Scenario, ...] = (
     hole_just_fits,
     hole_just_not,
@@ -397,6 +453,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     constraint,
     constraint_all_alike,
     node_list,
+    range_of_nodes,
+    range_of_nodes_that_are_shared,
     excluded,
     weights,
     runs_of_nodes,

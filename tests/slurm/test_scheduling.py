@@ -11,31 +11,42 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.scheduling.rules import PreemptBy
 from fairbank.values.time import parse_instant
 from tests.slurm.conftest import Tell, guarded
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.packages import Unobtainable, check
-from tests.slurm.queues import NODES, PARTITIONS, SETTINGS, Queue, arranged, asked, foretold, let_go, settled
-from tests.slurm.scenarios import SCENARIOS, Scenario, hole_just_fits
+from tests.slurm.queues import NODES, PARTITIONS, SETTINGS, Queue, arranged, asked, at_rest, foretold, let_go, settled
+from tests.slurm.scenarios import PREEMPTING, SCENARIOS, Scenario, hole_just_fits
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
 
 
-@pytest.fixture(scope="module")
-def slurm(checkout: Path) -> Iterator[Cluster]:
+def scheduling(checkout: Path, name: str, **more: str) -> Iterator[Cluster]:
     """A cluster of its own, with licences, and a backfill pass every second."""
     try:
         check()
     except Unobtainable as why:
         pytest.skip(f"Slurm: {why}")
-    name = f"scheduling-{os.getpid()}"
+    name = f"{name}-{os.getpid()}"
     with guarded(name, checkout):
-        cluster = Cluster.up(name, changes=SETTINGS)
+        cluster = Cluster.up(name, changes={**SETTINGS, **more})
         try:
             settled(cluster)
             yield cluster
         finally:
             cluster.down()
+
+
+@pytest.fixture(scope="module")
+def slurm(checkout: Path) -> Iterator[Cluster]:
+    yield from scheduling(checkout, "scheduling")
+
+
+@pytest.fixture
+def preempting(checkout: Path, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """One where jobs take the place of others, by the rule that the test names."""
+    yield from scheduling(checkout, "preempting", PreemptType=request.param.value, PreemptMode="CANCEL")
 
 
 @pytest.fixture(scope="module")
@@ -48,19 +59,36 @@ def counted(tell: Tell) -> Iterator[Counter[str]]:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.__name__)
 def test_the_core_does_what_slurmctld_does(scenario: Scenario, slurm: Cluster, counted: Counter[str]) -> None:
+    assert compared(scenario, slurm, counted) == []
+
+
+@pytest.mark.parametrize(
+    ("preempting", "scenario"),
+    PREEMPTING,
+    ids=lambda each: each.value if isinstance(each, PreemptBy) else each.__name__,
+    indirect=["preempting"],
+)
+def test_the_core_lets_take_the_place_of_others_as_slurmctld_does(preempting: Cluster, scenario: Scenario, counted: Counter[str]) -> None:
+    assert compared(scenario, preempting, counted) == []
+
+
+def compared(scenario: Scenario, slurm: Cluster, counted: Counter[str]) -> list[str]:
+    """Play a scenario, count it, and say how slurmctld and the core differ."""
     queue = Queue(slurm)
     try:
         up = scenario(queue) or PARTITIONS
         ours = foretold(asked(slurm), up)
-        theirs = let_go(slurm, up)()
+        outcome = let_go(slurm, up)
+        if ours.gone:  # they need a while to go, and others then start
+            at_rest(slurm)
+            let_go(slurm, up)
+        theirs = outcome()
     finally:
         arranged(slurm)
         queue.undone()
         slurm.wait_for_nodes("idle", nodes=NODES, seconds=60)
     names = {str(number): name for name, number in queue.jobs.items()}
     new = {name: fate for name, fate in theirs.fates.items() if name in ours.fates}
-    counted["scenarios"] += 1
-    counted["jobs compared"] += len(new)
     wrong = [
         f"{names.get(name.partition('_')[0], name)}: slurmctld {fate}, the core {ours.fates[name]}"
         for name, fate in new.items()
@@ -69,8 +97,10 @@ def test_the_core_does_what_slurmctld_does(scenario: Scenario, slurm: Cluster, c
     wrong += [f"the core has {name}, slurmctld has not" for name in sorted(set(ours.fates) - set(new))]
     if list(ours.order) != [name for name in theirs.order if name in ours.fates]:
         wrong.append(f"slurmctld starts {list(theirs.order)}, the core {list(ours.order)}")
-    counted["differences"] += len(wrong)
-    assert wrong == []
+    if ours.gone != theirs.gone:
+        wrong.append(f"slurmctld ends {sorted(theirs.gone)}, the core {sorted(ours.gone)}")
+    counted.update({"scenarios": 1, "jobs compared": len(new), "jobs that lost their place": len(theirs.gone), "differences": len(wrong)})
+    return wrong
 
 
 def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:

@@ -38,7 +38,8 @@ def mode(nodes: Nodes, kind: Kind) -> PreemptMode:
 
 
 def victims(nodes: Nodes, running: list[Active], kind: Kind, among: NodeSet, now: int) -> list[Active]:
-    """The jobs on these nodes whose place a job of this kind may take, those of the lowest priority first, and of these the youngest.
+    """The jobs on these nodes whose place a job of this kind may take: where partitions decide those of the lowest tier first, then those
+    with the fewest nodes, so that few are lost, and of these whoever was submitted first. What priority a QOS has does not count here.
 
     Whoever started just now is none: what a pass decides it does not undo.
     """
@@ -53,7 +54,15 @@ def victims(nodes: Nodes, running: list[Active], kind: Kind, among: NodeSet, now
         and each.placement.nodes & among
         and now - each.started >= _exempt_seconds(nodes, each.job.qos)
     ]
-    return sorted(found, key=lambda each: (each.job.priority, -each.started, each.number))
+    return sorted(found, key=lambda each: (_tier(nodes, each), each.placement.nodes.bit_count(), each.number))
+
+
+def _tier(nodes: Nodes, running: Active) -> int:
+    """The tier of its partition, where that decides."""
+    if nodes.preemption.by is not PreemptBy.PARTITION:
+        return 0
+    rules = nodes.cluster.rules.get(running.placement.partition)
+    return 0 if rules is None else rules.tier
 
 
 def _kind(running: Active) -> Kind:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from fairbank.cluster.node import Gpus
@@ -18,6 +19,7 @@ from fairbank.scheduling.placement.thorough import Asked
 class Request(NamedTuple):
     """What a job wants in a partition, with the words looked up: sets of nodes for names and features.
 
+    upto            it gets so many nodes where they are free: the most of a range that it names
     able            the nodes of the partition that could ever do: by what they have, by name, by what every node must be
     alternatives    of these, all nodes of the job are of the same one
     """
@@ -25,6 +27,7 @@ class Request(NamedTuple):
     partition: str
     demand: Demand
     least: int
+    upto: int
     most: int
     tasks: int
     able: NodeSet
@@ -95,6 +98,7 @@ def _request(cluster: Cluster, empty: Room, wanted: Wanted, partition: str) -> R
         partition=partition,
         demand=what,
         least=least,
+        upto=max(least, min(filter(None, (wanted.max_nodes or least, rules.max_nodes)))),
         most=min(filter(None, (wanted.max_nodes, rules.max_nodes, tasks))),
         tasks=tasks,
         able=able,
@@ -108,17 +112,24 @@ def _request(cluster: Cluster, empty: Room, wanted: Wanted, partition: str) -> R
 def place(cluster: Cluster, room: Free, request: Request, within: NodeSet) -> Placement | None:
     """Where the job goes if it takes nodes of `within` only; None where it does not fit there now.
 
-    Nodes are the lightest that do; of a constraint in brackets the first alternative that fits. Jobs that share CPUs go to
-    where they need not, if they can.
+    It gets as many nodes of a range as are free. Nodes are the lightest that do; of a constraint in brackets the first alternative that
+    fits. Jobs that share CPUs go to where they need not, if they can.
     """
     for plain in (request.demand._replace(rows=1), request.demand) if request.demand.rows > 1 else (request.demand,):
         free = room.nodes(plain) & within
         for alternative in request.alternatives:
             among = free & alternative
-            asked = Asked(request.least, request.most, request.tasks, request.required, request.kinds, request.contiguous)
-            if (places := choose(among, cluster.by_weight, room.tasks(plain), asked)) is not None:
-                return _dealt(cluster, room, request, plain, places)
+            for asked in _asked(request, among.bit_count()):
+                if (places := choose(among, cluster.by_weight, room.tasks(plain), asked)) is not None:
+                    return _dealt(cluster, room, request, plain, places)
     return None
+
+
+def _asked(request: Request, there: int) -> Iterator[Asked]:
+    """As many nodes of its range as there are, then fewer. Each has a task at least."""
+    for nodes in range(min(request.upto, there), request.least - 1, -1):
+        most, tasks = max(request.most, nodes), max(request.tasks, nodes)
+        yield Asked(nodes, most, tasks, request.required, request.kinds, request.contiguous)
 
 
 def _dealt(cluster: Cluster, room: Free, request: Request, plain: Demand, places: list[int]) -> Placement:
