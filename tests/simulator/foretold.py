@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -11,8 +12,9 @@ from fairbank.scheduling.explain.likely import likely
 from fairbank.simulator.clock import Clock
 from fairbank.simulator.jobs import Job, Workload, size_of
 from fairbank.simulator.policies import policy_named
+from fairbank.simulator.scheduler import Scheduler
 from fairbank.simulator.skim import Skim
-from fairbank.simulator.standstill import Follower
+from fairbank.simulator.standstill import Follower, Remembered
 
 
 class Coverage(NamedTuple):
@@ -29,31 +31,42 @@ class Coverage(NamedTuple):
         return f"{self.jobs} jobs: {self.before} before, {self.within} within ({part}), {self.after} after, {self.untold} untold"
 
 
-def coverage(trace: Skim, name: str, *, every: int, runs: int) -> Coverage:
-    """Every so-many-th job that has to wait is told a range, just after it came, by what had been seen by then. For policies that remember
-    nothing."""
-    size, policy = size_of(trace.header, None), policy_named(name)
-    follower, newcomers = Follower(), list[Job]()
-    told: dict[int, Likely | None] = {}
-    waiters, counts = 0, Counter[str]()
+class Watched(Remembered):
+    """A scheduler of which is known how it was when each of these instants had passed."""
 
-    def range_of(job: Job) -> Likely | None:
-        there = follower.at(job.submitted, size, policy.scheduler(size))
-        return likely(partial(there.drawn, job), runs=runs, seed=job.number)
+    def __init__(self, scheduler: Scheduler, instants: Iterable[int]) -> None:
+        super().__init__(scheduler)
+        self._due = deque(instants)
+        self.seen: dict[int, Scheduler] = {}
 
-    for now, starts in Clock(size, policy.scheduler(size)).run(follower.coming(Workload(trace.jobs, size)), newcomers.append):
-        at_once = {job.number for job in starts if job.submitted == now}
-        waiting = [job for job in newcomers if job.number not in at_once]
-        newcomers.clear()
-        chosen = [job for turn, job in enumerate(waiting, start=waiters + 1) if turn % every == 0]
-        waiters += len(waiting)
-        told.update((job.number, range_of(job)) for job in chosen if job.submitted < now)
+    def _look(self, now: int) -> None:
+        while self._due and now > self._due[0]:
+            self.seen[self._due.popleft()] = self._scheduler.copy()
+
+
+def coverage(trace: Callable[[], Skim], name: str, *, every: int, runs: int) -> Coverage:
+    """Every so-many-th job that has to wait is told a range, just after it came, by what had been seen by then. The trace is read twice:
+    first to find out who waits."""
+    opened, policy = trace(), policy_named(name)
+    size = size_of(opened.header, None)
+    late = {job.number: job for now, job in _starts(opened, policy.scheduler(size), size) if job.submitted < now}
+    chosen = [late[number] for number in sorted(late)[every - 1 :: every]]
+    watched = Watched(policy.scheduler(size), sorted({job.submitted for job in chosen}))
+    follower, counts, told = Follower(), Counter[str](), dict[int, Likely | None]()
+    due = deque(chosen)
+    for now, starts in Clock(size, watched).run(follower.coming(Workload(trace().jobs, size))):
+        while due and due[0].submitted < now:
+            job = due.popleft()
+            there = follower.at(job.submitted, size, watched.seen[job.submitted])
+            told[job.number] = likely(partial(there.drawn, job), runs=runs, seed=job.number)
         follower.take((now, starts))
-        for job in starts:
-            if job.number in told:
-                counts[_where(told.pop(job.number), now)] += 1
-        told.update((job.number, range_of(job)) for job in chosen if job.submitted == now)
+        counts.update(_where(told.pop(job.number), now) for job in starts if job.number in told)
     return Coverage(counts.total(), *(counts[where] for where in Coverage._fields[1:]))
+
+
+def _starts(trace: Skim, scheduler: Scheduler, size: int) -> Iterator[tuple[int, Job]]:
+    for now, starts in Clock(size, scheduler).run(Workload(trace.jobs, size)):
+        yield from ((now, job) for job in starts)
 
 
 def _where(found: Likely | None, start: int) -> str:
