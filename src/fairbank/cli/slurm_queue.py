@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,21 +29,25 @@ class Explained(Protocol):
     def warnings(self) -> Sequence[str]: ...
 
 
+class Asked(NamedTuple):
+    """About a job of the Slurm of this host, or with `folder` of what one said before. `advice`: what would start it sooner; `likely`: a
+    range for its start, drawn from what accounting knows of users, where it answers."""
+
+    job: str
+    folder: str | None
+    advice: bool
+    likely: bool
+
+
 class SlurmQueue(Protocol):
     """The queue of the Slurm of this host, or with `folder` what one said before."""
 
     def why(
         self,
-        job: str,
-        folder: str | None,
+        asked: Asked,
         *,
-        advice: bool,
-        likely: bool,
         quote: Quote,
         progress: Callable[[str, int, int], None] | None,
     ) -> Explained:
-        """With `likely` a range for its start is drawn from what accounting knows of users, where it answers.
-
-        Raises Unknown for a job that is not there, Conflict for one that does not wait, Unreachable when Slurm does not answer.
-        """
+        """Raises Unknown for a job that is not there, Conflict for one that does not wait, Unreachable when Slurm does not answer."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -10,22 +10,23 @@ if TYPE_CHECKING:
     from fairbank.report.why import WhyRow
 
 
+class Asked(NamedTuple):
+    """A job of a recorded workload under a policy. `at`: in seconds of the trace, or `absolute` since 1970; None: when the job came. `runs`
+    rehearsals are drawn from a seed."""
+
+    trace: str
+    job: int
+    policy: str
+    at: int | None
+    absolute: bool
+    processors: int | None
+    runs: int
+    seed: int
+
+
 class Explaining(Protocol):
     """Raises Unknown for a job that is not there or does not wait."""
 
-    def in_trace(
-        self,
-        trace: str,
-        job: int,
-        *,
-        policy: str,
-        at: int | None,
-        absolute: bool,
-        processors: int | None,
-        runs: int,
-        seed: int,
-        progress: Callable[[str, int, int], None] | None,
-    ) -> WhyRow:
-        """A job of a recorded workload under a policy. `at`: in seconds of the trace, or `absolute` since 1970; None: when the job came.
-        `runs` rehearsals are drawn from a seed."""
+    def in_trace(self, asked: Asked, *, progress: Callable[[str, int, int], None] | None) -> WhyRow:
+        """Why it waits then."""
         ...

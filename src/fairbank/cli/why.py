@@ -10,6 +10,8 @@ from fairbank.cli.command import Command
 from fairbank.cli.like_slurm import add_folder, note, told
 from fairbank.cli.options import at_least_one, count
 from fairbank.cli.progress import Stages, add_progress
+from fairbank.cli.slurm_queue import Asked as AtSlurm
+from fairbank.cli.waiting import Asked as OfTrace
 from fairbank.report.columns import Look
 from fairbank.report.envelope import as_json, as_yaml, envelope
 from fairbank.report.why import as_data, lines
@@ -66,10 +68,7 @@ def _at_slurm(desk: Desk, options: Namespace) -> int:
         raise Malformed(f"{options.job[:40]!r} is no job id", field="JOBID", remedy="give one as squeue has it, such as 812345 or 33_7")
     with Stages(options) as stages:
         found = desk.works.slurm_queue.why(
-            options.job,
-            options.folder,
-            advice=options.advice,
-            likely=options.likely,
+            AtSlurm(options.job, options.folder, options.advice, options.likely),
             quote=lambda request: desk.client.post("/quote", dict(request))["data"] if desk.settings.configured else None,
             progress=stages,
         )
@@ -93,18 +92,18 @@ def _in_trace(desk: Desk, options: Namespace) -> int:
         raise Malformed(f"{options.job[:40]!r} is no job of a trace", field="JOBID", remedy="give its number there, the first column")
     seconds = options.at is not None and options.at.isascii() and options.at.isdigit() and len(options.at) <= 12
     moment = None if seconds else desk.moment(options.at, "--at")
+    asked = OfTrace(
+        trace=options.trace,
+        job=int(options.job),
+        policy=options.policy or USUAL,
+        at=int(options.at) if seconds else None if moment is None else int(moment),
+        absolute=not seconds,
+        processors=options.procs,
+        runs=RUNS if options.runs is None else options.runs,
+        seed=1 if options.seed is None else options.seed,
+    )
     with Stages(options) as stages:
-        found = desk.works.explaining.in_trace(
-            options.trace,
-            int(options.job),
-            policy=options.policy or USUAL,
-            at=int(options.at) if seconds else None if moment is None else int(moment),
-            absolute=not seconds,
-            processors=options.procs,
-            runs=RUNS if options.runs is None else options.runs,
-            seed=1 if options.seed is None else options.seed,
-            progress=stages,
-        )
+        found = desk.works.explaining.in_trace(asked, progress=stages)
     _tell(desk, found, None, ())
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from fairbank.cli import waiting
 from fairbank.compose.recorded import skim_any
 from fairbank.report.why import WhyRow
 from fairbank.service.simulating import in_file, policies_of
@@ -15,25 +16,13 @@ from fairbank.simulator.explaining import Drawing
 class Explaining:
     """Jobs of recorded workloads."""
 
-    def in_trace(
-        self,
-        trace: str,
-        job: int,
-        *,
-        policy: str,
-        at: int | None,
-        absolute: bool,
-        processors: int | None,
-        runs: int,
-        seed: int,
-        progress: Callable[[str, int, int], None] | None,
-    ) -> WhyRow:
+    def in_trace(self, asked: waiting.Asked, *, progress: Callable[[str, int, int], None] | None) -> WhyRow:
         """Simulate up to then, and from there on in many ways."""
-        (rule,) = policies_of([policy])
-        asked = Asked(job, at, absolute, processors, Drawing(runs, seed))
-        with in_file(Path(trace), skim_any) as (opened, extent):
+        (rule,) = policies_of([asked.policy])
+        question = Asked(asked.job, asked.at, asked.absolute, asked.processors, Drawing(asked.runs, asked.seed))
+        with in_file(Path(asked.trace), skim_any) as (opened, extent):
             tick = None if progress is None else lambda jobs: progress(rule.name, jobs, extent.about(jobs))
-            found = ask(opened, rule, asked, tick)
+            found = ask(opened, rule, question, tick)
         facts = {
             "user": found.user,
             "processors": found.processors,
@@ -41,4 +30,4 @@ class Explaining:
             "policy": found.policy,
         }
         ahead = [str(number) for number in found.why.ahead]
-        return WhyRow(str(job), facts, found.submitted, found.as_of, found.why, ahead, started=found.started)
+        return WhyRow(str(asked.job), facts, found.submitted, found.as_of, found.why, ahead, started=found.started)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from fairbank.cli.slurm_queue import Quote
+from fairbank.cli.slurm_queue import Asked, Quote
 from fairbank.compose.beside_queue import funds_of, past
 from fairbank.report.cells import counted
 from fairbank.report.why import WhyRow
@@ -35,30 +35,27 @@ class SlurmQueue:
 
     def why(
         self,
-        job: str,
-        folder: str | None,
+        asked: Asked,
         *,
-        advice: bool,
-        likely: bool,
         quote: Quote,
         progress: Callable[[str, int, int], None] | None,
     ) -> Explained:
-        said, unread = read_answers(_asked(folder))
+        said, unread = read_answers(_answers(asked.folder))
         there = live(said)
-        found = _wanted(job, there)
+        found = _wanted(asked.job, there)
         plan = both(there.snapshot, there.parameters, there.now)
         if any(start.job.number == found.number for start in plan.starts):
-            what = f"job {job} can start: nothing that is known here keeps it waiting"
+            what = f"job {asked.job} can start: nothing that is known here keeps it waiting"
             raise Conflict(what, field="JOBID", remedy="slurmctld starts it with its next pass; ask again if it still waits in a minute")
         notes, cluster, told = list(there.notes), said.config.get("ClusterName") or None, there.told[found.number]
-        history = past(folder, there.now, notes) if likely and found.held is None else None
+        history = past(asked.folder, there.now, notes) if asked.likely and found.held is None else None
         explained = whole(
             there.snapshot,
             there.parameters,
             found.number,
             there.now,
             plan=plan,
-            advice=advice,
+            advice=asked.advice,
             history=history,
             funds=funds_of(found, told, cluster, quote, notes),
             tick=progress and partial(progress, "rehearsals"),
@@ -68,7 +65,7 @@ class SlurmQueue:
         return Explained(cluster, _row(found, told, explained, there), unread, notes)
 
 
-def _asked(folder: str | None) -> dict[str, str]:
+def _answers(folder: str | None) -> dict[str, str]:
     if folder:
         before = Said(folder)
         return {name: before.answer(name) for name in QUESTIONS}
