@@ -10,6 +10,7 @@ from fairbank.cli.options import at_least_one, count
 from fairbank.cli.outcomes import credited, delivered, notes_of, row_of
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Stages, add_progress
+from fairbank.cli.simulated import Terms
 from fairbank.report.cells import counted, plain
 from fairbank.report.simulations import COLUMNS, compared
 from fairbank.values.trouble import Malformed
@@ -73,11 +74,8 @@ def run(desk: Desk, options: Namespace) -> int:
         outcomes = desk.works.planning.simulate(
             workload,
             policies,
-            processors=options.procs,
+            Terms(options.procs, options.shares, options.by, granting_of(options)),
             starts=options.starts,
-            shares=options.shares,
-            by=options.by,
-            granting=granting_of(options),
             fair_starts=options.fair_starts,
             plots=options.plots is not None,
             progress=stages,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -169,6 +169,16 @@ class Answer(Protocol):
     def met(self) -> Met: ...
 
 
+class Terms(NamedTuple):
+    """What `simulate` and `whatif` both take: the machine's processors (None: as the trace says), a file of shares, whose shares and credit
+    are (user or group), and what the bank grants."""
+
+    processors: int | None
+    shares: str | None
+    by: str | None
+    granting: Granting | None
+
+
 class Planning(Protocol):
     """The scheduler on paper."""
 
@@ -176,12 +186,9 @@ class Planning(Protocol):
         self,
         workload: Any,
         policies: Sequence[str],
+        terms: Terms,
         *,
-        processors: int | None,
         starts: str | None,
-        shares: str | None,
-        by: str | None,
-        granting: Granting | None,
         fair_starts: int,
         plots: bool,
         progress: Callable[[str, int, int], None] | None,
@@ -194,17 +201,7 @@ class Planning(Protocol):
 class Questions(Protocol):
     """What would have been."""
 
-    def what_if(
-        self,
-        trace: str,
-        asked: Asked,
-        *,
-        processors: int | None,
-        shares: str | None,
-        by: str | None,
-        granting: Granting | None,
-        progress: Callable[[str, int, int], None] | None,
-    ) -> Answer:
+    def what_if(self, trace: str, asked: Asked, terms: Terms, *, progress: Callable[[str, int, int], None] | None) -> Answer:
         """Run a workload as it was recorded, and as it is asked for; and both of each shaken copy."""
         ...
 

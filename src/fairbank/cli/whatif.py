@@ -10,6 +10,7 @@ from fairbank.cli.otherwise import Asked, add_question, asked_of
 from fairbank.cli.outcomes import left_anew, notes_of, row_of
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Stages, add_progress
+from fairbank.cli.simulated import Terms
 from fairbank.report.cells import counted, plain
 from fairbank.report.whatifs import COLUMNS, Two, figures, table
 from fairbank.values.time import show_duration
@@ -32,15 +33,8 @@ def run(desk: Desk, options: Namespace) -> int:
         return 0
     asked = asked_of(options)
     with Stages(options) as stages:
-        answer = desk.works.questions.what_if(
-            options.trace,
-            asked,
-            processors=options.procs,
-            shares=options.shares,
-            by=options.by,
-            granting=granting_of(options),
-            progress=stages,
-        )
+        terms = Terms(options.procs, options.shares, options.by, granting_of(options))
+        answer = desk.works.questions.what_if(options.trace, asked, terms, progress=stages)
     tell(desk, asked, answer)
     return 0
 

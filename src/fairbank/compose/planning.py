@@ -13,6 +13,7 @@ from fairbank.simulator.simulation import Outcome, Plan
 
 if TYPE_CHECKING:  # a trace in a file needs nothing of the model, nor of the bank
     from fairbank.cli.granting import Granting
+    from fairbank.cli.simulated import Terms
     from fairbank.service.modelled import Modelled
     from fairbank.simulator.granting import Budget
 
@@ -24,12 +25,9 @@ class Planning:
         self,
         workload: str | Modelled,
         policies: Sequence[str],
+        terms: Terms,
         *,
-        processors: int | None,
         starts: str | None,
-        shares: str | None,
-        by: str | None,
-        granting: Granting | None,
         fair_starts: int,
         plots: bool,
         progress: Progress | None,
@@ -39,10 +37,12 @@ class Planning:
         path = Path(workload) if isinstance(workload, str) else None
         if starts is not None:
             check_starts(Path(starts), path)
-        held = read_shares(Path(shares)) if shares is not None else None
-        plan = Plan(processors, fair_starts, by_group=by == "group", course=plots)
+        held = read_shares(Path(terms.shares)) if terms.shares is not None else None
+        plan = Plan(terms.processors, fair_starts, by_group=terms.by == "group", course=plots)
         source = partial(in_file, Path(workload), skim_any) if isinstance(workload, str) else workload.opened
-        outcomes = simulate_each(source, policies, plan, holdings=held, budget=granting and budget_of(granting), progress=progress)
+        outcomes = simulate_each(
+            source, policies, plan, holdings=held, budget=terms.granting and budget_of(terms.granting), progress=progress
+        )
         if starts is not None:
             write_starts(outcomes[-1].starts, Path(starts))
         return outcomes

@@ -14,29 +14,19 @@ from fairbank.simulator.changes import Changes, Resized
 from fairbank.simulator.simulation import Plan
 
 if TYPE_CHECKING:
-    from fairbank.cli.granting import Granting
     from fairbank.cli.otherwise import Asked
+    from fairbank.cli.simulated import Terms
 
 
 class Questions:
     """Recorded workloads with something changed in them."""
 
-    def what_if(
-        self,
-        trace: str,
-        asked: Asked,
-        *,
-        processors: int | None,
-        shares: str | None,
-        by: str | None,
-        granting: Granting | None,
-        progress: Progress | None,
-    ) -> Answer:
+    def what_if(self, trace: str, asked: Asked, terms: Terms, *, progress: Progress | None) -> Answer:
         """Run a trace in a file as it was recorded, and as it is asked for; and both of each shaken copy."""
-        held = read_shares(Path(shares)) if shares is not None else None
-        plan = Plan(processors, by_group=by == "group")
+        held = read_shares(Path(terms.shares)) if terms.shares is not None else None
+        plan = Plan(terms.processors, by_group=terms.by == "group")
         source = partial(in_file, Path(trace), skim_any)
-        budget = granting and budget_of(granting)
+        budget = terms.granting and budget_of(terms.granting)
         return what_if(source, question_of(asked), plan, holdings=held, budget=budget, progress=progress)
 
 
