@@ -127,11 +127,12 @@ class Steps(Generic[W]):
         begin, end, processors = slot
         self._told = None
         if begin == self._now:
+            drops = self._less() if self._begins else ()  # measured by what is free before this job takes its part
             self._free -= processors
             if not self._begins:
                 self._started.append((job, slot))
                 return
-            if drops := self._less():
+            if drops:
                 self._drops = _strictly_less(self._free, [(at, free - processors if at < end else free) for at, free in drops])
         elif self._begins:
             insort(self._begins, begin)
