@@ -60,8 +60,10 @@ def test_what_a_job_holds_beyond_its_limit_is_not_free() -> None:
 @example([(5, 2), (5, 2)], [Wish(5, 3), Wish(8, 1), Wish(2, 8), Wish(2, 8)], False, {3})
 @given(runs, wishes, st.booleans(), st.sets(st.integers(0, 7)))
 def test_steps_say_what_a_list_of_seconds_says(running: list[tuple[int, int]], asked: list[Wish], first: bool, looks: set[int]) -> None:
-    """Each second has its own count here; whoever asks takes what was found, and so shapes what the next one finds. What is free now and for
-    how long is asked at some turns only (`looks`): what was not asked must not be missing later."""
+    """Each second has its own count here; whoever asks takes what was found, and so shapes what the next one finds.
+
+    What is free now and for how long is asked at some turns only: nothing may be missing later because nobody asked.
+    """
     seconds = [SIZE - sum(n for end, n in running if second < end) for second in range(400)]
     steps = ahead(running)
     for turn, each in enumerate(asked):
