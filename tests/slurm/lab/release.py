@@ -18,7 +18,6 @@ MAKER = "mmdebstrap"
 # With libmariadb3 11.8.9, of October 2026, each query of slurmdbd ends with error 5027 (so many columns, and 0 allowed): an older one.
 OLDER = {"forky": ("trixie", "libmariadb3"), "sid": ("trixie", "libmariadb3")}
 UNDATED = 'Acquire::Check-Valid-Until "false"'  # a mirror may stand still; its signatures are looked at all the same
-DEBIAN = "http://deb.debian.org/debian"  # for a host that is no Debian itself
 
 
 @dataclass(frozen=True)
@@ -87,8 +86,11 @@ def _make(release: Release) -> None:
 
 
 def mirror() -> str:
-    """Where this host's own apt finds Debian."""
+    """Where this host's own apt finds Debian. Raises Unobtainable."""
     asked = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Label: Debian"]
     with_apt = shutil.which("apt-get") is not None
     told = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split() if with_apt else []
-    return next((word for word in told if word.startswith(("http://", "https://"))), DEBIAN).rstrip("/")
+    for word in told:
+        if word.startswith(("http://", "https://")):
+            return word.rstrip("/")
+    raise Unobtainable("this host's apt knows no mirror of Debian, from which a root could be made: see /etc/apt/sources.list.d")
