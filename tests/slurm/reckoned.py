@@ -49,7 +49,9 @@ def standings(there: Said, tree: Tree, figures: Standings, usage: Usage) -> list
     running = whole_minutes(usage.run_seconds)
     more = [f"{name}=0" for name in read_tracked(read_config(there.config)).split(",") if name not in NAMES]  # newer ones count more
     told = [",".join([*(f"{name}={count}" for name, count in zip(NAMES, row, strict=True)), *more]) for row in running]
-    return [_standing(tree, figures, at, row, told[at]) for at, row in enumerate(there.associations)]
+    rows = [_standing(tree, figures, at, row, told[at]) for at, row in enumerate(there.associations)]
+    newest = read_config(there.config)["SLURM_VERSION"].startswith("26.")  # which tells no factor of accounts under the classic rules either
+    return [row._replace(factor=None) if newest and not row.user else row for row in rows]
 
 
 def _standing(tree: Tree, figures: Standings, at: int, row: Row, running: str) -> ShareRow:
