@@ -50,7 +50,8 @@ def standings(there: Said, tree: Tree, figures: Standings, usage: Usage) -> list
     more = [f"{name}=0" for name in read_tracked(read_config(there.config)).split(",") if name not in NAMES]  # newer ones count more
     told = [",".join([*(f"{name}={count}" for name, count in zip(NAMES, row, strict=True)), *more]) for row in running]
     rows = [_standing(tree, figures, at, row, told[at]) for at, row in enumerate(there.associations)]
-    newest = read_config(there.config)["SLURM_VERSION"].startswith("26.")  # which tells no factor of accounts under the classic rules either
+    # 26.05 tells no factor of accounts under the classic rules either.
+    newest = read_config(there.config)["SLURM_VERSION"].startswith("26.")
     return [row._replace(factor=None) if newest and not row.user else row for row in rows]
 
 
