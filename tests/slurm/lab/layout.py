@@ -13,10 +13,12 @@ from pathlib import Path
 from tests.slurm.lab.configuration import cgroup_conf, gres_conf, slurm_conf, slurmdbd_conf
 from tests.slurm.lab.daemons import SLURMCTLD, all_daemons, scratch
 from tests.slurm.lab.machine import NodeGroup
+from tests.slurm.lab.packages import slurm_release
 from tests.slurm.lab.people import PEOPLE
 from tests.slurm.lab.place import Place
 
 RECORD = "cluster.json"
+NEEDS_CGROUP_CONF = (23, 11)  # 22.05 does not know the word that newer ones want there
 
 
 def record(place: Place, size: str) -> str:
@@ -50,7 +52,9 @@ def furnish(place: Place, machine: Sequence[NodeGroup]) -> None:
 
 def configure(place: Place, machine: Sequence[NodeGroup], changes: Mapping[str, str]) -> None:
     """Write slurm.conf and what lies beside it, for everybody to read."""
-    texts = {"slurm.conf": slurm_conf(place, machine, changes), "gres.conf": gres_conf(place, machine), "cgroup.conf": cgroup_conf()}
+    texts = {"slurm.conf": slurm_conf(place, machine, changes), "gres.conf": gres_conf(place, machine)}
+    if slurm_release() >= NEEDS_CGROUP_CONF:
+        texts["cgroup.conf"] = cgroup_conf()
     for name, text in texts.items():
         (place.conf / name).write_text(text)
         (place.conf / name).chmod(0o644)

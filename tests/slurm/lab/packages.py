@@ -36,6 +36,13 @@ def missing() -> tuple[str, ...]:
     return tuple(package for package, program in PACKAGES.items() if not Path(program).exists())
 
 
+def slurm_release() -> tuple[int, int]:
+    """Year and month of the Slurm that is installed, as in 22.05."""
+    said = subprocess.run(["scontrol", "--version"], capture_output=True, text=True, check=True).stdout
+    year, month, *_ = said.split()[1].split(".")
+    return int(year), int(month)
+
+
 def check() -> None:
     """Raises Unobtainable when a cluster cannot be started here."""
     if os.geteuid() != 0:

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tests.slurm.lab import answers
+from tests.slurm.lab.packages import slurm_release
 from tests.slurm.lab.place import Place
 from tests.support.waiting import wait_until
 
@@ -46,8 +47,7 @@ class Shell:
     @cached_property
     def release(self) -> tuple[int, int]:
         """Year and month of this Slurm, as in 22.05."""
-        year, month, *_ = self.root("scontrol", "--version").split()[1].split(".")
-        return int(year), int(month)
+        return slurm_release()
 
     def run(
         self,
