@@ -38,7 +38,7 @@ def missing() -> tuple[str, ...]:
 
 def slurm_release() -> tuple[int, int]:
     """Year and month of the Slurm that is installed, as in 22.05."""
-    said = subprocess.run(["scontrol", "--version"], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run([PACKAGES["slurmctld"], "-V"], capture_output=True, text=True, check=True).stdout
     year, month, *_ = said.split()[1].split(".")
     return int(year), int(month)
 
