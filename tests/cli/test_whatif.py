@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -112,4 +113,4 @@ def test_progress_has_a_stage_for_each_simulation(ask: Run, tmp_path: Path) -> N
     (tmp_path / "long.swf").write_text("; MaxProcs: 8\n" + "".join(line.format(number) for number in range(1, 20_000)))
     said = ask("whatif long.swf --add-procs 8 --shaken 2 --progress plain").err
     for stage in ("as recorded", "changed", "shaken 1 of 2", "shaken 2 of 2, changed"):
-        assert f"\n{stage} 50%" in said
+        assert re.search(rf"^{stage} [4-9]\d%$", said, re.MULTILINE), stage

@@ -53,7 +53,7 @@ STATED = {
     ("Lublin-256-synthetic", "easy", 200): Coverage(42, 2, 38, 2, 0),
     ("UBCCR-Slurm-medium-week", "easy", 600): Coverage(30, 1, 5, 21, 3),
     ("synthetic", "slurm", 5): Coverage(157, 25, 113, 18, 1),
-    ("KTH-SP2-1996-2.1-cln", "slurm", 100): Coverage(128, 9, 99, 20, 0),
+    ("KTH-SP2-1996-2.1-cln", "slurm", 100): Coverage(128, 7, 102, 19, 0),
     ("MetaCentrum-Zewura-Zegox-2013", "slurm", 40): Coverage(74, 9, 50, 15, 0),
     ("UBCCR-Slurm-medium-week", "slurm", 600): Coverage(29, 1, 21, 7, 0),
     ("Lublin-256-synthetic", "slurm", 400): Coverage(23, 2, 11, 4, 6),
