@@ -78,10 +78,16 @@ def test_a_changed_time_limit_is_seen(desk: Desk) -> None:
     assert (changed.run, changed.limit_seconds) == (desk.agent.asked(job)[0].run, 25 * 60)
 
 
+def has_run(desk: Desk, job: int) -> bool:
+    """For a second at least."""
+    return desk.slurm.job(job).get("RunTime", "00:00:00") != "00:00:00"
+
+
 def test_time_in_suspension_is_not_run(desk: Desk) -> None:
     jobs = [desk.slurm.submit("alice", script="sleep 600") for _ in range(2)]
     for job in jobs:
-        desk.slurm.wait_for(job, "RUNNING")
+        # slurmdbd takes a suspension from the second of the start on for time that it ran
+        wait_until(partial(has_run, desk, job), "a second to pass")
         desk.slurm.root("scontrol", "suspend", str(job))
     time.sleep(3)  # the thing measured, not a wait for something
     desk.slurm.root("scontrol", "resume", str(jobs[0]))
