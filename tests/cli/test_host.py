@@ -36,7 +36,7 @@ def test_making_and_running_a_bank(fairbank: Run) -> None:
 
 def test_an_audit_that_finds_nothing_and_one_that_does(fairbank: Run) -> None:
     fine = fairbank("audit", "verify")
-    assert (fine.code, fine.out) == (0, "read 1000 entries of 4 books and 300 runs: every row is as the journal says\n")
+    assert (fine.code, fine.out) == (0, "read 1,000 entries of 4 books and 300 runs: every row is as the journal says\n")
     findings = (Finding(7, "its link\x1b is wrong", 12), Finding(0, "a row was added"))
     bad = fairbank("audit", "verify", works=PaperWorks(findings=findings))
     assert bad.code == 8
