@@ -148,7 +148,8 @@ class Shell:
         found: list[dict[str, str]] = []
 
         def there() -> bool:
-            found[:] = self.sacct(f"--jobs={job}")
+            # an array that had this number before slurmctld forgot its jobs is there too, task by task
+            found[:] = [row for row in self.sacct(f"--jobs={job}") if rows > 1 or row["JobID"] == str(job)]
             return len(found) == rows and all(answers.is_whole(row) and row["State"].split()[0] in wanted for row in found)
 
         try:
