@@ -157,6 +157,14 @@ def test_nobody_is_preempted_who_started_in_the_same_pass() -> None:
         assert told.instead == {}
 
 
+def test_who_started_in_this_very_second_but_before_the_pass_is_preempted() -> None:
+    scene = Scene(rack(1)).runs(5, "n1", 60, qos="scavenge", since=0)
+    scene.preemption = Preemption(by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))})
+    scene.waits(1, qos="urgent")
+    for told in (scene.main(), scene.backfill(), scene.both()):
+        assert (told.instead, told.starts) == ({1: (5,)}, {1: "n1"})
+
+
 @pytest.mark.parametrize(("exempt", "gone", "node"), [(0, 6, "n3"), (3_600, 7, "n4")])
 def test_a_preemptor_takes_the_place_of_the_smallest_and_of_these_the_first(exempt: int, gone: int, node: str) -> None:
     """As slurmctld 22.05 does. Job 6 has run for less than an hour, for which its QOS may be left alone."""

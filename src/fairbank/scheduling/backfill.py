@@ -11,6 +11,7 @@ is free are gone through in order, without those at which too few nodes can be h
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -29,10 +30,12 @@ from fairbank.scheduling.rules import PreemptBy
 from fairbank.scheduling.space import Space
 
 
-def backfill(snapshot: OnNodes, parameters: Parameters, now: int, *, queued: Entries | None = None) -> Plan[Pending, Placement]:
+def backfill(
+    snapshot: OnNodes, parameters: Parameters, now: int, *, queued: Entries | None = None, begun_now: Iterable[int] = ()
+) -> Plan[Pending, Placement]:
     """One cycle. A start whose limit was cut down towards its least time has the new limit in its job. `queued`: the queue, where it is
-    known already."""
-    found = _Cycle(snapshot, parameters, now, queued or entries(snapshot.machine, snapshot.queue.jobs(), now, shortest=True))
+    known already. `begun_now`: whom the main pass before it has started, whose places nobody takes."""
+    found = _Cycle(snapshot, parameters, now, queued or entries(snapshot.machine, snapshot.queue.jobs(), now, shortest=True), begun_now)
     for entry in found.entries:
         if found.over():
             break
@@ -51,7 +54,7 @@ class _Found(NamedTuple):
 class _Cycle:
     """The state of one cycle: its own copies, which nobody else sees."""
 
-    def __init__(self, snapshot: OnNodes, parameters: Parameters, now: int, queued: Entries) -> None:
+    def __init__(self, snapshot: OnNodes, parameters: Parameters, now: int, queued: Entries, begun_now: Iterable[int]) -> None:
         self.nodes, self.parameters, self.now = snapshot.machine, parameters, now
         self.limits = snapshot.machine.limits.copy()
         self.room = snapshot.machine.room.copy()
@@ -60,7 +63,7 @@ class _Cycle:
         self.entries, self.reasons = queued[0], dict(queued[1])
         self.starts: list[Start[Pending, Placement]] = []
         self.expected: dict[int, Planned[Pending, Placement]] = {}
-        self.done: set[int] = set()
+        self.done = set(begun_now)
         self.seen = Counter[tuple[str, ...]]()
         self.plans = Counter[str | int]()
         self.tested = 0
@@ -190,7 +193,7 @@ class _Cycle:
         usable, _ = self.space.window(possible, self.now, end, request.least, lambda at: possible)
         usable &= self.nodes.reserved.left(entry.job, self.now, end, resolution=self.parameters.bf_resolution)
         kind, running = (entry.rules.name, entry.job.qos), [job for _, _, job in self.ahead.running]
-        those = victims(self.nodes, running, kind, usable, self.now)
+        those = victims(self.nodes, running, kind, usable, self.now, spared=self.done)
         return place_instead(self.nodes, self.room, request, usable, those)
 
     def _starts(self, entry: Entry, where: Placement) -> None:

@@ -94,7 +94,8 @@ class _Pass:
             where = place(self.nodes.cluster, self.room, request, usable)
             if where is None:
                 kind = partition, job.qos
-                where = place_instead(self.nodes, self.room, request, usable, victims(self.nodes, self.running, kind, usable, self.now))
+                those = victims(self.nodes, self.running, kind, usable, self.now, spared=self.done)
+                where = place_instead(self.nodes, self.room, request, usable, those)
         if where is None:
             self._waits(entry, request, seconds)
         elif (why := self.limits.holds(job, partition, where)) is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from fairbank.cluster.partition_rules import PreemptMode
 from fairbank.scheduling.nodes import Nodes
 from fairbank.scheduling.pending import Active
@@ -37,11 +39,12 @@ def mode(nodes: Nodes, kind: Kind) -> PreemptMode:
     return rules.mode if said is None else said
 
 
-def victims(nodes: Nodes, running: list[Active], kind: Kind, among: NodeSet, now: int) -> list[Active]:
+def victims(nodes: Nodes, running: list[Active], kind: Kind, among: NodeSet, now: int, *, spared: Container[int]) -> list[Active]:
     """The jobs on these nodes whose place a job of this kind may take: where partitions decide those of the lowest tier first, then those
     with the fewest nodes, so that few are lost, and of these whoever was submitted first. What priority a QOS has does not count here.
 
-    Whoever started just now is none: what a pass decides it does not undo.
+    `spared`: the numbers of those whom the pass has started itself, for what it decides it does not undo. Who started before it, be it in
+    the same second, is not spared.
     """
     if nodes.preemption.by is PreemptBy.NONE:
         return []
@@ -49,7 +52,7 @@ def victims(nodes: Nodes, running: list[Active], kind: Kind, among: NodeSet, now
     found = [
         each
         for each in running
-        if each.started < now
+        if each.number not in spared
         and may[_kind(each)]
         and each.placement.nodes & among
         and now - each.started >= _exempt_seconds(nodes, each.job.qos)

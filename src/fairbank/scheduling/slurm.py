@@ -18,7 +18,7 @@ def both(snapshot: OnNodes, parameters: Parameters, now: int, *, full: bool = Tr
     first = main(snapshot, parameters, now, full=full, queued=queued)
     begun_now = {start.job.number for start in first.starts}
     left = None if _some_shrink(snapshot) else ([entry for entry in inside if entry.job.number not in begun_now], reasons)
-    then = backfill(carried_out(snapshot, first, now), parameters, now, queued=left)
+    then = backfill(carried_out(snapshot, first, now), parameters, now, queued=left, begun_now=begun_now)
     said = {**first.reasons, **then.reasons}
     for start in then.starts:
         said.pop(start.job.number, None)
