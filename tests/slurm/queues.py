@@ -17,6 +17,7 @@ from tests.slurm.lab.cluster import Cluster
 from tests.support.waiting import wait_until
 
 LONG = "sleep 3600"
+WHOLE = "--exclusive"
 PASSES = 4
 """Main and backfill passes of the core, one after the other, as often as slurmctld has run them when it has come to rest."""
 
@@ -70,6 +71,9 @@ class Queue:
             self.tell("update", f"partitionname={name}", "state=down")
         return self
 
+
+Scenario = Callable[[Queue], Sequence[str] | None]
+"""What a queue is played by. It may return the partitions that are to be put up."""
 
 PARTITIONS = ("cpu", "gpu")
 NODES = ("c01", "c02", "c03", "c04", "c05", "c06", "g01", "g02")

@@ -16,8 +16,10 @@ from fairbank.values.time import parse_instant
 from tests.slurm.conftest import Tell, guarded
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.packages import Unobtainable, check
-from tests.slurm.queues import NODES, PARTITIONS, SETTINGS, Queue, arranged, asked, at_rest, foretold, let_go, settled
-from tests.slurm.scenarios import PREEMPTING, SCENARIOS, Scenario, hole_just_fits
+from tests.slurm.queues import NODES, PARTITIONS, SETTINGS, Queue, Scenario, arranged, asked, at_rest, foretold, let_go, settled
+from tests.slurm.scenarios import SCENARIOS
+from tests.slurm.scenarios.holes import hole_just_fits
+from tests.slurm.scenarios.in_place_of_others import PREEMPTING
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
 

@@ -1,0 +1,25 @@
+"""Arrays."""
+
+from __future__ import annotations
+
+from tests.slurm.queues import WHOLE, Queue, Scenario
+
+
+def array(queue: Queue) -> None:
+    """An array that runs two tasks at a time, of a node each."""
+    queue.runs("first", "-N3", WHOLE, "-t10").down()
+    queue.waits("tasks", "--array=1-6%2", WHOLE, "-t5", priority=900)
+    queue.waits("other", "-N1", WHOLE, "-t5", priority=500)
+
+
+def array_of_many(queue: Queue) -> None:
+    """More tasks than nodes."""
+    queue.runs("first", "-N2", WHOLE, "-t10").down()
+    queue.waits("tasks", "--array=3,5,7-10", WHOLE, "-t5", priority=900)
+    queue.waits("other", "-n1", "-t5", priority=500)
+
+
+ARRAYS: tuple[Scenario, ...] = (
+    array,
+    array_of_many,
+)
