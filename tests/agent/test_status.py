@@ -68,25 +68,25 @@ def test_nobody_there_is_told_with_the_remedy(agent: RunningAgent) -> None:
     assert "fairbank agent" in shown.stderr
 
 
-def test_a_bank_is_not_asked_before_a_plugin_has_said_for_which_cluster(agent: RunningAgent) -> None:
+def assert_told(agent: RunningAgent, line: str, *, asked: bytes) -> None:
+    """That no bank answers is told by the command, with this line, and by the metrics."""
     shown = agent.command("agent", "status")
     assert shown.returncode == FOUND
-    assert "bank       not asked yet" in shown.stdout
+    assert line in shown.stdout
     metrics = page(agent, b"GET /metrics HTTP/1.1\r\n\r\n")
-    assert b"fairbank_agent_bank_asked 0.0" in metrics
+    assert b"fairbank_agent_bank_asked " + asked in metrics
     assert b"fairbank_agent_bank_up 0.0" in metrics
+
+
+def test_a_bank_is_not_asked_before_a_plugin_has_said_for_which_cluster(agent: RunningAgent) -> None:
+    assert_told(agent, "bank       not asked yet", asked=b"0.0")
 
 
 def test_a_bank_that_is_not_there_is_told_before_a_job_wants_it_and_found_when_it_is(tmp_path: Path, centre: Centre) -> None:
     late = tmp_path / "late.sock"
     with agent_at(f"unix:{late}") as waiting, Plugin(waiting.socket).connect():
         wait_until(lambda: waiting.status()["bank"]["reachable"] is False, "that nobody answers to be known")
-        shown = waiting.command("agent", "status")
-        assert shown.returncode == FOUND
-        assert "bank       away since 20" in shown.stdout
-        metrics = page(waiting, b"GET /metrics HTTP/1.1\r\n\r\n")
-        assert b"fairbank_agent_bank_asked 1.0" in metrics
-        assert b"fairbank_agent_bank_up 0.0" in metrics
+        assert_told(waiting, "bank       away since 20", asked=b"1.0")
         assert "late.sock" in waiting.said()
         late.symlink_to(centre.server.socket)
         wait_until(lambda: waiting.status()["bank"]["reachable"], "the bank to be found")

@@ -14,7 +14,7 @@ from tests.slurm.desk import asking, install, socket_of
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.machine import SIZES
 from tests.slurm.lab.people import TEAMS
-from tests.support.server import FAIRBANK, FairbankServer
+from tests.support.server import FAIRBANK, FairbankServer, made
 from tests.support.waiting import wait_until
 
 SU = 60
@@ -118,6 +118,17 @@ def opened(cluster: Cluster, plugin: Path, bank: FairbankServer, agent: RunningA
     finally:
         print(agent.said())
         agent.close()
+
+
+@contextmanager
+def of_its_own(cluster: Cluster, plugin: Path) -> Iterator[Office]:
+    """With a bank and an agent that nobody had before, at a cluster that is calm before and after."""
+    cluster.calm()
+    with made() as bank, opened(cluster, plugin, bank, agent_beside(cluster, bank)) as office:
+        try:
+            yield office
+        finally:
+            cluster.calm()
 
 
 def agent_beside(cluster: Cluster, bank: FairbankServer, tables: str = TERMS) -> RunningAgent:

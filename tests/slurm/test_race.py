@@ -14,8 +14,7 @@ import pytest
 from tests.slurm.conftest import Tell
 from tests.slurm.desk import build
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.office import SU, Office, agent_beside, opened
-from tests.support.server import made
+from tests.slurm.office import SU, Office, of_its_own
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
@@ -47,16 +46,10 @@ LANES = (
 
 @pytest.fixture
 def office(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Office]:
-    cluster.calm()
-    plugin = build(checkout, tmp_path)
-    with made() as bank, opened(cluster, plugin, bank, agent_beside(cluster, bank)) as office:
-        try:
-            with _accounts(cluster):
-                for gid, lane in enumerate(LANES, 60_700):
-                    office.project(lane.account, gid)
-                yield office
-        finally:
-            cluster.calm()
+    with of_its_own(cluster, build(checkout, tmp_path)) as office, _accounts(cluster):
+        for gid, lane in enumerate(LANES, 60_700):
+            office.project(lane.account, gid)
+        yield office
 
 
 @contextmanager

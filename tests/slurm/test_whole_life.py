@@ -14,9 +14,8 @@ from tests.slurm.conftest import Tell
 from tests.slurm.crowd import Crowd
 from tests.slurm.desk import build
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.office import SU, Office, agent_beside, opened
+from tests.slurm.office import SU, Office, of_its_own
 from tests.slurm.reckoning import FREE, executions, instant, of_jobs, reckon, words_of
-from tests.support.server import made
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
@@ -27,13 +26,8 @@ POOR = 30 * SU
 
 @pytest.fixture
 def office(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Office]:
-    cluster.calm()
-    plugin = build(checkout, tmp_path)
-    with made() as bank, opened(cluster, plugin, bank, agent_beside(cluster, bank)) as office:
-        try:
-            yield office
-        finally:
-            cluster.calm()
+    with of_its_own(cluster, build(checkout, tmp_path)) as office:
+        yield office
 
 
 @pytest.mark.parametrize("count", COUNTS)
