@@ -39,8 +39,8 @@ BILLING = (
 def priced(prices: str = PRICES, policy: str = "") -> Iterator[FairbankServer]:
     """A running bank with these prices and no others, and these lines in its policy."""
     with made() as bank:
-        bank.config.write_text(
-            bank.config.read_text().partition("[clusters.local]")[0].replace("[policy]\n", f"[policy]\n{policy}") + prices
-        )
+        before, table, after = bank.config.read_text().partition("[clusters.local]")[0].partition("[policy]\n")
+        assert table, "the settings have a table of policy"
+        bank.config.write_text(f"{before}{table}{policy}{after}{prices}")
         bank.start()
         yield bank

@@ -23,6 +23,7 @@ from fairbank.slurm.ranking.priorities_anew import computed
 from fairbank.values.slurm_numbers import ON_PARENT, STATIC_TRES
 from tests.slurm.forest import Wish
 from tests.slurm.frozen import Row, Said, Start, left_usage
+from tests.slurm.lab.packages import release_of
 from tests.slurm.recounted import NAMES, at_tick
 
 
@@ -51,7 +52,7 @@ def standings(there: Said, tree: Tree, figures: Standings, usage: Usage) -> list
     told = [",".join([*(f"{name}={count}" for name, count in zip(NAMES, row, strict=True)), *more]) for row in running]
     rows = [_standing(tree, figures, at, row, told[at]) for at, row in enumerate(there.associations)]
     # 26.05 tells no factor of accounts under the classic rules either.
-    newest = read_config(there.config)["SLURM_VERSION"].startswith("26.")
+    newest = release_of(read_config(there.config)["SLURM_VERSION"]) >= (26, 5)
     return [row._replace(factor=None) if newest and not row.user else row for row in rows]
 
 
@@ -93,7 +94,7 @@ def weights(there: Said) -> Weights:
 
 def queue(there: Said, tree: Tree, figures: Standings, wishes: Mapping[int, Wish]) -> list[PriorityRow]:
     """The rows of sprio: of the jobs that are neither held nor to begin later, each in each of its partitions."""
-    newer = not read_config(there.config)["SLURM_VERSION"].startswith("22.05.")
+    newer = release_of(read_config(there.config)["SLURM_VERSION"]) > (22, 5)
     rows = [
         _told(job, place, wishes[_number(job)])._replace(short_zeros=newer)
         for job in there.jobs

@@ -88,22 +88,25 @@ def test_every_form_is_byte_for_byte_that_of_slurm(players: Players, rule: str, 
     players.slurm.reconfigure(RULES[rule])
     before = players.type("root", *standing.SHARES["long-all"][1:])
     wait_until(lambda: players.type("root", *standing.SHARES["long-all"][1:]) != before, "slurmctld to count", seconds=standing.TICK)
-    compared, different = 0, []
+    compared, broken, different = 0, 0, []
     for command, asked in (("sshare", standing.SHARES), ("sprio", standing.PRIORITIES)):
         for who, *words in players.questions(rule, command, asked):
             theirs, ours = players.both(who, *words)
-            compared += 1
-            if _is_broken(players, theirs):
+            if _is_broken(players, command, theirs):
+                broken += 1
                 tell(f"{' '.join(words)} ended with {theirs.code}: {theirs.err.strip()}; ours told {len(ours.out.splitlines())} lines")
-            elif ours.out != theirs.out:
+                continue
+            compared += 1
+            if ours.out != theirs.out:
                 different.append(f"{who}$ {' '.join(words)}\n{theirs.out}{theirs.err}{who}$ {' '.join(ours.command)}\n{ours.out}{ours.err}")
-    tell(f"sshare and sprio beside fairbank share and prio, {rule}: {compared} forms, {len(different)} differ")
+    apart = f"; at {broken} more sprio failed itself" if broken else ""
+    tell(f"sshare and sprio beside fairbank share and prio, {rule}: {compared} forms, {len(different)} differ{apart}")
     assert different == [], "\n".join(different)
 
 
-def _is_broken(players: Players, theirs: Ran) -> bool:
+def _is_broken(players: Players, command: str, theirs: Ran) -> bool:
     """sprio of 24.11 dies when it sorts a given priority by its factors, and understands one job after -j, not several."""
-    return players.slurm.release != (22, 5) and (theirs.code < 0 or "Invalid job id" in theirs.err)
+    return command == "sprio" and players.slurm.release > (22, 5) and (theirs.code < 0 or "Invalid job id" in theirs.err)
 
 
 def test_the_tree_has_every_account_and_user_of_slurm(players: Players, tell: Tell) -> None:

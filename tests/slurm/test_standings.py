@@ -221,7 +221,7 @@ def _ours(rows: list[ShareRow], jobs: list[PriorityRow], by: Weights, *, fair_tr
 
 def _in_order(slurm: Cluster, rows: list[ShareRow]) -> list[ShareRow]:
     """22.05 lists the rows of a user in an account as they stand in its list, and newer ones sort them by partition."""
-    if slurm.release != (22, 5):
+    if slurm.release > (22, 5):
         return shares.in_order(rows)
     by_number = {row.number: row for row in rows}
     return [by_number[row.number] for row in shares.in_order([row._replace(partition="") for row in rows])]

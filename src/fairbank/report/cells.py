@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from textwrap import wrap
 from unicodedata import category, east_asian_width
 
@@ -60,6 +61,11 @@ def for_spreadsheet(text: str) -> str:
     if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text):
         text = f"'{text}"
     return '"' + text.replace('"', '""') + '"' if any(each in text for each in '",;\n\r\t') else text
+
+
+def csv_line(cells: Iterable[str]) -> str:
+    """A line of CSV, without its end."""
+    return ",".join(map(for_spreadsheet, cells))
 
 
 def counted(number: int, thing: str, things: str | None = None) -> str:

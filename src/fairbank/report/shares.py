@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from fairbank.report.cells import for_spreadsheet
+from fairbank.report.cells import csv_line
 from fairbank.values.slurm_numbers import ON_PARENT
 from fairbank.values.trouble import Malformed
 
@@ -133,7 +133,7 @@ def _line(cells: Sequence[str], ending: Ending) -> str:
     if ending is Ending.PADDED:
         return "".join(f"{cell} " for cell in cells)
     if ending is Ending.COMMAS:
-        return ",".join(map(for_spreadsheet, cells))
+        return csv_line(cells)
     return "|".join(cells) + ("|" if ending is Ending.BAR else "")
 
 

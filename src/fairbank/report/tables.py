@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fairbank.report.cells import cut, for_spreadsheet, padded, plain, width, without
+from fairbank.report.cells import csv_line, cut, padded, plain, width, without
 from fairbank.report.columns import Column, Look, Row
 from fairbank.values.trouble import Malformed
 
@@ -100,8 +100,8 @@ def separated(columns: Sequence[Column], rows: Sequence[Row], look: Look, delimi
 def csv(columns: Sequence[Column], rows: Sequence[Row], look: Look, *, heads: bool = True) -> list[str]:
     """Lines for a spreadsheet, in which no cell is taken for a formula. Always the same columns: the usual ones, or those asked for."""
     columns = [column for column in columns if not column.extra]
-    lines = [",".join(for_spreadsheet(column.head) for column in columns)] if heads else []
-    return lines + [",".join(for_spreadsheet(column.cell(row, look)) for column in columns) for row in rows]
+    lines = [csv_line(column.head for column in columns)] if heads else []
+    return lines + [csv_line(column.cell(row, look) for column in columns) for row in rows]
 
 
 def choose(columns: Sequence[Column], wanted: str | None, *, extras: bool = False) -> list[Column]:

@@ -42,9 +42,8 @@ def iso(at: int) -> str:
 
 
 _SECONDS = re.compile(r"@\d{1,12}|\d{9,12}", re.ASCII)  # fewer digits are a date that lacks its dashes
-_BEYOND = re.compile(
-    r"@?\d{13,40}|[+-]?\d{5,40}-\d\d-\d\d(?:[T ].{0,40})?", re.ASCII
-)  # a time all the same, but of no year with four digits
+# A time all the same, but of no year with four digits.
+_BEYOND = re.compile(r"@?\d{13,40}|[+-]?\d{5,40}-\d\d-\d\d(?:[T ].{0,40})?", re.ASCII)
 _ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
 
 

@@ -39,7 +39,12 @@ def missing() -> tuple[str, ...]:
 def slurm_release() -> tuple[int, int]:
     """Year and month of the Slurm that is installed, as in 22.05."""
     said = subprocess.run([PACKAGES["slurmctld"], "-V"], capture_output=True, text=True, check=True).stdout
-    year, month, *_ = said.split()[1].split(".")
+    return release_of(said.split()[1])
+
+
+def release_of(version: str) -> tuple[int, int]:
+    """Of `22.05.8`."""
+    year, month, *_ = version.split(".")
     return int(year), int(month)
 
 

@@ -6,11 +6,17 @@ The machine: c01 to c06 with 64 CPUs and 128 GiB, g01 and g02 with 48 and four A
 
 from __future__ import annotations
 
-from tests.slurm.scenarios.arrays import ARRAYS
-from tests.slurm.scenarios.asked_of_nodes import ASKED_OF_NODES
-from tests.slurm.scenarios.held_back import HELD_BACK
-from tests.slurm.scenarios.holes import HOLES
-from tests.slurm.scenarios.reserved import RESERVED
-from tests.slurm.scenarios.turns import TURNS
+from collections.abc import Iterator
+from inspect import isfunction
+from types import ModuleType
 
-SCENARIOS = (*HOLES, *TURNS, *ARRAYS, *ASKED_OF_NODES, *HELD_BACK, *RESERVED)
+from tests.slurm.queues import Scenario
+from tests.slurm.scenarios import arrays, asked_of_nodes, held_back, holes, reserved, turns
+
+
+def _of(module: ModuleType) -> Iterator[Scenario]:
+    """Every public function of the module is one."""
+    return (each for name, each in vars(module).items() if isfunction(each) and each.__module__ == module.__name__ and name[0] != "_")
+
+
+SCENARIOS = tuple(scenario for module in (holes, turns, arrays, asked_of_nodes, held_back, reserved) for scenario in _of(module))

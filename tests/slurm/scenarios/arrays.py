@@ -1,8 +1,8 @@
-"""Arrays."""
+"""Arrays: all tasks at once, and some at a time."""
 
 from __future__ import annotations
 
-from tests.slurm.queues import WHOLE, Queue, Scenario
+from tests.slurm.queues import WHOLE, Queue
 
 
 def array(queue: Queue) -> None:
@@ -17,9 +17,3 @@ def array_of_many(queue: Queue) -> None:
     queue.runs("first", "-N2", WHOLE, "-t10").down()
     queue.waits("tasks", "--array=3,5,7-10", WHOLE, "-t5", priority=900)
     queue.waits("other", "-n1", "-t5", priority=500)
-
-
-ARRAYS: tuple[Scenario, ...] = (
-    array,
-    array_of_many,
-)

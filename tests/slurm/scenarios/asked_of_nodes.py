@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.slurm.queues import WHOLE, Queue, Scenario
+from tests.slurm.queues import WHOLE, Queue
 
 
 def _features(queue: Queue, nodes: str, features: str) -> None:
@@ -144,23 +144,3 @@ def drained(queue: Queue) -> None:
     queue.tell("update", nodes, "state=drain", "reason=test", undo=("update", nodes, "state=resume")).down()
     queue.waits("five", "-N5", WHOLE, "-t30", priority=900)
     queue.waits("four", "-N4", WHOLE, "-t30", priority=800)
-
-
-ASKED_OF_NODES: tuple[Scenario, ...] = (
-    exclusive,
-    memory,
-    memory_of_each_cpu,
-    constraint,
-    constraint_all_alike,
-    node_list,
-    range_of_nodes,
-    range_of_nodes_that_are_shared,
-    excluded,
-    weights,
-    runs_of_nodes,
-    contiguous,
-    single_node_that_is_tightest,
-    tasks_by_node,
-    gpus,
-    drained,
-)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.slurm.queues import WHOLE, Queue, Scenario
+from tests.slurm.queues import WHOLE, Queue
 
 
 def dependency(queue: Queue) -> None:
@@ -94,7 +94,7 @@ def qos_cpus(queue: Queue) -> None:
 
 
 def limit_beside_those_who_run(queue: Queue) -> None:
-    """The same of one that would be within the limit if nobody of its account ran."""
+    """An account may have 100 CPUs and has ten: 95 more are beyond that only because of these."""
     queue.limits("account", "wg_bio", grptres="cpu=100")
     queue.runs("first", "-N5", WHOLE, "-t30").runs("ours", "-n10", "-t30", user="bob").down()
     queue.waits("over", "-n95", "-t30", user="bob", priority=900)
@@ -108,20 +108,3 @@ def limit_of_who_does_not_fit(queue: Queue) -> None:
     queue.runs("first", "-N5", WHOLE, "-t30").down()
     queue.waits("over", "-n120", "-t30", user="bob", priority=900)
     queue.waits("behind", "-n1", "-t60", priority=800)
-
-
-HELD_BACK: tuple[Scenario, ...] = (
-    dependency,
-    held,
-    begin_time,
-    too_large_for_its_partition,
-    licences,
-    association_jobs,
-    association_cpus,
-    association_nodes,
-    association_wall,
-    qos_jobs_of_a_user,
-    qos_cpus,
-    limit_of_who_does_not_fit,
-    limit_beside_those_who_run,
-)

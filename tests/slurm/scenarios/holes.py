@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.slurm.queues import WHOLE, Queue, Scenario
+from tests.slurm.queues import WHOLE, Queue
 
 
 def hole_just_fits(queue: Queue) -> None:
@@ -33,11 +33,3 @@ def nodes_beside_the_plan(queue: Queue) -> None:
     queue.waits("three", "-N3", WHOLE, "-t60", priority=900)
     queue.waits("long", "-N1", WHOLE, "-t600", priority=500)
     queue.waits("longer", "-N2", WHOLE, "-t600", priority=400)
-
-
-HOLES: tuple[Scenario, ...] = (
-    hole_just_fits,
-    hole_just_not,
-    hole_for_a_shorter_one,
-    nodes_beside_the_plan,
-)

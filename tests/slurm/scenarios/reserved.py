@@ -1,8 +1,8 @@
-"""Reservations."""
+"""Reservations that are to come, that run, and for maintenance: who may use their nodes, and until when."""
 
 from __future__ import annotations
 
-from tests.slurm.queues import WHOLE, Queue, Scenario
+from tests.slurm.queues import WHOLE, Queue
 
 
 def reservation_ahead(queue: Queue) -> None:
@@ -36,11 +36,3 @@ def maintenance(queue: Queue) -> None:
     queue.tell("create", "reservation", "reservationname=works", *when, "nodes=c[01-06]", "users=root", "flags=maint").down()
     queue.waits("long", "-N1", WHOLE, "-t60", priority=900)
     queue.waits("short", "-N1", WHOLE, "-t20", priority=800)
-
-
-RESERVED: tuple[Scenario, ...] = (
-    reservation_ahead,
-    reservation_running,
-    reservation_to_come,
-    maintenance,
-)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.slurm.queues import PARTITIONS, WHOLE, Queue, Scenario
+from tests.slurm.queues import PARTITIONS, WHOLE, Queue
 
 
 def tier(queue: Queue) -> Sequence[str]:
@@ -45,12 +45,3 @@ def several_partitions(queue: Queue) -> None:
     queue.waits("either", "-pcpu,gpu", "-N1", WHOLE, "-t30", priority=900)
     queue.waits("here", "-N1", WHOLE, "-t30", priority=800)
     queue.waits("there", "-pgpu", "-N2", WHOLE, "-t30", priority=700)
-
-
-TURNS: tuple[Scenario, ...] = (
-    tier,
-    qos_priority,
-    submit_time,
-    those_behind_wait,
-    several_partitions,
-)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fairbank.report.cells import for_spreadsheet
+from fairbank.report.cells import csv_line
 from fairbank.report.priorities.fields import FIELDS, Field
 from fairbank.report.priorities.row import PriorityRow, Weights
 from fairbank.values.trouble import Malformed
@@ -82,7 +82,7 @@ def csv_lines(rows: Sequence[PriorityRow], weights: Weights, format_: Format, *,
     """The same columns for a spreadsheet: cells whole, apart by commas."""
     heads = [[cell.field.head for cell in format_.cells]] if header else []
     made = [[cell.field.show(row, weights).strip() for cell in format_.cells] for row in rows]
-    return [",".join(map(for_spreadsheet, cells)) for cells in heads + made]
+    return [csv_line(cells) for cells in heads + made]
 
 
 def lines_of_weights(weights: Weights, format_: Format, *, header: bool = True) -> list[str]:

@@ -26,7 +26,7 @@ class PriorityRow(NamedTuple):
     `site` and `nice` are counted from 0. `direct` is the priority that an administrator gave, and then there are no factors. `total` is the
     sum where it is known better than from the factors. `submitted` is the instant, None where it is not known. `runs`: it waits no more;
     sprio has such jobs too where CALCULATE_RUNNING is set. `short_zeros`: without factors each normalised one is told as a bare
-    0, as Slurm does since 23.02.
+    0, as newer Slurms do (24.11 seen).
     """
 
     job: int

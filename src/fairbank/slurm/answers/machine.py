@@ -104,7 +104,7 @@ def _state(text: str) -> State:
 
 def _partition(cells: dict[str, str]) -> PartitionRules:
     exclusive = cells.get("Exclusive") == "NODE"  # since 26.05; OverSubscribe=EXCLUSIVE before
-    sharing, _, rows = "EXCLUSIVE:".partition(":") if exclusive else cells.get("OverSubscribe", "NO").partition(":")
+    sharing, _, rows = ("EXCLUSIVE" if exclusive else cells.get("OverSubscribe", "NO")).partition(":")
     by_cpu, by_node = (_amount(cells, f"DefMemPer{each}") for each in ("CPU", "Node"))
     mode = cells.get("PreemptMode", "")
     limit = cells.get("MaxTime", "")
