@@ -51,8 +51,37 @@ def test_a_half_that_finds_no_test_has_failed_where_nothing_narrowed_the_choice(
     assert "= 5" not in told
 
 
-def make(checkout: Path, *given: str) -> subprocess.CompletedProcess[str]:
-    """`make test` with this environment as it is: nothing is set up."""
+@pytest.mark.parametrize(("given", "beside"), [((), True), (("TESTS=tests/bank",), False), (("ARGS=-x",), False)], ids=str)
+def test_all_tests_run_side_by_side_and_a_choice_of_them_in_one_process(checkout: Path, given: tuple[str, ...], beside: bool) -> None:
+    told = make(checkout, "--dry-run", *given).stdout
+    assert told.count("--numprocesses auto") == (2 if beside else 0)
+    assert told.count("-p no:xdist") == (0 if beside else 2)
+
+
+def test_another_release_of_slurm_is_played_within_its_room_and_skipped_where_there_can_be_none(checkout: Path) -> None:
+    here, within = (make(checkout, "--dry-run", *given, verb="test-slurm").stdout for given in ((), ("RELEASE=trixie",)))
+    assert "lab within trixie" in within
+    assert "|| { [ $? = 69 ] && echo 'Skipped: all tests with the Slurm of Debian trixie.'; }" in within
+    assert "within" not in here
+    assert "69" not in here
+
+
+def test_a_lab_that_cannot_be_had_is_told_apart_from_one_whose_tests_fail(checkout: Path, tmp_path: Path) -> None:
+    """Nobody but root may have one: here a python that ends as the lab does, and as pytest does."""
+    for code, passes in ((69, True), (1, False)):
+        programs = tmp_path / str(code) / "bin"
+        programs.mkdir(parents=True)
+        (programs / "python").write_text(f"#!/bin/sh\nexit {code}\n")
+        (programs / "python").chmod(0o755)
+        made = make(checkout, "RELEASE=trixie", verb="test-slurm", venv=programs.parent)
+        assert ((made.returncode == 0), "Skipped: all tests with the Slurm of Debian trixie." in made.stdout.splitlines()) == (
+            passes,
+            passes,
+        ), made.stdout
+
+
+def make(checkout: Path, *given: str, verb: str = "test", venv: Path = Path(sys.prefix)) -> subprocess.CompletedProcess[str]:
+    """The verb with this environment as it is: nothing is set up."""
     around = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "PYTEST"))}
-    command = ["make", "-o", f"{sys.prefix}/.dev", "test", f"VENV={sys.prefix}", *given]
+    command = ["make", "-o", f"{venv}/.dev", verb, f"VENV={venv}", *given]
     return subprocess.run(command, cwd=checkout, env=around, capture_output=True, text=True, check=False)
