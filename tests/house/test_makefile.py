@@ -74,10 +74,8 @@ def test_a_lab_that_cannot_be_had_is_told_apart_from_one_whose_tests_fail(checko
         (programs / "python").write_text(f"#!/bin/sh\nexit {code}\n")
         (programs / "python").chmod(0o755)
         made = make(checkout, "RELEASE=trixie", verb="test-slurm", venv=programs.parent)
-        assert ((made.returncode == 0), "Skipped: all tests with the Slurm of Debian trixie." in made.stdout.splitlines()) == (
-            passes,
-            passes,
-        ), made.stdout
+        skipped = "Skipped: all tests with the Slurm of Debian trixie." in made.stdout.splitlines()
+        assert (made.returncode == 0, skipped) == (passes, passes), made.stdout
 
 
 def make(checkout: Path, *given: str, verb: str = "test", venv: Path = Path(sys.prefix)) -> subprocess.CompletedProcess[str]:
