@@ -18,6 +18,7 @@ from tests.slurm.lab.cluster import AlreadyThere, Cluster, names
 from tests.slurm.lab.configuration import NODE_TIMEOUT
 from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD, answers
 from tests.slurm.lab.people import PEOPLE, Person, Team, arrive, leave
+from tests.slurm.lab.shell import UNTIL_TOLD
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
@@ -57,7 +58,7 @@ def test_a_dead_node_fails_its_jobs_and_comes_back(slurm: Cluster, tell: Tell) -
 
 
 def test_a_killed_controller_keeps_its_jobs(slurm: Cluster) -> None:
-    running = slurm.submit("alice", script="while [ ! -e over ]; do sleep 0.1; done")
+    running = slurm.submit("alice", script=UNTIL_TOLD)
     waiting = slurm.submit("bob", "--hold")
     slurm.wait_for(running, "RUNNING")
     slurm.write_down(waiting)
@@ -66,7 +67,7 @@ def test_a_killed_controller_keeps_its_jobs(slurm: Cluster) -> None:
     slurm.start(SLURMCTLD)
     slurm.wait_for(running, "RUNNING")
     slurm.wait_for(waiting, "PENDING")
-    slurm.file("alice", "over").touch()
+    slurm.let_end("alice", running)
     slurm.root("scontrol", "release", str(waiting))
     slurm.wait_for(running, "COMPLETED", seconds=60)
     slurm.wait_for(waiting, "COMPLETED", seconds=60)
@@ -74,12 +75,12 @@ def test_a_killed_controller_keeps_its_jobs(slurm: Cluster) -> None:
 
 @pytest.mark.parametrize("killed", [(SLURMDBD,), (MARIADBD,), (SLURMDBD, MARIADBD)], ids="+".join)
 def test_accounting_that_was_away_misses_nothing(slurm: Cluster, killed: tuple[str, ...]) -> None:
-    before = slurm.submit("carol", script="while [ ! -e over ]; do sleep 0.1; done; rm over")
+    before = slurm.submit("carol", script=UNTIL_TOLD)
     slurm.wait_for(before, "RUNNING")
     slurm.wait_for_sacct(before, "RUNNING")
     slurm.kill(*killed)
     meanwhile = [slurm.submit(user) for user in ("alice", "bob", "carol", "dave") for _ in range(3)]
-    slurm.file("carol", "over").touch()
+    slurm.let_end("carol", before)
     for job in (before, *meanwhile):
         slurm.wait_for(job, "COMPLETED")
     slurm.start(*killed)

@@ -11,6 +11,7 @@ from tests.slurm.agent import let_run, say_nothing
 from tests.slurm.conftest import Tell
 from tests.slurm.desk import PATIENCE, Desk, asking, runs, start_soon, wait_for_end
 from tests.slurm.lab.daemons import SLURMCTLD
+from tests.slurm.lab.shell import UNTIL_TOLD
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
@@ -114,10 +115,10 @@ def test_a_controller_that_comes_back_tells_what_runs_and_what_has_ended(desk: D
 
 
 def test_an_end_that_nobody_heard_is_told_after_a_restart(desk: Desk) -> None:
-    job = desk.slurm.submit("alice", script="while [ ! -e over ]; do sleep 0.1; done; rm over")
+    job = desk.slurm.submit("alice", script=UNTIL_TOLD)
     desk.slurm.wait_for(job, "RUNNING")
     desk.agent.stop()
-    desk.slurm.file("alice", "over").touch()
+    desk.slurm.let_end("alice", job)
     desk.slurm.wait_for(job, "COMPLETED")
     desk.slurm.write_down(desk.slurm.submit("bob", "--hold"))  # and all other jobs with it
     desk.slurm.kill(SLURMCTLD)
@@ -167,12 +168,12 @@ def test_answers_to_nothing_are_passed_over(desk: Desk) -> None:
 def test_a_silent_agent_and_an_open_door(desk: Desk) -> None:
     with asking(desk.slurm, silence="open", patience="1"):
         desk.agent.policy = say_nothing
-        job = desk.slurm.submit("alice", script="while [ ! -e over ]; do sleep 0.1; done; rm over")
+        job = desk.slurm.submit("alice", script=UNTIL_TOLD)
         desk.slurm.wait_for(job, "RUNNING")
         desk.agent.stop()
         desk.agent.start()
         wait_until(lambda: bool(desk.agent.limits(job)), "the agent to hear of it after all")
-        desk.slurm.file("alice", "over").touch()
+        desk.slurm.let_end("alice", job)
         wait_for_end(desk, job)
         assert desk.agent.ends(job)[0].begun
         assert len(runs([*desk.agent.limits(job), *desk.agent.ends(job)])) == 1

@@ -21,6 +21,7 @@ from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import SLURMCTLD
 from tests.slurm.lab.people import TEAMS
+from tests.slurm.lab.shell import UNTIL_TOLD
 from tests.slurm.load import Haste
 from tests.slurm.office import RICH, SU, Office, agent_beside, opened
 from tests.support.server import made
@@ -214,12 +215,12 @@ def test_an_agent_killed_now_and_then_loses_and_doubles_nothing(at_rest: Office,
 
 def test_a_controller_killed_with_jobs_under_way(at_rest: Office) -> None:
     slurm = at_rest.slurm
-    job = slurm.submit("alice", script="while [ ! -e over ]; do sleep 0.1; done; rm over")
+    job = slurm.submit("alice", script=UNTIL_TOLD)
     slurm.wait_for(job, "RUNNING")
     slurm.write_down(job)
     slurm.kill(SLURMCTLD)
     slurm.start(SLURMCTLD)
-    slurm.file("alice", "over").touch()
+    slurm.let_end("alice", job)
     slurm.wait_for(job, "COMPLETED", seconds=60)
     (run,) = at_rest.settled(job)
     assert run["restart"] == 0

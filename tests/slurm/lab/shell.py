@@ -18,6 +18,8 @@ from tests.slurm.lab.place import Place
 from tests.support.waiting import wait_until
 
 SECONDS = 30
+UNTIL_TOLD = "until [ -e over-$SLURM_JOB_ID ]; do sleep 0.1; done; rm over-$SLURM_JOB_ID"
+"""The script of a job that runs until a test lets it end. Each has a file of its own: one that another test left would end it at once."""
 RUN_COLUMNS = ("JobID", "JobIDRaw", "JobName", "User", "Group", "Account", "Partition", "QOS", "State", "ExitCode")
 WITHOUT_NAMES = tuple(column for column in RUN_COLUMNS if column != "JobName")  # people put anything into those, separators too
 RUN_TIMES = ("Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw", "AllocTRES", "ReqTRES", "NodeList")
@@ -161,3 +163,7 @@ class Shell:
     def file(self, user: str, name: str) -> Path:
         """A file in the user's home."""
         return self.place.home(user) / name
+
+    def let_end(self, user: str, job: int) -> None:
+        """A job of theirs that runs UNTIL_TOLD."""
+        self.file(user, f"over-{job}").touch()
