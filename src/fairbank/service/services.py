@@ -29,6 +29,7 @@ from fairbank.service.undoing import Undoing
 from fairbank.service.upkeep import Upkeep
 from fairbank.service.usage import UsageReports
 from fairbank.store.contract import Store
+from fairbank.values.final_state import FinalState
 from fairbank.values.time import Clock
 
 
@@ -48,7 +49,7 @@ class Services:
     clock: Clock
     staff: Staff
     clusters: Mapping[str, Cluster]
-    policy: Policy
+    free_states: tuple[FinalState, ...]
     directory: Directory
     memberships: Memberships
     projects: Projects
@@ -104,7 +105,7 @@ def services(
         clock=clock,
         staff=staff,
         clusters=clusters,
-        policy=policy,
+        free_states=tuple(sorted(policy.free_states)),
         directory=directory,
         memberships=memberships,
         projects=Projects(store, counter, directory, clock),
