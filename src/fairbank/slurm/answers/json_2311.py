@@ -7,8 +7,7 @@ import msgspec
 from fairbank.slurm.answers import json_jobs
 from fairbank.slurm.answers.json_jobs import Counted, Place, of_each
 from fairbank.slurm.answers.values import Answer, Job, Queued
-
-REQUEUED = "REQUEUED"
+from fairbank.values.final_state import REQUEUED
 
 
 class _Number(msgspec.Struct, frozen=True):

@@ -15,12 +15,13 @@ import msgspec
 from fairbank.slurm.answers.values import UNDER_WAY, Job, Queued
 from fairbank.slurm.judging.books import BookedCluster, BookedRun
 from fairbank.slurm.judging.price import Prices
+from fairbank.values.final_state import REQUEUED
 
 SAME_START_SECONDS = 2
 EPILOGS_SECONDS, UNDER_WAY_SECONDS = 3_600, 60
 NEVER_BEGAN_SECONDS = 15
 """What accounting may count of a run that was refused when it was to start, before it was back in the queue or gone."""
-PUT_BACK = frozenset({"REQUEUED", "CANCELLED"})
+PUT_BACK = frozenset({REQUEUED, "CANCELLED"})
 DONE = frozenset({"COMPLETED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY", "DEADLINE"})
 """After these nothing is restarted (but by hand, which nobody does)."""
 
@@ -240,4 +241,4 @@ def _continues(before: Job, job: Job) -> bool:
     is another job: slurmctld has begun to count anew."""
     if before.end is None or before.owner != job.owner or before.state in DONE:
         return False
-    return before.state == "REQUEUED" or -1 <= job.submitted - before.end <= EPILOGS_SECONDS
+    return before.state == REQUEUED or -1 <= job.submitted - before.end <= EPILOGS_SECONDS
