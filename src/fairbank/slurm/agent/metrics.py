@@ -76,17 +76,18 @@ class Metrics(Collector):
     def collect(self) -> Iterator[Metric]:
         core = self._core
         bank, oldest = self._looks.standing(core.bank), core.queue.oldest()
+        waited, asked = 0.0 if oldest is None else max(0.0, self._now - oldest), int(bank.reachable is not None)
         for name, about, value in (
             ("letters", "Reports that the bank has not answered", len(core.queue)),
-            ("letters_on_disk_only", "Those of them that are not in memory", core.queue.on_disk_only),
-            ("letters_later", "Ends that the bank's clock finds too early, told again later; not among those", len(core.later)),
-            ("oldest_letter_seconds", "How long the oldest in memory has waited", 0.0 if oldest is None else max(0.0, self._now - oldest)),
-            ("bank_asked", "Whether the bank was asked yet, so that the next two are known", int(bank.reachable is not None)),
+            ("letters_on_disk_only", "Those of fairbank_agent_letters that are not in memory", core.queue.on_disk_only),
+            ("letters_later", "Ends that the bank's clock finds too early, told again later; not among letters", len(core.later)),
+            ("oldest_letter_seconds", "How long the oldest report in memory has waited", waited),
+            ("bank_asked", "Whether the bank was asked yet; before that bank_up and bank_since_seconds say nothing", asked),
             ("bank_up", "Whether the bank answers, and takes reports of this cluster; 0 until it was asked", int(bool(bank.reachable))),
-            ("bank_since_seconds", "For how long it has been so", max(0.0, self._now - bank.since)),
+            ("bank_since_seconds", "For how long fairbank_agent_bank_up has been what it is", max(0.0, self._now - bank.since)),
             ("disk_ok", "Whether the outbox can be written", int(core.disk_trouble is None)),
-            ("senders", "Requests that may be under way at once", core.senders),
-            ("senders_busy", "Requests that are", core.busy),
+            ("senders", "Requests to the bank that may be under way at once", core.senders),
+            ("senders_busy", "Requests to the bank that are under way", core.busy),
             ("questions", "Questions that are not answered yet", len(core.questions)),
             ("runs", "Runs that are known and have not ended", len(core.memory)),
             ("plugins", "Plug-ins that are connected", self.plugins),
