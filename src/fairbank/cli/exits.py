@@ -23,7 +23,7 @@ EXIT_CODES: Mapping[int, str] = {
     TOO_LITTLE: "too little left, or --threshold not met",
     NO_ANSWER: "the bank does not answer: safe to repeat",
     CONFLICT: "conflict: there with other content, or its state does not allow it",
-    FOUND: "a check ran and found something (audit verify, backup verify, doctor), or not all was there (share, prio, why, slurm import)",
+    FOUND: "it ran and found something wrong, or had to leave something out; it says what",
     INTERRUPTED: "interrupted",
 }
 
