@@ -18,7 +18,6 @@ from fairbank.slurm.frames import HEAD
 
 LATE_SECONDS = 1.0
 CUT_ONE_OF = 5
-LOOK_SECONDS = 0.05
 HEAD_MAX = 64 * 1024
 
 
@@ -38,11 +37,20 @@ class Mischief(ABC):
 
     def __init__(self, path: Path, beyond: Path, rng: random.Random) -> None:
         self.path, self.beyond, self.rng = path, beyond, rng
-        self.mood = Mood.CALM
+        self._mood, self._changed = Mood.CALM, asyncio.Event()
         self.done: Counter[str] = Counter()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def mood(self) -> Mood:
+        return self._mood
+
+    @mood.setter
+    def mood(self, mood: Mood) -> None:
+        self._mood = mood
+        self._loop.call_soon_threadsafe(self._changed.set)
 
     def start(self) -> None:
         self._thread.start()
@@ -162,7 +170,8 @@ class RequestMischief(Mischief):
     async def _swallow(self) -> None:
         """Say nothing, and keep the line open, for as long as the mood lasts."""
         while self.mood is Mood.MUTE:
-            await asyncio.sleep(LOOK_SECONDS)
+            self._changed.clear()
+            await self._changed.wait()
 
     async def _say_aside(self, request: bytes) -> None:
         """The same once more, at the same time, by another connection; nobody hears the answer."""
