@@ -149,9 +149,17 @@ class BesideSlurm(Protocol):
     ) -> Imported: ...
 
     def import_history(
-        self, since: int, until: int, *, grace_seconds: int, cover: bool, after: Any = None, progress: Progress | None = None
+        self,
+        since: int,
+        until: int,
+        *,
+        grace_seconds: int,
+        cover: bool,
+        passed_over: Collection[str] = (),
+        after: Any = None,
+        progress: Progress | None = None,
     ) -> Past:
-        """With `after`, the plan of people that comes first, it only tells what would be."""
+        """With `after`, the plan of people that comes first, it only tells what would be. `left` has no runs of who is passed over."""
         ...
 
     def keep_settings(self, path: str, text: str) -> None: ...

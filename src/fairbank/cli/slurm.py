@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentTypeError
+from functools import partial
 from shlex import join
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,7 @@ def _add_import(parser: Parser) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="an account or user that is not to be entered: nothing is said of it",
+        help="an account or user that is not to be entered: nothing is said of it, nor of runs of it that cannot be charged",
     )
     parser.add_argument("--settings", metavar="FILE", help="write the lines for the bank's settings there (usual: print them)")
     add_writing(parser, reason="none", keyed=False)
@@ -114,8 +115,9 @@ def _import_history(desk: Desk, options: Namespace, beside: BesideSlurm, people:
     """How many runs and lines are, or would be, left out."""
     since, until = int(desk.moment(options.starttime, "--starttime") or 0), desk.now()
     after = people if options.dry_run else None
+    ask = partial(beside.import_history, since, until, grace_seconds=GRACE_MINUTES * 60, cover=options.cover)
     with Stages(options) as progress:
-        past = beside.import_history(since, until, grace_seconds=GRACE_MINUTES * 60, cover=options.cover, after=after, progress=progress)
+        past = ask(passed_over=options.pass_over, after=after, progress=progress)
     for cover in past.covers:
         runs = counted(cover.jobs, "run")
         desk.say(plain(f"allocation for {cover.account}/{cover.resource}: {show_su(cover.amount)} SU for {runs}, category history"))
@@ -124,13 +126,12 @@ def _import_history(desk: Desk, options: Namespace, beside: BesideSlurm, people:
     if past.given_back:
         held = show_su(sum(each.amount or 0 for each in past.given_back))
         desk.say(f"lost in Slurm: {counted(len(past.given_back), 'hold')} {would}given back, {held} SU")
-    left = [each for each in past.left if each.finding.job is None or each.finding.job.account not in options.pass_over]
-    for each in left:
+    for each in past.left:
         if each.said and each.finding.job is not None:
             desk.note(plain(f"! job {each.finding.job.job_id} of {each.finding.job.account}: {each.said}"))
     for wrong in past.unreadable:
         desk.note(plain(f"! not read: {wrong}"))
-    return len(left) + len(past.unreadable)
+    return len(past.left) + len(past.unreadable)
 
 
 # --- sync ---

@@ -49,9 +49,18 @@ class Beside:
         return self._importer(gids, passed_over).people(cluster=self._cluster, dry_run=dry_run, progress=progress or silent)
 
     def import_history(
-        self, since: int, until: int, *, grace_seconds: int, cover: bool, after: Plan | None = None, progress: Progress | None = None
+        self,
+        since: int,
+        until: int,
+        *,
+        grace_seconds: int,
+        cover: bool,
+        passed_over: Collection[str] = (),
+        after: Plan | None = None,
+        progress: Progress | None = None,
     ) -> Past:
-        """Charge what ended between two instants; with `after` only tell what that would come to once this plan is carried out."""
+        """Charge what ended between two instants; with `after` only tell what that would come to once this plan is carried out. Runs of
+        accounts and users that are passed over are not among what is left."""
         self._bank.demand_sight()
         history = History(
             self._slurm,
@@ -60,6 +69,7 @@ class Beside:
             now=int(self._now()),
             cluster=self._cluster,
             cover=cover,
+            passed_over=passed_over,
             progress=progress or silent,
         )
         return history.enter(since, until) if after is None else history.foretell(since, until, after)

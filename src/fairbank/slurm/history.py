@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 import msgspec
@@ -12,7 +12,7 @@ from fairbank.slurm.bank import Bank, Progress, silent
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.judging.books import BookedAllocation, BookedCluster, BookedProject, Funds
 from fairbank.slurm.judging.covering import Cover, booked, covers
-from fairbank.slurm.judging.entering import Plan, entered
+from fairbank.slurm.judging.entering import Plan, entered, is_passed_over
 from fairbank.slurm.judging.reconcile import RELEASED, Finding
 from fairbank.slurm.mending import Outcome
 from fairbank.slurm.reconciler import Reconciled, Reconciler, read_jobs
@@ -39,7 +39,8 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
 
 class History:
     """Accounting and one bank. With `cover` allocations are opened for what the bank would refuse. Jobs that ended less than
-    `grace_seconds` ago are left for the next time."""
+    `grace_seconds` ago are left for the next time. Of what cannot be charged, nothing is said where its account or user is `passed_over`;
+    what can be is charged whoever ran it: it was used."""
 
     def __init__(
         self,
@@ -50,9 +51,11 @@ class History:
         now: int,
         cluster: str | None = None,
         cover: bool = False,
+        passed_over: Collection[str] = (),
         progress: Progress = silent,
     ) -> None:
         self._slurm, self._bank, self._cluster, self._cover, self._progress = slurm, bank, cluster, cover, progress
+        self._passed_over = frozenset(passed_over)
         self._reconciler = Reconciler(slurm, bank, grace_seconds=grace_seconds, now=now)
 
     def enter(self, since: int, until: int) -> Past:
@@ -61,7 +64,7 @@ class History:
         opened = self._covers(since, until, prices, self._bank.projects(), self._bank.allocations())
         for each in opened:
             self._open(each, prices)
-        return _past(opened, self._reconciled(since, until, fix=True))
+        return self._past(opened, self._reconciled(since, until, fix=True))
 
     def foretell(self, since: int, until: int, plan: Plan) -> Past:
         """What `enter` would come to once the plan is carried out. It does not know whether policy.late_charges is false: then the bank
@@ -69,7 +72,7 @@ class History:
         projects, allocations = entered(self._bank.projects(), plan), self._bank.allocations()
         found = self._covers(since, until, self._prices(), projects, allocations)
         funds = Funds(projects, [*allocations, *map(booked, found)])
-        return _past(found, self._reconciled(since, until, foretold=funds))
+        return self._past(found, self._reconciled(since, until, foretold=funds))
 
     def _prices(self) -> BookedCluster:
         return self._bank.cluster(self._slurm.check(self._cluster))
@@ -99,14 +102,17 @@ class History:
         key = f"history:{prices.name}:{cover.project}:{cover.resource}:{cover.start}:{cover.end}"
         self._bank.post("/alloc", body, key)
 
+    def _past(self, opened: Sequence[Cover], done: Reconciled) -> Past:
+        mended = [each.finding for each in done.outcomes if each.said is None]
+        return Past(
+            covers=tuple(opened),
+            charged=tuple(each for each in mended if each.kind not in RELEASED),
+            given_back=tuple(each for each in mended if each.kind in RELEASED),
+            left=tuple(each for each in done.outcomes if each.said is not None and not self._is_passed_over(each.finding)),
+            known=done.comparison.matched,
+            unreadable=done.unreadable,
+        )
 
-def _past(opened: Sequence[Cover], done: Reconciled) -> Past:
-    mended = [each.finding for each in done.outcomes if each.said is None]
-    return Past(
-        covers=tuple(opened),
-        charged=tuple(each for each in mended if each.kind not in RELEASED),
-        given_back=tuple(each for each in mended if each.kind in RELEASED),
-        left=tuple(each for each in done.outcomes if each.said is not None),
-        known=done.comparison.matched,
-        unreadable=done.unreadable,
-    )
+    def _is_passed_over(self, finding: Finding) -> bool:
+        """What is in the books alone is of the bank, and never passed over."""
+        return finding.job is not None and is_passed_over(finding.job, self._passed_over)

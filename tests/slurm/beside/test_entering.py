@@ -86,6 +86,17 @@ def test_what_this_host_does_not_know_is_told() -> None:
     assert "--gid lab7=NUMBER" in found.notes[0]
 
 
+def test_who_is_passed_over_is_neither_entered_nor_told() -> None:
+    """An account with its people, or a user in all accounts; what is below such an account has no parent in the bank."""
+    tree = (*TREE, Association("chem", "ghost"), Association("qmc", "ghost"))
+    found = plan(Centre(associations=tree), (), GROUPS.get, USERS.get, {"chem", "ghost"})
+    assert found.notes == ()
+    assert found.steps == (
+        NewProject(account="qmc", group="qmc", gid=5002),
+        NewMember(account="qmc", user="alice", uid=101, role="member"),
+    )
+
+
 def test_nothing_hangs_on_a_circle() -> None:
     circle = (account("chem", "qmc"), account("qmc", "chem"))
     assert len(plan(Centre(associations=circle), (), GROUPS.get, USERS.get).steps) == 2

@@ -70,6 +70,23 @@ def test_an_account_that_is_passed_over_is_neither_entered_nor_told_and_its_runs
     assert {each["account"]: each["parent"] for each in opened.client.get("/project")["data"]}["older"] is None
 
 
+def test_runs_of_a_user_who_is_passed_over_are_not_told_where_nobody_pays_and_charged_where_somebody_does(opened: Centre) -> None:
+    """Others of the same account are told as ever."""
+    gone = {"user": "gone", "owner": 4_242}
+    opened.ran(opened.job(1, account="bio", **gone), opened.job(2, **gone))
+    words = ("slurm", "import", "-S", "now-1day")
+    foretold = opened.said(*words, "--dry-run", code=FOUND)
+    assert "! job 1 of bio: " in foretold.err
+    assert opened.said(*words, "--dry-run", "--pass-over", "gone", code=0).out == foretold.out
+    said = opened.said(*words, "--pass-over", "gone", code=0)
+    assert "job 1" not in said.err
+    assert "history: 1 run charged, " in said.out
+
+    opened.ran(opened.job(1, account="bio", **gone), opened.job(3, account="bio"))
+    said = opened.said(*words, "--pass-over", "gone", code=FOUND)
+    assert [line.partition(":")[0] for line in said.err.splitlines() if line.startswith("! job")] == ["! job 3 of bio"]
+
+
 def test_import_goes_on_past_names_that_other_projects_have(centre: Centre) -> None:
     number = centre.client.post("/project", {"gname": "chemists", "gid": 50_001})["data"]["id"]
     said = " ".join(centre.said("slurm", "import", *GIDS, code=FOUND).err.split())

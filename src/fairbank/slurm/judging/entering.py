@@ -10,7 +10,7 @@ import msgspec
 
 from fairbank.cluster.partition import Cluster
 from fairbank.slurm.answers.priority import read_adding
-from fairbank.slurm.answers.values import Association, Node, Place, Qos
+from fairbank.slurm.answers.values import Association, Job, Node, Place, Qos
 from fairbank.slurm.judging.books import BookedProject
 from fairbank.values.ids import UID_MAX
 from fairbank.values.tres import Adding, parse_weights
@@ -62,14 +62,14 @@ def plan(
     passed_over: Collection[str] = (),
 ) -> Plan:
     """Parents before children. What the bank has already stays as it is; what was removed there is brought back by people alone. Accounts
-    and users that are `passed_over` are neither entered nor noted."""
+    and users that are `passed_over` (`is_passed_over`) are neither entered nor noted."""
     booked = {each.account: each for each in known}
     entered = {each.account for each in known if not each.removed}
     names = _Names(known)
     steps: list[Step] = []
     notes: list[str] = []
     for each in _top_down(centre.associations):
-        if each.account in passed_over:
+        if is_passed_over(each, passed_over):
             continue
         if there := booked.get(each.account):
             if there.removed:
@@ -86,10 +86,18 @@ def plan(
         steps.append(NewProject(account=each.account, group=each.account, gid=gid, parent=parent))
         names.by_gid[gid] = f"account {each.account}"
         entered.add(each.account)
-    outside = {*passed_over, ""}
-    people = [each for each in centre.associations if each.account in entered and outside.isdisjoint((each.account, each.user))]
+    people = [each for each in centre.associations if each.user and each.account in entered and not is_passed_over(each, passed_over)]
     members, strangers = _members(people, centre.coordinators, booked, uid_of)
     return Plan(steps=(*steps, *members), notes=(*notes, *strangers))
+
+
+def is_passed_over(whose: Association | Job, names: Collection[str]) -> bool:
+    """Whether an association or a job is of an account, or of a user, that was named as not to be entered.
+
+    >>> is_passed_over(Association("chem", "alice"), {"alice"}), is_passed_over(Association("chem"), {"alice"})
+    (True, False)
+    """
+    return whose.account in names or bool(whose.user and whose.user in names)
 
 
 def entered(known: Sequence[BookedProject], plan: Plan) -> list[BookedProject]:
