@@ -11,7 +11,7 @@ from fairbank.values.trouble import Unknown
 
 USUAL = "/etc/slurm/slurm.conf"
 
-_TOLD = (
+TOLD = (
     "AccountingStorageTRES",
     "AccountingStorageType",
     "AuthInfo",
@@ -55,7 +55,7 @@ def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
 def stated(path: Path) -> dict[str, str]:
     """What slurmctld would tell of its settings, by its slurm.conf, for when it is away. Raises Unknown for a file that cannot be read."""
     found = conf_settings(path)
-    told = _UNTOLD | {name: found[name.lower()] for name in _TOLD if name.lower() in found}
+    told = _UNTOLD | {name: found[name.lower()] for name in TOLD if name.lower() in found}
     return {**told, "SlurmUser": _with_number(told["SlurmUser"]), "SLURM_CONF": str(path)}
 
 
