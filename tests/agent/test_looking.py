@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fairbank.slurm.agent.look_rounds import read_me
 from fairbank.slurm.agent.looking import LOOK_SECONDS, Looks, barred, wants_a_look
 from fairbank.slurm.agent.pool import pause
 from fairbank.values.trouble import Forbidden, Trouble, Unreachable
@@ -87,7 +88,10 @@ def test_a_look_clears_no_trouble_that_a_report_found(world: World) -> None:
     assert not wants(world, looks), "only a report can tell"
 
 
-ME = {"uid": 64_030, "superuser": False, "clusters": [], "scopes": ["read", "write"]}
+ME = {
+    "actor": 64_030, "uid": 64_030, "user": None, "superuser": False, "admin": False,
+    "roles": [], "clusters": [], "scopes": ["read", "write"],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -98,10 +102,16 @@ ME = {"uid": 64_030, "superuser": False, "clusters": [], "scopes": ["read", "wri
         ({"clusters": ["lab"], "scopes": ["agent:lab"]}, Forbidden),
         ({"superuser": True, "scopes": ["read"]}, Forbidden),
         ({}, Forbidden),
-        ({"superuser": "yes"}, Unreachable),
     ],
 )
 def test_who_may_not_report_this_cluster_is_told_so(who: dict[str, object], why: type[Trouble] | None) -> None:
-    found = barred(ME | who, CLUSTER)
+    found = barred(read_me(ME | who), CLUSTER)
     assert (None if found is None else type(found)) is why
     assert why is not Forbidden or "agents = [64030] under [clusters.local]" in str(found and found.remedy)
+
+
+@pytest.mark.parametrize("answer", [ME | {"superuser": "yes"}, {}, None, []])
+def test_who_answers_otherwise_than_a_bank_is_none(answer: object) -> None:
+    with pytest.raises(Unreachable, match="what answers is not a bank: ") as told:
+        read_me(answer)
+    assert told.value.remedy == "name the bank's address"

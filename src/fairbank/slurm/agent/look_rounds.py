@@ -8,9 +8,14 @@ import time
 from collections.abc import Callable, Set
 from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
+
+from fairbank.rest.bodies.answers import Myself
 from fairbank.rest.client import Client
+from fairbank.slurm.agent.away import cannot_ask, no_bank
 from fairbank.slurm.agent.core import Core
-from fairbank.slurm.agent.looking import Looks, look, wants_a_look
+from fairbank.slurm.agent.looking import Looks, barred, wants_a_look
+from fairbank.values.trouble import Trouble
 
 _log = logging.getLogger(__name__)
 
@@ -46,3 +51,22 @@ class LookRounds:
             _log.warning("%s; %s", trouble.message, trouble.remedy or "looking again")
         elif news:
             _log.info("the bank is there, and takes reports of %s", ", ".join(sorted(clusters)))
+
+
+def look(client: Client, clusters: Set[str]) -> Trouble | None:
+    """Why the bank would take no reports of one of these clusters now; None when it would. Nothing is changed there. It blocks."""
+    try:
+        me = read_me(client.get("/whoami").get("data"))
+    except Trouble as trouble:
+        return trouble
+    except OSError as error:
+        return cannot_ask(error)
+    return next(filter(None, (barred(me, each) for each in sorted(clusters))), None)
+
+
+def read_me(answer: object) -> Myself:
+    """Whom the bank takes us for. Raises Unreachable for an answer that is none of a bank."""
+    try:
+        return msgspec.convert(answer, Myself)
+    except msgspec.ValidationError as bad:
+        raise no_bank(bad) from bad

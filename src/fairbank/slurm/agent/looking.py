@@ -1,4 +1,5 @@
 """Looks at the bank where no report tells how it fares: whether it is there, and takes reports of the cluster that slurmctld greeted with.
+When to look and what was found stands here; who looks, in look_rounds.
 
 What a look finds is told and nothing more: jobs are decided, and reports sent, by what reports found. So it is also never a look that
 clears what a report found.
@@ -9,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import NamedTuple
 
-import msgspec
-
-from fairbank.rest.client import Client
+from fairbank.rest.bodies.answers import Myself
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.faring import Faring
 from fairbank.slurm.agent.pool import pause
-from fairbank.values.trouble import Forbidden, Trouble, Unreachable
+from fairbank.values.trouble import Forbidden, Trouble
 
 LOOK_SECONDS = 60.0
 """After so long without a word of a bank that answered it is looked at again."""
@@ -76,36 +75,12 @@ def wants_a_look(core: Core, looks: Looks, clusters: Set[str], now: float) -> bo
     return not asked_at_all or not clusters <= looks.clusters or now >= looks.next_at(core.bank)
 
 
-class _Me(msgspec.Struct, frozen=True):
-    """Of the answer to /whoami, what tells whose runs one may report."""
-
-    uid: int
-    superuser: bool
-    clusters: tuple[str, ...]
-    scopes: tuple[str, ...]
-
-
-def look(client: Client, clusters: Set[str]) -> Trouble | None:
-    """Why the bank would take no reports of one of these clusters now; None when it would. Nothing is changed there. It blocks."""
-    try:
-        me = client.get("/whoami").get("data")
-    except Trouble as trouble:
-        return trouble
-    except OSError as error:
-        return Unreachable(f"the bank cannot be asked: {error}", field="bank.server", remedy="look at the host's limits")
-    return next(filter(None, (barred(me, each) for each in sorted(clusters))), None)
-
-
-def barred(me: object, cluster: str) -> Trouble | None:
+def barred(me: Myself, cluster: str) -> Trouble | None:
     """What keeps somebody, as the bank's `/whoami` tells them, from reporting runs of this cluster."""
-    try:
-        found = msgspec.convert(me, _Me)
-    except msgspec.ValidationError as bad:
-        return Unreachable(f"what answers is not a bank: {bad}", field="bank.server", remedy="name the bank's address")
-    if cluster in found.clusters or (found.superuser and "write" in found.scopes):
+    if cluster in me.clusters or (me.superuser and "write" in me.scopes):
         return None
     return Forbidden(
-        f"uid {found.uid} may not report runs of cluster {cluster}",
+        f"uid {me.uid} may not report runs of cluster {cluster}",
         field="cluster",
-        remedy=f"agents = [{found.uid}] under [clusters.{cluster}] in the bank's settings, or a token with the scope agent:{cluster}",
+        remedy=f"agents = [{me.uid}] under [clusters.{cluster}] in the bank's settings, or a token with the scope agent:{cluster}",
     )

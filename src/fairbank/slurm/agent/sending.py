@@ -8,6 +8,7 @@ import msgspec
 
 from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.rest.client import Client
+from fairbank.slurm.agent.away import cannot_ask, no_bank
 from fairbank.slurm.agent.judging import Judgement, judged
 from fairbank.slurm.agent.letters import Letter, bulk
 from fairbank.values.trouble import Trouble, Unreachable
@@ -20,7 +21,7 @@ def send(client: Client, letters: Sequence[Letter]) -> list[Judgement] | Trouble
     except Trouble as trouble:
         return trouble
     except OSError as error:
-        return Unreachable(f"the bank cannot be asked: {error}", field="bank.server", remedy="look at the host's limits")
+        return cannot_ask(error)
 
 
 def read_answers(rows: object, expected: int) -> list[Judgement]:
@@ -28,7 +29,7 @@ def read_answers(rows: object, expected: int) -> list[Judgement]:
     try:
         found = msgspec.convert(rows, list[ReportAnswer])
     except msgspec.ValidationError as bad:
-        raise Unreachable(f"what answers is not a bank: {bad}", field="bank.server", remedy="name the bank's address") from bad
+        raise no_bank(bad) from bad
     if len(found) != expected:
         raise Unreachable(f"the bank answered {len(found)} of {expected} reports", field="bank.server", remedy="trying again")
     return [judged(each) for each in found]

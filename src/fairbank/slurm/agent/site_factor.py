@@ -12,11 +12,12 @@ from typing import Any
 
 from fairbank.priority.sitefactor import rule_of
 from fairbank.rest.client import Client, parse_address
+from fairbank.slurm.agent.away import cannot_ask
 from fairbank.slurm.agent.settings import AgentSettings
 from fairbank.slurm.bank import Bank
 from fairbank.slurm.site_factor import Table, encode, table_of
 from fairbank.slurm.sync import replace_file
-from fairbank.values.trouble import Malformed, Trouble, Unreachable
+from fairbank.values.trouble import Malformed, Trouble
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ class TableWriter:
         except Trouble as trouble:
             self._failed(trouble)
         except OSError as error:
-            self._failed(Unreachable(f"the bank cannot be asked: {error}", field="bank.server", remedy="look at the host's limits"))
+            self._failed(cannot_ask(error))
         except (KeyError, TypeError, ValueError) as bad:
             what = f"what the bank answered is not understood: {bad!r}"
             self._failed(Malformed(what, field="bank.server", remedy="is it a bank, and as new as this agent?"))
