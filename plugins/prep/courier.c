@@ -14,13 +14,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "clerk.h"
+
 #define BUCKETS 4096
 #define OUT_SIZE (256 * 1024)
 #define FIRST_PAUSE 100		/* milliseconds before the second try to connect, doubled up to LAST_PAUSE */
 #define LAST_PAUSE 2000
 #define GREETING 5000		/* milliseconds that an agent may take to say hello */
 #define EXPIRY 250		/* milliseconds between two looks for questions that have waited too long */
-#define LAST_JOIN 5		/* seconds that slurmctld waits for our thread when it ends */
 
 typedef struct letter {
 	struct letter *before, *after;	/* in the order of their numbers */
@@ -33,29 +34,20 @@ typedef struct letter {
 	char bytes[];
 } letter_t;
 
-typedef struct matter {			/* something that the clerk is to settle */
-	struct matter *after;
-	run_t run;
-	verdict_t verdict;
-} matter_t;
-
 static courier_settings_t settings;
 static courier_hooks_t hooks;
 static frame_t hello;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* for all that follows up to the next line */
-static pthread_cond_t work;
 static letter_t *first, *last, *unsent, *buckets[BUCKETS];
 static unsigned kept;
 static uint64_t numbers;
-static matter_t *matters, **matters_end = &matters;
-static bool stopping, afresh, forgotten;			/* forgotten: an end was lost for lack of room */
+static bool stopping;
 static unsigned long refused;
-static bool left, clerk_over;	/* left: by courier_stop, which did not wait any longer for the clerk to be over */
 /* ------------------------------------------------------------------ */
 
-static pthread_t courier, clerk;
-static bool running;
+static pthread_t courier;
+static bool running, left;					/* left: the clerk, by courier_stop */
 static int bell = -1;						/* wakes the courier */
 
 static int connection = -1;					/* the courier's own, like all below */
@@ -132,19 +124,6 @@ static void drop(letter_t *letter)
 	free(letter);
 }
 
-static void hand_over(const run_t *run, const verdict_t *verdict)
-{
-	matter_t *matter = calloc(1, sizeof(*matter));
-
-	if (!matter)
-		abort();	/* slurmctld does the same when there is no memory */
-	matter->run = *run;
-	matter->verdict = *verdict;
-	*matters_end = matter;
-	matters_end = &matter->after;
-	pthread_cond_signal(&work);
-}
-
 static verdict_t verdict_of_silence(void)
 {
 	verdict_t verdict = { .say = settings.open ? SAY_RUN : SAY_HOLD, .reason = REASON_SILENCE };
@@ -165,7 +144,7 @@ static void expire(int64_t now)
 	for (letter_t *letter = first; letter; letter = after) {
 		after = letter->after;
 		if (letter->kind == LETTER_QUESTION && letter->deadline <= now) {
-			hand_over(&letter->run, &verdict);
+			clerk_settle(&letter->run, &verdict);
 			drop(letter);
 			count++;
 		}
@@ -210,9 +189,10 @@ extern void courier_send(letter_kind_t kind, const run_t *run, uint64_t number, 
 		append(letter);
 	} else {
 		losses = ++refused;
-		forgotten = forgotten || kind == LETTER_END;
+		if (kind == LETTER_END)
+			clerk_lost_an_end();
 		if (kind == LETTER_QUESTION)
-			hand_over(run, &verdict);
+			clerk_settle(run, &verdict);
 	}
 	pthread_mutex_unlock(&lock);
 	if (letter)
@@ -229,7 +209,7 @@ extern void courier_withdraw(const run_t *run)
 	for (letter_t *letter = last, *before; letter; letter = before) {
 		before = letter->before;
 		if (letter->kind == LETTER_QUESTION && letter->run.job_id == run->job_id) {
-			hand_over(&letter->run, &verdict);
+			clerk_settle(&letter->run, &verdict);
 			drop(letter);
 		}
 	}
@@ -284,8 +264,7 @@ static void welcome(void)
 			drop(letter);
 	}
 	unsent = first;
-	afresh = true;
-	pthread_cond_signal(&work);
+	clerk_look_afresh();
 	pthread_mutex_unlock(&lock);
 }
 
@@ -328,7 +307,7 @@ static bool take(const answer_t *answer)
 	letter = *slot_of(answer->number);	/* none: answered before, or too late */
 	if (letter && (letter->kind == LETTER_QUESTION) == (answer->kind == ANSWER_VERDICT)) {
 		if (answer->kind == ANSWER_VERDICT)
-			hand_over(&letter->run, &answer->verdict);
+			clerk_settle(&letter->run, &answer->verdict);
 		drop(letter);
 	}
 	pthread_mutex_unlock(&lock);
@@ -421,148 +400,50 @@ static void *carry(void *nothing)
 	return nothing;
 }
 
-/* ---------------------------------------------------------------- the clerk: the only one who takes Slurm's locks */
-
-static matter_t *next_matter(struct timespec *until, bool *look, bool *all)
-{
-	matter_t *matter;
-
-	pthread_mutex_lock(&lock);
-	while (!matters && !stopping && !afresh && pthread_cond_timedwait(&work, &lock, until) != ETIMEDOUT)
-		;
-	if ((matter = matters) && !(matters = matter->after))
-		matters_end = &matters;
-	*all = afresh;
-	*look = !matter && !stopping;
-	if (*look)
-		afresh = false;
-	pthread_mutex_unlock(&lock);
-	return matter;
-}
-
-/* Ends are told again to the first agent that slurmctld meets, and where some were lost. */
-static void look_round(bool all, bool *ends)
-{
-	pthread_mutex_lock(&lock);
-	if (all && forgotten)
-		*ends = true;
-	forgotten = forgotten && !all;
-	pthread_mutex_unlock(&lock);
-	if (!hooks.look(all, all && *ends)) {
-		pthread_mutex_lock(&lock);
-		afresh = afresh || all;
-		pthread_mutex_unlock(&lock);
-		nanosleep(&(struct timespec) { .tv_nsec = 100 * 1000 * 1000 }, NULL);
-	} else if (all) {
-		*ends = false;
-	}
-}
-
-static void *settle_and_look(void *nothing)
-{
-	struct timespec until;
-	bool look, all, over = false, ends = true;
-	unsigned watch;
-	matter_t *matter;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	while (!over) {
-		if ((matter = next_matter(&until, &look, &all))) {
-			hooks.settle(&matter->run, &matter->verdict);
-			free(matter);
-		} else if (look) {
-			look_round(all, &ends);
-		}
-		pthread_mutex_lock(&lock);
-		over = clerk_over = stopping;
-		watch = settings.watch;
-		pthread_mutex_unlock(&lock);
-		if (look) {
-			clock_gettime(CLOCK_MONOTONIC, &until);
-			until.tv_sec += watch;
-		}
-	}
-	return nothing;
-}
-
 /* ---------------------------------------------------------------- life */
 
 static void empty(void)
 {
+	pthread_mutex_lock(&lock);
 	while (first)
 		drop(first);
-	for (matter_t *matter = matters, *after; matter; matter = after) {
-		after = matter->after;
-		free(matter);
-	}
-	matters = NULL;
-	matters_end = &matters;
-}
-
-/* After a stop that left the clerk behind: true when it is still at its matter, and so goes on as the clerk of the new life, with the
- * letters of the old. There are never two, and nobody waits here for Slurm's locks, which our caller may hold. */
-static bool take_back(const courier_settings_t *wanted)
-{
-	bool at_work, gone;
-
-	pthread_mutex_lock(&lock);
-	at_work = left && !clerk_over;
-	gone = left && clerk_over;
-	left = false;
-	settings = *wanted;
-	stopping = afresh = forgotten = false;
 	pthread_mutex_unlock(&lock);
-	if (gone) {
-		pthread_join(clerk, NULL);
-		close(bell);
-		empty();
-	}
-	return at_work;
+	close(bell);
+	bell = -1;
 }
 
 static bool hire(void)
 {
-	pthread_condattr_t monotonic;
-
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&work, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	clerk_over = false;
 	if ((bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0)
 		return false;
-	if (!pthread_create(&clerk, NULL, settle_and_look, NULL))
+	if (clerk_hire(&hooks, settings.watch))
 		return true;
 	close(bell);
+	bell = -1;
 	return false;
 }
 
+/* A clerk that is left behind may go on in the next life, with the letters of this one. */
 static void dismiss(void)
 {
-	struct timespec until;
-
-	pthread_mutex_lock(&lock);
-	stopping = true;
-	pthread_cond_broadcast(&work);
-	pthread_mutex_unlock(&lock);
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += LAST_JOIN;
-	if (pthread_timedjoin_np(clerk, NULL, &until)) {
-		pthread_mutex_lock(&lock);
-		left = true;
-		pthread_mutex_unlock(&lock);
-		return;
-	}
-	close(bell);
-	empty();
+	left = !clerk_dismiss();
+	if (!left)
+		empty();
 }
 
 extern bool courier_start(const courier_settings_t *wanted, const courier_hooks_t *called, const frame_t *greeting)
 {
-	bool taken_back = take_back(wanted);
+	bool taken_back = clerk_take_back(wanted->watch);
 
+	if (left && !taken_back)
+		empty();
+	left = false;
 	if (!taken_back)
 		hooks = *called;	/* else they are these already */
+	pthread_mutex_lock(&lock);
+	settings = *wanted;
+	stopping = false;
+	pthread_mutex_unlock(&lock);
 	hello = *greeting;
 	told_absent = false;
 	pause_ms = FIRST_PAUSE;
@@ -576,7 +457,6 @@ extern bool courier_start(const courier_settings_t *wanted, const courier_hooks_
 	return running = true;
 }
 
-/* slurmctld may hold the locks that the clerk waits for; it is left behind then, and the library stays in memory. */
 extern void courier_stop(void)
 {
 	if (!running)

@@ -24,7 +24,7 @@ def compiled(name: str, guard: str, checkout: Path, folder: Path) -> Path:
     if compiler is None:
         pytest.skip("no C compiler here: apt-get install gcc")
     program = folder / name
-    sources = [checkout / "plugins" / "prep" / f"{each}.c" for each in (name, "courier", "frame")]
+    sources = [checkout / "plugins" / "prep" / f"{each}.c" for each in (name, "courier", "clerk", "frame")]
     words = ["-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", f"-fsanitize={guard}", "-Wall", "-Wextra", "-Werror"]
     subprocess.run([compiler, *words, "-o", program, *sources, "-lpthread"], check=True)
     return program
