@@ -127,11 +127,18 @@ def _import_history(desk: Desk, options: Namespace, beside: BesideSlurm, people:
         held = show_su(sum(each.amount or 0 for each in past.given_back))
         desk.say(f"lost in Slurm: {counted(len(past.given_back), 'hold')} {would}given back, {held} SU")
     for each in past.left:
-        if each.said and each.finding.job is not None:
-            desk.note(plain(f"! job {each.finding.job.job_id} of {each.finding.job.account}: {each.said}"))
+        desk.note(plain(f"! {_told(each)}"))
     for wrong in past.unreadable:
         desk.note(plain(f"! not read: {wrong}"))
     return len(past.left) + len(past.unreadable)
+
+
+def _told(left: Any) -> str:
+    """Which run was left as it is, and why; what nobody mends by itself is told as `fairbank reconcile` tells it."""
+    finding = left.finding
+    job = finding.job or finding.run
+    which = "a run" if job is None else f"job {job.job_id} of {job.account}"
+    return f"{which}: {left.said or f'{finding.kind.value}; left as it is'}"
 
 
 # --- sync ---

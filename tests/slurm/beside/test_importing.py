@@ -82,9 +82,18 @@ def test_runs_of_a_user_who_is_passed_over_are_not_told_where_nobody_pays_and_ch
     assert "job 1" not in said.err
     assert "history: 1 run charged, " in said.out
 
-    opened.ran(opened.job(1, account="bio", **gone), opened.job(3, account="bio"))
+    opened.ran(opened.job(1, account="bio", **gone), opened.job(2, **gone), opened.job(3, account="bio"))
     said = opened.said(*words, "--pass-over", "gone", code=FOUND)
     assert [line.partition(":")[0] for line in said.err.splitlines() if line.startswith("! job")] == ["! job 3 of bio"]
+
+
+def test_what_is_for_people_to_judge_is_told_and_left(opened: Centre) -> None:
+    words = ("slurm", "import", "-S", "now-1day")
+    opened.ran(opened.job(1, elapsed=60))
+    assert "history: 1 run charged, " in opened.said(*words, code=0).out
+    opened.ran(opened.job(1, elapsed=6_000))
+    said = opened.said(*words, code=FOUND)
+    assert "! job 1 of chem: charged another amount than accounting tells; left as it is" in " ".join(said.err.split())
 
 
 def test_import_goes_on_past_names_that_other_projects_have(centre: Centre) -> None:
