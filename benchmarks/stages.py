@@ -18,6 +18,8 @@ from fairbank.values.time import Instant
 
 BATCH = 100
 STEPS = ("what it needs", "lock and read", "judge", "write", "commit")
+WHERE = {"the bank": STEPS, "PostgreSQL": ("lock and read", "commit")}
+"""Which steps are told: in the others the database is asked nothing, and what its processes spend meanwhile is none of ours."""
 ABOUT = (
     "The same batches without HTTP, in one thread: holds and then their charges, 100 in a transaction, over 1,000 allocations. "
     "Processor time, user and system together, divided by the operations; of the database that of the processes that serve our "
@@ -54,7 +56,7 @@ class _Laps:
 
     def end(self, step: str) -> None:
         now = self._now()
-        for where, before, after in zip(("the bank", "PostgreSQL"), self._before, now, strict=True):
+        for where, before, after in zip(WHERE, self._before, now, strict=True):
             key = f"{step}: {where}"
             self._spent[key] = self._spent.get(key, 0) + after - before
         self._before = self._now()
@@ -80,8 +82,6 @@ def _asked(books: Books, wishes: Sequence[Hold | Charge], laps: _Laps) -> None:
 
 
 def _figures(seen: Sequence[Spent]) -> Iterator[Figure]:
-    for where in ("the bank", "PostgreSQL"):
-        for step in STEPS:
-            values = tuple(each[f"{step}: {where}"] * 1_000_000 for each in seen)
-            if max(values) > 0.05:  # judging asks nothing of the database
-                yield Figure(f"{where}: {step}", "µs", values)
+    for where, steps in WHERE.items():
+        for step in steps:
+            yield Figure(f"{where}: {step}", "µs", tuple(each[f"{step}: {where}"] * 1_000_000 for each in seen))
