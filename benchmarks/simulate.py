@@ -16,11 +16,12 @@ from benchmarks.process import Taken, taken
 from fairbank.simulator.centre import Centre, Pool
 from fairbank.simulator.swf import write
 from fairbank.simulator.workload import month
+from tests.support import traces as recorded
 from tests.support.server import FAIRBANK
 
 SEED = 11
 YEARS = Centre(pools=(Pool("cpu", 768), Pool("gpu", 192, unit=8)), projects=40, users=300, jobs=200_000, days=800)
-SHARED = Path(os.environ.get("FAIRBANK_SHARED", Path(__file__).resolve().parents[2] / "shared")) / "data" / "swf"
+SHARED = Path(os.environ.get("FAIRBANK_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 MEMORY_MIB = 110
 FIRST = 10_000
 """So many jobs are enough for AccaSim, which takes a millisecond for each."""
@@ -41,8 +42,8 @@ class Trace(NamedTuple):
     promised: float
 
 
-KTH = Trace("KTH-SP2", SHARED / "KTH-SP2-1996-2.1-cln.swf.gz", 28_476, 40_000)
-UBCCR = Trace("UB CCR week", SHARED / "UBCCR-Slurm-medium-week.swf.gz", 19_579, 15_000)
+KTH = Trace("KTH-SP2", recorded.trace_file(SHARED, recorded.KTH), recorded.JOBS[recorded.KTH], 40_000)
+UBCCR = Trace("UB CCR week", recorded.trace_file(SHARED, recorded.UBCCR), recorded.JOBS[recorded.UBCCR], 15_000)
 
 
 def measure(*, short: bool, say: Say) -> list[Table]:

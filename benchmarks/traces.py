@@ -12,12 +12,13 @@ from benchmarks.process import taken
 from benchmarks.schedule import Schedule, fingerprint
 from benchmarks.simulate import SHARED
 from tests.support.server import FAIRBANK
+from tests.support.traces import KTH, LUBLIN, METACENTRUM, UBCCR, trace_file
 
 TRACES = {
-    "KTH-SP2": "KTH-SP2-1996-2.1-cln",
-    "Lublin-256": "Lublin-256-synthetic",
-    "MetaCentrum": "MetaCentrum-Zewura-Zegox-2013",
-    "UB CCR week": "UBCCR-Slurm-medium-week",
+    "KTH-SP2": KTH,
+    "Lublin-256": LUBLIN,
+    "MetaCentrum": METACENTRUM,
+    "UB CCR week": UBCCR,
 }
 POLICIES = ("fcfs", "fifo", "easy", "conservative", "slurm")
 QUICK = ("fcfs", "easy")
@@ -33,7 +34,7 @@ this is measured."""
 
 def measure(*, short: bool, say: Say) -> list[Table]:
     """One round: schedules come out the same each time. In short only the quick policies."""
-    found = {name: SHARED / f"{stem}.swf.gz" for name, stem in TRACES.items()}
+    found = {name: trace_file(SHARED, stem) for name, stem in TRACES.items()}
     if not any(file.exists() for file in found.values()):
         raise Missing(f"there is no trace in {SHARED}; FAIRBANK_SHARED says in which folder data/swf is")
     schedules: list[Schedule] = []

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.traces import trace_file
+
 pytest_plugins = ["tests.support.postgres", "tests.support.munge"]
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -39,6 +41,19 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"{folder} is not there; FAIRBANK_SHARED may name another folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def recorded(shared: Path) -> Callable[[str], Path]:
+    """`recorded(KTH)`: the file of a recorded workload (`tests.support.traces`)."""
+
+    def found(name: str) -> Path:
+        file = trace_file(shared, name)
+        if not file.exists():
+            pytest.skip(f"there is no {file}")
+        return file
+
+    return found
 
 
 @pytest.fixture(scope="session")

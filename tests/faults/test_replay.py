@@ -11,6 +11,7 @@ import pytest
 
 from fairbank.compose import Works
 from tests.support.server import FairbankServer, made
+from tests.support.traces import JOBS
 
 Tell = Callable[[str], None]
 
@@ -61,11 +62,8 @@ def test_the_synthetic_month(tmp_path: Path, urls: list[str], tell: Tell) -> Non
 @pytest.mark.campaign
 @pytest.mark.usefixtures("at_length")
 @pytest.mark.parametrize("periods", [1, 4])
-@pytest.mark.parametrize(
-    "name", ["KTH-SP2-1996-2.1-cln", "Lublin-256-synthetic", "MetaCentrum-Zewura-Zegox-2013", "UBCCR-Slurm-medium-week"]
-)
-def test_a_shared_trace(commands: FairbankServer, shared: Path, name: str, periods: int, urls: list[str], tell: Tell) -> None:
-    trace = shared / "data" / "swf" / f"{name}.swf.gz"
-    if not trace.exists():
-        pytest.skip(f"there is no {trace}")
-    replayed(commands, trace, urls, tell, "--periods", str(periods))
+@pytest.mark.parametrize("name", JOBS)
+def test_a_shared_trace(
+    commands: FairbankServer, recorded: Callable[[str], Path], name: str, periods: int, urls: list[str], tell: Tell
+) -> None:
+    replayed(commands, recorded(name), urls, tell, "--periods", str(periods))

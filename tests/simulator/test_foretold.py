@@ -6,6 +6,7 @@ The figures stand in docs/howto/explain-a-waiting-job.md. They are counts: the s
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from fairbank.simulator.centre import Centre, Pool
 from fairbank.simulator.skim import Notes, Skim, needed, skim
 from fairbank.simulator.workload import month
 from tests.simulator.foretold import Coverage, coverage
+from tests.support.traces import KTH, LUBLIN, METACENTRUM, UBCCR
 
 CENTRE = Centre(pools=(Pool("cpu", 64),), projects=4, users=12, jobs=1_500, days=20, node_failures=0)
 RUNS = 40
@@ -46,17 +48,17 @@ STATED = {
     ("synthetic", "easy", 5): Coverage(161, 28, 122, 11, 0),
     ("synthetic", "conservative", 20): Coverage(40, 4, 33, 3, 0),
     ("synthetic", "fcfs", 20): Coverage(44, 6, 32, 6, 0),
-    ("KTH-SP2-1996-2.1-cln", "easy", 100): Coverage(132, 10, 101, 21, 0),
-    ("KTH-SP2-1996-2.1-cln", "conservative", 200): Coverage(71, 2, 57, 12, 0),
-    ("KTH-SP2-1996-2.1-cln", "fcfs", 300): Coverage(85, 1, 54, 30, 0),
-    ("MetaCentrum-Zewura-Zegox-2013", "easy", 40): Coverage(75, 15, 54, 6, 0),
-    ("Lublin-256-synthetic", "easy", 200): Coverage(42, 2, 38, 2, 0),
-    ("UBCCR-Slurm-medium-week", "easy", 600): Coverage(30, 1, 5, 21, 3),
+    (KTH, "easy", 100): Coverage(132, 10, 101, 21, 0),
+    (KTH, "conservative", 200): Coverage(71, 2, 57, 12, 0),
+    (KTH, "fcfs", 300): Coverage(85, 1, 54, 30, 0),
+    (METACENTRUM, "easy", 40): Coverage(75, 15, 54, 6, 0),
+    (LUBLIN, "easy", 200): Coverage(42, 2, 38, 2, 0),
+    (UBCCR, "easy", 600): Coverage(30, 1, 5, 21, 3),
     ("synthetic", "slurm", 5): Coverage(157, 25, 113, 18, 1),
-    ("KTH-SP2-1996-2.1-cln", "slurm", 100): Coverage(128, 7, 102, 19, 0),
-    ("MetaCentrum-Zewura-Zegox-2013", "slurm", 40): Coverage(74, 9, 50, 15, 0),
-    ("UBCCR-Slurm-medium-week", "slurm", 600): Coverage(29, 1, 21, 7, 0),
-    ("Lublin-256-synthetic", "slurm", 400): Coverage(23, 2, 11, 4, 6),
+    (KTH, "slurm", 100): Coverage(128, 7, 102, 19, 0),
+    (METACENTRUM, "slurm", 40): Coverage(74, 9, 50, 15, 0),
+    (UBCCR, "slurm", 600): Coverage(29, 1, 21, 7, 0),
+    (LUBLIN, "slurm", 400): Coverage(23, 2, 11, 4, 6),
 }
 
 
@@ -68,10 +70,8 @@ def test_the_stated_coverage(request: pytest.FixtureRequest, trace: str, policy:
     if trace == "synthetic":
         found = coverage(synthetic, policy, every=every, runs=RUNS)
     else:
-        shared: Path = request.getfixturevalue("shared")
-        path = shared / "data" / "swf" / f"{trace}.swf.gz"
-        if not path.exists():
-            pytest.skip(f"there is no {path}")
+        recorded: Callable[[str], Path] = request.getfixturevalue("recorded")
+        path = recorded(trace)
         with ExitStack() as files:
             found = coverage(lambda: skim(files.enter_context(gzip.open(path))), policy, every=every, runs=RUNS if every < 600 else 10)
     print(f"{trace} {policy}: {found}")

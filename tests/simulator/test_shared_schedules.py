@@ -3,6 +3,7 @@ docs/performance.md, which is made anew where this machine has the traces."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,16 +13,17 @@ from benchmarks.schedule import Schedule, fingerprint
 from benchmarks.traces import POLICIES, TRACES
 from fairbank.service.simulating import simulate_file, write_starts
 from fairbank.simulator.simulation import Plan
+from tests.support.traces import KTH, LUBLIN, METACENTRUM, UBCCR
 
 STATED = {
-    ("KTH-SP2-1996-2.1-cln", "fcfs"): ("389852.168", "7518.74", "0.69885"),
-    ("KTH-SP2-1996-2.1-cln", "easy"): ("6805.173", "90.9416", "0.69924"),
-    ("MetaCentrum-Zewura-Zegox-2013", "fcfs"): ("1385.111", "9.5936", "0.52478"),
-    ("MetaCentrum-Zewura-Zegox-2013", "easy"): ("1381.336", "9.0238", "0.52478"),
-    ("UBCCR-Slurm-medium-week", "fcfs"): ("329336.237", "1477.23", "0.82129"),
-    ("UBCCR-Slurm-medium-week", "easy"): ("254726.589", "1060.62", "0.82068"),
-    ("Lublin-256-synthetic", "fcfs"): ("2388443.760", "66502.48", "0.65491"),
-    ("Lublin-256-synthetic", "easy"): ("97155.995", "590.05", "0.93634"),
+    (KTH, "fcfs"): ("389852.168", "7518.74", "0.69885"),
+    (KTH, "easy"): ("6805.173", "90.9416", "0.69924"),
+    (METACENTRUM, "fcfs"): ("1385.111", "9.5936", "0.52478"),
+    (METACENTRUM, "easy"): ("1381.336", "9.0238", "0.52478"),
+    (UBCCR, "fcfs"): ("329336.237", "1477.23", "0.82129"),
+    (UBCCR, "easy"): ("254726.589", "1060.62", "0.82068"),
+    (LUBLIN, "fcfs"): ("2388443.760", "66502.48", "0.65491"),
+    (LUBLIN, "easy"): ("97155.995", "590.05", "0.93634"),
 }
 
 CLAIM = kept("traces", RESULTS)
@@ -29,13 +31,6 @@ WRITTEN = {(each.trace, each.policy): each for table in CLAIM.tables for each in
 LONG = ("conservative", "slurm")
 """Of all but the lightest trace these take many seconds; `make bench ARGS='--only traces'` makes them anew."""
 QUICK = [(trace, policy) for trace in TRACES for policy in POLICIES if policy not in LONG or trace == "MetaCentrum"]
-
-
-def recorded(shared: Path, stem: str) -> Path:
-    path = shared / "data" / "swf" / f"{stem}.swf.gz"
-    if not path.exists():
-        pytest.skip(f"there is no {path}")
-    return path
 
 
 def agrees(figures: tuple[float, float, float], stated: tuple[str, str, str]) -> None:
@@ -57,8 +52,8 @@ def test_the_table_has_the_stated_figures(stem: str, policy: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("trace", "policy"), QUICK)
-def test_a_schedule_is_the_one_in_the_table(shared: Path, tmp_path: Path, trace: str, policy: str) -> None:
-    [outcome] = simulate_file(recorded(shared, TRACES[trace]), [policy], Plan())
+def test_a_schedule_is_the_one_in_the_table(recorded: Callable[[str], Path], tmp_path: Path, trace: str, policy: str) -> None:
+    [outcome] = simulate_file(recorded(TRACES[trace]), [policy], Plan())
     write_starts(outcome.starts, tmp_path / "starts.txt")
     assert outcome.figures is not None
     made = Schedule(
@@ -77,7 +72,7 @@ def test_a_schedule_is_the_one_in_the_table(shared: Path, tmp_path: Path, trace:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("trace", "policy"), STATED)
-def test_a_real_trace_gives_the_stated_figures(shared: Path, trace: str, policy: str) -> None:
-    [outcome] = simulate_file(recorded(shared, trace), [policy], Plan())
+def test_a_real_trace_gives_the_stated_figures(recorded: Callable[[str], Path], trace: str, policy: str) -> None:
+    [outcome] = simulate_file(recorded(trace), [policy], Plan())
     assert outcome.figures is not None
     agrees((outcome.figures.mean_wait, outcome.figures.mean_slowdown, outcome.figures.utilisation), STATED[trace, policy])

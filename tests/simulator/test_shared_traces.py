@@ -13,13 +13,7 @@ import pytest
 from fairbank.simulator.header import Header
 from fairbank.simulator.job_line import SwfJob
 from fairbank.simulator.swf import ByteStream, read, write
-
-TRACES = {
-    "KTH-SP2-1996-2.1-cln": 28_476,
-    "Lublin-256-synthetic": 10_000,
-    "MetaCentrum-Zewura-Zegox-2013": 17_900,
-    "UBCCR-Slurm-medium-week": 19_579,
-}
+from tests.support.traces import JOBS, KTH, LUBLIN, METACENTRUM, UBCCR
 
 
 class Whole(NamedTuple):
@@ -36,31 +30,28 @@ def whole(stream: ByteStream) -> Whole:
 
 
 @pytest.fixture
-def trace(shared: Path) -> Reader:
+def trace(recorded: Callable[[str], Path]) -> Reader:
     def found(name: str) -> Whole:
-        path = shared / "data" / "swf" / f"{name}.swf.gz"
-        if not path.exists():
-            pytest.skip(f"there is no {path}")
-        with gzip.open(path) as stream:
+        with gzip.open(recorded(name)) as stream:
             return whole(stream)
 
     return found
 
 
-@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize("name", JOBS)
 def test_a_real_trace_is_read_whole(trace: Reader, name: str) -> None:
     header, jobs = trace(name)
-    assert len(jobs) == header.max_records == TRACES[name]
+    assert len(jobs) == header.max_records == JOBS[name]
 
 
-@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize("name", JOBS)
 def test_a_real_trace_survives_being_written(trace: Reader, name: str) -> None:
     found = trace(name)
     assert whole(BytesIO("".join(write(*found)).encode())) == found
 
 
 def test_kth_has_the_dirt_that_is_known(trace: Reader) -> None:
-    header, jobs = trace("KTH-SP2-1996-2.1-cln")
+    header, jobs = trace(KTH)
     assert (header.unix_start_time, header.max_procs) == (843_480_031, 100)
     assert sum(job.run_time == 0 for job in jobs) == 8
     assert sum(job.run_time > (job.time_limit or job.run_time) for job in jobs) == 475
@@ -69,20 +60,20 @@ def test_kth_has_the_dirt_that_is_known(trace: Reader) -> None:
 
 
 def test_metacentrum_has_two_jobs_whose_end_nobody_saw(trace: Reader) -> None:
-    header, jobs = trace("MetaCentrum-Zewura-Zegox-2013")
+    header, jobs = trace(METACENTRUM)
     assert [job.number for job in jobs if job.end_time is None] == [4186, 4200]
     assert len(header.queues) == 11
     assert len({job.user for job in jobs}) == 75
 
 
 def test_lublin_knows_no_requests(trace: Reader) -> None:
-    _, jobs = trace("Lublin-256-synthetic")
+    _, jobs = trace(LUBLIN)
     assert {job.time_limit for job in jobs} == {None}
     assert {job.requested_processors for job in jobs} == {-1}
     assert max(job.processors or 0 for job in jobs) <= 256
 
 
 def test_ubccr_runs_over_its_limits(trace: Reader) -> None:
-    header, jobs = trace("UBCCR-Slurm-medium-week")
+    header, jobs = trace(UBCCR)
     assert sum(job.run_time > (job.time_limit or job.run_time) for job in jobs) == 153
     assert header.partitions == {1: "general-compute", 2: "debug"}

@@ -1,0 +1,18 @@
+"""The recorded workloads that tests and benchmarks know, by the names of their files, which are beside the tree and not in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+KTH = "KTH-SP2-1996-2.1-cln"
+LUBLIN = "Lublin-256-synthetic"
+METACENTRUM = "MetaCentrum-Zewura-Zegox-2013"
+UBCCR = "UBCCR-Slurm-medium-week"
+
+JOBS = {KTH: 28_476, LUBLIN: 10_000, METACENTRUM: 17_900, UBCCR: 19_579}
+"""How many jobs each has, as their collection states."""
+
+
+def trace_file(shared: Path, name: str) -> Path:
+    """Where it is, in the folder of all that is shared, if it is there."""
+    return shared / "data" / "swf" / f"{name}.swf.gz"
