@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from hashlib import sha256
-from pathlib import Path
 
 import msgspec
 
@@ -14,7 +12,7 @@ DIGITS = 12
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a trace under a policy. Waits are seconds, utilisation is from 0 to 1; `took` seconds of processor time for the whole
-    process; `starts` begins the SHA-256 of the file of starts."""
+    process; `starts` begins the fingerprint of all starts."""
 
     trace: str
     policy: str
@@ -24,11 +22,6 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     utilisation: float
     took: float
     starts: str
-
-
-def fingerprint(starts: Path) -> str:
-    """By what a file of starts is known again."""
-    return sha256(starts.read_bytes()).hexdigest()[:DIGITS]
 
 
 def lines(schedules: Iterable[Schedule]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.books import sqlite_folder
 from benchmarks.measure import Missing, Say, Table
 from benchmarks.process import taken
-from benchmarks.schedule import Schedule, fingerprint
+from benchmarks.schedule import DIGITS, Schedule
 from benchmarks.simulate import SHARED
 from tests.support.server import FAIRBANK
 from tests.support.traces import KTH, LUBLIN, METACENTRUM, UBCCR, trace_file
@@ -23,8 +23,9 @@ TRACES = {
 POLICIES = ("fcfs", "fifo", "easy", "conservative", "slurm")
 QUICK = ("fcfs", "easy")
 
-ABOUT = """`fairbank simulate TRACE --policy POLICY --starts FILE` of the four recorded workloads. Starts: the first twelve digits of
-the SHA-256 of that file, which has a line for each job. They are the same on any machine; only what the process took is this one's."""
+ABOUT = """`fairbank simulate TRACE --policy POLICY --json` of the four recorded workloads. Starts: the first twelve digits of its
+`fingerprint`, the SHA-256 of what `--starts FILE` writes, a line for each job. They are the same on any machine; only what the
+process took is this one's."""
 
 REMARK = """Conservative backfill plans anew for everybody who waits whenever something happens: in the UB CCR week, where thousands
 wait, that takes minutes. `tests/simulator/test_shared_schedules.py` compares first come first served and EASY with the figures that are
@@ -50,9 +51,9 @@ def measure(*, short: bool, say: Say) -> list[Table]:
 
 
 def schedule(name: str, file: Path, policy: str, folder: Path) -> Schedule:
-    """What the command makes of the trace in a process of its own; `folder` is for its files."""
-    starts, told = folder / "starts.txt", folder / "told.json"
-    took = taken([FAIRBANK, "simulate", str(file), "--policy", policy, "--starts", str(starts), "--json"], told=told)
+    """What the command makes of the trace in a process of its own; `folder` is for what it tells."""
+    told = folder / "told.json"
+    took = taken([FAIRBANK, "simulate", str(file), "--policy", policy, "--json"], told=told)
     row: dict[str, Any] = json.loads(told.read_bytes())["data"][0]
     return Schedule(
         trace=name,
@@ -62,5 +63,5 @@ def schedule(name: str, file: Path, policy: str, folder: Path) -> Schedule:
         mean_slowdown=row["mean_bounded_slowdown"],
         utilisation=row["utilisation"],
         took=took.seconds,
-        starts=fingerprint(starts),
+        starts=row["fingerprint"][:DIGITS],
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -42,11 +41,6 @@ def in_file(path: Path, reader: Reader = skim) -> Iterator[tuple[Skim, Extent]]:
     """A workload in a file. Raises Unknown when it cannot be opened."""
     with open_skimmed(path, reader) as (trace, file):
         yield trace, Extent(lambda jobs: jobs * file.size // max(file.position(), 1), file.once)
-
-
-def simulate_file(path: Path, names: Sequence[str], plan: Plan) -> list[Outcome]:
-    """What comes of each policy, from a trace in a file. Raises as `simulate_each` does."""
-    return simulate_each(partial(in_file, path), names, plan)
 
 
 def simulate_each(
