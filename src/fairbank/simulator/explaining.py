@@ -10,12 +10,12 @@ import msgspec
 
 from fairbank.scheduling.explain.answer import Advice, Check, Likely, Suggestion, Why
 from fairbank.scheduling.explain.likely import RUNS, likely
-from fairbank.scheduling.explain.shorter import SHORTER, shorter
+from fairbank.scheduling.explain.sooner import Try, change, shorter, sooner
 from fairbank.scheduling.plan import NEVER_TESTED, PRIORITY, RESOURCES
 from fairbank.scheduling.queue import ByPartition
 from fairbank.simulator.jobs import Job
 from fairbank.simulator.standstill import Standstill
-from fairbank.values.time import MINUTE, iso, show_duration
+from fairbank.values.time import iso, show_duration
 
 
 class Drawing(NamedTuple):
@@ -110,30 +110,23 @@ def _since(found: Likely | None, zero: int) -> Likely | None:
 
 
 def _advise(there: Standstill, job: Job, expected: int | None, zero: int, partition: Callable[[int], str] | None) -> Advice:
-    """The longest limit with which it starts as early as any shorter one lets it; where partitions wait apart another of those that are in
-    use; or half as many processors. Of these the one that starts it soonest.
+    """The one change that starts the job soonest; of several as soon the smallest sacrifice.
 
     Each is tried on the queue as it is, with everybody using the whole time limit.
     """
-    found, tried = None, list[str]()
-    if job.limit > MINUTE:
-        tried.append(SHORTER)
-        found = shorter(job.limit, expected, lambda limit: there.in_full(job._replace(limit=limit)))
-    soonest = expected if found is None else found.at
-    for option, changed in _changes(there, job, partition):
-        tried.append(option)
-        at = there.in_full(changed)
-        if at is not None and (soonest is None or at < soonest):
-            found, soonest = Suggestion(option, at), at
-    return Advice(found and Suggestion(found.option, zero + found.at), tuple(tried))
+    advice = sooner(expected, _tries(there, job, partition))
+    found = advice.suggestion
+    return Advice(found and Suggestion(found.option, zero + found.at), advice.tried)
 
 
-def _changes(there: Standstill, job: Job, partition: Callable[[int], str] | None) -> Iterator[tuple[str, Job]]:
-    """What may be changed beside its limit."""
+def _tries(there: Standstill, job: Job, partition: Callable[[int], str] | None) -> Iterator[Try]:
+    """Where partitions wait apart another of those that are in use; a shorter limit; half as many processors."""
     if partition is not None:
         used = {each.partition for each in there.waiting} | {each.job.partition for each in there.running}
         for other in sorted(used - {job.partition}):
             if name := partition(other):
-                yield f"-p {name}", job._replace(partition=other)
+                yield change(f"-p {name}", partial(there.in_full, job._replace(partition=other)))
+    yield from shorter(job.limit, lambda seconds: there.in_full(job._replace(limit=seconds)))
     if job.processors > 1:
-        yield f"-n {job.processors // 2}", job._replace(processors=job.processors // 2)
+        half = job.processors // 2
+        yield change(f"-n {half}", partial(there.in_full, job._replace(processors=half)))

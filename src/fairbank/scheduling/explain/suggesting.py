@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import msgspec
 
-from fairbank.scheduling.explain.answer import Advice, Suggestion
-from fairbank.scheduling.explain.shorter import SHORTER, shorter
+from fairbank.scheduling.explain.answer import Advice
+from fairbank.scheduling.explain.sooner import Try, change, shorter, sooner
 from fairbank.scheduling.on_nodes import OnNodes, with_job
 from fairbank.scheduling.parameters import Parameters
 from fairbank.scheduling.pending import Pending
 from fairbank.scheduling.placement.room import Placement
 from fairbank.scheduling.plan import Plan
 from fairbank.scheduling.slurm import both
-from fairbank.values.time import MINUTE
 
 
 def suggest(snapshot: OnNodes, parameters: Parameters, plan: Plan[Pending, Placement], number: int, now: int) -> Advice:
-    """The one change that starts the job soonest, sooner than `plan` does; of several the first that is tried. Of a job that is held back
-    nothing is tried.
+    """The one change that starts the job soonest, sooner than `plan` does; of several as soon the smallest sacrifice. Of a job that is held
+    back nothing is tried.
 
     Every change is one pass over the whole queue with the job changed, so that nobody ahead is delayed by it.
     """
@@ -30,17 +30,7 @@ def suggest(snapshot: OnNodes, parameters: Parameters, plan: Plan[Pending, Place
     def start(changed: Pending) -> int | None:
         return _start(both(with_job(snapshot, changed), parameters, now), number, now)
 
-    found, soonest = None, _start(plan, number, now)
-    tried: list[str] = []
-    for option, changed in _changes(job, snapshot):
-        tried.append(option)
-        at = start(changed)
-        if at is not None and (soonest is None or at < soonest):
-            found, soonest = Suggestion(option, at), at
-    if (limit := _limit(job, snapshot)) > MINUTE:
-        tried.append(SHORTER)
-        found = shorter(limit, soonest, lambda limit: start(msgspec.structs.replace(job, limit=limit, time_min=None))) or found
-    return Advice(found, tuple(tried))
+    return sooner(_start(plan, number, now), _tries(job, snapshot, start))
 
 
 def _start(plan: Plan[Pending, Placement], number: int, now: int) -> int | None:
@@ -50,8 +40,15 @@ def _start(plan: Plan[Pending, Placement], number: int, now: int) -> int | None:
     return next((each.at for each in plan.planned if each.job.number == number), None)
 
 
+def _tries(job: Pending, snapshot: OnNodes, start: Callable[[Pending], int | None]) -> Iterator[Try]:
+    """The smallest sacrifice first."""
+    for option, changed in _changes(job, snapshot):
+        yield change(option, partial(start, changed))
+    yield from shorter(_limit(job, snapshot), lambda seconds: start(msgspec.structs.replace(job, limit=seconds, time_min=None)))
+
+
 def _changes(job: Pending, snapshot: OnNodes) -> Iterator[tuple[str, Pending]]:
-    """What may be changed beside its limit, the smallest sacrifice first."""
+    """What may be changed beside its limit."""
     wanted = job.wanted
     for name, rules in snapshot.machine.cluster.rules.items():
         if name not in job.partitions and rules.up:

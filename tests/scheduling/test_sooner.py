@@ -1,0 +1,54 @@
+"""What would start a job sooner, of changes whose starts are known."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.scheduling.explain.answer import Advice, Suggestion
+from fairbank.scheduling.explain.sooner import Try, change, shorter, sooner
+from fairbank.values.time import MINUTE
+
+HOUR = 60 * MINUTE
+
+
+def at(option: str, start: int | None) -> Try:
+    return change(option, lambda: start)
+
+
+@pytest.mark.parametrize(
+    ("expected", "starts", "found"),
+    [
+        (100, (90, 80, 70), ("third", 70)),
+        (100, (80, 80, 90), ("first", 80)),  # of several as soon the smallest sacrifice
+        (100, (None, 100, 110), None),
+        (None, (None, 100, 100), ("second", 100)),
+        (None, (None, None, None), None),
+    ],
+)
+def test_the_change_that_starts_it_soonest(expected: int | None, starts: tuple[int | None, ...], found: tuple[str, int] | None) -> None:
+    told = ("first", "second", "third")
+    suggestion = None if found is None else Suggestion(*found)
+    assert sooner(expected, map(at, told, starts)) == Advice(suggestion, told)
+
+
+def in_the_gap(limit: int) -> int:
+    """Whoever ends within three hours starts now."""
+    return 0 if limit <= 3 * HOUR else 10 * HOUR
+
+
+def test_the_longest_limit_that_starts_it_as_soon_as_the_shortest() -> None:
+    (found,) = shorter(5 * HOUR, in_the_gap)
+    assert found.told == "any shorter -t"
+    assert found.before(10 * HOUR) == found.before(None) == Suggestion("-t 03:00:00", 0)
+    assert found.before(0) is None
+
+
+@pytest.mark.parametrize("other", ["before", "behind"])
+def test_a_limit_loses_to_what_is_tried_before_it_and_starts_the_job_as_soon(other: str) -> None:
+    limit, partition = list(shorter(5 * HOUR, in_the_gap)), [at("-p other", 0)]
+    told = sooner(10 * HOUR, partition + limit if other == "before" else limit + partition)
+    assert told.suggestion == Suggestion("-p other" if other == "before" else "-t 03:00:00", 0)
+
+
+def test_nothing_is_shorter_than_a_minute() -> None:
+    assert list(shorter(MINUTE, in_the_gap)) == []
