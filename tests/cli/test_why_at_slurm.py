@@ -14,6 +14,8 @@ import pytest
 
 from fairbank.cli import main
 from fairbank.compose import Works
+from fairbank.compose.slurm_queue import without_range
+from fairbank.scheduling.explain.answer import Untold, Why
 from fairbank.scheduling.reason import sentence
 from tests.cli.conftest import Run, Said, runner, session
 from tests.cli.served import Bank
@@ -82,6 +84,21 @@ def test_without_advice_nothing_is_suggested(ask: Run, form: str) -> None:
 def test_the_likely_start_may_be_left_out(ask: Run) -> None:
     data = json.loads(ask(JOBS["gpus"], "--json", "--no-likely").out)["data"][0]
     assert (data["likely"], data["expected"]) == (None, "2026-11-22T18:31:15Z")
+
+
+@pytest.mark.parametrize(
+    ("untold", "ahead", "words"),
+    [
+        (Untold.NO_TURN, (), "it does not stand in the queue (BeginTime)"),
+        (Untold.TOO_FAR, (), "it is too far off to be rehearsed here"),
+        (Untold.TOO_FAR, (1,), "with 1 job ahead it is too far off to be rehearsed here"),
+        (Untold.TOO_FAR, (1, 2), "with 2 jobs ahead it is too far off to be rehearsed here"),
+        (Untold.KEPT, (1,), "as far as the rehearsals went, BeginTime kept it waiting"),
+    ],
+)
+def test_why_there_is_no_range(untold: Untold, ahead: tuple[int, ...], words: str) -> None:
+    found = Why(number=3, code="BeginTime", headline="", checks=(), position=None, ahead=ahead, waiting=2, expected=None, untold=untold)
+    assert without_range(found, untold) == words
 
 
 def test_without_accounting_there_is_no_likely_start(ask: Run, tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from fairbank.scheduling.explain.answer import Likely
+import pytest
+
+from fairbank.scheduling.explain.answer import Likely, Untold
 from fairbank.scheduling.explain.history import ENOUGH, OF_EVERYBODY, REMEMBERED, History, Luck, Ratios
 from fairbank.scheduling.explain.likely import FEWEST, affordable, likely, likely_on_nodes
 from fairbank.scheduling.explain.rehearsing import AtEachEvent, Came, rehearse
@@ -94,7 +96,8 @@ def test_a_rehearsal_ends_where_nobody_is_left_to_wait_for() -> None:
 def test_the_range_leaves_out_a_tenth_at_each_end() -> None:
     starts = iter(range(100))
     assert likely(lambda random, most: Came(next(starts), 1)) == Likely(9, 89, 100, 100)
-    assert likely(lambda random, most: Came(None, 1)) is None
+    assert likely(lambda random, most: Came(None, 1)) is Untold.KEPT
+    assert likely(lambda random, most: Came(None, most)) is Untold.TOO_FAR
     starts = iter(range(100))
     some = likely(lambda random, most: Came(at if (at := next(starts)) < 50 else None, 1))
     assert some == Likely(9, None, 100, 50)
@@ -139,7 +142,7 @@ def test_those_behind_stay_out_of_rehearsals() -> None:
 def test_a_reservation_that_ends_lets_somebody_start_though_nobody_ends() -> None:
     scene = Scene(rack(1)).reserves("course", "n1", -10, 90).waits(1, minutes=60)
     found = likely_on_nodes(scene.snapshot, Parameters(), known(), 1, NOW)
-    assert found is not None
+    assert isinstance(found, Likely)
     assert (found.earliest, found.latest) == (NOW + 90 * 60, NOW + 90 * 60)
 
 
@@ -179,7 +182,7 @@ def test_whoever_is_behind_may_use_up_the_limit_that_another_waits_for() -> None
 def test_a_limit_that_no_end_lifts_is_told_no_range() -> None:
     scene = short_and_long()
     scene.limits = OneEach("batch", there=frozenset({("batch", "bob")}))
-    assert likely_on_nodes(scene.snapshot, Parameters(), known(), 2, NOW) is None
+    assert likely_on_nodes(scene.snapshot, Parameters(), known(), 2, NOW) is Untold.KEPT
 
 
 def test_a_job_that_may_start_later_has_a_range_as_well() -> None:
@@ -188,6 +191,21 @@ def test_a_job_that_may_start_later_has_a_range_as_well() -> None:
     found = whole(scene.snapshot, Parameters(), 3, NOW, history=known())
     assert (found.code, found.position) == ("BeginTime", None)
     assert found.likely == Likely(NOW + 70 * 60, NOW + 70 * 60, 100, 100)
+
+
+@pytest.mark.parametrize(("history", "untold"), [(known(), Untold.NO_TURN), (None, None)], ids=["asked", "not asked"])
+def test_who_is_held_back_has_no_turn(history: History[str] | None, untold: Untold | None) -> None:
+    scene = Scene(rack(1)).waits(1, held="JobHeldUser")
+    found = whole(scene.snapshot, Parameters(), 1, NOW, history=history)
+    assert (found.likely, found.untold) == (None, untold)
+
+
+def test_a_job_that_may_start_later_and_is_kept_by_a_limit_is_told_so() -> None:
+    scene = Scene(rack(1)).waits(1, minutes=60, user="bob", eligible=NOW + HOUR)
+    scene.limits = OneEach("batch", there=frozenset({("batch", "bob")}))
+    found = whole(scene.snapshot, Parameters(), 1, NOW, history=known())
+    assert (found.code, found.position) == ("BeginTime", None)
+    assert (found.likely, found.untold) == (None, Untold.KEPT)
 
 
 def test_whoever_takes_the_place_of_others_does_so_in_rehearsals() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from fairbank.scheduling.explain.answer import Likely
+from fairbank.scheduling.explain.answer import Likely, Untold
 from fairbank.scheduling.explain.likely import likely
 from fairbank.simulator.clock import Clock
 from fairbank.simulator.jobs import Job, Workload, size_of
@@ -52,7 +52,7 @@ def coverage(trace: Callable[[], Skim], name: str, *, every: int, runs: int) -> 
     late = {job.number: job for now, job in _starts(opened, policy.scheduler(size), size) if job.submitted < now}
     chosen = [late[number] for number in sorted(late)[every - 1 :: every]]
     watched = Watched(policy.scheduler(size), sorted({job.submitted for job in chosen}))
-    follower, counts, told = Follower(), Counter[str](), dict[int, Likely | None]()
+    follower, counts, told = Follower(), Counter[str](), dict[int, Likely | Untold]()
     due = deque(chosen)
     for now, starts in Clock(size, watched).run(follower.coming(Workload(trace().jobs, size))):
         while due and due[0].submitted < now:
@@ -69,7 +69,7 @@ def _starts(trace: Skim, scheduler: Scheduler, size: int) -> Iterator[tuple[int,
         yield from ((now, job) for job in starts)
 
 
-def _where(found: Likely | None, start: int) -> str:
-    if found is None or found.latest is None:
+def _where(found: Likely | Untold, start: int) -> str:
+    if isinstance(found, Untold) or found.latest is None:
         return "untold"
     return "before" if start < found.earliest else "after" if start > found.latest else "within"

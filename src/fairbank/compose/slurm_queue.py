@@ -10,8 +10,8 @@ from fairbank.cli.slurm_queue import Asked, Quote
 from fairbank.compose.beside_queue import funds_of, past
 from fairbank.report.cells import counted
 from fairbank.report.why import WhyRow
-from fairbank.scheduling.explain.answer import Why
-from fairbank.scheduling.explain.whole import TIMED, whole
+from fairbank.scheduling.explain.answer import Untold, Why
+from fairbank.scheduling.explain.whole import whole
 from fairbank.scheduling.pending import Pending
 from fairbank.scheduling.slurm import both
 from fairbank.slurm.answers.jobs import Told
@@ -60,8 +60,8 @@ class SlurmQueue:
             funds=funds_of(found, told, cluster, quote, notes),
             tick=progress and partial(progress, "rehearsals"),
         )
-        if history is not None and explained.likely is None:
-            notes.append(f"no likely start: {_without_range(explained)}")
+        if explained.untold is not None:
+            notes.append(f"no likely start: {without_range(explained, explained.untold)}")
         return Explained(cluster, _row(found, told, explained, there), unread, notes)
 
 
@@ -89,13 +89,16 @@ def _wanted(job: str, there: Live) -> Pending:
     raise Unknown(f"slurmctld has no job {job} that waits", field="JOBID", remedy=remedy)
 
 
-def _without_range(why: Why) -> str:
-    """Why rehearsals tell no likely start."""
-    if why.expected is not None:
-        return f"with {counted(len(why.ahead), 'job')} ahead it is too far off to be rehearsed here"
-    if why.position is None and why.code not in TIMED:
-        return f"it does not stand in the queue ({why.code})"
-    return f"as far as the rehearsals went, {why.code} kept it waiting"
+def without_range(why: Why, untold: Untold) -> str:
+    """Why rehearsals tell no likely start, in words."""
+    match untold:
+        case Untold.NO_TURN:
+            return f"it does not stand in the queue ({why.code})"
+        case Untold.TOO_FAR:
+            ahead = f"with {counted(len(why.ahead), 'job')} ahead " if why.ahead else ""
+            return f"{ahead}it is too far off to be rehearsed here"
+        case Untold.KEPT:
+            return f"as far as the rehearsals went, {why.code} kept it waiting"
 
 
 def _row(job: Pending, told: Told, found: Why, there: Live) -> WhyRow:

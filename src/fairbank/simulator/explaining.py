@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.scheduling.explain.answer import Advice, Check, Likely, Suggestion, Why
+from fairbank.scheduling.explain.answer import Advice, Check, Likely, Suggestion, Untold, Why
 from fairbank.scheduling.explain.likely import RUNS, likely
 from fairbank.scheduling.explain.sooner import Try, change, shorter, sooner
 from fairbank.scheduling.plan import NEVER_TESTED, PRIORITY, RESOURCES
@@ -102,8 +102,8 @@ def _turn(job: Job, ahead: list[Job], there: Standstill, zero: int) -> Check:
     return Check("its turn", False, "".join(said))
 
 
-def _since(found: Likely | None, zero: int) -> Likely | None:
-    if found is None:
+def _since(found: Likely | Untold, zero: int) -> Likely | None:
+    if isinstance(found, Untold):
         return None
     latest = None if found.latest is None else zero + found.latest
     return msgspec.structs.replace(found, earliest=zero + found.earliest, latest=latest)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 import msgspec
 
 
@@ -25,6 +27,14 @@ class Likely(msgspec.Struct, frozen=True):
     latest: int | None
     runs: int
     started: int
+
+
+class Untold(Enum):
+    """Why no range is told."""
+
+    NO_TURN = "it has no place among those that wait, and nobody knows when it will"
+    TOO_FAR = "rehearsals that may be no longer end before it starts"
+    KEPT = "rehearsals go on until nothing happens any more, and it has not started"
 
 
 class Suggestion(msgspec.Struct, frozen=True):
@@ -52,7 +62,8 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
     ahead       the numbers of those ahead of it that want some of the nodes of its partitions, in order
     waiting     how many have a place among those that wait
     expected    when it starts if everybody uses the whole time limit and nobody comes before it; None where nobody can say
-    likely      None where it was not asked for, or where it started in too few rehearsals
+    likely      None where it was not asked for, or where there is none
+    untold      why there is none; None where there is, or where it was not asked for
     advice      what would start it sooner; None where it was not asked for
     """
 
@@ -65,4 +76,5 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
     expected: int | None
     likely: Likely | None = None
+    untold: Untold | None = None
     advice: Advice | None = None

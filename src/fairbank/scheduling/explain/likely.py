@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from random import Random
 
-from fairbank.scheduling.explain.answer import Likely
+from fairbank.scheduling.explain.answer import Likely, Untold
 from fairbank.scheduling.explain.history import History, Luck
 from fairbank.scheduling.explain.rehearsing import AtEachEvent, Came, Pass, rehearse
 from fairbank.scheduling.nodes import Nodes
@@ -40,24 +40,27 @@ Tick = Callable[[int, int], None]
 
 def likely(
     rehearsal: Callable[[Random, int], Came], *, runs: int = RUNS, seed: int = 1, passes: int = PASSES, tick: Tick | None = None
-) -> Likely | None:
-    """`rehearsal` is given what it draws from, and how many passes it may make. None where the job started in too few to tell.
+) -> Likely | Untold:
+    """`rehearsal` is given what it draws from, and how many passes it may make. Untold where the job started in too few of them.
 
     One that had to end without a start counts as a late one.
     """
     starts: list[int] = []
     made = spent = 0
+    most, cut = max(passes // 4, 1), False
     while made < runs and (spent < passes or made < min(FEWEST, runs)):
-        came = rehearsal(Random(f"{seed}:{made}"), max(passes // 4, 1))  # noqa: S311 - a rehearsal, not a secret
+        came = rehearsal(Random(f"{seed}:{made}"), most)  # noqa: S311 - a rehearsal, not a secret
         made, spent = made + 1, spent + came.passes
         if tick is not None:
             tick(made, runs)
         if came.at is not None:
             starts.append(came.at)
+        elif came.passes >= most:
+            cut = True
     starts.sort()
     first, last = max(-(-made // 10), 1) - 1, max(-(-made * 9 // 10), 1) - 1
     if first >= len(starts):
-        return None
+        return Untold.TOO_FAR if cut else Untold.KEPT
     return Likely(starts[first], starts[last] if last < len(starts) else None, made, len(starts))
 
 
@@ -73,7 +76,7 @@ def likely_on_nodes(
     seed: int = 1,
     passes: int | None = None,
     tick: Tick | None = None,
-) -> Likely | None:
+) -> Likely | Untold:
     """The range under Slurm's two passes, which are made whenever somebody ends, a reservation begins or ends, or a job may start at last;
     nobody comes. The snapshot stays as it is.
 

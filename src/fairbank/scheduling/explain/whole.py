@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairbank.scheduling.explain.answer import Why
+from fairbank.scheduling.explain.answer import Likely, Untold, Why
 from fairbank.scheduling.explain.conditions import Dependency, Funds
 from fairbank.scheduling.explain.history import History
 from fairbank.scheduling.explain.likely import RUNS, Tick, likely_on_nodes
@@ -50,8 +50,10 @@ def whole(
     found = why(snapshot, plan, number, now, funds=funds, dependencies=dependencies, any_of=any_of)
     if advice:
         found = msgspec.structs.replace(found, advice=suggest(snapshot, parameters, plan, number, now))
-    if history is None or (found.position is None and found.code not in TIMED):
+    if history is None:
         return found
+    if found.position is None and found.code not in TIMED:
+        return msgspec.structs.replace(found, untold=Untold.NO_TURN)
     ahead = None if found.position is None else frozenset(found.ahead)
-    likely = likely_on_nodes(snapshot, parameters, history, number, now, ahead=ahead, runs=runs, seed=seed, tick=tick)
-    return msgspec.structs.replace(found, likely=likely)
+    came = likely_on_nodes(snapshot, parameters, history, number, now, ahead=ahead, runs=runs, seed=seed, tick=tick)
+    return msgspec.structs.replace(found, **({"likely": came} if isinstance(came, Likely) else {"untold": came}))
