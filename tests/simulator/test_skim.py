@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from io import BytesIO
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from fairbank.simulator.header import Header
 from fairbank.simulator.job_line import SwfJob
-from fairbank.simulator.skim import Skimmed, needed, skim
+from fairbank.simulator.skim import BLOCK, Skimmed, needed, skim
 from fairbank.simulator.swf import REMARK_LIMIT, read, write
 from fairbank.values.time import LAST_INSTANT
 from fairbank.values.trouble import Malformed
@@ -30,6 +31,15 @@ jobs = st.lists(
 
 
 PLAIN = "1 0 -1 10 4 -1 -1 4 20 -1 1 7 7 -1 1 1 -1 -1"
+
+
+@pytest.fixture(scope="module", params=[BLOCK, 50], autouse=True)
+def block(request: pytest.FixtureRequest) -> Iterator[int]:
+    """So many bytes are looked at together: all that is here in one block, or a line and the beginning of the next."""
+    size: int = request.param
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fairbank.simulator.skim.BLOCK", size)
+        yield size
 
 
 def skimmed(text: str) -> list[Skimmed]:
@@ -99,9 +109,9 @@ heads = st.sampled_from(
 
 
 @settings(max_examples=500)
-@given(heads, st.lists(drawn_lines, min_size=1, max_size=4))
-def test_dirt_is_judged_alike(head: str, dirty: list[str]) -> None:
-    text = (head + "\n".join(dirty)).encode()
+@given(st.sampled_from(["", "\ufeff"]), heads, st.lists(drawn_lines, min_size=1, max_size=4))
+def test_dirt_is_judged_alike(mark: str, head: str, dirty: list[str]) -> None:
+    text = (mark + head + "\n".join(dirty)).encode()
     reading = gone_through(needed(job) for job in read(BytesIO(text)).jobs)
     assert gone_through(skim(BytesIO(text)).jobs) == reading
 
@@ -144,3 +154,65 @@ def test_what_reading_refuses_is_refused_in_the_same_words(lines: str) -> None:
     with pytest.raises(Malformed) as skimming:
         skimmed(lines)
     assert str(skimming.value) == str(reading.value)
+
+
+def lines_of(jobs: int) -> list[str]:
+    """Plain lines, one submitted a second after the other, which are more than a block."""
+    return [PLAIN.replace("1 0 ", f"{number} {number} ", 1) for number in range(jobs)]
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_trace_of_many_blocks(block: int, mark: str, end: str) -> None:
+    text = mark + "\n".join(lines_of(1_000)) + end
+    assert len(text) > 2 * block
+    assert skimmed(text) == [needed(job) for job in read(BytesIO(text.encode())).jobs]
+    assert [job[0] for job in skimmed(text)] == list(range(1_000))
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("700 700 -1 10 4", "line 701: 5 columns, expected 18"),
+        (PLAIN.replace("1 0 ", "700 698 "), "line 701: "),  # submitted before the last one
+        (PLAIN.replace("1 0 ", "700 700 ").replace("10", "ten"), "line 701"),
+    ],
+)
+def test_what_is_refused_blocks_later_is_told_with_its_line(line: str, what: str) -> None:
+    text = "\n".join([*lines_of(1_000)[:700], line, *lines_of(1_000)[701:]]).encode()
+    found, refused = gone_through(skim(BytesIO(text)).jobs)
+    assert (found, refused) == gone_through(needed(job) for job in read(BytesIO(text)).jobs)
+    assert len(found) == 700
+    assert refused is not None
+    assert what in refused
+
+
+def test_submissions_that_fall_are_refused_wherever_a_block_begins() -> None:
+    lines = lines_of(500)
+    for at in range(2, 500):
+        changed = PLAIN.replace("1 0 ", f"{at} {at - 2} ", 1)
+        with pytest.raises(Malformed, match=f"^line {at + 1}: "):
+            skimmed("\n".join([*lines[:at], changed, *lines[at + 1 :]]))
+
+
+def test_what_is_not_plain_blocks_later_is_read_as_ever() -> None:
+    lines = lines_of(1_000)
+    lines[700] = lines[700].replace(" 10 ", " 10.4 ")
+    lines.insert(800, "; a remark")
+    text = "\n".join(lines)
+    assert skimmed(text) == [needed(job) for job in read(BytesIO(text.encode())).jobs]
+
+
+@pytest.mark.parametrize("kept", [0.5, 0.9, 0.999])
+def test_a_gzip_that_was_cut_is_refused_at_the_same_line(kept: float) -> None:
+    packed = gzip.compress("\n".join(lines_of(20_000)).encode(), mtime=0)
+    cut = packed[: int(len(packed) * kept)]
+    with gzip.open(BytesIO(cut)) as stream:
+        jobs, refused = gone_through(needed(job) for job in read(stream).jobs)
+    with gzip.open(BytesIO(cut)) as stream:
+        found, told = gone_through(skim(stream).jobs)
+    assert refused is not None
+    assert "the compressed data end here, too early" in refused
+    assert told == refused
+    assert found == jobs[: len(found)]
+    assert len(found) > 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fairbank.simulator.header import LABEL_LIMIT, NAMES, NUMBERS, TEXTS, Header
 from fairbank.simulator.job_line import LARGEST, Status, SwfJob
-from fairbank.simulator.swf import read, write
+from fairbank.simulator.swf import Lines, read, write
 from fairbank.values.time import LAST_INSTANT
 from fairbank.values.trouble import Malformed
 
@@ -164,3 +164,14 @@ def test_what_is_written_is_read(header: Header, some: list[SwfJob]) -> None:
 
 def test_the_mark_that_some_editors_begin_a_file_with_is_passed_over() -> None:
     assert read(BytesIO(b"\xef\xbb\xbf; MaxProcs: 8\n")).header.max_procs == 8
+
+
+@given(st.lists(st.sampled_from([b"", b"1", b"22 22", b"; a long remark\r"])), st.booleans(), st.integers(1, 40))
+def test_lines_in_blocks_are_the_lines_one_by_one(lines: list[bytes], ended: bool, size: int) -> None:
+    text = b"\xef\xbb\xbf" + b"\n".join([b"the first", *lines]) + b"\n" * ended
+    one_by_one, many = list(Lines(BytesIO(text))), Lines(BytesIO(text))
+    first = next(many)
+    many.put_back(first[1])
+    blocks = [list(many.each_of(number, block)) for number, block in many.blocks(size)]
+    assert [line for block in blocks for line in block] == one_by_one
+    assert first == one_by_one[0]

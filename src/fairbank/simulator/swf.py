@@ -99,7 +99,7 @@ class Lines(Iterator[tuple[int, bytes]]):
         return number, self._checked(number, line)
 
     def put_back(self, line: bytes) -> None:
-        """The last line is to come again."""
+        """The last line, which has something in it, is to come again."""
         self._number, self._again = self._number - 1, line
 
     def blocks(self, size: int) -> Iterator[tuple[int, bytes]]:
