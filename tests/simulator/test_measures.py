@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.simulator.begun import begun
 from fairbank.simulator.clock import Clock, Moment
+from fairbank.simulator.columns import in_columns
 from fairbank.simulator.fairness import FairStarts
 from fairbank.simulator.jobs import Job
 from fairbank.simulator.measures import Figures, Measures, jain
@@ -21,7 +21,7 @@ def job(number: int, submitted: int, run: int, processors: int, user: int = 1, l
 def measured(size: int, policy: str, *jobs: Job) -> tuple[Figures, list[Moment]]:
     clock, measures = Clock(size, policy_named(policy).scheduler(size)), Measures()
     moments = list(clock.run(jobs))
-    measures.take(begun(moments))
+    measures.take(in_columns(moments))
     found = measures.figures(size, clock.lost)
     assert found is not None
     return found, moments

@@ -17,7 +17,7 @@ from operator import add, mul, sub
 from typing import NamedTuple
 
 from fairbank.scheduling.machine import FOR_EVER
-from fairbank.simulator.begun import Begun
+from fairbank.simulator.columns import Columns
 
 SHORT_RUN = 10
 """Seconds. A shorter run counts as one of this length: the field's habit."""
@@ -50,16 +50,16 @@ class Measures:
         self._used = self._ran = self._end = 0
         self._first = FOR_EVER
 
-    def take(self, begun: Begun) -> None:
-        at, _, submitted, processors, runs, _, who = begun
-        waits = array("q", map(sub, at, submitted))
+    def take(self, started: Columns) -> None:
+        at, runs = started.at, started.runs
+        waits = array("q", map(sub, at, started.submitted))
         self._waits.extend(waits)
-        self._used += sum(map(mul, runs, processors))
+        self._used += sum(map(mul, runs, started.processors))
         self._ran += sum(runs)
         self._end = max(self._end, *map(add, at, runs))
-        self._first = min(self._first, *submitted)
+        self._first = min(self._first, *started.submitted)
         users, total = self._users, self._slowdowns
-        for wait, run, user in zip(waits, runs, who, strict=True):
+        for wait, run, user in zip(waits, runs, started.users, strict=True):
             slowdown = (wait + run) / max(SHORT_RUN, run)
             if slowdown < 1.0:
                 slowdown = 1.0

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairbank.simulator.begun import MOMENTS, begun
 from fairbank.simulator.clock import Clock, Moment
+from fairbank.simulator.columns import in_columns
 from fairbank.simulator.course import Course
 from fairbank.simulator.fairness import FairStarts, Misses
 from fairbank.simulator.header import Header
@@ -67,6 +67,8 @@ class Outcome(NamedTuple):
 Tick = Callable[[int], None]
 """Told how many jobs have been read."""
 TICK = 1_024
+MOMENTS = 256
+"""So many are put into columns together: enough to be fast, and few enough to be no weight in memory."""
 
 
 def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) -> Outcome:
@@ -89,9 +91,9 @@ def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) 
     watching: list[Callable[[Moment], None]] = [each.take for each in (fairness, sharing, course) if each is not None]
     told, coming = 0, clock.run(workload, fairness.arrived if fairness else None)
     while moments := list(islice(coming, MOMENTS)):
-        columns = begun(moments)
-        measures.take(columns)
-        starts.take(columns)
+        started = in_columns(moments)
+        measures.take(started)
+        starts.take(started)
         for take in watching:
             for moment in moments:
                 take(moment)

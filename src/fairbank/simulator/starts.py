@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 
-from fairbank.simulator.begun import Begun
+from fairbank.simulator.columns import Columns
 
 LINES = 4_096
 
@@ -16,10 +16,10 @@ class Starts:
     def __init__(self) -> None:
         self._numbers, self._names, self._at = array("q"), array("q"), array("q")
 
-    def take(self, begun: Begun) -> None:
-        self._numbers.extend(begun.numbers)
-        self._names.extend(begun.names)
-        self._at.extend(begun.at)
+    def take(self, started: Columns) -> None:
+        self._numbers.extend(started.numbers)
+        self._names.extend(started.names)
+        self._at.extend(started.at)
 
     def text(self) -> Iterator[str]:
         """One line a job, `job start`: its number in the trace, and seconds of the trace. Many lines at a time."""

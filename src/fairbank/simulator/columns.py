@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairbank.simulator.clock import Moment
-
-MOMENTS = 256
-"""So many are put into columns together: enough to be fast, and few enough to be no weight in memory."""
+from fairbank.simulator.jobs import Job
 
 
-class Begun(NamedTuple):
+class Columns(NamedTuple):
     """The jobs that started, in the order in which they did; `at` is when, the others are columns of `Job`."""
 
     at: Sequence[int]
@@ -23,8 +21,15 @@ class Begun(NamedTuple):
     users: Sequence[int]
 
 
-def begun(moments: Sequence[Moment]) -> Begun:
+def in_columns(moments: Sequence[Moment]) -> Columns:
     """The columns of some moments: at least one, and at each somebody starts."""
-    at = [now for now, starts in moments for _ in starts]
-    numbers, submitted, processors, _, runs, _, names, users, _ = zip(*[job for _, starts in moments for job in starts], strict=True)
-    return Begun(at, numbers, submitted, processors, runs, names, users)
+    of = dict(zip(Job._fields, zip(*[job for _, starts in moments for job in starts], strict=True), strict=True))
+    return Columns(
+        at=[now for now, starts in moments for _ in starts],
+        numbers=of["number"],
+        submitted=of["submitted"],
+        processors=of["processors"],
+        runs=of["run"],
+        names=of["name"],
+        users=of["user"],
+    )
