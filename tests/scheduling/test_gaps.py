@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fairbank.scheduling.gaps import Gaps
 from fairbank.scheduling.machine import Left
-from tests.scheduling.test_processors import Wish, ahead, runs
+from tests.scheduling.wishes import Wish, ahead, runs
 
 wishes = st.lists(st.builds(Wish, st.integers(1, 8), st.integers(1, 10)), min_size=1, max_size=8)
 
