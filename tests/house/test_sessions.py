@@ -1,4 +1,4 @@
-"""The sessions in README.md and in the tutorial are typed again, and print what stands there."""
+"""The sessions in README.md, in the tutorial and about workloads are typed again, and print what stands there."""
 
 from __future__ import annotations
 
@@ -15,9 +15,13 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize(("place", "commands"), [(0, 8), (2, 2)], ids=["a bank", "on paper"])
-def test_a_session_prints_what_the_readme_says(checkout: Path, tmp_path: Path, place: int, commands: int) -> None:
-    typed = blocks((checkout / "README.md").read_text())[place]
+@pytest.mark.parametrize(
+    ("page", "place", "commands"),
+    [("README.md", 0, 8), ("docs/howto/simulate.md", 1, 2)],
+    ids=["a bank", "on paper"],
+)
+def test_a_session_prints_what_stands_there(checkout: Path, tmp_path: Path, page: str, place: int, commands: int) -> None:
+    typed = blocks((checkout / page).read_text())[place]
     assert len(typed) >= commands
     now, expected, errors = printed(typed, tmp_path)
     assert now == expected, errors
