@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Generic
 
-from fairbank.scheduling.machine import FOR_EVER, Gap, Left, Slot, made
+from fairbank.scheduling.machine import FOR_EVER, Gap, Left, Slot
 from fairbank.scheduling.processors import W
+from fairbank.values.tuples import made
 
 
 class Gaps(Generic[W]):

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from itertools import chain
 
-from fairbank.scheduling.machine import J, Left, Machine, P, Present, Profile, made
+from fairbank.scheduling.machine import J, Left, Machine, P, Present, Profile
 from fairbank.scheduling.plan import BAD_CONSTRAINTS, RESOURCES, Plan, Planned, Start
 from fairbank.scheduling.snapshot import Line
+from fairbank.values.tuples import made
 
 
 def keep_room(

@@ -22,9 +22,6 @@ J = TypeVar("J", bound=Numbered)
 P = TypeVar("P")
 J_contra = TypeVar("J_contra", bound=Numbered, contravariant=True)
 
-made = tuple.__new__
-"""`made(Slot, (begin, end, placement))` is `Slot(begin, end, placement)` in half of the time, where passes make one for each job."""
-
 FOR_EVER = 1 << 62
 """Later than any instant."""
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Generic, Protocol, TypeVar
 
-from fairbank.scheduling.machine import FOR_EVER, Gap, Running, Slot, made
+from fairbank.scheduling.machine import FOR_EVER, Gap, Running, Slot
+from fairbank.values.tuples import made
 
 
 class Waiting(Protocol):

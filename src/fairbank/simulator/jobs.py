@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from fairbank.scheduling.machine import made
 from fairbank.simulator.header import Header
 from fairbank.simulator.names import Seen
 from fairbank.simulator.skim import Skimmed
 from fairbank.values.trouble import Malformed
+from fairbank.values.tuples import made
 
 PROCESSORS_MAX = 1 << 31
 
