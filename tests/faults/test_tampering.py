@@ -31,7 +31,7 @@ class Sample:
     books: Books
     store: Store
 
-    def found(self) -> set[int]:
+    def found(self) -> set[int | None]:
         """In which books the audit finds something."""
         return {each.book for each in Audit(self.store).verify().findings}
 

@@ -257,6 +257,15 @@ class DebitPage(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, limit=self.limit + 1)
 
 
+class RepeatedKey(msgspec.Struct, frozen=True):
+    """A key under which an actor has more than one entry, which may not be: the first of them, and the last."""
+
+    actor: int
+    key: str
+    first: int
+    last: int
+
+
 class Debit(msgspec.Struct, frozen=True):
     """What one owner was charged in one allocation, in SU-minutes, refunds taken off. `latest` is the number of the latest charged run."""
 

@@ -40,6 +40,7 @@ def _verify(desk: Desk, options: Namespace) -> int:
         return 0
     heads = {} if options.heads is None else read_heads(options.heads)
     with Progress("audit", options) as progress:
+        progress.say("the store as a whole first, which takes longer the longer its file is")
         verdict = desk.works.books.verify(options.config, heads, progress)
     if options.form or options.format:
         rows = [{"book": each.book, "entry": each.entry, "what": each.what} for each in verdict.findings]
@@ -47,15 +48,20 @@ def _verify(desk: Desk, options: Namespace) -> int:
         show(desk, Listing("fairbank.finding/1", COLUMNS, rows, empty="Every row is as the journal says.", more=counts))
         return FOUND if rows else 0
     for found in verdict.findings[:SHOWN]:
-        book = f"allocation {found.book}" if found.book else "the office's book"
         where = f", entry {found.entry}" if found.entry is not None else ""
-        desk.say(plain(f"x {book}{where}: {found.what}"))
+        desk.say(plain(f"x {_place(found.book)}{where}: {found.what}"))
     if len(verdict.findings) > SHOWN:
         desk.say(f"... and {len(verdict.findings) - SHOWN} more")
     judged = f"{counted(len(verdict.findings), 'thing is', 'things are')} wrong" if verdict.findings else "every row is as the journal says"
     read = f"{counted(verdict.entries, 'entry', 'entries')} of {counted(verdict.books, 'book')} and {counted(verdict.runs, 'run')}"
     desk.say(f"read {read}: {judged}")
     return FOUND if verdict.findings else 0
+
+
+def _place(book: int | None) -> str:
+    if book is None:
+        return "the store"
+    return f"allocation {book}" if book else "the office's book"
 
 
 def read_heads(path: str) -> dict[int, tuple[int, bytes]]:

@@ -25,6 +25,7 @@ def _add_create(parser: Parser) -> None:
 
 def _create(desk: Desk, options: Namespace) -> int:
     with Progress("backup", options) as progress:
+        progress.say("first whether the store's file is sound")
         rows = desk.works.books.backup(options.config, options.file, replace=options.force, progress=progress)
     desk.say(f"{plain(options.file)}: {counted(rows, 'row')}")
     return 0

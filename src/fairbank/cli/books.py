@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class Finding(Protocol):
-    """One thing that is not as the journal says: in which book (0 is the office's), perhaps at which entry."""
+    """One thing that is not as the journal says: in which book (0 is the office's, None the store as a whole), perhaps at which entry."""
 
     @property
-    def book(self) -> int: ...
+    def book(self) -> int | None: ...
     @property
     def what(self) -> str: ...
     @property

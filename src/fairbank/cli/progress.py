@@ -39,6 +39,13 @@ class Progress:
         if self._bar:
             print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
 
+    def say(self, what: str) -> None:
+        """Tell what is done for now, of which nobody knows how far it is."""
+        if self._bar:
+            print(f"{CLEAR_LINE}{self._what}: {what}", end="", file=sys.stderr, flush=True)
+        elif self._plain:
+            print(f"{self._what}: {what}", file=sys.stderr, flush=True)
+
     def __call__(self, done: int, of: int) -> None:
         now = time.monotonic()
         if self._bar and (now - self._last >= EVERY_SECONDS or done >= of):

@@ -24,6 +24,7 @@ Progress = Callable[[int, int], None]
 """Called with how many entries are read, and of how many."""
 
 _STEP = 10_000
+_REPEATED_MAX = 1_000
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -58,8 +59,31 @@ class Audit:
         self, heads: Mapping[int, Head] = MappingProxyType({}), progress: Progress | None = None, books: Books = EVERY_BOOK
     ) -> Verdict:
         """Read every entry of `books` and compare every row. `heads` are those written down earlier, by book."""
+        whole = self.whole() if books == EVERY_BOOK else ()
         with self._store.reading() as reader:
-            return _Walk(reader, heads, progress, books).verdict()
+            verdict = _Walk(reader, heads, progress, books).verdict()
+        return msgspec.structs.replace(verdict, findings=(*whole, *verdict.findings))
+
+    def whole(self) -> tuple[Finding, ...]:
+        """What is wrong with the store and with no single book: what the database finds wrong with its file, and keys used twice.
+
+        First of all: books are read and looked up through indexes, and one that lacks rows hides them from whoever reads.
+        """
+        return tuple(_of_the_whole(self._store))
+
+
+def _of_the_whole(store: Store) -> Iterator[Finding]:
+    try:
+        yield from (Finding(None, each) for each in store.damage())
+        with store.reading() as reader:
+            repeated = reader.repeated_keys(_REPEATED_MAX)
+    except Corrupt as corrupt:
+        yield Finding(None, corrupt.message)
+        return
+    for each in repeated:
+        yield Finding(
+            None, f"user {each.actor} has entries {each.first} and {each.last} under one key, {each.key!r}, which may be used once"
+        )
 
 
 class _Walk:

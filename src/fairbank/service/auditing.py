@@ -45,7 +45,8 @@ def verify(
     stretches = _stretches(store, jobs * _STRETCHES, entries_min)
     if jobs == 1 or len(stretches) == 1:
         return Audit(store).verify(heads, progress)
-    return _together(_side_by_side(open_again, heads, stretches, jobs), progress, _entries(store))
+    whole = Verdict(0, 0, 0, Audit(store).whole())
+    return _together(whole, _side_by_side(open_again, heads, stretches, jobs), progress, _entries(store))
 
 
 def _stretches(store: Store, pieces: int, entries_min: int) -> list[Books]:
@@ -102,8 +103,7 @@ def _read(open_again: Callable[[], Store], heads: Mapping[int, Head], books: Boo
         store.close()
 
 
-def _together(parts: Iterable[Verdict], progress: Progress | None, of: int) -> Verdict:
-    whole = Verdict(0, 0, 0, ())
+def _together(whole: Verdict, parts: Iterable[Verdict], progress: Progress | None, of: int) -> Verdict:
     for part in parts:
         whole = Verdict(whole.entries + part.entries, whole.books + part.books, whole.runs + part.runs, (*whole.findings, *part.findings))
         if progress:

@@ -80,9 +80,10 @@ class Backups:
         """Write a backup to `path`, whole or not at all, readable by its owner only. Returns the number of rows.
 
         Once it returns, the file is there even after a loss of power. Raises Conflict when there is a file already and `replace`
-        is false, Unknown without the folder, Forbidden, Malformed.
+        is false, Unknown without the folder, Forbidden, Malformed, Corrupt where the store's own file is damaged.
         """
         _check_place(path, replace)
+        self._demand_sound()
         try:
             rows = self._create(path, progress, replace)
             _keep_name(path.parent)
@@ -91,6 +92,15 @@ class Backups:
         except OSError as error:
             raise Trouble(f"cannot write {path}: {error.strerror}", field="FILE", remedy="make room, or name a file elsewhere") from error
         return rows
+
+    def _demand_sound(self) -> None:
+        """Rows that an index lacks would be missing from the backup, and nobody would notice before it is needed."""
+        if found := self._store.damage():
+            more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+            raise Corrupt(
+                f"the books are damaged, so no backup is made of them: {found[0]}{more}",
+                remedy="fairbank doctor tells what helps; keep the backups of before",
+            )
 
     def _create(self, path: Path, progress: Progress | None, replace: bool) -> int:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

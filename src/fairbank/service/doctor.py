@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from fairbank.bank.allocation import Allocation, Standing
@@ -16,10 +17,11 @@ from fairbank.store.shape import Fault, differences
 from fairbank.store.urls import SQLITE, path_of, read_url
 from fairbank.values.check import Check
 from fairbank.values.time import Clock, Instant
-from fairbank.values.trouble import Trouble
+from fairbank.values.trouble import Corrupt, Trouble
 
 _DISK_FREE_PERCENT = 10
 _LATE_SECONDS = 600
+_DAMAGE_TOLD = 20
 
 
 def examine(settings: Settings, clock: Clock) -> Iterator[Check]:
@@ -33,9 +35,11 @@ def examine(settings: Settings, clock: Clock) -> Iterator[Check]:
     try:
         yield Check(f"the store opens and its schema is current ({_kind(settings)})", True)
         yield from guards(settings.store.url)
+        yield from _file(store, settings)
         yield from _disk(settings)
         yield from _books(store, clock)
-        yield from _unbilled(settings, store, clock)
+        with suppress(Corrupt):  # told above, in more words
+            yield from _unbilled(settings, store, clock)
     finally:
         store.close()
 
@@ -73,6 +77,25 @@ def guards(url: str) -> Iterator[Check]:
         yield Check(f"{each.kind} {each.name} is {each.fault.value}", False, remedy)
 
 
+_DAMAGED = "fairbank audit verify tells more; then move the file away, and restore a backup of before: fairbank init, fairbank restore FILE"
+_INDEXES = "sqlite3 FILE REINDEX makes the indexes again, with the server stopped; then: fairbank audit verify"
+
+
+def _file(store: Store, settings: Settings) -> Iterator[Check]:
+    """What SQLite itself says of its file. A full check, as long as it takes: the quick one does not compare indexes with their tables."""
+    if read_url(settings.store.url).drivername != SQLITE:
+        return
+    try:
+        found = store.damage()
+    except Trouble as trouble:
+        yield Check(f"the file cannot be checked: {trouble.message}", False, trouble.remedy)
+        return
+    if not found:
+        yield Check("the file with the books is sound, and its indexes have every row", True)
+    for each in found[:_DAMAGE_TOLD]:
+        yield Check(each, False, _INDEXES if each.startswith("the index ") else _DAMAGED)
+
+
 def _kind(settings: Settings) -> str:
     return read_url(settings.store.url).drivername.partition("+")[0]
 
@@ -88,8 +111,12 @@ def _disk(settings: Settings) -> Iterator[Check]:
 
 def _books(store: Store, clock: Clock) -> Iterator[Check]:
     since = Instant(clock.now() - _LATE_SECONDS)
-    with store.reading() as reader:
-        overdue, expired = len(reader.overdue(since, 1_000)), len(reader.expired(since, 1_000))
+    try:
+        with store.reading() as reader:
+            overdue, expired = len(reader.overdue(since, 1_000)), len(reader.expired(since, 1_000))
+    except Corrupt as corrupt:
+        yield Check(f"the books cannot be read: {corrupt.message}", False, corrupt.remedy)
+        return
     what = f"long past their time: {overdue} of the holds, {expired} of the allocations"
     yield Check(what, not overdue and not expired, "run the server: it sweeps every minute")
 

@@ -22,6 +22,7 @@ from fairbank.bank.query import (
     Page,
     ProjectQuery,
     RefusalQuery,
+    RepeatedKey,
     RunQuery,
     Usage,
     UsageBy,
@@ -167,6 +168,10 @@ class Reader(Protocol):
         """How many entries `scan_entries` gives."""
         ...
 
+    def repeated_keys(self, limit: int) -> list[RepeatedKey]:
+        """Keys under which one actor has more than one entry, by actor and key: looked for in the entries themselves, by no index."""
+        ...
+
 
 class Transaction(Protocol):
     """One batch: load and lock what it needs, then write what judging it changed. Both, or nothing."""
@@ -230,6 +235,13 @@ class Store(Protocol):
 
     def forget_shares(self, before: int) -> int:
         """Forget the figures of all days before this one; returns how many there were. Raises Busy, Unreachable."""
+        ...
+
+    def damage(self) -> list[str]:
+        """What the database itself finds wrong with its file, in words; nothing where it is sound, or has no such check of its own.
+
+        Takes as long as the file is long. Raises Corrupt where not even that can be read, Unreachable.
+        """
         ...
 
     def close(self) -> None: ...

@@ -92,6 +92,10 @@ class MemoryStore:
                 del tables.shares[place]
             return len(old)
 
+    def damage(self) -> list[str]:
+        """Nothing: there is no file."""
+        return []
+
     def close(self) -> None:
         """Forget everything."""
         self._tables = Tables()

@@ -22,6 +22,7 @@ from fairbank.bank.query import (
     Page,
     ProjectQuery,
     RefusalQuery,
+    RepeatedKey,
     RunQuery,
     Sight,
     Usage,
@@ -234,6 +235,14 @@ class MemoryReader:
 
     def count_entries(self) -> int:
         return len(self._tables.entries)
+
+    def repeated_keys(self, limit: int) -> list[RepeatedKey]:
+        under: dict[tuple[int, str], list[int]] = {}
+        for each in self._tables.entries.values():
+            if each.key is not None:
+                under.setdefault((each.actor, each.key), []).append(each.id)
+        repeated = sorted((place, ids) for place, ids in under.items() if len(ids) > 1)
+        return [RepeatedKey(actor, key, min(ids), max(ids)) for (actor, key), ids in repeated[:limit]]
 
     def _used(self, query: UsageQuery) -> Iterator[RunRecord]:
         q = query

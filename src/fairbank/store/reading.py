@@ -22,6 +22,7 @@ from fairbank.bank.query import (
     Page,
     ProjectQuery,
     RefusalQuery,
+    RepeatedKey,
     RunQuery,
     Usage,
     UsageBy,
@@ -150,6 +151,10 @@ class SqlReader:
     def count_entries(self) -> int:
         self._take_time()
         return int(self._connection.execute(select(func.count()).select_from(schema.journal)).scalar_one())
+
+    def repeated_keys(self, limit: int) -> list[RepeatedKey]:
+        self._take_time()
+        return self._all(selecting.repeated_keys(limit), lambda row: RepeatedKey(*row))
 
     def _take_time(self) -> None:
         """Whole tables take as long as they are long: from here on this snapshot's statements have no limit of time."""

@@ -80,6 +80,10 @@ class SqlStore(ABC):
         with self._looking() as connection:
             demand(connection)
 
+    def damage(self) -> list[str]:
+        """Nothing: the server looks after its own files."""
+        return []
+
     def close(self) -> None:
         """Close all connections. A closed store opens new ones when it is used again."""
         self._reader.dispose()

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, QueuePool, create_engine
 
+from fairbank.store.integrity import complaints
 from fairbank.store.queries import queries
 from fairbank.store.sql_store import SqlStore, once
 from fairbank.store.sqlite_batch import SqliteTransaction
@@ -54,6 +55,11 @@ class SqliteStore(SqlStore):
         """The same; before, that the file can have its journal. Raises Malformed where it cannot, Busy."""
         with once(), as_troubles(), self._writer.connect():
             super().examine(demand)
+
+    def damage(self) -> list[str]:
+        """What `PRAGMA integrity_check` says, in words. Raises Corrupt, Unreachable."""
+        with self._looking() as connection:
+            return complaints(connection)
 
     def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
         """Remember a nonce until it expires; False when it was spent before."""

@@ -8,9 +8,9 @@ from fairbank.bank.entry import Entry
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing that is not as the journal says: in which book (0 is the office's), at which entry, what."""
+    """One thing that is not as the journal says: in which book (0 is the office's, None the store as a whole), at which entry, what."""
 
-    book: int
+    book: int | None
     what: str
     entry: int | None = None
 

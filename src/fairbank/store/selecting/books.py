@@ -33,6 +33,14 @@ def entries(query: EntryQuery, page: Page) -> Select[Any]:
     return paged(select(journal).where(*wanted), j.id, page)
 
 
+def repeated_keys(limit: int) -> Select[Any]:
+    """Its condition is written so that SQLite does not see that the index of the keys would do: what that lacks is what is looked for."""
+    j = journal.c
+    some = func.coalesce(j.key, "") != ""
+    repeated = select(j.actor, j.key, func.min(j.id), func.max(j.id)).where(some).group_by(j.actor, j.key).having(func.count() > 1)
+    return repeated.order_by(j.actor, j.key).limit(limit)
+
+
 def refusals(query: RefusalQuery, page: Page) -> Select[Any]:
     j = journal.c
     wanted = [
