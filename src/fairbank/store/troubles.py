@@ -26,7 +26,10 @@ _BROKEN = frozenset({"23514", "23503", "23502", "23001"})
 # Classes and codes that mean "not now": no connection, no resources, shutting down, cancelled, read-only, not let in.
 _NOT_NOW = ("08", "53", "57", "58", "25006", "25P03", "28", "3D000")
 
-_SQLITE_DAMAGED = ("malformed", "not a database", "Could not decode", "no such column")
+# Whoever has opened the books has seen their schema's version: what they lack then was taken away.
+_GONE = frozenset({"42P01", "42703"})  # undefined table, undefined column
+
+_SQLITE_DAMAGED = ("malformed", "not a database", "Could not decode", "no such column", "no such table")
 _SQLITE_BROKEN = re.compile(r"(CHECK|NOT NULL|FOREIGN KEY) constraint failed(?:: (.*))?|(.* never (?:changed|deleted).*)")
 
 
@@ -60,6 +63,9 @@ def _of_postgres(complaint: psycopg.Error) -> Exception | None:
         return Contention(f"{_IN_THE_WAY[state]}: {first_line(complaint)}")
     if state in _BROKEN:
         return _corrupt(complaint.diag.constraint_name, complaint)
+    if state in _GONE:
+        remedy = "fairbank doctor tells what else is missing; fill a new database from a backup: fairbank init, fairbank restore FILE"
+        return Corrupt(f"the books lack a part of themselves: {first_line(complaint)}", remedy=remedy)
     if state.startswith(_NOT_NOW):
         return _unreachable(complaint)
     return None
