@@ -178,7 +178,7 @@ def test_a_number_that_no_row_can_hold_is_a_finding_too(told: Teller) -> None:
     place, entry = next((place, each) for place, each in enumerate(told.work.entries) if each.kind is Kind.CHARGE)
     journal = list(told.work.entries)
     journal[place] = msgspec.structs.replace(entry, details=json.dumps(facts_of(entry) | {"elapsed_seconds": 10**30}))
-    assert any("elapsed_seconds is" in each and f"due {10**30}" in each for each in altered(told, journal))
+    assert any("elapsed is" in each and f"due {10**30}" in each for each in altered(told, journal))
 
 
 @pytest.mark.parametrize("soon", [True, False])
@@ -214,7 +214,7 @@ def test_a_revocation_that_was_taken_out_of_the_row_is_found(told: Teller) -> No
     laptop = told.work.tokens[1]
     assert laptop.revoked is not None
     told.work.tokens[1] = msgspec.structs.replace(laptop, revoked=None)
-    assert altered(told, told.work.entries) == ["the row of token 1 was altered: revoked is None, due 0"]
+    assert altered(told, told.work.entries) == ["the row of token 1 was altered: revoked is nothing, due 1970-01-01T00:00:00Z"]
     told.work.tokens[1] = laptop
 
 

@@ -89,12 +89,12 @@ def test_a_run_that_is_given_back_what_was_taken_back_is_audited_to_its_end(sql_
     assert findings_of(store) == []
     sql_place.run("UPDATE run SET refunded = 10 WHERE job_id = 1")
     (found,) = Audit(store).verify().findings
-    assert found.what == f"the row of run {job(1)} was altered: refunded is 10, due 0"
+    assert found.what == f"the row of run {job(1)} was altered: refunded is 10 SU-minutes, due 0 SU-minutes"
     sql_place.run("UPDATE run SET refunded = 0 WHERE job_id = 1")
     granted(store, Refund(run=job(1), amount=TEN))
     sql_place.run("UPDATE run SET refunded = 0 WHERE job_id = 1")
     (found,) = Audit(store).verify().findings
-    assert found.what == f"the row of run {job(1)} was altered: refunded is 0, due 10"
+    assert found.what == f"the row of run {job(1)} was altered: refunded is 0 SU-minutes, due 10 SU-minutes"
 
 
 def test_what_was_undone_before_is_found_by_the_audit(store: Store) -> None:

@@ -142,3 +142,24 @@ def test_no_process_outlives_an_audit_that_is_killed(place: Place, tmp_path: Pat
         worker = int(audit.stdout.readline())
         audit.kill()
     wait_until(lambda: not Path(f"/proc/{worker}").exists(), "the end of the process that read for the audit")
+
+
+def test_an_entry_that_cannot_be_read_is_named_with_its_book_and_its_field(place: Place) -> None:
+    if place.is_postgres:
+        pytest.skip("columns have types there")
+    place.run("DROP TRIGGER journal_only_grows")
+    place.run("UPDATE journal SET amount = 'abc' WHERE id = (SELECT max(id) FROM journal WHERE book = 1)")
+    (found,) = Audit(place.open()).verify().findings
+    assert found.book is None
+    assert found.what.startswith("a row cannot be read, so the audit ends here: entry ")
+    assert found.what.endswith(" of allocation 1 cannot be read: its amount is 'abc'")
+
+
+@pytest.mark.parametrize("book", [0, 1])
+def test_a_journal_that_lost_its_end_is_told_as_such(place: Place, book: int) -> None:
+    if place.is_postgres:
+        place.run("ALTER TABLE journal DISABLE TRIGGER ALL")
+    else:
+        place.run("DROP TRIGGER journal_stays")
+    place.run(f"DELETE FROM journal WHERE id = (SELECT max(id) FROM journal WHERE book = {book})")
+    assert [each.book for each in Audit(place.open()).verify().findings if "may have been cut at its end" in each.what] == [book]

@@ -26,9 +26,9 @@ def filled(sql_place: Place) -> Place:
 @pytest.mark.parametrize(
     ("statement", "told"),
     [
-        ("UPDATE allocation SET state = 'resting'", "'resting' is no AllocationState"),
-        ("UPDATE run SET state = 'Charged'", "'Charged' is no RunState"),
-        ("UPDATE member SET role = ''", "'' is no Role"),
+        ("UPDATE allocation SET state = 'resting'", "'resting' is no state of an allocation"),
+        ("UPDATE run SET state = 'Charged'", "'Charged' is no state of a run"),
+        ("UPDATE member SET role = ''", "'' is no role"),
     ],
 )
 def test_an_unknown_word(filled: Place, statement: str, told: str) -> None:

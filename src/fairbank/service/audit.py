@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.audit import Finding, Fold, Head
+from fairbank.bank.audit import Finding, Fold, Head, cut_off
 from fairbank.bank.entry import OFFICE, Entry
 from fairbank.bank.query import EVERY_BOOK, AllocationQuery, Books, Page, RunQuery
 from fairbank.bank.run import RunRecord
@@ -99,7 +99,7 @@ class _Walk:
         try:
             self._read()
         except Corrupt as corrupt:
-            self._findings.append(Finding(OFFICE, f"a row cannot be read, so the audit ends here: {corrupt.message}"))
+            self._findings.append(Finding(None, f"a row cannot be read, so the audit ends here: {corrupt.message}"))
         if self._progress:
             self._progress(self._entries, self._of)
         return Verdict(self._entries, self._books, self._run_count, tuple(self._findings))
@@ -175,7 +175,8 @@ class _Walk:
             fold.office.check_token(token)
         head = self._reader.office()
         if (head.seq, head.link) != (fold.seq, fold.link):
-            self._findings.append(Finding(OFFICE, f"its head says entry number {head.seq}, the journal ends at {fold.seq}"))
+            told = f"its head says entry number {head.seq}, the journal ends at {fold.seq}"
+            self._findings.append(Finding(OFFICE, cut_off(head.seq, fold.seq) or told))
 
 
 T = TypeVar("T")

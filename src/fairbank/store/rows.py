@@ -5,6 +5,7 @@ A row that stands for nothing (an altered file, a hand at work) raises Corrupt.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import Enum
 from typing import Any, TypeVar
@@ -28,17 +29,17 @@ E = TypeVar("E", bound=Enum)
 class _Words(dict[str, E]):
     """The members of an enumeration by their words: quicker than asking the enumeration, which counts in long journals."""
 
-    def __init__(self, kind: type[E]) -> None:
+    def __init__(self, kind: type[E], noun: str) -> None:
         super().__init__({each.value: each for each in kind})
-        self._kind = kind
+        self._noun = noun
 
     def __missing__(self, word: object) -> E:
-        raise Corrupt(f"{word!r} is no {self._kind.__name__}", remedy="fairbank audit verify")
+        raise Corrupt(f"{word!r} is no {self._noun}", remedy="fairbank audit verify")
 
 
-_ALLOCATION_STATES = _Words(AllocationState)
-_RUN_STATES = _Words(RunState)
-_ROLES = _Words(Role)
+_ALLOCATION_STATES = _Words(AllocationState, "state of an allocation")
+_RUN_STATES = _Words(RunState, "state of a run")
+_ROLES = _Words(Role, "role")
 
 
 def _flag(cell: object) -> bool:
@@ -48,6 +49,10 @@ def _flag(cell: object) -> bool:
     if cell is False or cell == 0:
         return False
     raise Corrupt(f"{cell!r} is neither true nor false", remedy="fairbank audit verify")
+
+
+def _in_row(what: str, bad: Corrupt) -> Corrupt:
+    return Corrupt(f"the row of {what} cannot be read: {bad.message}", remedy=bad.remedy)
 
 
 def project_of(row: Row) -> Project:
@@ -61,7 +66,10 @@ def project_row(project: Project) -> tuple[Any, ...]:
 
 def member_of(row: Row) -> Member:
     project, uid, role = row
-    return Member(project, uid, _ROLES[role])
+    try:
+        return Member(project, uid, _ROLES[role])
+    except Corrupt as bad:
+        raise _in_row(f"user {uid} in project {project}", bad) from bad
 
 
 def member_row(member: Member) -> tuple[Any, ...]:
@@ -70,6 +78,10 @@ def member_row(member: Member) -> tuple[Any, ...]:
 
 def allocation_of(row: Row) -> Allocation:
     number, project, resource, category, start, end, state, shared, limit, deposited, charged, held, overrun, seq, link = row
+    try:
+        known, divided = _ALLOCATION_STATES[state], _flag(shared)
+    except Corrupt as bad:
+        raise _in_row(f"allocation {number}", bad) from bad
     return Allocation(
         id=number,
         project=project,
@@ -77,8 +89,8 @@ def allocation_of(row: Row) -> Allocation:
         category=category,
         start=start,
         end=end,
-        state=_ALLOCATION_STATES[state],
-        shared=_flag(shared),
+        state=known,
+        shared=divided,
         credit_limit=limit,
         deposited=deposited,
         charged=charged,
@@ -121,6 +133,10 @@ def user_row(user: UserRow) -> tuple[Any, ...]:
 def run_of(row: Row) -> RunRecord:
     number, cluster, job_id, submitted, restart, project, allocation, owner, partition, state = row[:10]
     held, charged, written_off, refunded, start, until, ended, outcome, elapsed, set_by = row[10:20]
+    try:
+        known = _RUN_STATES[state]
+    except Corrupt as bad:
+        raise _in_row(f"run {cluster}/{job_id} of allocation {allocation}", bad) from bad
     return RunRecord(  # by position: so many names take four times as long
         number,
         Run(cluster, job_id, submitted, restart),
@@ -128,7 +144,7 @@ def run_of(row: Row) -> RunRecord:
         allocation,
         owner,
         partition,
-        _RUN_STATES[state],
+        known,
         held,
         start,
         until,
@@ -194,7 +210,18 @@ def entry_of(row: Row) -> Entry:
     try:
         return msgspec.convert(tuple(row), Entry)
     except msgspec.ValidationError as bad:
-        raise Corrupt(f"entry {row[0]} cannot be read: {bad}", remedy="fairbank audit verify") from bad
+        raise _no_entry(row, str(bad)) from bad
+
+
+_COLUMN = re.compile(r".* - at `\$\[(\d+)\]`", re.DOTALL)
+
+
+def _no_entry(row: Row, said: str) -> Corrupt:
+    """msgspec counts the columns; people know them by their names."""
+    match = _COLUMN.fullmatch(said)
+    why = f"its {Entry.__struct_fields__[int(match[1])]} is {str(row[int(match[1])])[:40]!r}" if match else said
+    book = f"allocation {row[1]}" if row[1] else "the office's book"
+    return Corrupt(f"entry {row[0]} of {book} cannot be read: {why}", remedy="fairbank audit verify")
 
 
 def entry_row(entry: Entry) -> tuple[Any, ...]:

@@ -2,10 +2,11 @@
 
 The rows of allocations, runs, users, projects, members and tokens hold nothing that the journal does not say; here that is checked.
 `chain` looks at how the entries hang together, `runs` and `office` at the rows they leave behind, `run_rows` at where journal and rows
-agree; `fold` reads a book through all of them, and looks at the sums; what is wrong becomes a `finding`.
+agree; `fold` reads a book through all of them, and looks at the sums; what is wrong becomes a `finding`,
+`telling` has its words.
 """
 
-from fairbank.bank.audit.finding import Finding, Head
+from fairbank.bank.audit.finding import Finding, Head, cut_off
 from fairbank.bank.audit.fold import Fold
 
-__all__ = ["Finding", "Fold", "Head"]
+__all__ = ["Finding", "Fold", "Head", "cut_off"]

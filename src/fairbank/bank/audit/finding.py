@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from fairbank.bank.audit.telling import differences
 from fairbank.bank.entry import Entry
 
 
@@ -23,6 +24,13 @@ class Head(msgspec.Struct, frozen=True):
     link: bytes
 
 
+def cut_off(told: object, read: int) -> str | None:
+    """What is to be said where a book's row tells of more entries than the journal has. A row may hold anything."""
+    if not isinstance(told, int) or told <= read:
+        return None
+    return f"the journal ends at its entry number {read}, its row tells of {told}: the journal may have been cut at its end"
+
+
 class Findings:
     """The findings of one book, in the order in which they were met."""
 
@@ -38,5 +46,4 @@ class Findings:
         if expected is None:
             self.add(f"{what} was added: the journal knows nothing of it")
         elif row != expected:
-            fields = [name for name in row.__struct_fields__ if getattr(row, name) != getattr(expected, name)]
-            self.add(f"{what} was altered: {', '.join(f'{n} is {getattr(row, n)!r}, due {getattr(expected, n)!r}' for n in fields)}")
+            self.add(f"{what} was altered: {'; '.join(differences(row, expected)) or 'it is of another kind'}")

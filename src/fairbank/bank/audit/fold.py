@@ -6,10 +6,11 @@ import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.audit.chain import Chain
-from fairbank.bank.audit.finding import Finding, Findings, Head
+from fairbank.bank.audit.finding import Finding, Findings, Head, cut_off
 from fairbank.bank.audit.office import OfficeRows
 from fairbank.bank.audit.run_rows import RowAgain, RunRows, no_row
 from fairbank.bank.audit.runs import after, may_follow, new_run
+from fairbank.bank.audit.telling import unreadable
 from fairbank.bank.entry import OF_CREDIT, OF_RUNS, OF_TERMS, OFFICE, UNDOING, Effect, Entry, Kind, facts_of, undone_by
 from fairbank.bank.run import RunRecord, UserSums
 from fairbank.values.units import SuMinutes
@@ -65,7 +66,7 @@ class Fold:
             if entry.kind in _UNDOING_OR_UNDONE:
                 self._take_back(entry)
         except (KeyError, TypeError, ValueError, OverflowError) as bad:  # ValueError is also what unreadable JSON raises
-            self._findings.add(f"its details cannot be read: {bad!r}", entry)
+            self._findings.add(f"its details cannot be read: {unreadable(bad)}", entry)
         self._check_sums(entry, effect or OF_CREDIT.get(entry.kind, _NONE), closed)
 
     def finish(self) -> None:
@@ -88,7 +89,8 @@ class Fold:
         expected = (deposited + effect.deposits * amount, charged + effect.charges * amount, held + effect.holds * amount - closed)
         found = (entry.deposited, entry.charged, entry.held)
         if found != expected:
-            self._findings.add(f"its sums {found} do not follow from {self._sums}: {expected} was due", entry)
+            there, before, due = (" ".join(map(str, sums)) for sums in (found, self._sums, expected))
+            self._findings.add(f"deposited, charged and held are {there} SU-minutes after it, {before} before it: {due} was due", entry)
         if entry.credit_limit != self._limit and entry.kind not in OF_TERMS:
             self._findings.add("the credit limit changes without a word", entry)
         below = entry.charged + entry.held - entry.deposited - entry.credit_limit
@@ -162,6 +164,8 @@ class Fold:
             seq=self.seq,
             link=self.link,
         )
+        if (cut := cut_off(row.seq, self.seq)) is not None:
+            self._findings.add(cut)
         self._findings.compare("its row", row, expected)
 
     def check_run(self, row: RunRecord) -> None:
