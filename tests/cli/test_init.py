@@ -14,6 +14,7 @@ from fairbank.compose import Works
 from fairbank.store import schema_version
 from fairbank.store.schema import REVISIONS
 from tests.cli.conftest import Run
+from tests.support.small_disk import small_disk
 
 
 @pytest.mark.parametrize("name", ["plain", "a b", "que?ry", "per%41cent", 'quo"te', "back\\slash", "new\nline", "umläut", "#hash"])
@@ -57,7 +58,21 @@ def test_an_init_that_was_killed_is_done_again(fairbank: Run, tmp_path: Path, nt
 def test_a_folder_that_cannot_be_made_is_told(fairbank: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     said = fairbank("init", tmp_path / "file" / "bank", works=Works())
-    assert (said.code, "field: FOLDER" in said.err) == (4, True)
+    assert (said.code, "field: FOLDER" in said.err, "there is a file in its place" in " ".join(said.err.split())) == (2, True, True)
+    said = fairbank("init", tmp_path / "file", works=Works())
+    assert (said.code, "there is a file in its place" in " ".join(said.err.split())) == (2, True)
+    said = fairbank("init", "/proc/fairbank", works=Works())
+    assert (said.code, "there is no such place" in " ".join(said.err.split())) == (3, True)
+
+
+@pytest.mark.parametrize("kilobytes", [4, 64, 160, 200, 240, 300])
+def test_on_a_full_disk_nothing_is_left_behind(fairbank: Run, tmp_path: Path, kilobytes: int) -> None:
+    """Wherever the room ends: in SQLite's journal, its tables, the secret, the settings."""
+    with small_disk(tmp_path / "disk", f"{kilobytes}k") as disk:
+        said = fairbank("init", disk / "bank", works=Works())
+        words = " ".join(said.err.split())
+        assert (said.code, ": the disk is full" in words, "try: make room" in words) == (1, True, True), said.err
+        assert list(disk.iterdir()) == []
 
 
 def test_the_command_to_start_it_can_be_typed(fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

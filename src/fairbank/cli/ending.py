@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from fairbank.cli.exits import DONE, INTERRUPTED, NOT_DONE, exit_of_refusal, exit_of_trouble
 from fairbank.cli.shown import Shown, terminal_width
 from fairbank.report.cells import folded, plain
+from fairbank.values.system import of_system
 from fairbank.values.trouble import Trouble
 from fairbank.values.units import show_short, show_su
 
@@ -36,10 +37,15 @@ def ended(command: Callable[[], int], program: str = "fairbank") -> int:
     except Trouble as trouble:
         return _tell(trouble_lines(trouble), exit_code(trouble), program)
     except OSError as error:
-        return _tell([plain(str(error))], NOT_DONE, program)
+        return _tell(trouble_lines(of_system(error, _of_file(error))), NOT_DONE, program)
     except Exception as bug:  # noqa: BLE001  the last line of defence: a person is told in one sentence
         return _tell(_bug_lines(bug), NOT_DONE, program)
     return code
+
+
+def _of_file(error: OSError) -> str:
+    """What could not be done; without a name it was the output."""
+    return f"cannot use {error.filename}" if error.filename else "the output cannot be written"
 
 
 def exit_code(trouble: Trouble) -> int:

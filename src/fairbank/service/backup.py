@@ -31,8 +31,9 @@ from fairbank.bank.working_set import Office
 from fairbank.cluster.share_figure import ShareFigure
 from fairbank.service.restored_tokens import RestoredTokens
 from fairbank.store.contract import Filling, Reader, Store
+from fairbank.values.system import of_system
 from fairbank.values.time import Clock, iso
-from fairbank.values.trouble import Conflict, Corrupt, Forbidden, Malformed, Trouble, Unknown
+from fairbank.values.trouble import Conflict, Corrupt, Malformed, Unknown
 
 FORMAT = "fairbank.backup/1"
 _ROWS_AT_ONCE = 5_000
@@ -87,10 +88,8 @@ class Backups:
         try:
             rows = self._create(path, progress, replace)
             _keep_name(path.parent)
-        except PermissionError as error:
-            raise Forbidden(f"you may not write in {path.parent}", field="FILE", remedy="name a file in another folder") from error
         except OSError as error:
-            raise Trouble(f"cannot write {path}: {error.strerror}", field="FILE", remedy="make room, or name a file elsewhere") from error
+            raise of_system(error, f"cannot write {path}", field="FILE") from error
         return rows
 
     def _demand_sound(self) -> None:

@@ -21,7 +21,8 @@ from fairbank.store.sqlite_batch import SqliteTransaction
 from fairbank.store.sqlite_driver import VERSION, driver
 from fairbank.store.sqlite_filling import SqliteFilling
 from fairbank.store.sqlite_version import wal_is_safe
-from fairbank.store.troubles import as_troubles
+from fairbank.store.troubles import NO_ROOM, as_troubles
+from fairbank.values.system import of_system
 from fairbank.values.time import Instant
 from fairbank.values.trouble import Malformed, Unknown
 
@@ -87,13 +88,16 @@ def check_journal(journal: str, version: tuple[int, int, int]) -> None:
 
 
 def create_file(path: Path) -> None:
-    """An empty file that only its owner may read, unless there is one. Raises Unknown when its folder is missing."""
+    """An empty file that only its owner may read, unless there is one. Raises Unknown when its folder is missing,
+    Forbidden, Trouble."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
         return
     except FileNotFoundError as missing:
         raise Unknown(f"there is no folder {path.parent}", field="store.url", remedy=f"mkdir -p {path.parent}") from missing
+    except OSError as bad:
+        raise of_system(bad, f"cannot make {path}", field="store.url") from bad
 
 
 def reading_engine(path: Path) -> Engine:
@@ -129,6 +133,8 @@ def _choose_journal(connection: Any, path: Path, journal: str) -> None:
     try:
         (chosen,) = connection.execute(f"PRAGMA journal_mode = {journal}").fetchone()
     except driver.OperationalError as locked:
+        if NO_ROOM in str(locked):
+            raise
         chosen = str(locked)
     if chosen != journal:
         raise Malformed(

@@ -30,6 +30,9 @@ _NOT_NOW = ("08", "53", "57", "58", "25006", "25P03", "28", "3D000")
 _GONE = frozenset({"42P01", "42703"})  # undefined table, undefined column
 
 _SQLITE_DAMAGED = ("malformed", "not a database", "Could not decode", "no such column", "no such table")
+NO_ROOM = "disk is full"
+"""In what SQLite says where there is no room."""
+
 _SQLITE_BROKEN = re.compile(r"(CHECK|NOT NULL|FOREIGN KEY) constraint failed(?:: (.*))?|(.* never (?:changed|deleted).*)")
 
 
@@ -86,7 +89,8 @@ def _of_sqlite(complaint: BaseException | None) -> Exception | None:
 
 
 def _unreachable(complaint: BaseException | None) -> Unreachable:
-    return Unreachable(f"the database does not answer: {first_line(complaint)}", remedy="try again; if it stays so: fairbank doctor")
+    remedy = "make room on its disk, then try again" if NO_ROOM in str(complaint) else "try again; if it stays so: fairbank doctor"
+    return Unreachable(f"the database does not answer: {first_line(complaint)}", remedy=remedy)
 
 
 def _damaged(complaint: BaseException | None) -> Corrupt:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from stat import S_ISREG
 from typing import TYPE_CHECKING
 
+from fairbank.values.system import is_full, of_system
 from fairbank.values.trouble import Corrupt, Forbidden, Unknown
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ def read_secret(path: Path, *, create: bool = False) -> bytes:
     except FileNotFoundError as missing:
         raise Unknown(f"there is no key in {path}", field="secret", remedy="make one with: fairbank init") from missing
     except OSError as bad:
+        if is_full(bad):
+            raise of_system(bad, f"cannot make {path}", field="secret") from bad
         raise Forbidden(
             f"the key in {path} cannot be used: {bad.strerror}", field="secret", remedy="make it a plain file of the bank's user"
         ) from bad
