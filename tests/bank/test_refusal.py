@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.bank.refusal import KINDS, Alternative, Reason, Refusal, remedies, sentence
+from fairbank.bank.refusal import KINDS, Alternative, Help, Reason, Refusal, remedies, sentence
 from fairbank.values.refusal_kind import RefusalKind
 from tests.bank.beginnings import UNWILLING
 from tests.bank.story import tell
@@ -34,8 +34,8 @@ def refused(line: str) -> Refusal:
         ),
         (
             "hold 1 alice physics/gpu 1",
-            "the project has no allocation of this resource at this time.",
-            ("an allocation, by staff: fairbank alloc create --project 1 --resource gpu --start ... --end ... --reason '...'",),
+            "the project has no allocation of this resource at this time: the job started at 1970-01-01T00:00:00Z.",
+            ("an allocation, by staff: fairbank alloc create -A 1 -r gpu --start 1970-01-01T00:00:00Z --end ... --reason '...'",),
             RefusalKind.CANNOT_BE_PAID,
         ),
         (
@@ -173,7 +173,7 @@ def test_what_an_overdrawn_refusal_knows() -> None:
 def test_other_projects_of_the_same_user_are_named() -> None:
     no = refused("hold 1 alice physics/cpu 160")
     others = (Alternative("optics", 12_000), Alternative("chemistry", 9_615))
-    assert remedies(no, others)[:2] == (
+    assert remedies(no, Help(alternatives=others))[:2] == (
         "another project: -A optics (200 SU available)",
         "another project: -A chemistry (160.25 SU available)",
     )

@@ -8,8 +8,9 @@ import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.rest.app import document
+from fairbank.values.time import iso
 from tests.rest.reading import data
-from tests.rest.world import AGENT, MEMBER, NOW, STRANGER, SUPERUSER, World, a_world, report
+from tests.rest.world import AGENT, MEMBER, NOW, STRANGER, SUPERUSER, World, a_world, grant, report
 
 FIGURES = ("asked", "available", "shortfall")
 DEAR = {"amount": 10**9}
@@ -88,3 +89,23 @@ def test_the_document_says_that_figures_may_be_null(shape: str) -> None:
     properties = document()["components"]["schemas"][shape]["properties"]
     for each in FIGURES:
         assert {kind["type"] for kind in properties[each]["anyOf"]} == {"integer", "null"}
+
+
+def test_a_job_that_an_allocation_missed_is_told_which_and_the_remedy_works(world: World) -> None:
+    opened = world.ask("POST", "/alloc", SUPERUSER, json=grant(start=iso(NOW - 600), amount=600)).json()["data"]["id"]
+    early = report(7, resource="gpu", start=NOW - 900, submitted=NOW - 900)
+    no = world.ask("POST", "/job", AGENT, json=early).json()
+    assert no["detail"] == (
+        "the project has no allocation of this resource at this time: "
+        f"the job started at {iso(NOW - 900)}, allocation {opened} begins at {iso(NOW - 600)}."
+    )
+    assert no["remedy"] == f"let it begin earlier, by staff: fairbank alloc set {opened} --start {iso(NOW - 900)} --reason '...'"
+    told = world.ask("GET", f"/failure/{no['refusal']['entry']}", SUPERUSER).json()["data"]
+    assert (told["detail"], told["remedies"]) == (no["detail"], no["refusal"]["remedies"])
+    world.ask("PATCH", f"/alloc/{opened}", SUPERUSER, json={"start": NOW - 900, "comment": "its job began earlier"})
+    assert world.ask("POST", "/job", AGENT, json=early | {"submitted": NOW - 899}).status_code == 201
+
+
+def test_a_job_without_any_allocation_is_told_the_account_to_open_one_for(world: World) -> None:
+    no = world.ask("POST", "/job", AGENT, json=report(7, resource="tape")).json()
+    assert no["remedy"] == f"an allocation, by staff: fairbank alloc create -A chem -r tape --start {iso(NOW)} --end ... --reason '...'"

@@ -12,7 +12,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.types import ExceptionHandlersMap
 
-from fairbank.bank.refusal import Alternative, Refusal, remedies, sentence
+from fairbank.bank.refusal import NOTHING_KNOWN, Help, Refusal, remedies, sentence
 from fairbank.bank.run import RunState
 from fairbank.rest.asking.misfits import DOCUMENTED, in_words, missing_body, remedy_for
 from fairbank.rest.asking.params import AS_SENT
@@ -30,9 +30,9 @@ _log = logging.getLogger(__name__)
 class SaidNo(Exception):
     """The bank's no on its way to the client."""
 
-    def __init__(self, refusal: Refusal, alternatives: tuple[Alternative, ...] = ()) -> None:
+    def __init__(self, refusal: Refusal, known: Help = NOTHING_KNOWN) -> None:
         super().__init__(refusal.reason.name)
-        self.refusal, self.alternatives = refusal, alternatives
+        self.refusal, self.known = refusal, known
 
 
 def problem_of_trouble(trouble: Trouble) -> Problem:
@@ -46,21 +46,21 @@ def problem_of_trouble(trouble: Trouble) -> Problem:
     )
 
 
-def problem_of_refusal(no: Refusal, alternatives: tuple[Alternative, ...] = (), *, there: Collection[str] = ()) -> Problem:
+def problem_of_refusal(no: Refusal, known: Help = NOTHING_KNOWN, *, there: Collection[str] = ()) -> Problem:
     """`there` are the fields that the request may have."""
-    told, field = refused(no, alternatives), field_of(no, there)
+    told, field = refused(no, known), field_of(no, there)
     return Problem(
         type="/problem/refused",
         title="refused",
         status=STATUS[no.kind],
-        detail=sentence(no),
+        detail=sentence(no, known),
         field=field,
         remedy=told.remedies[0],
         refusal=told,
     )
 
 
-def refused(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> Refused:
+def refused(no: Refusal, known: Help = NOTHING_KNOWN) -> Refused:
     """The figures of a no, with what would help."""
     return Refused(
         reason=no.reason.name,
@@ -71,7 +71,7 @@ def refused(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> Refused:
         owner=no.owner,
         run=no.run,
         entry=no.entry,
-        remedies=list(remedies(no, alternatives)),
+        remedies=list(remedies(no, known)),
         resolution=_resolution(no),
     )
 
@@ -107,7 +107,7 @@ def _on_trouble(_: Request[Any, Any, Any], trouble: Trouble) -> Response[Problem
 
 
 def _on_refusal(request: Request[Any, Any, Any], no: SaidNo) -> Response[Problem]:
-    return response_of(problem_of_refusal(no.refusal, no.alternatives, there=fields_of(request.route_handler)))
+    return response_of(problem_of_refusal(no.refusal, no.known, there=fields_of(request.route_handler)))
 
 
 def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:

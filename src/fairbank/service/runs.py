@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Entry
 from fairbank.bank.ledger import Outcome
-from fairbank.bank.query import Page, RefusalQuery, RunQuery
+from fairbank.bank.project import Project
+from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page, RefusalQuery, RunQuery
 from fairbank.bank.quote import usable
-from fairbank.bank.refusal import Alternative, Reason, Refusal, refusal_of
+from fairbank.bank.refusal import Alternative, Help, Reason, Refusal, nearest, refusal_of
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Refund
 from fairbank.service.askers import Asker
@@ -55,6 +57,20 @@ class Runs:
         if not found:
             raise Unknown(f"there is no refusal {number}", field="id", remedy="list them with: fairbank jobs --refused")
         return found[0]
+
+    def help_against(self, no: Refusal) -> Help:
+        """What the books have that may help against the refusal of a run; LDAP may be asked, as for `alternatives`."""
+        project = self._directory.by_id(no.project) if no.project else None
+        account = None if project is None else project.account
+        return Help(alternatives=self.alternatives(no), account=account, nearest=None if project is None else self._nearest(no, project))
+
+    def _nearest(self, no: Refusal, project: Project) -> Allocation | None:
+        if no.reason is not Reason.NO_ALLOCATION or no.start is None:
+            return None
+        line = self._directory.line(project)
+        with self._store.reading() as reader:
+            found = reader.allocations(AllocationQuery(projects=frozenset(line), resource=no.resource), Page(PAGE_MAX))
+        return nearest(line, found, no.start)
 
     def alternatives(self, no: Refusal) -> tuple[Alternative, ...]:
         """Other projects of the refused job's owner that could pay what was asked, the richest first, at most two.

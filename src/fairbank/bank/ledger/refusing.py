@@ -143,6 +143,7 @@ def _about_run(
         resource=wish.resource,
         owner=wish.owner,
         run=str(wish.run),
+        start=wish.start if reason is Reason.NO_ALLOCATION and isinstance(wish, Hold | Charge | Release) else None,
         observed=observed,
     )
 

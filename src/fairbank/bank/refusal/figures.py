@@ -6,10 +6,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Entry
+from fairbank.bank.refusal.helping import NOTHING_KNOWN, Help
 from fairbank.bank.refusal.reason import KINDS, Reason
 from fairbank.bank.run import RunState
 from fairbank.values.refusal_kind import RefusalKind
+from fairbank.values.time import iso
 from fairbank.values.units import show_short, show_su
 
 # Where the reason is how much there is: of credit for a job, of credit to take out, of a charge to give back.
@@ -35,9 +38,10 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     """A no with its figures, in SU-minutes. `entry` is where it is kept, if it is.
 
-    `account` is the one that was reported where no project has it. `billing` is the price of one hour in SU, exact, and
-    `limit_seconds` the time limit of the job concerned. `observed`: the bank only observes, so the job ran all the same. `about`
-    says which name, state or period it was, where that is the reason. `resolution` is for RUN_RESOLVED, which no journal keeps.
+    `account` is the one that was reported where no project has it. `billing` is the price of one hour in SU, exact, `limit_seconds`
+    the time limit of the job concerned, and `start` when it started, where nothing pays at that time. `observed`: the bank only
+    observes, so the job ran all the same. `about` says which name, state or period it was, where that is the reason. `resolution` is
+    for RUN_RESOLVED, which no journal keeps.
     """
 
     reason: Reason
@@ -49,6 +53,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     resource: str | None = None
     owner: int | None = None
     run: str | None = None
+    start: int | None = None
     billing: str | None = None
     limit_seconds: int | None = None
     observed: bool = False
@@ -77,7 +82,7 @@ def refusal_of(entry: Entry) -> Refusal:
     return msgspec.structs.replace(msgspec.json.decode(entry.details or "{}", type=Refusal), entry=entry.id)
 
 
-def sentence(no: Refusal) -> str:
+def sentence(no: Refusal, known: Help = NOTHING_KNOWN) -> str:
     """The refusal in one sentence with its figures; a second one says that the bank only observed."""
     said = no.reason.value
     if no.reason in (Reason.OVERDRAWN, Reason.CAPPED, Reason.NOT_ENOUGH):
@@ -85,6 +90,14 @@ def sentence(no: Refusal) -> str:
         said += f": asked {show_su(no.asked)} SU, available {available} SU, short by {show_short(no.asked, no.available)} SU"
     elif no.reason is Reason.TOO_MUCH_BACK:
         said += f": asked {show_su(no.asked)} SU, left of its charge {show_su(no.available)} SU"
+    elif no.reason is Reason.NO_ALLOCATION and no.start is not None:
+        said += f": the job started at {iso(no.start)}{_missed(known.nearest, no.start)}"
     elif no.about:
         said += f": {no.about}"
     return f"{said}. The bank only observes: the job was let through." if no.observed else f"{said}."
+
+
+def _missed(nearest: Allocation | None, start: int) -> str:
+    if nearest is None:
+        return ""
+    return f", allocation {nearest.id} " + (f"begins at {iso(nearest.start)}" if start < nearest.start else f"ended at {iso(nearest.end)}")

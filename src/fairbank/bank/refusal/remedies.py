@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-import msgspec
-
 from fairbank.bank.charge import longest_paid
 from fairbank.bank.refusal.figures import Refusal
+from fairbank.bank.refusal.helping import NOTHING_KNOWN, Help
 from fairbank.bank.refusal.reason import Reason
 from fairbank.cluster.job import Run
-from fairbank.values.time import show_duration
+from fairbank.values.time import iso, show_duration
 from fairbank.values.units import MINUTES_IN_SU, show_su, type_su
-
-
-class Alternative(msgspec.Struct, frozen=True):
-    """Another project of the same user that could pay: its account and what it has left."""
-
-    account: str
-    available: int
 
 
 def longest_that_fits(no: Refusal) -> int:
@@ -27,32 +19,36 @@ def longest_that_fits(no: Refusal) -> int:
     return longest_paid(Fraction(no.billing), no.available) if no.billing else 0
 
 
-def remedies(no: Refusal, alternatives: tuple[Alternative, ...] = ()) -> tuple[str, ...]:
+def remedies(no: Refusal, known: Help = NOTHING_KNOWN) -> tuple[str, ...]:
     """What the person can do, best first, each with the exact words to type."""
     advice = []
     fitting = longest_that_fits(no)
     if no.limit_seconds and 0 < fitting < no.limit_seconds:
         advice.append(f"a shorter time limit: -t {show_duration(fitting)}")
-    advice += [f"another project: -A {other.account} ({show_su(other.available, down=True)} SU available)" for other in alternatives]
+    advice += [f"another project: -A {other.account} ({show_su(other.available, down=True)} SU available)" for other in known.alternatives]
     said = {
         "no": no,
         "more": -(-no.shortfall // MINUTES_IN_SU),
         "most": type_su(max(0, no.available)),
-        "project": no.project or "ACCOUNT",
+        "project": known.account or no.project or "ACCOUNT",
+        "start": "..." if no.start is None else iso(no.start),
+        "near": known.nearest,
         "show": "fairbank jobs -a -l" if no.allocation is None else f"fairbank alloc show {no.allocation}",
         "both": "fairbank project users PROJECT" if no.allocation is None else f"fairbank statement {no.allocation}",
         "job": "JOBID" if no.run is None else Run.parse(no.run).job_id,
     }
-    return (*advice, _advice(no).format(**said))
+    return (*advice, _advice(no, known).format(**said))
 
 
-def _advice(no: Refusal) -> str:
+def _advice(no: Refusal, known: Help) -> str:
     if no.account is not None and no.reason not in (
         Reason.UNPRICED,
         Reason.FROM_FUTURE,
         Reason.TOLD_OTHERWISE,
     ):  # there a project would not help
         return _UNKNOWN_ACCOUNT
+    if no.reason is Reason.NO_ALLOCATION and no.start is not None and known.nearest is not None:
+        return _EARLIER if no.start < known.nearest.start else _LATER
     if no.reason is Reason.NOT_ENOUGH and no.run is not None:
         return _WHOLE
     if no.reason is Reason.NOT_UNDONE:
@@ -83,6 +79,8 @@ _RUNNING = "let its runs end first: fairbank jobs -a -A ACCOUNT"
 _WHOLE = "a refund is taken back whole; first deposit what is missing: fairbank deposit {no.allocation} {more} --reason '...'"
 _IN_PART = "an entry is taken back whole; take out what is left of it: fairbank withdraw {no.allocation} {most} --reason '...'"
 _NOTHING_LEFT = "nothing can be taken out now; see what is used and held: fairbank alloc show {no.allocation}"
+_EARLIER = "let it begin earlier, by staff: fairbank alloc set {near.id} --start {start} --reason '...'"
+_LATER = "give it more time, by staff: fairbank alloc reopen {near.id} --end ... --reason '...'"
 _UNKNOWN_ACCOUNT = "the right account, or have its project entered, by staff: fairbank project create GROUP -A {no.account}"
 
 # What to do instead, by the kinds of entries that are not taken back.
@@ -103,7 +101,7 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.OVERDRAWN: "more credit, by staff: fairbank deposit {no.allocation} {more} --reason '...'",
     Reason.CAPPED: "a higher cap, by the PI, a coordinator or staff: fairbank alloc cap {no.allocation} {no.owner} AMOUNT",
     Reason.NO_ALLOCATION: "an allocation, by staff: "
-    "fairbank alloc create --project {project} --resource {no.resource} --start ... --end ... --reason '...'",
+    "fairbank alloc create -A {project} -r {no.resource} --start {start} --end ... --reason '...'",
     Reason.FROZEN: "have it thawed, by staff: fairbank alloc thaw {no.allocation} --reason '...'",
     Reason.UNPRICED: "have the cluster and the partition entered in the settings, by staff, then send the report again",
     Reason.FROM_FUTURE: "set the clocks of the bank and of the cluster right, by staff, then send the report again: an end counts then",
@@ -155,6 +153,7 @@ def usual_remedy(reason: Reason) -> str:
         "more": "AMOUNT",
         "most": "AMOUNT",
         "project": "PROJECT",
+        "start": "...",
         "show": "fairbank alloc show ALLOC",
         "both": "fairbank statement ALLOC",
         "job": "JOBID",

@@ -12,7 +12,7 @@ from litestar.params import JSONBody, QueryParameter
 
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.query import RunQuery
-from fairbank.bank.refusal import Alternative, Refusal
+from fairbank.bank.refusal import NOTHING_KNOWN, Help, Refusal
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.wish import Asked
 from fairbank.cluster.report import Report
@@ -46,7 +46,7 @@ async def answer_report(request: Asking, data: AnyReport) -> Reply:
     """What `report_run` answers. Raises SaidNo, Trouble."""
     outcome = await _judged(request, data)
     if isinstance(outcome, Refusal):
-        raise SaidNo(outcome, await _alternatives(request, outcome))
+        raise SaidNo(outcome, await _help(request, outcome))
     return reply(outcome, request.services.clock)
 
 
@@ -87,13 +87,13 @@ async def _prepared(request: Asking, reports: list[Report]) -> list[Asked | Trou
     return await request.workers.reports.run(service.prepare, request.asker, reports)
 
 
-async def _alternatives(request: Asking, no: Refusal) -> tuple[Alternative, ...]:
-    """Who else could pay; nobody, where it takes too long to find out: the no itself is not to wait for the books or for LDAP."""
+async def _help(request: Asking, no: Refusal) -> Help:
+    """What may help, such as who else could pay; nothing, where it takes too long to find out: the no is not to wait for books or LDAP."""
     try:
         async with asyncio.timeout(ADVICE_SECONDS):
-            return await sync_to_thread(request.services.runs.alternatives, no)
+            return await sync_to_thread(request.services.runs.help_against, no)
     except TimeoutError:
-        return ()
+        return NOTHING_KNOWN
 
 
 def _read(raw: msgspec.Raw) -> Report | Trouble:

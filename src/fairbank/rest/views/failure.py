@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from fairbank.bank.entry import Entry
-from fairbank.bank.refusal import Alternative, Refusal, remedies, sentence
+from fairbank.bank.refusal import NOTHING_KNOWN, Help, Refusal, remedies, sentence
 from fairbank.cluster.job import Run
 from fairbank.rest.bodies import answers
 from fairbank.values.time import iso
 
 
-def failure_row(entry: Entry, no: Refusal, account: str | None, alternatives: tuple[Alternative, ...] = ()) -> answers.FailureRow:
-    """A refusal with its sentence, its figures and its remedies; `alternatives` are other projects that could pay."""
+def failure_row(entry: Entry, no: Refusal, account: str | None, known: Help = NOTHING_KNOWN) -> answers.FailureRow:
+    """A refusal with its sentence, its figures and its remedies; `known` is what the books have that may help."""
     cluster, job_id = refused_job(no)
     return answers.FailureRow(
         id=entry.id,
@@ -24,10 +24,10 @@ def failure_row(entry: Entry, no: Refusal, account: str | None, alternatives: tu
         job_id=job_id,
         run=no.run,
         reason=no.reason.name,
-        detail=sentence(no),
+        detail=sentence(no, known),
         comments=entry.comment if entry.comment is not None else no.reason.value,
         **no.figures._asdict(),
-        remedies=list(remedies(no, alternatives)),
+        remedies=list(remedies(no, known)),
     )
 
 
