@@ -94,14 +94,14 @@ def test_amounts_below_each_other_have_the_same_decimals(minutes: list[int], sho
     ("granted", "used", "held", "short", "told"),
     [
         ([1_535], [0], [0], True, [["25.58"], ["0"], ["0"], ["25.58"]]),
-        ([1_535, 6_000], [0, 25], [0, 0], True, [["25", "100"], ["0", "1"], ["0", "0"], ["25", "99"]]),
+        ([1_535, 6_000], [0, 25], [0, 0], True, [["26", "100"], ["0", "0"], ["0", "0"], ["25", "99"]]),
         ([25], [10], [10], False, [["0.41"], ["0.16"], ["0.17"], ["0.08"]]),
     ],
 )
 def test_the_amounts_of_an_allocation_add_up(
     granted: list[int], used: list[int], held: list[int], short: bool, told: list[list[str]]
 ) -> None:
-    """All have decimals or none has, by the largest; and cut off they would lack what used and held lost."""
+    """All have decimals or none has, by the largest. Cut off they would lack what used and held lost; whole, each is the nearest."""
     columns = [Column(name, Summand(name), right=True, brief=True) for name in ("granted", "used", "held", "available")]
     rows = [{"deposited": g, "charged": u, "held": h, "available": g - u - h} for g, u, h in zip(granted, used, held, strict=True)]
     assert [column.cells(rows, Look(short=short)) for column in columns] == told

@@ -13,7 +13,7 @@ from fairbank.report.cells import counted
 from fairbank.report.columns import Column, Look, Row, Summand, day, instant_of, percent, su, text
 from fairbank.report.pace import Course, Outlook, outlook, say
 from fairbank.values.time import DAY, iso
-from fairbank.values.units import parse_su, show_su
+from fairbank.values.units import MINUTES_IN_SU, parse_su, show_su
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fairbank.cli.parser import Parser
 
 SOON_DAYS = 14
+_WHOLE = 100 * MINUTES_IN_SU
 
 
 def outlook_of(row: Row) -> Outlook:
@@ -31,14 +32,16 @@ def outlook_of(row: Row) -> Outlook:
 
 
 def _runs_out(row: Row, look: Look) -> str:
-    return say(outlook_of(row), look)
+    """As whole as its row is where there is little room: `9` is not told beside 9.21."""
+    whole = look.short and look.units == "h" and row["deposited"] >= _WHOLE
+    return say(outlook_of(row), look._replace(decimals=0) if whole else look)
 
 
 WITHOUT_MINE = (
     Column("PROJECT", text("account")),
     Column("RESOURCE", text("resource")),
     Column("GRANTED", Summand("granted"), right=True, drop=4, brief=True),
-    Column("LIMIT", Summand("limit"), right=True, extra=True, drop=4),
+    Column("LIMIT", Summand("limit"), right=True, extra=True, drop=4, brief=True),
     Column("USED", Summand("used"), right=True, drop=2, brief=True),
     Column("HELD", Summand("held"), right=True, drop=1, brief=True),
     Column("AVAILABLE", Summand("available"), right=True, brief=True),

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.report.cells import folded, plain
-from fairbank.report.columns import UNITS, with_minutes
+from fairbank.report.columns import UNITS, Summand, with_minutes
 from fairbank.report.envelope import as_json, as_yaml, envelope
 from fairbank.report.tables import WIDE, choose, csv, separated, table
 
@@ -109,12 +109,20 @@ def _show_table(desk: Desk, listing: Listing, columns: Sequence[Column]) -> None
     rows = [*listing.rows, listing.total] if listing.total is not None else listing.rows
     made = table(columns, rows, desk.look, _room(desk, listing), heads=heads)
     _say(desk, coloured(made.lines, heads=heads) if desk.colours else made.lines)
+    if (lost := [head for head in made.dropped if head in _summands(columns)]) and not desk.options.quiet:
+        desk.note("")
+        desk.note(f"{', '.join(lost)}: not shown for want of width, so rows do not add up; -l shows all.")
     if made.dropped:
         desk.detail(f"No room for {', '.join(made.dropped)}; a wider window or -o +COL shows them.")
     if (listing.warnings or listing.notes) and not desk.options.quiet:
         desk.note("")
     for line in (*listing.warnings, *listing.notes):
         desk.note(line)
+
+
+def _summands(columns: Sequence[Column]) -> list[str]:
+    """The heads of the usual columns without which the amounts of a row do not add up: that one is lacking is always told."""
+    return [column.head for column in columns if isinstance(column.show, Summand) and not column.extra]
 
 
 def _room(desk: Desk, listing: Listing) -> int:

@@ -138,15 +138,15 @@ class Column(NamedTuple):
     def cells(self, rows: Sequence[Row], look: Look) -> list[str]:
         """What stands in a table's rows. Amounts below each other have the same number of decimals: none where all are whole, else two.
 
-        A `brief` column has none either where there is little room and it, or another of the amounts that its rows add up, reaches 100
-        units: what is then left out is less than a hundredth of the largest figure. Amounts are cut off, so that nobody counts on credit
-        that is not there.
+        A `brief` column has none either where there is little room and it, or another of the amounts that its rows add up, reaches 100 SU:
+        what is then left out is less than a hundredth of the largest figure. Of thousands and millions two decimals always say something,
+        and take little room. What is left is cut off, so that nobody counts on credit that is not there.
         """
         told = [self.cell(row, look) for row in rows]
         if not self.right or not any("." in each for each in told):
             return told
         largest = [self.show.largest(row, look) for row in rows] if isinstance(self.show, Summand) else told
-        whole = self.brief and look.short and any(_reaches_100(each) for each in largest)
+        whole = self.brief and look.short and look.units == "h" and any(_reaches_100(each) for each in largest)
         return [self.cell(row, look._replace(decimals=0 if whole else 2)) for row in rows]
 
 

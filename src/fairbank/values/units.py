@@ -105,12 +105,16 @@ def show_sums(
     """Amounts that add up, so that they add up as they are shown too: granted, with the credit limit, is used, held and available.
 
     All are cut off; what that took of held and used, and is missing in the sum, they get back, so what is available is never more than
-    it is. A limit takes what it and what was granted together make, where both are cut.
+    it is. A limit takes what it and what was granted together make, where both are cut. Without decimals that would shift a whole unit
+    from one to another: there each is rounded to the nearest by itself, and what is available cut off.
 
     >>> show_sums(1535, 0, 0, 1535).available, show_sums(1535, 25, 0, 1510, decimals=0)
-    ('25.58', Sums(granted='25', limit='0', used='0', held='0', available='25'))
+    ('25.58', Sums(granted='26', limit='0', used='0', held='0', available='25'))
     """
     amounts = (granted, used + held + available - granted, used, held)
+    if decimals == 0:
+        whole = [*((2 * each + WORTH[units]) // (2 * WORTH[units]) for each in amounts), _shown(available, units, 0, down=True)]
+        return Sums(*(_written(each, 0, separators=separators) for each in whole))
     shown = [_shown(each, units, decimals) for each in amounts]
     left = _shown(available, units, decimals, down=True)
     missing = shown[0] + shown[1] - shown[2] - shown[3] - left
