@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
+from fairbank.cli.statement import COLUMNS
+from fairbank.report.columns import Look, with_minutes
 from tests.cli.conftest import Run
 
 
@@ -69,3 +72,27 @@ def test_a_statement_tells_the_job_and_the_reason_of_a_refusal(fairbank: Run) ->
     (line,) = [line for line in fairbank("statement", "2", "-l").out.splitlines() if " refusal " in line]
     assert "812350" in line
     assert "there is too little left" in line
+
+
+def an_entry(kind: str, amount: int, sign: int | None, details: dict[str, Any], **more: Any) -> dict[str, Any]:
+    sums = {"deposited": 600, "charged": 0, "held": 0, "available": 600}
+    row = {"kind": kind, "amount": amount, "sign": sign, "details": details, "owner": "ayla", "comment": None, "changed": None}
+    return {**row, **sums, "before": sums, "returned": 0, **more}
+
+
+@pytest.mark.parametrize(
+    ("entry", "amount", "reason"),
+    [
+        (an_entry("cap", 300, None, {"cap": 300}), "", "cap of ayla: 5 SU"),
+        (an_entry("cap", 0, None, {"cap": 0}), "", "cap of ayla: 0 SU"),
+        (an_entry("cap", 0, None, {"cap": None}, comment="she left"), "", "cap of ayla: none; she left"),
+        (an_entry("declined", 300_000, None, {"reason": "NOT_ENOUGH"}), "", "NOT_ENOUGH: asked 5000 SU"),
+        (an_entry("terms", 0, None, {}, changed={"shared": True}), "", "shared"),
+        (an_entry("charge", 6, 1, {"written_off": 101}, charged=6), "+0.10", "1.68 written off"),
+    ],
+)
+def test_what_changes_no_sum_has_no_amount_and_is_told_in_words(entry: dict[str, Any], amount: str, reason: str) -> None:
+    shown = {column.head: column for column in COLUMNS}
+    assert (shown["AMOUNT"].cell(entry, Look()), shown["REASON"].cell(entry, Look())) == (amount, reason)
+    exact = {column.head: column for column in with_minutes(COLUMNS)}["AMOUNT-MINUTES"]
+    assert exact.cell(entry, Look(exact=True)) == ("6" if amount else "")

@@ -85,15 +85,15 @@ def test_terms_change_and_the_allocation_lives_on(changing: Run) -> None:
 def test_a_statement_names_the_credit_limit_where_it_proves_its_figures(changing: Run) -> None:
     def heading_and_proof() -> tuple[str, str]:
         said = changing("statement", CPU)
-        return " ".join(said.out.partition("\n\n")[0].split()), said.err.splitlines()[-1]
+        return " ".join(said.out.partition("\nAs of ")[0].split()), said.err.splitlines()[-1]
 
     granted = heading_and_proof()[0].partition(" granted ")[2]
-    assert heading_and_proof()[1].endswith(f"= granted {granted}")
+    assert heading_and_proof()[1].endswith(f"= granted {granted} SU")
     told(changing("alloc", "set", CPU, "--credit-limit", 5, "--reason", "bridging"))
     heading, proof = heading_and_proof()
     assert heading.endswith(f"granted {granted} credit limit 5")
     assert proof.startswith("ok  used")
-    assert proof.endswith(f"= granted {granted} + limit 5")
+    assert proof.endswith(f"= granted {granted} + limit 5 SU")
     told(changing("alloc", "set", CPU, "--credit-limit", 0, "--reason", "back"))
 
 

@@ -58,6 +58,7 @@ COLUMNS = (
     Column("NODES", text("nodes"), right=True, extra=True),
     Column("QOS", text("qos"), extra=True),
     Column("TRES", text("tres"), extra=True, least=8),
+    Column("WRITTEN-OFF", su("written_off"), right=True, extra=True),
     Column("ALLOC", text("allocation"), right=True, extra=True),
     Column("EXIT", _exit, right=True, extra=True),
     Column("END", moment("ended"), extra=True),

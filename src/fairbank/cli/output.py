@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Listing(NamedTuple):
-    """What a command has to show. `caption` stands above a table, `total` below it, `warnings` and `notes` are told beside it."""
+    """What a command has to show. `caption` (lines) stands above a table, `total` below it, `warnings` and `notes` are told beside it."""
 
     schema: str
     columns: Sequence[Column]
@@ -104,7 +104,8 @@ def _show_table(desk: Desk, listing: Listing, columns: Sequence[Column]) -> None
         desk.note(listing.empty)
         return
     if heads and listing.caption is not None:
-        _say(desk, folded(plain(listing.caption), desk.room))
+        for line in listing.caption.splitlines():
+            _say(desk, folded(plain(line), desk.room))
         desk.say()
     rows = [*listing.rows, listing.total] if listing.total is not None else listing.rows
     made = table(columns, rows, desk.look, _room(desk, listing), heads=heads)

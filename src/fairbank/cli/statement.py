@@ -9,7 +9,7 @@ from fairbank.cli.choosing import the_allocation
 from fairbank.cli.command import Command
 from fairbank.cli.desk import PAGE
 from fairbank.cli.options import add_account, add_limit, add_period, number
-from fairbank.cli.output import Listing, show, shown_columns, watched
+from fairbank.cli.output import Listing, caption, show, shown_columns, watched
 from fairbank.cli.people import user_name
 from fairbank.report.cells import plain
 from fairbank.report.columns import UNITS, Amount, Column, Look, Row, Running, instant_of, moment, text
@@ -27,7 +27,8 @@ _SAYS_NO = ("refusal", "declined")
 
 
 def _amount(row: Row, look: Look) -> str:
-    if row.get("sign") is None and not row.get("amount"):
+    """By how much a sum changed; nothing where none did: what was asked, or what a cap is, stands in REASON."""
+    if row.get("sign") is None:
         return ""
     sign = _SIGNS.get(row["sign"], "") if row["amount"] > 0 else ""
     return ("" if look.exact and sign == "+" else sign) + _moved(row, look)
@@ -45,13 +46,23 @@ def _moved(row: Row, look: Look) -> str:
 def _reason(row: Row, look: Look) -> str:
     said = [_changed(row["changed"], look)] if row.get("changed") is not None else []
     said += [row["comment"]] if row.get("comment") else []
-    if row.get("kind") in _SAYS_NO and row["details"]:
-        said += [": ".join(filter(None, (row["details"]["reason"], row["details"].get("about"))))]
+    details = row.get("details") or {}
+    if row.get("kind") == "cap":
+        said.insert(0, f"cap of {row['owner']}: " + ("none" if details.get("cap") is None else f"{look.su(details['cap'])} {_unit(look)}"))
+    if row.get("kind") in _SAYS_NO and details:
+        asked = f"asked {look.su(row['amount'])} {_unit(look)}" if row["amount"] else None
+        said += [": ".join(filter(None, (details["reason"], details.get("about"), asked)))]
     if row.get("returned"):
         back = "back" if look.short else "returned"
         held, used = ((row["before"][name], row[name]) for name in ("held", "charged"))
         said.append(f"{look.moved(held, used, owed=True)} of {look.moved(held, owed=True)} {back}")
+    if details.get("written_off"):
+        said.append(f"{look.su(details['written_off'])} written off")
     return "; ".join(said)
+
+
+def _unit(look: Look) -> str:
+    return UNITS[look.units]
 
 
 def _changed(terms: Mapping[str, Any], look: Look) -> str:
@@ -113,7 +124,7 @@ def _show(desk: Desk, options: Namespace) -> int:
             "fairbank.statement/1",
             COLUMNS,
             rows,
-            _caption(desk, page["allocation"]),
+            f"{_caption(desk, page['allocation'])}\n{caption(desk)}",
             notes=[_of_when(desk, period, entries, whole), _proof(desk, page["closing"])],
             more={**{part: page[part] for part in ("allocation", "opening", "closing")}, "whole": whole},
         ),
@@ -154,15 +165,14 @@ def _told(desk: Desk, page: Row) -> list[Row]:
 
 
 def _proof(desk: Desk, sums: Row) -> str:
-    """That the figures add up, for everybody to see."""
+    """That the figures add up, for everybody to see, with their unit."""
     parts = (sums["charged"], sums["held"], sums["available"], sums["deposited"], sums["credit_limit"])
     rounded = any(each * 100 % WORTH[desk.look.units] for each in parts)  # rounded figures would not add up
     look = desk.look._replace(units="m") if rounded else desk.look
     used, held, available, granted, limit = (look.su(each) for each in parts)
     mark = "ok" if sum(parts[:3]) == sum(parts[3:]) else "!! does not add up:"
     lent = f" + limit {limit}" if parts[4] else ""
-    unit = f" {UNITS['m']}" if rounded else ""
-    return f"{mark}  used {used} + held {held} + available {available} = granted {granted}{lent}{unit}"
+    return f"{mark}  used {used} + held {held} + available {available} = granted {granted}{lent} {_unit(look)}"
 
 
 def _caption(desk: Desk, row: Row) -> str:
