@@ -6,6 +6,8 @@ import csv
 import io
 import json
 
+from fairbank.cli.jobs import COLUMNS
+from fairbank.report.columns import Look
 from tests.cli.centre import AYLA, DANA, JORGE, MINH
 from tests.cli.conftest import Run
 from tests.cli.telling import numbers
@@ -47,6 +49,13 @@ def test_refusals_of_one_cluster(fairbank: Run) -> None:
     assert "812350" in fairbank("jobs", "--refused", "-a", "-M", "darwin").out
     assert fairbank("jobs", "--refused", "-a", "-M", "hopper").out == ""
     assert fairbank("jobs", "--refused", "-a", "-p", "gpu-v100").code == 2
+
+
+def test_what_was_written_off_can_be_added_up(fairbank: Run) -> None:
+    said = fairbank("jobs", "-a", "-j", "700004", "-P", "-o", "WRITTEN-OFF,WRITTEN-OFF-MINUTES").out.splitlines()
+    assert said == ["WRITTEN-OFF|WRITTEN-OFF-MINUTES", "0|0"]
+    column = next(each for each in COLUMNS if each.head == "WRITTEN-OFF")
+    assert column.cell({"written_off": 101}, Look()) == "1.68"
 
 
 def test_jobs_are_told_by_name_size_limit_and_exit(fairbank: Run) -> None:

@@ -70,7 +70,8 @@ _WHY: Mapping[Reason, str] = {
     Reason.OVER: "What is over by the clock is ended. Reopened with its old end it would be over again at once; and a longer period alone "
     "does not reopen what has ended.",
     Reason.TOO_LARGE: "Sums are kept below a bound up to which every program counts exactly.",
-    Reason.BAD_PERIOD: "A period goes from its start up to, not including, its end.",
+    Reason.BAD_PERIOD: "A period goes from its start up to, not including, its end. Where a request or a command names both, the bank is "
+    "not even asked: it is malformed: HTTP 400, exit code 2.",
     Reason.UNKNOWN_ENTRY: "No entry of the books has this number, or it is not for whoever asks.",
     Reason.UNKNOWN_ALLOCATION: "No allocation has this number, or it is of another project or resource than the request says.",
     Reason.UNKNOWN_PROJECT: "No project has this number, account or group in the bank.",

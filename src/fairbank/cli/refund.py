@@ -43,8 +43,8 @@ def run(desk: Desk, options: Namespace) -> int:
 
 
 def _the_run(desk: Desk, job_id: int, cluster: str | None) -> Row:
-    """The one run of this job that was charged. Raises Unknown, Conflict while it runs, or Malformed when there are
-    several."""
+    """The one run of this job that was charged; its newest where none has anything to give back: the bank says so. Raises Unknown,
+    Conflict while it runs, or Malformed when there are several."""
     found = desk.rows("/job", {"job_id": job_id, "cluster": cluster})
     if not found:
         where = "" if cluster is None else f" of cluster {plain(cluster)}"
@@ -57,7 +57,7 @@ def _the_run(desk: Desk, job_id: int, cluster: str | None) -> Row:
             remedy="wait until it has ended; what it does not use comes back",
         )
     if not runs:
-        raise Unknown(f"no charge of a job {job_id} is left to refund", field="JOBID", remedy=f"look at it: fairbank jobs -j {job_id} -l")
+        return max(found, key=lambda run: int(run["id"]))
     if len(runs) > 1:
         which = ", ".join(f"{run['id']} ({plain(run['cluster'])}, started {run['start']})" for run in runs[:10])
         raise Malformed(f"job {job_id} was charged {len(runs)} times: {which}", field="JOBID", remedy="name one run: --id NUMBER")
