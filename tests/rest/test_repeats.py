@@ -150,3 +150,14 @@ def test_a_jobs_row_names_the_entry_that_set_it(world: World) -> None:
         _, granted = send(world, body)
         row = world.ask("GET", f"/job/{granted['run']}", MEMBER).json()["data"]
         assert row["set_by"] == granted["entry"]
+
+
+def test_a_key_in_the_head_of_a_report_is_refused_and_not_ignored(world: World) -> None:
+    """It would protect nothing: the key of a report is within."""
+    before = world.entries()
+    for path, body in (("/job", START), ("/job/bulk", {"reports": [START]})):
+        answer = world.ask("POST", path, AGENT, json=body, headers={"Idempotency-Key": "k"})
+        said = answer.json()
+        assert (answer.status_code, said["field"], '"key"' in said["remedy"]) == (400, "Idempotency-Key", True)
+    assert world.entries() == before
+    assert send(world, START | {"key": "k"})[0] == 201

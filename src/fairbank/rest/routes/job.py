@@ -29,7 +29,7 @@ from fairbank.rest.statuses import status_of
 from fairbank.rest.verbs import AGAIN, reads, writes
 from fairbank.rest.views import by_id, cut, granted, job_row, listing, single
 from fairbank.values import ids
-from fairbank.values.trouble import Trouble
+from fairbank.values.trouble import Malformed, Trouble
 from fairbank.values.units import SuMinutes
 
 InOutcome = Annotated[
@@ -44,6 +44,7 @@ ADVICE_SECONDS = 2.0
 
 async def answer_report(request: Asking, data: AnyReport) -> Reply:
     """What `report_run` answers. Raises SaidNo, Trouble."""
+    _demand_no_key(request, 'send it in the body, as "key"')
     outcome = await _judged(request, data)
     if isinstance(outcome, Refusal):
         raise SaidNo(outcome, await _help(request, outcome))
@@ -54,6 +55,7 @@ async def answer_report(request: Asking, data: AnyReport) -> Reply:
 async def report_run(request: Asking, data: JSONBody[AnyReport]) -> Response[Single[Granted]]:
     """A run is about to start, its time limit changed, or it ended.
 
+    An idempotency key goes into the report, as `key`; an `Idempotency-Key` header is refused.
     `elapsed` is what is billed. Clocks may be set right while a run lasts, so it may be up to 3600 s more than end - start, not beyond.
     """
     return response(await answer_report(request, data))
@@ -62,10 +64,19 @@ async def report_run(request: Asking, data: JSONBody[AnyReport]) -> Response[Sin
 @writes(post, "/job/bulk", opt={"scope": "report", "lane": True}, status_code=200, sync_to_thread=None)
 async def report_runs(request: Asking, data: JSONBody[Reports]) -> Listing[ReportAnswer]:
     """Many reports, judged in order in one transaction; an answer for each, in their order."""
+    _demand_no_key(request, 'send one with each report, as "key"')
     prepared = await request.workers.reports.run(_prepare, request, data)
     outcomes = iter(await request.teller.ask([each for each in prepared if isinstance(each, Asked)]))
     rows = [_answer(next(outcomes) if isinstance(each, Asked) else each) for each in prepared]
     return listing("report", request.services.clock, rows)
+
+
+def _demand_no_key(request: Asking, remedy: str) -> None:
+    """A report has its key within. One in the head would protect nothing, and who sends it would rely on it. Raises Malformed."""
+    if any(name == b"idempotency-key" for name, _ in request.scope["headers"]):
+        raise Malformed(
+            "a report of a run takes no Idempotency-Key header: its key is a part of it", field="Idempotency-Key", remedy=remedy
+        )
 
 
 async def _judged(request: Asking, data: AnyReport) -> Outcome:
