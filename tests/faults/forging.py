@@ -40,10 +40,10 @@ _FORGED: dict[str, Any] = {"key": "forged", "comment": "forged", "details": "{}"
 
 @dataclass(frozen=True)
 class Forgery:
-    """What was done, in which books (0 is the office's) it is to be found, and how it is done and undone."""
+    """What was done, in which books (0 is the office's, None the store as a whole) it is to be found, and how it is done and undone."""
 
     what: str
-    books: frozenset[int]
+    books: frozenset[int | None]
     do: Callable[[Books], None]
     undo: Callable[[Books], None]
 
