@@ -214,8 +214,9 @@ def test_the_sweep_ends_only_what_is_over() -> None:
 @pytest.mark.parametrize(
     ("road", "about"),
     [
-        ("end physics/cpu\n freeze physics/cpu", "allocation 1 is ended, and only active allows freeze"),
-        ("reopen physics/cpu", "allocation 1 is active, and only ended allows reopen"),
+        ("freeze physics/cpu\n freeze physics/cpu", "allocation 1 is frozen already"),
+        ("end physics/cpu\n freeze physics/cpu", "allocation 1 is ended, and only planned or active allows freeze"),
+        ("reopen physics/cpu", "allocation 1 is active already"),
         ("amend physics/cpu period 150..149", "start 1970-01-01T00:02:30Z, end 1970-01-01T00:02:29Z"),
         ("open physics/gpu 100..99", "start 1970-01-01T00:01:40Z, end 1970-01-01T00:01:39Z"),
     ],

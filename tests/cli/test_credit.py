@@ -15,7 +15,7 @@ def test_deposits_withdrawals_and_transfers_move_what_they_say(changing: Run) ->
     before = available(changing, GPU)
     assert told(changing("deposit", GPU, "500", "--reason", "committee")).endswith("available 762 SU\n")
     told(changing("withdraw", GPU, "30m", "--reason", "correction"))
-    told(changing("transfer", FOLD, GPU, "10.5", "--reason", "joint runs"))
+    assert told(changing("transfer", FOLD, GPU, "10.5", "--reason", "joint runs")).endswith(f" SU in allocation {FOLD}\n")
     assert available(changing, GPU) == before + 500 * 60 - 30 + 630
     told(changing("transfer", GPU, FOLD, "10.5", "--reason", "back"))
     told(changing("withdraw", GPU, "499.5", "--reason", "back"))

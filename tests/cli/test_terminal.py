@@ -84,7 +84,7 @@ def test_one_screen_holds_it_all(bank: Bank) -> None:
     _, lines = Terminal(bank, "--as", "61002").end()
     assert len(lines) <= 24
     text = ESCAPE.sub("", "\n".join(lines))
-    for part in ("100,000", "59,408", "! 2026-12-03", "Running jobs, 128 held", "812330", "Refused in the last 7 days", "812350"):
+    for part in ("100,000", "59,408", "! 2026-12-03", "Your running jobs, 128 held", "812330", "Your jobs refused in the last 7", "812350"):
         assert part in text
 
 

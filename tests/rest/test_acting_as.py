@@ -85,7 +85,7 @@ def test_an_admin_reports_runs_only_as_the_agent_and_with_both_names(world: Worl
 )
 def test_acting_as_nobody_we_know(old_world: World, named: str, status: int) -> None:
     answer = old_world.ask("GET", "/alloc", SUPERUSER, as_=named)
-    assert (answer.status_code, answer.json()["field"]) == (status, "as")
+    assert (answer.status_code, answer.json()["field"]) == (status, "X-Fairbank-As")
 
 
 def test_acting_as_a_user_by_name(old_world: World) -> None:

@@ -13,6 +13,7 @@ from fairbank.rest.asking import BODY_MAX
 from tests.rest.refused import JSON, WHY, refused
 from tests.rest.world import AGENT, SUPERUSER, World, report
 
+FRACTION = "a number with a fraction or an exponent"
 TWICE = {
     "the same": (b'{"amount":5,"comment":"x","amount":5}', "amount"),
     "another": (b'{"amount":5,"amount":7,"comment":"x"}', "amount"),
@@ -42,7 +43,12 @@ _JOB = {"account": "chem", "partition": "std", "tres": "cpu=1", "time_limit": []
     ("method", "path", "body", "detail"),
     [
         ("POST", "/job/{job}/refund", {"amount": "5", **WHY}, "amount: expected a whole number, or nothing, got text"),
-        ("PUT", "/alloc/{allocation}/cap/7", {"cap": 1.5}, "cap: expected a whole number, or nothing, got a number with a fraction"),
+        (
+            "PUT",
+            "/alloc/{allocation}/cap/7",
+            {"cap": 1.5},
+            f"cap: expected a whole number, or nothing, got {FRACTION}",
+        ),
         ("PATCH", "/alloc/{allocation}", {"shared": 1, **WHY}, "shared: expected true or false, or nothing, got a whole number"),
         ("POST", "/quote", _JOB, "time_limit: expected a whole number or text, got a list"),
         ("POST", "/token", {"label": "x", "scopes": []}, "scopes: expected a list, at least 1 long"),

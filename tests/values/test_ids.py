@@ -66,6 +66,21 @@ def test_comments_cannot_move_a_terminal(text: str) -> None:
     assert no.value.field == "reason"
 
 
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("two\nlines", "it has more than one line"),
+        ("x" * 501, "it has 501 characters"),
+        ("\udcff", "it is no UTF-8"),
+        ("a\x1b", r"it has the character '\x1b'"),
+    ],
+)
+def test_a_comment_that_cannot_be_kept_is_told_why(text: str, fault: str) -> None:
+    with pytest.raises(Malformed) as no:
+        ids.comment(text, field="reason")
+    assert no.value.message == f"this reason cannot be kept: {fault}"
+
+
 def test_unix_numbers() -> None:
     assert (ids.uid(0), ids.uid(ids.UID_MAX)) == (0, 4_294_967_294)
 

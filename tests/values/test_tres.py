@@ -245,3 +245,8 @@ def test_twice_the_job_is_twice_the_price(counts: dict[str, Fraction], weights: 
 def test_order_changes_no_price(counts: dict[str, Fraction], weights: dict[str, Fraction], adding: Adding) -> None:
     turned = dict(reversed(weights.items()))
     assert billing(counts, weights, adding) == billing(dict(reversed(counts.items())), turned, adding)
+
+
+def test_a_number_that_is_too_long_is_told_as_that() -> None:
+    with pytest.raises(Malformed, match="the number in 'cpu=99999999999999999999' is too long"):
+        parse_counts("cpu=99999999999999999999")

@@ -42,14 +42,14 @@ def run(desk: Desk, options: Namespace) -> int:
     held = f", {desk.look.su(sum(row['held'] for row in running))} held"
     _part(
         desk,
-        f"Running jobs{held if running else ''}",
+        f"Your running jobs{held if running else ''}",
         columns(running=True, mine=True),
         running,
         RUNNING,
         "none",
         "fairbank jobs --running",
     )
-    _part(desk, f"Refused in the last {REFUSED_DAYS} days", REFUSALS, refused, REFUSED, "none", "fairbank jobs --refused")
+    _part(desk, f"Your jobs refused in the last {REFUSED_DAYS} days", REFUSALS, refused, REFUSED, "none", "fairbank jobs --refused")
     return 0
 
 

@@ -88,7 +88,7 @@ class Help(argparse.Action):
 
 
 _IN_WORDS = {
-    "as": "acting_as",
+    "X_Fairbank_As": "acting_as",
     "comment": "reason",
     "since": "starttime",
     "until": "endtime",

@@ -101,6 +101,6 @@ def numbered(answer: Row | None, sentence: str) -> str:
     return f"entry {answer['entry']}: {sentence}" if answer and answer["entry"] else sentence
 
 
-def moved(desk: Desk, answer: Row | None, what: str) -> str:
-    """`entry 9913533: deposit of 400 SU into allocation 1043 (chem_qmc/gpu); available 662 SU`."""
-    return "" if answer is None else f"entry {answer['entry']}: {what}; available {desk.look.left(answer['available'])} SU"
+def moved(desk: Desk, answer: Row | None, what: str, *, of: str = "") -> str:
+    """`entry 9913533: deposit of 400 SU into allocation 1043 (chem_qmc/gpu); available 662 SU`, and `of` which allocation."""
+    return "" if answer is None else f"entry {answer['entry']}: {what}; available {desk.look.left(answer['available'])} SU{of}"

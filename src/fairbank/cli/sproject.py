@@ -232,7 +232,7 @@ COMMAND = Noun(
             _jobs,
         ),
         "failures": Command(
-            "jobs that were refused for want of credit",
+            "jobs that the bank refused: for want of credit, or otherwise",
             ("sproject failures", "sproject failures -A chem_qmc", "sproject failures -u ayla --csv"),
             _add_owned,
             _failures,

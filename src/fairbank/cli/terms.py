@@ -62,7 +62,7 @@ def _span(desk: Desk, options: Namespace, row: Row | None = None) -> tuple[str |
     if (start or end) and ends <= begins:
         span = f"{desk.look.moment(begins)} .. {desk.look.moment(ends)}"
         field, remedy = ("--end", "say an end after the start") if end else ("--start", "say a start before the end")
-        raise Malformed(f"the allocation would end before it starts: {span}", field=field, remedy=remedy)
+        raise Malformed(f"the allocation would not end after it starts: {span}", field=field, remedy=remedy)
     return start, end
 
 

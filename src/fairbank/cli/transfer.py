@@ -31,7 +31,7 @@ def run(desk: Desk, options: Namespace) -> int:
     what = f"transfer of {desk.look.su(amount)} SU from {names[0]} to {names[1]}"
     body = {"to": target["id"], "amount": amount, "comment": options.reason}
     answer = post(desk, Posting("POST", f"/alloc/{source['id']}/transfer", body, f"{what}. Go on?"))
-    return tell(desk, "fairbank.transfer/1", answer, moved(desk, answer, what))
+    return tell(desk, "fairbank.transfer/1", answer, moved(desk, answer, what, of=f" in allocation {source['id']}"))
 
 
 def _allocation(desk: Desk, number: int, field: str) -> Row:

@@ -46,7 +46,7 @@ class Tokens:
         if asker.acting_as is not None:
             raise Forbidden(
                 "tokens are not made while acting as another user",
-                field="as",
+                field="X-Fairbank-As",
                 remedy="ask in your own name; a superuser says whose token it is to be",
             )
         _demand_write(asker)

@@ -103,7 +103,8 @@ def judge(job: SwfJob, number: int, submitted_before: int, unix_start_time: int)
     """Refuse, as Malformed, a job on line `number` whose numbers can mean nothing, or that is out of order."""
     if job.number < 0 or job.submit_time < 0:
         name, value = next((n, v) for n, v in zip(COLUMNS, job, strict=True) if v < 0)
-        raise _malformed(number, f"{name} is {value}", "0 or more", "every job needs a number and a submit time", name)
+        remedy = "count from 0, which is UnixStartTime, or leave the job out" if name == COLUMNS[1] else "number jobs from 0"
+        raise _malformed(number, f"{name} is {value}", "0 or more", remedy, name)
     if min(job) < -1 or max(job) > LARGEST:
         name, value = next((n, v) for n, v in zip(COLUMNS, job, strict=True) if not -1 <= v <= LARGEST)
         raise _out_of_range(number, name, str(value))

@@ -53,7 +53,18 @@ def comment(text: str, *, field: str = "comment") -> str:
     """Free text on one line for people. Raises Malformed, naming `field`, for control characters and over-long text."""
     if len(text) <= COMMENT_MAX and text.isprintable():
         return text
-    raise Malformed(f"this {field} cannot be kept", field=field, remedy=f"one line of printable text, at most {COMMENT_MAX} characters")
+    remedy = f"one line of printable text, at most {COMMENT_MAX} characters"
+    raise Malformed(f"this {field} cannot be kept: it {_fault(text)}", field=field, remedy=remedy)
+
+
+def _fault(text: str) -> str:
+    """What is wrong with a comment that cannot be kept."""
+    if len(text) > COMMENT_MAX:
+        return f"has {len(text)} characters"
+    odd = next(each for each in text if not each.isprintable())
+    if odd in "\n\r":
+        return "has more than one line"
+    return "is no UTF-8" if "\ud800" <= odd <= "\udfff" else f"has the character {odd!a}"
 
 
 def job_name(text: str, *, field: str = "name") -> str:

@@ -34,6 +34,7 @@ class Adding(Enum):
 _PLAIN = frozenset({"cpu", "mem", "energy", "node", "billing", "vmem", "pages"})
 _NAMED = ("gres/", "license/", "bb/", "fs/", "ic/")
 _PAIR = re.compile(r"([A-Za-z][\w/:.-]*)=(\d{1,18}(?:\.\d{1,18})?|\.\d{1,18})([A-Za-z]{0,2})", re.ASCII)
+_LONG = re.compile(r"[A-Za-z][\w/:.-]*=[\d.]{19,}[A-Za-z]{0,2}", re.ASCII)
 _LEVELS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
 
@@ -60,6 +61,8 @@ def _pairs(text: str, field: str) -> list[tuple[str, Fraction, str]]:
     for part in text.split(","):
         match = _PAIR.fullmatch(part.strip())
         if match is None:
+            if _LONG.fullmatch(part.strip()):
+                raise Malformed(f"the number in {part[:40]!r} is too long", field=field, remedy="at most 18 digits")
             raise Malformed(f"{part[:40]!r} is not NAME=NUMBER", field=field, remedy="write for example cpu=8,mem=16G,gres/gpu=1")
         name = tres_name(match[1], field=field)
         if any(name == known for known, _, _ in pairs):

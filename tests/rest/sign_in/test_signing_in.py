@@ -150,7 +150,7 @@ def test_a_token_makes_no_token_with_more_scopes(world: World) -> None:
 def test_nobody_makes_a_token_while_acting_as_another(old_world: World, actor: int) -> None:
     """It would act as the other afterwards, and no journal would tell."""
     answer = old_world.ask("POST", "/token", actor, as_=PI, json={"label": "x", "scopes": ["read"]})
-    assert (answer.status_code, answer.json()["field"]) == (403, "as")
+    assert (answer.status_code, answer.json()["field"]) == (403, "X-Fairbank-As")
 
 
 def test_a_token_expires_to_the_second(world: World) -> None:

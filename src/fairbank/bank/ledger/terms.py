@@ -80,7 +80,7 @@ def amend(work: WorkingSet, asked: Asked, wish: Amend) -> Outcome:
     before = _state_before(old, wish.event, asked.at)
     state = before if wish.event is None else NEXT.get((before, wish.event))
     if state is None:
-        about = f"allocation {old.id} is {before.value}, and {_states_for(wish.event)} allows {wish.event.value}" if wish.event else None
+        about = None if wish.event is None else f"allocation {old.id} is {_why_not(before, wish.event)}"
         return Refusal(reason=Reason.WRONG_STATE, allocation=old.id, project=old.project, resource=old.resource, about=about)
     start = old.start if wish.start is None else wish.start
     end = old.end if wish.end is None else wish.end
@@ -155,8 +155,16 @@ def expire(work: WorkingSet, asked: Asked, wish: Expire) -> Outcome:
     return done(post(work, asked, Kind.TERMS, 0, new, facts_of_terms(new)), new)
 
 
-def _states_for(event: AllocationEvent) -> str:
-    return "only " + " or ".join(before.value for before, each in NEXT if each is event)
+def _why_not(state: AllocationState, event: AllocationEvent) -> str:
+    """`frozen already`, or which states the event needs; what is planned is active, and has not begun."""
+    if (state, event) in _AS_IT_IS:
+        return f"{state.value} already"
+    needed = [before for before, each in NEXT if each is event]
+    states = " or ".join("planned or active" if each is AllocationState.ACTIVE else each.value for each in needed)
+    return f"{state.value}, and only {states} allows {event.value}"
+
+
+_AS_IT_IS = frozenset({(after, event) for (_, event), after in NEXT.items()})
 
 
 def _period(terms: Open | Allocation) -> str:

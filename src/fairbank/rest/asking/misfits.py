@@ -11,7 +11,7 @@ from fairbank.values.trouble import Malformed
 
 _KINDS = {
     "int": "a whole number",
-    "float": "a number with a fraction",
+    "float": "a number with a fraction or an exponent",
     "str": "text",
     "bool": "true or false",
     "object": "an object",

@@ -62,7 +62,9 @@ def _instant(said: str | int, field: str) -> Instant:
 
 def _check_period(start: Instant | None, end: Instant | None) -> None:
     if start is not None and end is not None and end <= start:
-        raise Malformed("the allocation ends before it starts", field="end", remedy="an allocation is valid from start up to, without, end")
+        raise Malformed(
+            "the allocation would not end after it starts", field="end", remedy="an allocation is valid from start up to, without, end"
+        )
 
 
 def _project(request: Asking, data: JSONBody[NewAllocation]) -> int:

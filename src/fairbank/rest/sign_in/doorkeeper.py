@@ -34,6 +34,8 @@ Scope = MutableMapping[str, Any]
 _GREETED = "fairbank.greeted"
 """Where the scope has what the head of a request told of who asks."""
 
+AS_HEADER = "X-Fairbank-As"
+
 _HOW = "use the bank's Unix socket, sign with MUNGE, or send Authorization: Bearer fbk_..."
 
 
@@ -79,7 +81,7 @@ class Doorkeeper:
         signed_in = await self._signed_in(request)
         scope = opt.get("scope", "read" if request.method == "GET" else "write")
         demand_scope(signed_in.scopes, scope)
-        named = one_header(cast("Scope", request.scope), b"x-fairbank-as")
+        named = one_header(cast("Scope", request.scope), AS_HEADER.lower().encode())
         if named is None:
             request.scope["user"] = await self._asker(signed_in, scope)
         else:
@@ -119,7 +121,7 @@ class Doorkeeper:
 
     def _asked(self, scope: Scope, body: bytes) -> credentials.BoundRequest:
         target = credentials.target_of(scope["raw_path"], scope["query_string"])
-        named, key = one_header(scope, b"x-fairbank-as"), one_header(scope, b"idempotency-key")
+        named, key = one_header(scope, AS_HEADER.lower().encode()), one_header(scope, b"idempotency-key")
         return credentials.BoundRequest.of(scope.get(SENT, scope["method"]), target, body, self._house.name, acting_as=named, key=key)
 
     async def _opened(self, scope: Scope, credential: bytes) -> Opened:
@@ -148,7 +150,7 @@ class Doorkeeper:
         """
         staff = self._services.staff
         if signed_in.uid not in staff.superusers | staff.admins:
-            raise Forbidden("only staff may act as another user", field="as", remedy="ask in your own name")
+            raise Forbidden("only staff may act as another user", field=AS_HEADER, remedy="ask in your own name")
         uid = uid_of(named)
         scopes = signed_in.scopes & FULL
         asker = asker_of(signed_in.uid, staff, self._services.memberships.roles(uid), acting_as=uid, scopes=scopes, until=signed_in.until)
@@ -179,8 +181,8 @@ def one_header(scope: Scope, name: bytes) -> str | None:
 def uid_of(named: str) -> int:
     """The uid that a number or a user name stands for. Raises Malformed, Unknown."""
     if named.isascii() and named.isdigit() and len(named) <= 10:
-        return ids.uid(int(named), field="as")
+        return ids.uid(int(named), field=AS_HEADER)
     try:
-        return pwd.getpwnam(ids.name(named, field="as")).pw_uid
+        return pwd.getpwnam(ids.name(named, field=AS_HEADER)).pw_uid
     except KeyError as missing:
-        raise Unknown(f"there is no user {named}", field="as", remedy="name a user of this system, or a uid") from missing
+        raise Unknown(f"there is no user {named}", field=AS_HEADER, remedy="name a user of this system, or a uid") from missing
