@@ -130,3 +130,22 @@ def test_any_bytes_are_answered_with_a_problem(old_world: World, body: bytes) ->
     answer = old_world.ask("POST", "/job", AGENT, content=body, headers=JSON)
     assert answer.status_code == 400
     assert answer.json()["title"] == "malformed"
+
+
+def test_a_bare_list_of_reports_is_told_how_to_send_it(old_world: World) -> None:
+    problem = refused(old_world, AGENT, "POST", "/job/bulk", 400, None, json=[report(1)])
+    assert problem["remedy"] == 'send {"reports": [...]}, the reports in their order'
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "remedy"),
+    [
+        ("/alloc/{allocation}/deposit", {"amount": 10**15 + 1, "comment": "x"}, "at most 1000000000000000 SU-minutes"),
+        ("/alloc/{allocation}/deposit", {"amount": 0, "comment": "x"}, "at least 1 SU-minutes"),
+        ("/job", report(1, time_limit=10**9), "at most 316224000 seconds"),
+    ],
+)
+def test_a_number_out_of_bounds_is_told_the_bound_with_its_unit(old_world: World, path: str, body: dict[str, Any], remedy: str) -> None:
+    actor, field = (AGENT, "time_limit") if path == "/job" else (SUPERUSER, "amount")
+    problem = refused(old_world, actor, "POST", path.format(**old_world.own), 400, field, json=body)
+    assert problem["remedy"] == remedy

@@ -27,7 +27,7 @@ def test_an_amount_says_what_was_expected(old_world: World) -> None:
     assert problem["detail"] == "amount: expected a whole number, got a number with a fraction or an exponent"
     assert problem["remedy"] == "send a whole number: no quotes, no fraction, no exponent"
     problem = refused(old_world, SUPERUSER, "POST", path, 400, "amount", json={"amount": -5, **WHY})
-    assert (problem["detail"], problem["remedy"]) == ("amount: expected a whole number >= 1", "at least 1")
+    assert (problem["detail"], problem["remedy"]) == ("amount: expected a whole number >= 1", "at least 1 SU-minutes")
 
 
 @pytest.mark.parametrize(

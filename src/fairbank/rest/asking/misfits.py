@@ -20,6 +20,12 @@ _KINDS = {
     "decimal": "a number",
 }
 _KIND = re.compile(r"`(\w+(?: \| \w+)*)`")
+_BOUND = re.compile(r"Expected `int` ([<>]=) (-?\d+)")
+_UNITS = {
+    **dict.fromkeys(("amount", "credit_limit", "cap"), " SU-minutes"),
+    **dict.fromkeys(("time_limit", "elapsed", "start", "end", "submitted", "cpu_seconds"), " seconds"),
+}
+"""What numbers in these fields count."""
 _LENGTH = re.compile(r" of length ([<>]=) (\d+)")
 _WHERE = re.compile(r"(?P<what>.*?) - at `(?P<key>key in )?\$(?P<path>.*)`", re.DOTALL)
 _FIELD = re.compile(r"Object (?P<fault>contains unknown|missing required) field `(?P<field>.*)`", re.DOTALL)
@@ -36,7 +42,8 @@ def malformed(error: ValidationError) -> Malformed:
         if fault["fault"] == "missing required":
             return Malformed(f"{field} is missing", field=field, remedy=f"send {field}; {DOCUMENTED}")
         return Malformed(f"{field[:64]!r} is not a field here", field=field[:64], remedy=f"leave it out; {DOCUMENTED}")
-    return Malformed(f"{path or 'the body'}: {in_words(said)}", field=path or None, remedy=remedy_for(said))
+    unit = _UNITS.get(path, "") if _BOUND.fullmatch(said) else ""
+    return Malformed(f"{path or 'the body'}: {in_words(said)}", field=path or None, remedy=f"{remedy_for(said)}{unit}")
 
 
 def missing_body() -> Malformed:
@@ -65,6 +72,6 @@ def remedy_for(said: str) -> str:
         return "true or false"
     if length := _LENGTH.search(said):
         return f"make it {'at least' if length[1] == '>=' else 'at most'} {length[2]} long"
-    if bound := re.fullmatch(r"Expected `int` ([<>]=) (-?\d+)", said):
+    if bound := _BOUND.fullmatch(said):
         return f"at {'least' if bound[1] == '>=' else 'most'} {bound[2]}"
     return DOCUMENTED
