@@ -29,11 +29,11 @@ def test_a_forged_entry_with_fitting_links_behind_it_does_not_follow_from_those_
     lines = books_of(told.work.entries)[told.cast.allocations["physics/cpu"]]
     nowhere = Head(lines[0].book, 0, bytes(32))
     forgeries: list[tuple[Kind, dict[str, Any], str]] = [
-        (Kind.DEPOSIT, {"amount": 7}, "do not follow"),
-        (Kind.HOLD, {"amount": 7}, "do not follow"),
-        (Kind.CHARGE, {"amount": 7}, "do not follow"),
-        (Kind.LAPSE, {"held": 7}, "do not follow"),
-        (Kind.REFUND, {"charged": 0}, "do not follow"),
+        (Kind.DEPOSIT, {"amount": 7}, "was due"),
+        (Kind.HOLD, {"amount": 7}, "was due"),
+        (Kind.CHARGE, {"amount": 7}, "was due"),
+        (Kind.LAPSE, {"held": 7}, "was due"),
+        (Kind.REFUND, {"charged": 0}, "was due"),
         (Kind.CHARGE, {"owner": 4_321}, "never opened in this book for this user"),
         (Kind.REFUND, {"run": 4_321}, "never opened in this book for this user"),
         (Kind.REFUND, {"run": None}, "names no run"),

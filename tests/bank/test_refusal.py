@@ -93,7 +93,7 @@ def refused(line: str) -> Refusal:
         ("open chemistry/cpu 0..1", "there is no such project.", ("list those there are: fairbank project list",), RefusalKind.NOT_FOUND),
         (
             "thaw physics/cpu",
-            "its state does not allow this: allocation 1 is active, and only frozen allows thaw.",
+            "its state does not allow this: allocation 1 is active already.",
             ("look at its state: fairbank alloc show 1",),
             RefusalKind.CONFLICT,
         ),

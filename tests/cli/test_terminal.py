@@ -152,7 +152,7 @@ def test_a_full_disk_is_told(bank: Bank) -> None:
             check=False,
         )
     assert done.returncode == 1
-    assert "No space left" in done.stderr
+    assert done.stderr.startswith("fairbank: the output cannot be written: the disk is full\n  try: make room")
     assert "Traceback" not in done.stderr
 
 
