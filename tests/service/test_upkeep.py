@@ -84,7 +84,10 @@ def test_a_row_that_cannot_be_read_keeps_nothing_else_waiting(books: Books, capl
     books.damage(1)
     with caplog.at_level(logging.ERROR):
         assert books.upkeep.sweep() == Swept(4, 2)
-    assert [each.message.partition(" is left as it is: 7 is neither true nor false")[0] for each in caplog.records] == [
+    assert [
+        each.message.partition(" is left as it is: the row of allocation 1 cannot be read: 7 is neither true nor false")[0]
+        for each in caplog.records
+    ] == [
         "upkeep: the hold of run darwin/10@900.0",
         "upkeep: the hold of run darwin/11@900.0",
         "upkeep: the end of allocation 1",

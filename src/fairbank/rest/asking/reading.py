@@ -68,7 +68,7 @@ def _has_surely_none(body: bytes, kind: Any) -> bool:
 def _with_words(trouble: Malformed, kind: Any) -> Malformed:
     """The same trouble; where the field takes certain words only, or the body is a bare list of reports, the remedy says so."""
     if kind is Reports and trouble.field is None:
-        return Malformed(trouble.message, remedy='send {"reports": [...]}, the reports in their order')
+        return Malformed(trouble.message, field="reports", remedy='send {"reports": [...]}, the reports in their order')
     words = sorted(_words(inspect.type_info(kind), trouble.field or ""))
     return Malformed(trouble.message, field=trouble.field, remedy=f"one of {', '.join(words)}") if words else trouble
 

@@ -136,5 +136,5 @@ def _overdrawn(allocations: list[Allocation], policy: Policy) -> Invariant:
 
 def _audited(store: Store, progress: Progress | None) -> Invariant:
     verdict = Audit(store).verify(progress=(lambda done, of: progress("auditing", done, of)) if progress else None)
-    figures = f"{verdict.entries} entries read, {len(verdict.findings)} findings"
+    figures = f"{verdict.entries:,} entries read, {len(verdict.findings):,} findings"
     return Invariant("the journal says the same as every row", not verdict.findings, figures)
