@@ -133,7 +133,7 @@ def test_any_bytes_are_answered_with_a_problem(old_world: World, body: bytes) ->
 
 
 def test_a_bare_list_of_reports_is_told_how_to_send_it(old_world: World) -> None:
-    problem = refused(old_world, AGENT, "POST", "/job/bulk", 400, None, json=[report(1)])
+    problem = refused(old_world, AGENT, "POST", "/job/bulk", 400, "reports", json=[report(1)])
     assert problem["remedy"] == 'send {"reports": [...]}, the reports in their order'
 
 
