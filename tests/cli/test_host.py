@@ -145,7 +145,7 @@ STATUS = {
 def test_progress_is_for_terminals_or_asked_for(fairbank: Run) -> None:
     assert fairbank("audit", "verify").err == ""
     plain = fairbank("audit", "verify", "--progress", "plain").err.splitlines()
-    assert plain[0].startswith("audit: the store as a whole first")
+    assert plain[0].startswith("audit: every book, and the store as a whole")
     assert plain[1:] == [f"audit {tenth}0%" for tenth in range(1, 11)]
     assert fairbank("audit", "verify", "--progress", "plain", "-q").err == ""
 

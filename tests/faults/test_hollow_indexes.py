@@ -60,7 +60,7 @@ def test_the_audit_tells_them_before_anything_else(bank: FairbankServer) -> None
     first, second, *_ = sorted(said.stdout.splitlines()[:2])
     assert first.startswith("x the store: the index journal_key lacks ")
     assert second.startswith("x the store: the index run_project lacks ")
-    assert said.stderr.startswith("audit: the store as a whole first")
+    assert said.stderr.startswith("audit: every book, and the store as a whole")
 
 
 def test_the_doctor_tells_them_with_what_helps(bank: FairbankServer) -> None:

@@ -40,7 +40,7 @@ def _verify(desk: Desk, options: Namespace) -> int:
         return 0
     heads = {} if options.heads is None else read_heads(options.heads)
     with Progress("audit", options) as progress:
-        progress.say("the store as a whole first, which takes longer the longer its file is")
+        progress.say("every book, and the store as a whole, which takes longer the longer its file is")
         verdict = desk.works.books.verify(options.config, heads, progress)
     if options.form or options.format:
         rows = [{"book": each.book, "entry": each.entry, "what": each.what} for each in verdict.findings]

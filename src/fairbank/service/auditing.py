@@ -16,7 +16,9 @@ from itertools import pairwise
 from multiprocessing import get_context, parent_process
 from threading import Thread
 
-from fairbank.bank.audit import Head
+import msgspec
+
+from fairbank.bank.audit import Finding, Head
 from fairbank.bank.query import EVERY_BOOK, Books
 from fairbank.service.audit import Audit, Progress, Verdict
 from fairbank.store.contract import Store
@@ -45,8 +47,7 @@ def verify(
     stretches = _stretches(store, jobs * _STRETCHES, entries_min)
     if jobs == 1 or len(stretches) == 1:
         return Audit(store).verify(heads, progress)
-    whole = Verdict(0, 0, 0, Audit(store).whole())
-    return _together(whole, _side_by_side(open_again, heads, stretches, jobs), progress, _entries(store))
+    return _together(_side_by_side(open_again, heads, stretches, jobs), progress, _entries(store))
 
 
 def _stretches(store: Store, pieces: int, entries_min: int) -> list[Books]:
@@ -71,10 +72,13 @@ def stretches_of(heads: Iterable[Head], pieces: int, entries_min: int) -> Iterat
 
 
 def _side_by_side(open_again: Callable[[], Store], heads: Mapping[int, Head], stretches: list[Books], jobs: int) -> Iterator[Verdict]:
+    """The store as a whole is one piece, and the longest: begun first, and waited for last."""
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_begin)
     try:
+        whole = pool.submit(_look_at_the_whole, open_again)
         waiting = [pool.submit(_read, open_again, {book: head for book, head in heads.items() if book in each}, each) for each in stretches]
         yield from (each.result() for each in waiting)
+        yield Verdict(0, 0, 0, whole.result())
     except BrokenProcessPool as ended:
         raise Unreachable("a process of the audit was ended from outside", remedy="try again; perhaps memory ran out") from ended
     finally:
@@ -103,12 +107,22 @@ def _read(open_again: Callable[[], Store], heads: Mapping[int, Head], books: Boo
         store.close()
 
 
-def _together(whole: Verdict, parts: Iterable[Verdict], progress: Progress | None, of: int) -> Verdict:
+def _look_at_the_whole(open_again: Callable[[], Store]) -> tuple[Finding, ...]:
+    store = open_again()
+    try:
+        return Audit(store).whole()
+    finally:
+        store.close()
+
+
+def _together(parts: Iterable[Verdict], progress: Progress | None, of: int) -> Verdict:
+    """All in one; what is wrong with the store as a whole stands first, for it may explain the rest."""
+    whole = Verdict(0, 0, 0, ())
     for part in parts:
         whole = Verdict(whole.entries + part.entries, whole.books + part.books, whole.runs + part.runs, (*whole.findings, *part.findings))
         if progress:
             progress(whole.entries, of)
-    return whole
+    return msgspec.structs.replace(whole, findings=tuple(sorted(whole.findings, key=lambda each: each.book is not None)))
 
 
 def _entries(store: Store) -> int:
