@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -16,24 +15,11 @@ from fairbank.service.auditing import verify
 from fairbank.service.bank import Bank
 from fairbank.store.contract import Store
 from fairbank.store.opening import open_store
-from fairbank.store.sqlite_driver import driver
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
 from tests.faults.sample import BEGIN, write_sample
+from tests.support.indexes import hollow
 from tests.support.server import FairbankServer, made
-
-
-def hollow(path: Path, *indexes: str) -> None:
-    """Let each index begin at a page with nothing in it; what SQLite has of its definition stays."""
-    with closing(driver.connect(str(path), isolation_level=None)) as connection:
-        for index in indexes:
-            connection.execute("CREATE TABLE empty_one (a)")
-            connection.execute("CREATE INDEX empty_index ON empty_one (a)")
-            connection.execute("PRAGMA writable_schema = ON")
-            root = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'empty_index'").fetchone()
-            connection.execute("UPDATE sqlite_master SET rootpage = ? WHERE name = ?", (*root, index))
-            connection.execute("DELETE FROM sqlite_master WHERE name LIKE 'empty_%'")
-            connection.execute("PRAGMA writable_schema = RESET")
 
 
 def deposit(store: Store, key: str) -> Done:

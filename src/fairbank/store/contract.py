@@ -237,10 +237,11 @@ class Store(Protocol):
         """Forget the figures of all days before this one; returns how many there were. Raises Busy, Unreachable."""
         ...
 
-    def damage(self) -> list[str]:
+    def damage(self, *, thoroughly: bool = True) -> list[str]:
         """What the database itself finds wrong with its file, in words; nothing where it is sound, or has no such check of its own.
 
-        Takes as long as the file is long. Raises Corrupt where not even that can be read, Unreachable.
+        Takes as long as the file is long; a check that is not thorough, which compares indexes with their tables by sums only, a fifth of
+        that. Raises Corrupt where not even that can be read, Unreachable.
         """
         ...
 

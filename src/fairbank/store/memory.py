@@ -92,7 +92,7 @@ class MemoryStore:
                 del tables.shares[place]
             return len(old)
 
-    def damage(self) -> list[str]:
+    def damage(self, *, thoroughly: bool = True) -> list[str]:
         """Nothing: there is no file."""
         return []
 

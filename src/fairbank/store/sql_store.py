@@ -80,7 +80,7 @@ class SqlStore(ABC):
         with self._looking() as connection:
             demand(connection)
 
-    def damage(self) -> list[str]:
+    def damage(self, *, thoroughly: bool = True) -> list[str]:
         """Nothing: the server looks after its own files."""
         return []
 

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, QueuePool, create_engine
 
+from fairbank.store.index_sums import unlike
 from fairbank.store.integrity import complaints
 from fairbank.store.queries import queries
 from fairbank.store.sql_store import SqlStore, once
@@ -57,10 +58,10 @@ class SqliteStore(SqlStore):
         with once(), as_troubles(), self._writer.connect():
             super().examine(demand)
 
-    def damage(self) -> list[str]:
+    def damage(self, *, thoroughly: bool = True) -> list[str]:
         """What `PRAGMA integrity_check` says, in words. Raises Corrupt, Unreachable."""
         with self._looking() as connection:
-            return complaints(connection)
+            return complaints(connection) if thoroughly else unlike(connection)
 
     def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
         """Remember a nonce until it expires; False when it was spent before."""

@@ -1,0 +1,67 @@
+"""Whether the indexes of a file say what their tables say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from sqlalchemy import Connection
+
+from fairbank.store.index_sums import indexes, unlike
+from fairbank.store.sqlite import reading_engine
+from fairbank.store.sqlite_driver import driver
+from tests.faults.sample import write_sample
+from tests.support.indexes import hollow, replant
+
+T = TypeVar("T")
+
+
+@pytest.fixture
+def written(file: Path) -> Path:
+    """A file with sample books that nobody has open."""
+    write_sample(f"sqlite:///{file}")
+    return file
+
+
+def looking(path: Path, look: Callable[[Connection], T]) -> T:
+    engine = reading_engine(path)
+    try:
+        with engine.connect() as connection:
+            return look(connection)
+    finally:
+        engine.dispose()
+
+
+def test_every_index_is_compared(written: Path) -> None:
+    """But those that are their tables."""
+    with closing(driver.connect(str(written))) as connection:
+        every = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'index'")}
+    seen = [each for having in looking(written, indexes).values() for each in having]
+    assert {each.name for each in seen} == every
+    assert {each.name for each in seen if each.where != "TRUE"} >= {"journal_key", "run_open"}
+
+
+def test_indexes_that_say_what_their_tables_say_are_no_complaint(written: Path) -> None:
+    assert looking(written, unlike) == []
+
+
+def test_an_index_without_rows_is_found(written: Path) -> None:
+    hollow(written, "run_project")
+    (found,) = looking(written, unlike)
+    assert found.startswith("the index run_project lacks ")
+
+
+def test_an_index_that_lacks_a_single_row_is_found(written: Path) -> None:
+    with closing(driver.connect(str(written))) as connection:
+        (first,) = connection.execute("SELECT min(id) FROM run").fetchone()
+    replant(written, "run_owner", f"CREATE INDEX planted ON run (owner, id) WHERE id <> {first}")
+    assert looking(written, unlike) == ["the index run_owner lacks 1 of the rows of its table, which nobody finds through it"]
+
+
+def test_an_index_with_the_rows_of_its_table_under_other_keys_is_found(written: Path) -> None:
+    replant(written, "run_owner", "CREATE INDEX planted ON run (project, id)")
+    (found,) = looking(written, unlike)
+    assert found.startswith("the index run_owner lacks ")
