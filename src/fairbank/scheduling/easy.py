@@ -12,7 +12,7 @@ from typing import Any
 from fairbank.scheduling.gaps import Gaps
 from fairbank.scheduling.keeping_room import fill, keep_room
 from fairbank.scheduling.machine import J, P
-from fairbank.scheduling.plan import Plan, Start
+from fairbank.scheduling.plan import Plan, Start, decided
 from fairbank.scheduling.snapshot import Snapshot
 
 
@@ -26,5 +26,5 @@ def easy(snapshot: Snapshot[J, P, Any], now: int, *, fully: bool = False) -> Pla
     if snapshot.left is not None and not fully:
         gaps: Gaps[Any] = Gaps(snapshot.left, now)
         starts: list[Start[Any, Any]] = fill(line, gaps, line.first(snapshot.settled, gaps))
-        return Plan(starts, left=gaps.left())
+        return decided(starts, (), {}, gaps.left())
     return keep_room(line, machine, machine.ahead(snapshot.running, now), now, most=1, fully=fully, settled=snapshot.settled)

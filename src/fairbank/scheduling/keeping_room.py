@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import chain
 
 from fairbank.scheduling.machine import J, Left, Machine, P, Present, Profile
-from fairbank.scheduling.plan import BAD_CONSTRAINTS, RESOURCES, Plan, Planned, Start
+from fairbank.scheduling.plan import BAD_CONSTRAINTS, RESOURCES, Plan, Planned, Start, decided
 from fairbank.scheduling.snapshot import Line
 from fairbank.values.tuples import made
 
@@ -44,11 +44,11 @@ def keep_room(
         else:
             reasons[job.number] = BAD_CONSTRAINTS
     else:
-        return Plan(starts, planned, reasons)
+        return decided(starts, planned, reasons)
     reasons[job.number] = RESOURCES
     hope = line.first(max(turn, settled), ahead)
     if hope is None and not fully:
-        return Plan(starts, planned, reasons)
+        return decided(starts, planned, reasons)
     for turn, job in chain((head,), coming):
         if (slot := ahead.earliest(job)) is None:
             reasons[job.number] = RESOURCES if machine.ever(job) else BAD_CONSTRAINTS
@@ -57,17 +57,17 @@ def keep_room(
         if slot.begin == now:
             starts.append(made(Start, (job, slot.placement)))
         else:
-            planned.append(Planned(job, slot.begin, slot.placement))
+            planned.append(made(Planned, (job, slot.begin, slot.placement)))
             if len(planned) == most:
                 break
         # What is kept only grows, so nobody before the hope can start.
         if hope is not None and (turn == hope[0] or (exact and ahead.now(hope[1]) is None)):
             hope = line.first(hope[0], ahead)
         if hope is None and not fully:
-            return Plan(starts, planned, reasons)
+            return decided(starts, planned, reasons)
     starts += fill(line, ahead, hope)  # it was found when less was kept: nobody before it can start
     gaps = ahead.gaps() if len(planned) == most else None
-    return Plan(starts, planned, reasons, left=None if gaps is None else made(Left, (now, gaps)))
+    return decided(starts, planned, reasons, None if gaps is None else made(Left, (now, gaps)))
 
 
 def fill(line: Line[J], ahead: Present[J, P], hope: tuple[int, J] | None) -> list[Start[J, P]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from fairbank.scheduling.machine import Left
+from fairbank.values.tuples import made
 
 J = TypeVar("J")
 """A job of the queue, as the scheduler sees it."""
@@ -53,3 +54,10 @@ class Plan(NamedTuple, Generic[J, P]):
     def why(self, number: int) -> str:
         """Why a job waits that does not start."""
         return self.reasons.get(number, self.otherwise)
+
+
+def decided(
+    starts: Sequence[Start[J, P]], planned: Sequence[Planned[J, P]], reasons: Mapping[int, str], left: Left | None = None
+) -> Plan[J, P]:
+    """A plan with these, in half of the time: a simulation makes one at nearly each event."""
+    return made(Plan, (starts, planned, reasons, PRIORITY, left))

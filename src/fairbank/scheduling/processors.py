@@ -139,7 +139,8 @@ class Steps(Generic[W]):
             insort(self._begins, begin)
         else:
             self._begins = [begin]
-            self._drops = _strictly_less(self._free, [(self.edge(begin), self._then - processors)])
+            left = self._then - processors
+            self._drops = [(self.edge(begin), left)] if left < self._free else []
         self._kept.append(slot)
 
     def gaps(self) -> Sequence[Gap]:
