@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -174,6 +175,7 @@ def test_pictures_are_drawn_of_all_policies(ask: Run, tmp_path: Path) -> None:
         drawn = (tmp_path / each).read_text()
         assert "fcfs" in drawn
         assert "easy" in drawn
+    assert re.search(r"mean [\d.]+, \d+ in the worst [\d.]+ h", (tmp_path / "one" / "queue.svg").read_text())
     ask(f"{words} --plots two")
     assert all((tmp_path / each).read_bytes() == (tmp_path / each.replace("one", "two")).read_bytes() for each in said["plots"])
     bare = json.loads(ask("simulate week.swf --plots bare --png --json").out)

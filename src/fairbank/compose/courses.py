@@ -69,7 +69,8 @@ def _queue(found: Named, across: Axis, names: str) -> Picture:
         stretches = list(course.over_time(course.waiting))
         longest = max(each.mean for each in stretches)
         mean = sum(course.waiting.sums()) / (course.end - course.used.begin)
-        panels.append(Panel(name, f"mean {mean:,.1f}, at the most {longest:,.0f}", stretches))
+        hours = course.waiting.width / 3_600  # of the longest queue no more is known than how long it was on average in a stretch
+        panels.append(Panel(name, f"mean {mean:,.1f}, {longest:,.0f} in the worst {hours:,.1f} h", stretches))
         most = max(most, longest)
     up = numbers("jobs", most) if most > 200 else even("jobs", max(most, 1), steps=4)
     return course_figure("Jobs that wait", f"How many jobs wait over time: {names}", across, up, panels)
