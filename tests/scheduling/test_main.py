@@ -180,6 +180,17 @@ def test_a_preemptor_takes_the_place_of_the_smallest_and_of_these_the_first(exem
     assert told.starts == {1: node}
 
 
+@pytest.mark.parametrize(("dear", "cheap", "gone"), [(5, 4, 6), (70_000, 65_534, 6), (70_000, 65_535, 5), (4, 4, 5)])
+def test_whoever_has_the_qos_of_the_lowest_priority_goes_first_and_then_the_smallest(dear: int, cheap: int, gone: int) -> None:
+    """As in slurmctld, which has 16 bits for the priority of a QOS: job 5 has one node, job 6 two."""
+    scene = Scene(rack(3)).runs(5, "n1", 60, qos="dear").runs(6, "n[2-3]", 60, qos="cheap")
+    qos = {"dear": QosRules(priority=dear), "cheap": QosRules(priority=cheap), "urgent": QosRules(preempts=frozenset({"dear", "cheap"}))}
+    scene.preemption = Preemption(by=PreemptBy.QOS, qos=qos)
+    scene.waits(1, qos="urgent")
+    for told in (scene.main(), scene.backfill(), scene.both()):
+        assert told.instead == {1: (gone,)}
+
+
 def test_whoever_is_in_the_lowest_tier_goes_first() -> None:
     parts = [PartitionRules(name=name, tier=tier) for name, tier in (("low", 1), ("middle", 2), ("high", 3))]
     scene = Scene(rack(2), *parts).runs(5, "n1", 60, partition="middle").runs(6, "n2", 60, partition="low")

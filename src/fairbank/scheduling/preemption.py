@@ -12,6 +12,9 @@ from fairbank.scheduling.placement.placing import Request, place
 from fairbank.scheduling.placement.room import Placement, Room
 from fairbank.scheduling.rules import PreemptBy
 
+MOST = 0xFFFF
+"""As far as slurmctld counts ranks and nodes when it weighs those whose place may be taken: it has 16 bits for each."""
+
 Kind = tuple[str, str]
 """A partition and a QOS: all that preemption knows of a job."""
 
@@ -40,8 +43,9 @@ def mode(nodes: Nodes, kind: Kind) -> PreemptMode:
 
 
 def victims(nodes: Nodes, running: list[Active], kind: Kind, among: NodeSet, now: int, *, spared: Container[int]) -> list[Active]:
-    """The jobs on these nodes whose place a job of this kind may take: where partitions decide those of the lowest tier first, then those
-    with the fewest nodes, so that few are lost, and of these whoever was submitted first. What priority a QOS has does not count here.
+    """The jobs on these nodes whose place a job of this kind may take: those of the lowest rank first, by the priority of their QOS or the
+    tier of their partition, whichever decides; then those with the fewest nodes, so that few are lost, and of these whoever was submitted
+    first.
 
     `spared`: the numbers of those whom the pass has started itself, for what it decides it does not undo. Who started before it, be it in
     the same second, is not spared.
@@ -57,15 +61,16 @@ def victims(nodes: Nodes, running: list[Active], kind: Kind, among: NodeSet, now
         and each.placement.nodes & among
         and now - each.started >= _exempt_seconds(nodes, each.job.qos)
     ]
-    return sorted(found, key=lambda each: (_tier(nodes, each), each.placement.nodes.bit_count(), each.number))
+    return sorted(found, key=lambda each: (_rank(nodes, each), min(each.placement.nodes.bit_count(), MOST), each.number))
 
 
-def _tier(nodes: Nodes, running: Active) -> int:
-    """The tier of its partition, where that decides."""
-    if nodes.preemption.by is not PreemptBy.PARTITION:
-        return 0
-    rules = nodes.cluster.rules.get(running.placement.partition)
-    return 0 if rules is None else rules.tier
+def _rank(nodes: Nodes, running: Active) -> int:
+    """How much the loss of it weighs before its nodes are counted. Nothing where its QOS or partition was removed since it started."""
+    if nodes.preemption.by is PreemptBy.QOS:
+        qos = nodes.preemption.qos.get(running.job.qos)
+        return 0 if qos is None else min(qos.priority, MOST)
+    partition = nodes.cluster.rules.get(running.placement.partition)
+    return 0 if partition is None else min(partition.tier, MOST)
 
 
 def _kind(running: Active) -> Kind:

@@ -59,8 +59,10 @@ class PreemptBy(Enum):
 
 
 class QosRules(msgspec.Struct, frozen=True, kw_only=True):
-    """A QOS as preemption knows it. `preempted` None: as the cluster has it. `exempt_seconds`: for how long its jobs are left alone."""
+    """A QOS as preemption knows it. `priority`: of those whose place may be taken, whoever has the lowest goes first. `preempted` None: as
+    the cluster has it. `exempt_seconds`: for how long its jobs are left alone."""
 
+    priority: int = 0
     preempts: frozenset[str] = frozenset()
     preempted: PreemptMode | None = None
     exempt_seconds: int = 0

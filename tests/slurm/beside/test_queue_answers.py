@@ -215,6 +215,7 @@ def test_a_qos_as_the_database_has_it() -> None:
         "Name": "high",
         "Flags": "OverPartQOS,DenyOnLimit",
         "UsageFactor": "2.000000",
+        "Priority": "100",
         "Preempt": "low,normal",
         "PreemptMode": "requeue",
         "PreemptExemptTime": "00:05:00",
@@ -224,10 +225,16 @@ def test_a_qos_as_the_database_has_it() -> None:
     }
     (high,) = bounds.read_limits_of_qualities("|".join(cells.values())).rows
     assert (high.name, high.flags, high.usage_factor) == ("high", frozenset({"OverPartQOS", "DenyOnLimit"}), 2.0)
-    assert (high.preempts, high.mode, high.exempt_seconds) == (frozenset({"low", "normal"}), "REQUEUE", 300)
+    assert (high.priority, high.preempts, high.mode, high.exempt_seconds) == (100, frozenset({"low", "normal"}), "REQUEUE", 300)
     assert high.limits.tres == {Kind.GRP_TRES: {"cpu": 64, "mem": 2_048}}
     assert high.limits.jobs == {Kind.MAX_JOBS_PER_USER: 4}
     assert high.limits.wall == {Kind.MAX_WALL: 1_440}
+
+
+def test_a_qos_that_was_asked_for_without_its_priority_is_not_guessed_at() -> None:
+    found = bounds.read_limits_of_qualities("high||1.000000|||cluster|||||||||||||||\n")
+    assert found.rows == ()
+    assert [(each.line, each.why.partition(":")[0]) for each in found.unreadable] == [(1, "21 cells instead of 22")]
 
 
 def test_licences() -> None:

@@ -242,14 +242,11 @@ def test_what_has_started_is_not_forgotten_in_the_next_pass() -> None:
 
 
 def test_preemption() -> None:
-    low, high = Quality(name="low", mode="CANCEL", exempt_seconds=60), Quality(name="high", preempts=frozenset({"low"}))
+    low, high = Quality(name="low", priority=3, mode="CANCEL", exempt_seconds=60), Quality(name="high", preempts=frozenset({"low"}))
     found = preemption_of({"PreemptType": "preempt/qos", "PreemptMode": "GANG,REQUEUE"}, [low, high])
     assert (found.by, found.mode) == (PreemptBy.QOS, PreemptMode.REQUEUE)
-    assert (found.qos["high"].preempts, found.qos["low"].preempted, found.qos["low"].exempt_seconds) == (
-        frozenset({"low"}),
-        PreemptMode.CANCEL,
-        60,
-    )
+    assert (found.qos["high"].priority, found.qos["high"].preempts) == (0, frozenset({"low"}))
+    assert (found.qos["low"].priority, found.qos["low"].preempted, found.qos["low"].exempt_seconds) == (3, PreemptMode.CANCEL, 60)
     assert preemption_of({"PreemptType": "preempt/none", "PreemptMode": "OFF"}, []).by is PreemptBy.NONE
 
 

@@ -29,6 +29,22 @@ def no_more_preempted_than_needed(queue: Queue) -> None:
     queue.waits("urgent", "--qos=high", "-N2", WHOLE, "-t30", user="bob", priority=900)
 
 
+def the_lowest_qos_goes_first(queue: Queue) -> None:
+    """Of two whose place may be taken the one of the QOS with the lower priority goes, though it came later and has more nodes."""
+    queue.account("modify", "qos", "high", "set", "preempt=low,normal")
+    queue.runs("low", "--qos=low", "-N1", WHOLE, "-t30", user="bob")
+    queue.runs("normal", "-N2", WHOLE, "-t30").runs("high", "--qos=high", "-N3", WHOLE, "-t30").down()
+    queue.waits("urgent", "--qos=high", "-N2", WHOLE, "-t30", user="bob", priority=900)
+
+
+def of_one_qos_the_smallest_goes_first(queue: Queue) -> None:
+    """Priorities are equal: the job with the fewest nodes goes, though it came later."""
+    queue.account("modify", "qos", "high", "set", "preempt=low")
+    queue.runs("big", "--qos=low", "-N2", WHOLE, "-t30", user="bob").runs("small", "--qos=low", "-N1", WHOLE, "-t30", user="bob")
+    queue.runs("normal", "-N3", WHOLE, "-t30").down()
+    queue.waits("urgent", "--qos=high", "-N1", WHOLE, "-t30", user="bob", priority=900)
+
+
 def preempted_by_partition(queue: Queue) -> Sequence[str]:
     """Jobs of a partition of a higher tier take the place of those of a lower one on the nodes of both."""
     express = "partitionname=express"
@@ -42,5 +58,7 @@ def preempted_by_partition(queue: Queue) -> Sequence[str]:
 PREEMPTING: tuple[tuple[PreemptBy, Scenario], ...] = (
     (PreemptBy.QOS, preempted_by_qos),
     (PreemptBy.QOS, no_more_preempted_than_needed),
+    (PreemptBy.QOS, the_lowest_qos_goes_first),
+    (PreemptBy.QOS, of_one_qos_the_smallest_goes_first),
     (PreemptBy.PARTITION, preempted_by_partition),
 )

@@ -41,6 +41,7 @@ QUALITIES: Mapping[str, Kind | None] = {
     "Flags": None,
     "UsageFactor": None,
     "LimitFactor": None,
+    "Priority": None,
     "Preempt": None,
     "PreemptMode": None,
     "PreemptExemptTime": None,
@@ -86,6 +87,7 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
     flags: frozenset[str] = frozenset()
     usage_factor: float = 1.0
     limit_factor: float | None = None
+    priority: int = 0
     preempts: frozenset[str] = frozenset()
     mode: str = ""
     exempt_seconds: int = 0
@@ -193,6 +195,7 @@ def _quality(cells: dict[str, str]) -> Quality:
         flags=frozenset(filter(None, cells["Flags"].split(","))),
         usage_factor=words.amount(cells["UsageFactor"] or "1", "UsageFactor"),
         limit_factor=words.amount(cells["LimitFactor"], "LimitFactor") if cells["LimitFactor"] else None,
+        priority=words.number(cells["Priority"] or "0", "Priority"),
         preempts=frozenset(filter(None, cells["Preempt"].split(","))),
         mode="" if mode == "cluster" else mode.upper(),
         exempt_seconds=words.length_seconds(exempt, "PreemptExemptTime") if exempt else 0,

@@ -110,7 +110,7 @@ def preemption_of(config: Mapping[str, str], qualities: Sequence[Quality]) -> Pr
     if kind not in {each.value for each in PreemptBy}:
         return Preemption()
     rules = {
-        each.name: QosRules(preempts=each.preempts, preempted=_mode(each.mode), exempt_seconds=each.exempt_seconds)
+        each.name: QosRules(priority=each.priority, preempts=each.preempts, preempted=_mode(each.mode), exempt_seconds=each.exempt_seconds)
         for each in qualities
         if kind == PreemptBy.QOS.value
     }
