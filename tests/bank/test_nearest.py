@@ -26,14 +26,18 @@ def test_it_is_the_one_that_begins_or_ended_nearest(start: int, found: int | Non
     there = [an_allocation(5, 100, 200), an_allocation(6, 300, 400)]
     if found is None:
         there = [an_allocation(7, 451, 452, ended=True)]
-    near = nearest(LINE, there, start)
+    near = nearest(LINE, "cpu", there, start)
     assert (near.id if near else None) == found
 
 
 def test_of_a_parent_only_what_is_shared_counts() -> None:
     own, shared = an_allocation(5, 100, 200, project=1), an_allocation(6, 500, 600, project=1, shared=True)
-    near = nearest(LINE, [own, shared, an_allocation(7, 60, 70, project=3)], 50)
+    near = nearest(LINE, "cpu", [own, shared, an_allocation(7, 60, 70, project=3)], 50)
     assert near == shared
+
+
+def test_what_is_of_another_resource_does_not_count() -> None:
+    assert nearest(LINE, "gpu", [an_allocation(5, 100, 200)], 50) is None
 
 
 def test_one_that_is_over_is_to_be_given_time_again() -> None:

@@ -10,7 +10,7 @@ from fairbank.bank.policy import Policy
 from fairbank.rest.app import document
 from fairbank.values.time import iso
 from tests.rest.reading import data
-from tests.rest.world import AGENT, MEMBER, NOW, STRANGER, SUPERUSER, World, a_world, grant, report
+from tests.rest.world import AGENT, DAY, MEMBER, NOW, STRANGER, SUPERUSER, World, a_world, grant, report
 
 FIGURES = ("asked", "available", "shortfall")
 DEAR = {"amount": 10**9}
@@ -109,3 +109,20 @@ def test_a_job_that_an_allocation_missed_is_told_which_and_the_remedy_works(worl
 def test_a_job_without_any_allocation_is_told_the_account_to_open_one_for(world: World) -> None:
     no = world.ask("POST", "/job", AGENT, json=report(7, resource="tape")).json()
     assert no["remedy"] == f"an allocation, by staff: fairbank alloc create -A chem -r tape --start {iso(NOW)} --end ... --reason '...'"
+
+
+def test_in_a_batch_each_job_is_told_which_allocation_it_missed_as_one_alone_is(world: World) -> None:
+    opened = world.ask("POST", "/alloc", SUPERUSER, json=grant(start=iso(NOW - 600), amount=600)).json()["data"]["id"]
+    early, long_ago = (
+        report(7, resource="gpu", start=NOW - 900, submitted=NOW - 900),
+        report(8, account="bio", start=NOW - 100 * DAY, submitted=NOW - 100 * DAY),
+    )
+    fine, dear, none = report(9), report(10, **DEAR), report(11, resource="tape")
+    rows = world.ask("POST", "/job/bulk", AGENT, json={"reports": [early, fine, dear, long_ago, none]}).json()["data"]
+    assert [row["status"] for row in rows] == [402, 201, 402, 402, 402]
+    assert f"allocation {opened} begins at {iso(NOW - 600)}" in rows[0]["detail"]
+    assert f"allocation {world.foreign['allocation']} begins at {iso(NOW - 90 * DAY)}" in rows[3]["detail"]
+    for row, body in zip(rows, (early, fine, dear, long_ago, none), strict=True):
+        if body is not fine:
+            alone = world.ask("POST", "/job", AGENT, json=body).json()
+            assert (row["detail"], row["refusal"]["remedies"][-1]) == (alone["detail"], alone["refusal"]["remedies"][-1])

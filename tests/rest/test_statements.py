@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from fairbank.store.migrating import migrate
 from fairbank.store.opening import open_store
 from tests.contracts.counting import Statements, counted, taken
-from tests.rest.world import MEMBER, STRANGER, SUPERUSER, World, a_world
+from tests.rest.world import AGENT, DAY, MEMBER, NOW, STRANGER, SUPERUSER, World, a_world, report
 
 
 class Counting(NamedTuple):
     world: World
     seen: Statements
+
+    def looked(self, reason: str, *reports: dict[str, Any]) -> int:
+        """By how many statements the books are looked into once these are refused in bulk, all for this reason, and it is kept."""
+        answer = self.world.ask("POST", "/job/bulk", AGENT, json={"reports": reports})
+        assert [each["refusal"]["reason"] for each in answer.json()["data"]] == [reason] * len(reports), answer.text
+        looks = sum(each.startswith("SELECT") for each in self.seen[self.seen.index("COMMIT") :])
+        self.seen.clear()
+        return looks
 
     def balances(self, uid: int, query: str) -> tuple[int, int]:
         """How many balances are told, and by how many statements."""
@@ -60,3 +68,12 @@ def test_what_is_not_in_memory_is_looked_up_in_the_books(counting: Counting, que
 def test_a_directory_that_was_read_long_ago_is_not_believed(counting: Counting) -> None:
     counting.world.ticks.at += 60
     assert counting.balances(SUPERUSER, "account=chem") == (1, 3), "the project, the balance, all projects"
+
+
+def test_what_jobs_of_a_batch_missed_takes_one_statement_however_many_they_are(counting: Counting) -> None:
+    assert counting.looked("OVERDRAWN", report(1, amount=10**12)) == 0
+    missed = [
+        report(each, account=("chem", "bio")[each % 2], start=NOW - each * DAY, submitted=NOW - each * DAY) for each in range(100, 160)
+    ]
+    assert counting.looked("NO_ALLOCATION", missed[0]) == 1
+    assert counting.looked("NO_ALLOCATION", *missed[1:], report(2, resource="tape")) == 1

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from fairbank.bank.allocation import Allocation
+from collections.abc import Sequence
+
 from fairbank.bank.entry import Entry
 from fairbank.bank.ledger import Outcome
-from fairbank.bank.project import Project
-from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page, RefusalQuery, RunQuery
+from fairbank.bank.query import Page, RefusalQuery, RunQuery
 from fairbank.bank.quote import usable
-from fairbank.bank.refusal import Alternative, Help, Reason, Refusal, nearest, refusal_of
+from fairbank.bank.refusal import NOTHING_KNOWN, Alternative, Help, Reason, Refusal, refusal_of
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Refund
 from fairbank.service.askers import Asker
@@ -16,6 +16,7 @@ from fairbank.service.directory import Directory
 from fairbank.service.foretelling import Judge, ask
 from fairbank.service.means import Means, means
 from fairbank.service.memberships import Memberships
+from fairbank.service.missed import Uncovered, missed
 from fairbank.service.rights import Do, demand
 from fairbank.store.contract import Store
 from fairbank.values.time import Clock
@@ -60,17 +61,25 @@ class Runs:
 
     def help_against(self, no: Refusal) -> Help:
         """What the books have that may help against the refusal of a run; LDAP may be asked, as for `alternatives`."""
-        project = self._directory.by_id(no.project) if no.project else None
-        account = None if project is None else project.account
-        return Help(alternatives=self.alternatives(no), account=account, nearest=None if project is None else self._nearest(no, project))
+        account = self._account(no.project) if no.project else None
+        return Help(alternatives=self.alternatives(no), account=account, nearest=self.missed([no])[0].nearest)
 
-    def _nearest(self, no: Refusal, project: Project) -> Allocation | None:
-        if no.reason is not Reason.NO_ALLOCATION or no.start is None:
+    def missed(self, refused: Sequence[Refusal]) -> list[Help]:
+        """For each refusal of a run that no allocation covers, its account and the allocation that it missed by least; for others nothing.
+
+        The books are looked at once for all of them, and not at all where there are none.
+        """
+        jobs = [self._uncovered(no) for no in refused]
+        near = missed(self._store, {each for each in jobs if each is not None})
+        return [NOTHING_KNOWN if job is None else Help(account=self._account(job.line[0]), nearest=near.get(job)) for job in jobs]
+
+    def _account(self, project: int) -> str:
+        return self._directory.by_id(project).account
+
+    def _uncovered(self, no: Refusal) -> Uncovered | None:
+        if no.reason is not Reason.NO_ALLOCATION or not no.project or no.resource is None or no.start is None:
             return None
-        line = self._directory.line(project)
-        with self._store.reading() as reader:
-            found = reader.allocations(AllocationQuery(projects=frozenset(line), resource=no.resource), Page(PAGE_MAX))
-        return nearest(line, found, no.start)
+        return Uncovered(self._directory.line(self._directory.by_id(no.project)), no.resource, no.start)
 
     def alternatives(self, no: Refusal) -> tuple[Alternative, ...]:
         """Other projects of the refused job's owner that could pay what was asked, the richest first, at most two.

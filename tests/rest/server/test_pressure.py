@@ -13,10 +13,10 @@ from fairbank.rest.teller import Teller
 from fairbank.service.bank import Bank
 from fairbank.service.counting.windows import Windows
 from fairbank.store.memory import MemoryStore
-from fairbank.values.time import Instant
+from fairbank.values.time import Instant, iso
 from fairbank.values.trouble import Unreachable
 from tests.rest.sluggish import Sluggish, closed
-from tests.rest.world import AGENT, MEMBER, NOW, SUPERUSER, a_world, report
+from tests.rest.world import AGENT, DAY, MEMBER, NOW, SUPERUSER, a_world, report
 from tests.support.waiting import wait_until
 
 
@@ -60,6 +60,18 @@ def test_a_store_that_is_away_is_503_and_says_so(store: Sluggish) -> None:
         answer = world.ask("GET", "/alloc", SUPERUSER)
         assert (answer.status_code, answer.headers["retry-after"], answer.json()["title"]) == (503, "5", "unreachable")
         assert world.ask("GET", "/health").status_code == 200
+
+
+def test_a_no_waits_for_no_advice_from_books_that_are_away(store: Sluggish) -> None:
+    """What was judged is told: asked again, it would be refused again."""
+    early = {"start": NOW - 100 * DAY, "submitted": NOW - 100 * DAY}
+    with a_world(store) as world:
+        store.reading_breaks = Unreachable("the database does not answer", remedy="try again")
+        alone = world.ask("POST", "/job", AGENT, json=report(1, **early))
+        (row,) = world.ask("POST", "/job/bulk", AGENT, json={"reports": [report(2, **early)]}).json()["data"]
+    assert (alone.status_code, row["status"]) == (402, 402)
+    assert alone.json()["detail"] == row["detail"]
+    assert row["detail"].endswith(f"the job started at {iso(NOW - 100 * DAY)}.")
 
 
 def test_a_mistake_of_ours_is_told_by_a_number_that_the_log_explains(store: Sluggish, caplog: pytest.LogCaptureFixture) -> None:

@@ -28,12 +28,14 @@ class Help(msgspec.Struct, frozen=True, kw_only=True):
 NOTHING_KNOWN = Help()
 
 
-def nearest(line: tuple[int, ...], found: Iterable[Allocation], start: int) -> Allocation | None:
-    """Of the allocations found, the one that a run of `line[0]` which started then missed by least: its own, or what its parents share."""
+def nearest(line: tuple[int, ...], resource: str | None, found: Iterable[Allocation], start: int) -> Allocation | None:
+    """Of the allocations found, the one that a run of `line[0]` on this resource which started then missed by least: its own, or what
+    its parents share."""
     usable = (
         each
         for each in found
         if each.project in line
+        and each.resource == resource
         and (each.project == line[0] or each.shared)
         and not each.covers(start)
         and (each.state is not AllocationState.ENDED or each.end <= start)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from litestar import Response, post
@@ -12,7 +13,7 @@ from litestar.params import JSONBody, QueryParameter
 
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.query import RunQuery
-from fairbank.bank.refusal import NOTHING_KNOWN, Help, Refusal
+from fairbank.bank.refusal import NOTHING_KNOWN, Help, Reason, Refusal
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.wish import Asked
 from fairbank.cluster.report import Report
@@ -39,6 +40,8 @@ InState = Annotated[Literal["held", "charged", "released", "lapsed"] | None, Que
 
 ADVICE_SECONDS = 2.0
 
+T = TypeVar("T")
+
 # --- reports ---
 
 
@@ -63,11 +66,16 @@ async def report_run(request: Asking, data: JSONBody[AnyReport]) -> Response[Sin
 
 @writes(post, "/job/bulk", opt={"scope": "report", "lane": True}, status_code=200, sync_to_thread=None)
 async def report_runs(request: Asking, data: JSONBody[Reports]) -> Listing[ReportAnswer]:
-    """Many reports, judged in order in one transaction; an answer for each, in their order."""
+    """Many reports, judged in order in one transaction; an answer for each, in their order.
+
+    Which other projects of its owner could pay for a refused job is told by `GET /failure/{failure}`.
+    """
     _demand_no_key(request, 'send one with each report, as "key"')
     prepared = await request.workers.reports.run(_prepare, request, data)
     outcomes = iter(await request.teller.ask([each for each in prepared if isinstance(each, Asked)]))
-    rows = [_answer(next(outcomes) if isinstance(each, Asked) else each) for each in prepared]
+    came = [next(outcomes) if isinstance(each, Asked) else each for each in prepared]
+    known = iter(await _helps(request, [each for each in came if isinstance(each, Refusal)]))
+    rows = [_answer(each, next(known) if isinstance(each, Refusal) else NOTHING_KNOWN) for each in came]
     return listing("report", request.services.clock, rows)
 
 
@@ -99,12 +107,25 @@ async def _prepared(request: Asking, reports: list[Report]) -> list[Asked | Trou
 
 
 async def _help(request: Asking, no: Refusal) -> Help:
-    """What may help, such as who else could pay; nothing, where it takes too long to find out: the no is not to wait for books or LDAP."""
+    """What may help, such as who else could pay."""
+    return await _in_time(lambda: request.services.runs.help_against(no), NOTHING_KNOWN)
+
+
+async def _helps(request: Asking, refused: list[Refusal]) -> list[Help]:
+    """The same for a batch, but only what its jobs missed, which is one look for all: who else could pay is another for each."""
+    nothing = [NOTHING_KNOWN] * len(refused)
+    if not any(no.reason is Reason.NO_ALLOCATION for no in refused):
+        return nothing
+    return await _in_time(lambda: request.services.runs.missed(refused), nothing)
+
+
+async def _in_time(look: Callable[[], T], otherwise: T) -> T:
+    """What a look finds, unless it takes too long or finds no books to look into: a no is not to wait for books or LDAP."""
     try:
         async with asyncio.timeout(ADVICE_SECONDS):
-            return await sync_to_thread(request.services.runs.help_against, no)
-    except TimeoutError:
-        return NOTHING_KNOWN
+            return await sync_to_thread(look)
+    except (TimeoutError, Trouble):
+        return otherwise
 
 
 def _read(raw: msgspec.Raw) -> Report | Trouble:
@@ -124,12 +145,12 @@ def _prepare(request: Asking, data: Reports) -> list[Asked | Trouble]:
 _TOLD = fields_of_body(AnyReport)
 
 
-def _answer(came: Outcome | Trouble) -> ReportAnswer:
+def _answer(came: Outcome | Trouble, known: Help) -> ReportAnswer:
     match came:
         case Done():
             return ReportAnswer(status=200 if came.again else 201, granted=granted(came))
         case Refusal():
-            problem = problem_of_refusal(came, there=_TOLD)
+            problem = problem_of_refusal(came, known, there=_TOLD)
             return ReportAnswer(
                 status=problem.status, detail=problem.detail, field=problem.field, remedy=problem.remedy, refusal=problem.refusal
             )
