@@ -14,6 +14,7 @@ from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.rest.client import Client
 from fairbank.slurm.answers.held import MARK
 from fairbank.slurm.answers.starting import Starting
+from fairbank.slurm.away import no_bank
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.frames import shortened
 from fairbank.slurm.wording import sentence
@@ -125,9 +126,13 @@ class Prolog:
         return self._slurm.end(name, text)
 
     def _answer(self, body: Mapping[str, Any]) -> ReportAnswer:
-        rows = self._client.post("/job/bulk", {"reports": [dict(body)]}).get("data")
-        try:
-            (answer,) = msgspec.convert(rows, list[ReportAnswer])
-        except (msgspec.ValidationError, ValueError) as bad:
-            raise Unreachable(f"what answers is not a bank: {bad}", field="server", remedy="name the bank's address") from bad
-        return answer
+        return only_answer(self._client.post("/job/bulk", {"reports": [dict(body)]}).get("data"))
+
+
+def only_answer(rows: object) -> ReportAnswer:
+    """What the bank says to the one report. Raises Unreachable where this is not one answer to a report."""
+    try:
+        (answer,) = msgspec.convert(rows, list[ReportAnswer])
+    except (msgspec.ValidationError, ValueError) as bad:
+        raise no_bank(bad, field="server") from bad
+    return answer

@@ -7,7 +7,7 @@ import pytest
 
 from fairbank.rest.bodies.answers import Refused, ReportAnswer
 from fairbank.slurm.answers.starting import FORMAT, Starting, read_starting
-from fairbank.slurm.prolog import Call, call_of, hold, said
+from fairbank.slurm.prolog import Call, call_of, hold, only_answer, said
 from fairbank.values.trouble import Malformed, Unreachable
 
 ENVIRONMENT = {
@@ -78,3 +78,11 @@ def test_what_the_answer_means() -> None:
     assert said(ReportAnswer(status=400, detail="no partition x", remedy="there are: cpu")) == "no partition x. Try there are: cpu"
     with pytest.raises(Unreachable, match="we may not report runs"):
         said(ReportAnswer(status=403, detail="not for you"))
+
+
+@pytest.mark.parametrize("rows", [None, {}, [], [{"status": 201}, {"status": 201}], [{"status": "fine"}]])
+def test_what_answers_otherwise_than_a_bank_counts_as_no_answer(rows: object) -> None:
+    """Here as in the agent. Whether jobs start then is for the settings to say."""
+    with pytest.raises(Unreachable, match="what answers is not a bank: ") as told:
+        only_answer(rows)
+    assert (told.value.field, told.value.remedy) == ("server", "name the bank's address")

@@ -12,7 +12,7 @@ from typing import Any
 
 from fairbank.priority.sitefactor import rule_of
 from fairbank.rest.client import Client, parse_address
-from fairbank.slurm.agent.away import cannot_ask
+from fairbank.slurm.away import cannot_ask
 from fairbank.slurm.agent.settings import AgentSettings
 from fairbank.slurm.bank import Bank
 from fairbank.slurm.site_factor import Table, encode, table_of

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from fairbank.values.trouble import Unreachable
 
 
@@ -12,6 +10,6 @@ def cannot_ask(error: OSError) -> Unreachable:
     return Unreachable(f"the bank cannot be asked: {error}", field="bank.server", remedy="look at the host's limits")
 
 
-def no_bank(bad: msgspec.ValidationError) -> Unreachable:
-    """Somebody answered, and not as a bank does."""
-    return Unreachable(f"what answers is not a bank: {bad}", field="bank.server", remedy="name the bank's address")
+def no_bank(bad: Exception, *, field: str = "bank.server") -> Unreachable:
+    """Somebody answered, and not as a bank does; `field` is where the bank's address is set."""
+    return Unreachable(f"what answers is not a bank: {bad}", field=field, remedy="name the bank's address")
