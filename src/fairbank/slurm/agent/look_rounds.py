@@ -12,9 +12,9 @@ import msgspec
 
 from fairbank.rest.bodies.answers import Myself
 from fairbank.rest.client import Client
-from fairbank.slurm.away import cannot_ask, no_bank
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.looking import Looks, barred, wants_a_look
+from fairbank.slurm.away import cannot_ask, no_bank
 from fairbank.values.trouble import Trouble
 
 _log = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ from typing import Any
 
 from fairbank.priority.sitefactor import rule_of
 from fairbank.rest.client import Client, parse_address
-from fairbank.slurm.away import cannot_ask
 from fairbank.slurm.agent.settings import AgentSettings
+from fairbank.slurm.away import cannot_ask
 from fairbank.slurm.bank import Bank
 from fairbank.slurm.site_factor import Table, encode, table_of
 from fairbank.slurm.sync import replace_file
