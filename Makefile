@@ -33,6 +33,8 @@ say = @printf '\n== %s\n' '$(1)'
 export UV_PYTHON_DOWNLOADS := never
 export NO_MKDOCS_2_WARNING := 1
 export FAIRBANK_SHORT := $(SHORT)
+# Containers often forbid Python to keep what it has compiled: then every process of the tests compiles all of them anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slurm check format bench campaign map docs lock coverage plugins clean
