@@ -65,7 +65,8 @@ class PaperWorks:
                 progress(done, 1_000)
         return Verdict(1_000, 4, 300, self.findings)
 
-    def backup(self, config: str | None, path: str, *, replace: bool, progress: Progress | None) -> int:
+    def backup(self, config: str | None, path: str, *, replace: bool, progress: Progress | None, at_work: Callable[[], None]) -> int:
+        at_work()
         self.note("backup", config, path, replace)
         return 42
 
@@ -143,7 +144,8 @@ class PaperDoctors:
 
     works: PaperWorks
 
-    def of_bank(self, config: str | None) -> Sequence[Check]:
+    def of_bank(self, config: str | None, at_work: Callable[[], None]) -> Sequence[Check]:
+        at_work()
         self.works.note("doctor", config)
         return self.works.checks
 

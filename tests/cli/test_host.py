@@ -86,6 +86,17 @@ def test_the_doctor(fairbank: Run) -> None:
     assert fairbank("doctor", works=PaperWorks(checks=checks[:1])).code == 0
 
 
+def test_what_is_waited_for_is_told_beside_what_is_found(fairbank: Run) -> None:
+    """Whoever reads stdout reads the same."""
+    works = PaperWorks(checks=(Check("the store opens", True),))
+    silent, told = fairbank("doctor", works=works), fairbank("doctor", "--progress=plain", works=works)
+    assert (told.out, silent.err) == (silent.out, "")
+    assert told.err == "doctor: whether the file with the books is sound\n"
+    backup = fairbank("backup", "create", "x.fbk", "--progress=plain", works=works)
+    assert backup.err == "backup: first whether the store's file is sound\n"
+    assert fairbank("backup", "create", "x.fbk", "--progress=plain", "-q", works=works).err == ""
+
+
 def test_the_doctor_next_to_slurm(fairbank: Run) -> None:
     works = PaperWorks(checks=(Check("munged is well", True),))
     said = fairbank("doctor", "--slurm", "-M", "lab", "--agent-config", "/a", "--site", "/s", works=works)

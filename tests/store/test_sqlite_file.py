@@ -227,3 +227,19 @@ def test_a_file_that_is_not_ours_is_told_as_such(closed: str) -> None:
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(Malformed, match="is no file"):
         open_store(url(tmp_path))
+
+
+def test_a_full_check_gives_signs_of_life_and_then_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "_STEPS", 100)
+    path = tmp_path / "books.sqlite"
+    migrate(url(path))
+    store = open_store(url(path))
+    fill(store)
+    signs: list[None] = []
+    assert store.damage(at_work=lambda: signs.append(None)) == []
+    during = len(signs)
+    assert during > 2, "one at its beginning, the others while it goes on"
+    contents(store)
+    assert store.damage() == []
+    assert len(signs) == during, "the same connection is asked again, by somebody who does not wait"
+    store.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command, Noun
@@ -25,8 +26,8 @@ def _add_create(parser: Parser) -> None:
 
 def _create(desk: Desk, options: Namespace) -> int:
     with Progress("backup", options) as progress:
-        progress.say("first whether the store's file is sound")
-        rows = desk.works.books.backup(options.config, options.file, replace=options.force, progress=progress)
+        first = partial(progress.wait, "first whether the store's file is sound")
+        rows = desk.works.books.backup(options.config, options.file, replace=options.force, progress=progress, at_work=first)
     desk.say(f"{plain(options.file)}: {counted(rows, 'row')}")
     return 0
 

@@ -55,8 +55,11 @@ class Books(Protocol):
         """Read all books again. `heads` are those written down earlier: book to (seq, link)."""
         ...
 
-    def backup(self, config: str | None, path: str, *, replace: bool, progress: Progress | None) -> int:
-        """Write a backup while the bank works. Raises Conflict when there is a file and `replace` is false. Returns the number of rows."""
+    def backup(self, config: str | None, path: str, *, replace: bool, progress: Progress | None, at_work: Callable[[], None]) -> int:
+        """Write a backup while the bank works. Raises Conflict when there is a file and `replace` is false. Returns the number of rows.
+
+        `at_work` is called now and then as long as the store's file is checked, which is done first.
+        """
         ...
 
     def check_backup(self, path: str, progress: Progress | None) -> int:

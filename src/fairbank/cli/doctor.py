@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
@@ -9,6 +10,7 @@ from fairbank.cli.exits import FOUND
 from fairbank.cli.init import add_config
 from fairbank.cli.options import add_clusters
 from fairbank.cli.output import Listing, show, shown_columns
+from fairbank.cli.progress import Progress, add_progress
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
 from fairbank.values.trouble import Malformed
@@ -33,6 +35,7 @@ _BESIDE = {"agent_config": "--agent-config", "site": "--site", "cluster": "--clu
 
 def add(parser: Parser) -> None:
     add_config(parser)
+    add_progress(parser)
     group = parser.add_argument_group("Next to Slurm")
     group.add_argument(
         "--slurm", action="store_true", help="on slurmctld's host: look at Slurm, the agent, the plug-ins, and the way to the bank"
@@ -65,7 +68,8 @@ def _looked(desk: Desk, options: Namespace) -> Sequence[Check]:
     for name, word in _BESIDE.items():
         if getattr(options, name):
             raise Malformed("it goes with --slurm", field=word, remedy="add --slurm, or leave it out")
-    return desk.works.doctors.of_bank(options.config)
+    with Progress("doctor", options) as progress:
+        return desk.works.doctors.of_bank(options.config, partial(progress.wait, "whether the file with the books is sound"))
 
 
 COMMAND = Command(

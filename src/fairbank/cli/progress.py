@@ -31,6 +31,7 @@ class Progress:
         self._bar = options.progress == "auto" and not options.quiet and sys.stderr.isatty()
         self._began = self._last = time.monotonic()
         self._tenth = 0
+        self._awaited = ""
 
     def __enter__(self) -> Progress:
         return self
@@ -46,8 +47,20 @@ class Progress:
         elif self._plain:
             print(f"{self._what}: {what}", file=sys.stderr, flush=True)
 
+    def wait(self, what: str) -> None:
+        """Tell what is waited for, and on a terminal since when. To be called now and then, as long as it lasts."""
+        now = time.monotonic()
+        if self._awaited != what:
+            self._awaited, self._began = what, now
+            self.say(what)
+        elif self._bar and now - self._last >= EVERY_SECONDS:
+            self._last = now
+            self.say(f"{what} ({_clock(now - self._began)})")
+
     def __call__(self, done: int, of: int) -> None:
         now = time.monotonic()
+        if self._awaited:  # the rate is of what is counted
+            self._awaited, self._began = "", now
         if self._bar and (now - self._last >= EVERY_SECONDS or done >= of):
             self._last = now
             print(CLEAR_LINE + bar(self._what, done, of, now - self._began), end="", file=sys.stderr, flush=True)

@@ -39,7 +39,9 @@ class Explained(Protocol):
 class Doctors(Protocol):
     """Looking for what is wrong."""
 
-    def of_bank(self, config: str | None) -> Sequence[Check]: ...
+    def of_bank(self, config: str | None, at_work: Callable[[], None]) -> Sequence[Check]:
+        """Look at this bank. `at_work` is called now and then as long as the file with its books is checked."""
+        ...
 
     def beside_slurm(self, client: Client, cluster: str | None, *, agent: str | None, site: str | None) -> Sequence[Check]:
         """Look at the Slurm of this host, the bank that `client` asks, and what stands between them. `agent` and `site` are files of

@@ -12,6 +12,7 @@ from fairbank.service.audit import Audit, Progress, Verdict
 from fairbank.service.auditing import verify
 from fairbank.service.backup import Backups, check
 from fairbank.service.clock import SystemClock
+from fairbank.store.contract import AtWork
 from fairbank.store.opening import open_store
 
 
@@ -30,10 +31,10 @@ class Books:
         with books_of(config) as store:
             return verify(store, partial(open_store, where.url, journal=where.journal), written_down, progress)
 
-    def backup(self, config: str | None, path: str, *, replace: bool, progress: Progress | None) -> int:
+    def backup(self, config: str | None, path: str, *, replace: bool, progress: Progress | None, at_work: AtWork | None) -> int:
         """Write a backup while the bank works. Returns the number of rows."""
         with books_of(config) as store:
-            return Backups(store, SystemClock()).create(Path(path), progress, replace=replace)
+            return Backups(store, SystemClock()).create(Path(path), progress, at_work=at_work, replace=replace)
 
     def check_backup(self, path: str, progress: Progress | None) -> int:
         """Read a backup to its end. Returns the number of rows."""

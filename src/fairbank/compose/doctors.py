@@ -18,19 +18,20 @@ from fairbank.slurm.commands import Slurm
 from fairbank.slurm.doctor import Doctor
 from fairbank.slurm.judging.health import Beside
 from fairbank.slurm.site import read_site
+from fairbank.store.contract import AtWork
 from fairbank.values.check import Check, attempt
 
 
 class Doctors:
     """One for a bank on this host, one for what stands between a bank and Slurm."""
 
-    def of_bank(self, config: str | None) -> list[Check]:
+    def of_bank(self, config: str | None, at_work: AtWork | None = None) -> list[Check]:
         """Look at everything that may be wrong with this bank."""
         settings = settings_of(config)
         socket = f"unix:{settings.server.socket}"
         return [
             attempt("the secret is there, and nobody else's to read", lambda: read_secret(Path(settings.secret_file))),
-            *examine(settings, SystemClock()),
+            *examine(settings, SystemClock(), at_work),
             attempt(f"the server answers on {socket}", lambda: Client(parse_address(socket)).get("/health", {})),
             attempt("the open files that the server may have", lambda: demand_enough(Path(settings.server.socket))),
         ]

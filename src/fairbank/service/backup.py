@@ -30,7 +30,7 @@ from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office
 from fairbank.cluster.share_figure import ShareFigure
 from fairbank.service.restored_tokens import RestoredTokens
-from fairbank.store.contract import Filling, Reader, Store
+from fairbank.store.contract import AtWork, Filling, Reader, Store
 from fairbank.values.system import of_system
 from fairbank.values.time import Clock, iso
 from fairbank.values.trouble import Conflict, Corrupt, Malformed, Unknown
@@ -77,14 +77,16 @@ class Backups:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
-    def create(self, path: Path, progress: Progress | None = None, *, replace: bool = False) -> int:
+    def create(self, path: Path, progress: Progress | None = None, *, at_work: AtWork | None = None, replace: bool = False) -> int:
         """Write a backup to `path`, whole or not at all, readable by its owner only. Returns the number of rows.
+
+        `at_work` is called as long as the store's own file is checked, before anything is written.
 
         Once it returns, the file is there even after a loss of power. Raises Conflict when there is a file already and `replace`
         is false, Unknown without the folder, Forbidden, Malformed, Corrupt where the store's own file is damaged.
         """
         _check_place(path, replace)
-        self._demand_sound()
+        self._demand_sound(at_work)
         try:
             rows = self._create(path, progress, replace)
             _keep_name(path.parent)
@@ -92,9 +94,9 @@ class Backups:
             raise of_system(error, f"cannot write {path}", field="FILE") from error
         return rows
 
-    def _demand_sound(self) -> None:
+    def _demand_sound(self, at_work: AtWork | None) -> None:
         """Rows that an index lacks would be missing from the backup, and nobody would notice before it is needed."""
-        if found := self._store.damage():
+        if found := self._store.damage(at_work=at_work):
             more = f", and {len(found) - 1} more" if len(found) > 1 else ""
             raise Corrupt(
                 f"the books are damaged, so no backup is made of them: {found[0]}{more}",

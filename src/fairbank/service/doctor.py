@@ -11,7 +11,7 @@ from fairbank.bank.allocation import Allocation, Standing
 from fairbank.bank.query import AllocationQuery, Page
 from fairbank.service.settings import Settings
 from fairbank.service.tokens import AGENT
-from fairbank.store.contract import Reader, Store
+from fairbank.store.contract import AtWork, Reader, Store
 from fairbank.store.opening import open_store
 from fairbank.store.shape import Fault, differences
 from fairbank.store.urls import SQLITE, path_of, read_url
@@ -24,8 +24,8 @@ _LATE_SECONDS = 600
 _DAMAGE_TOLD = 20
 
 
-def examine(settings: Settings, clock: Clock) -> Iterator[Check]:
-    """Look at the store and at what the settings promise."""
+def examine(settings: Settings, clock: Clock, at_work: AtWork | None = None) -> Iterator[Check]:
+    """Look at the store and at what the settings promise. `at_work` is called as long as the file with the books is checked."""
     yield from _settings(settings)
     try:
         store = open_store(settings.store.url, journal=settings.store.journal)
@@ -35,7 +35,7 @@ def examine(settings: Settings, clock: Clock) -> Iterator[Check]:
     try:
         yield Check(f"the store opens and its schema is current ({_kind(settings)})", True)
         yield from guards(settings.store.url)
-        yield from _file(store, settings)
+        yield from _file(store, settings, at_work)
         yield from _disk(settings)
         yield from _books(store, clock)
         with suppress(Corrupt):  # told above, in more words
@@ -81,12 +81,12 @@ _DAMAGED = "fairbank audit verify tells more; then move the file away, and resto
 _INDEXES = "sqlite3 FILE REINDEX makes the indexes again, with the server stopped; then: fairbank audit verify"
 
 
-def _file(store: Store, settings: Settings) -> Iterator[Check]:
+def _file(store: Store, settings: Settings, at_work: AtWork | None) -> Iterator[Check]:
     """What SQLite itself says of its file. A full check, as long as it takes: the quick one does not compare indexes with their tables."""
     if read_url(settings.store.url).drivername != SQLITE:
         return
     try:
-        found = store.damage()
+        found = store.damage(at_work=at_work)
     except Trouble as trouble:
         yield Check(f"the file cannot be checked: {trouble.message}", False, trouble.remedy)
         return

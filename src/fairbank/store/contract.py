@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -35,6 +35,9 @@ from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.cluster.job import Run
 from fairbank.cluster.share_figure import ShareFigure, ShareQuery
 from fairbank.values.time import Instant
+
+AtWork = Callable[[], None]
+"""Called now and then as long as something lasts of which nobody knows how far it is."""
 
 
 class Contention(Exception):
@@ -237,11 +240,12 @@ class Store(Protocol):
         """Forget the figures of all days before this one; returns how many there were. Raises Busy, Unreachable."""
         ...
 
-    def damage(self, *, thoroughly: bool = True) -> list[str]:
+    def damage(self, *, thoroughly: bool = True, at_work: AtWork | None = None) -> list[str]:
         """What the database itself finds wrong with its file, in words; nothing where it is sound, or has no such check of its own.
 
         Takes as long as the file is long; a check that is not thorough, which compares indexes with their tables by sums only, a fifth of
         that. Raises Corrupt where not even that can be read, Unreachable.
+        `at_work` is called at its beginning and several times a second, in the thread that asks.
         """
         ...
 

@@ -15,7 +15,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.cluster.share_figure import ShareFigure, key_of
-from fairbank.store.contract import Filling, Reader, Transaction
+from fairbank.store.contract import AtWork, Filling, Reader, Transaction
 from fairbank.store.memory_reading import MemoryReader
 from fairbank.store.memory_tables import Tables
 from fairbank.values.time import Instant
@@ -92,7 +92,7 @@ class MemoryStore:
                 del tables.shares[place]
             return len(old)
 
-    def damage(self, *, thoroughly: bool = True) -> list[str]:
+    def damage(self, *, thoroughly: bool = True, at_work: AtWork | None = None) -> list[str]:
         """Nothing: there is no file."""
         return []
 

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from fairbank.cluster.share_figure import ShareFigure
 from fairbank.store.batch import SqlTransaction
-from fairbank.store.contract import Contention, Filling, Reader, Transaction
+from fairbank.store.contract import AtWork, Contention, Filling, Reader, Transaction
 from fairbank.store.filling import SqlFilling
 from fairbank.store.reading import SqlReader
 from fairbank.store.share_figures import forget, keep
@@ -80,7 +80,7 @@ class SqlStore(ABC):
         with self._looking() as connection:
             demand(connection)
 
-    def damage(self, *, thoroughly: bool = True) -> list[str]:
+    def damage(self, *, thoroughly: bool = True, at_work: AtWork | None = None) -> list[str]:
         """Nothing: the server looks after its own files."""
         return []
 

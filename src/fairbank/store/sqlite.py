@@ -7,13 +7,15 @@ and the writer waits until they have read.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, QueuePool, create_engine
 
+from fairbank.store.contract import AtWork
 from fairbank.store.index_sums import unlike
 from fairbank.store.integrity import complaints
 from fairbank.store.queries import queries
@@ -32,6 +34,8 @@ PATIENCE_SECONDS = 30
 _CACHE_KIB = 64 * 1024
 _WAL_PAGES = 4_000
 """16 MiB of log before it is copied into the file: a batch over many allocations writes 4 MiB, SQLite's own measure, by itself."""
+_STEPS = 100_000
+"""Of SQLite's machine between two signs of life: some hundredths of a second of a full check."""
 JOURNALS = ("wal", "truncate")
 
 
@@ -58,9 +62,9 @@ class SqliteStore(SqlStore):
         with once(), as_troubles(), self._writer.connect():
             super().examine(demand)
 
-    def damage(self, *, thoroughly: bool = True) -> list[str]:
+    def damage(self, *, thoroughly: bool = True, at_work: AtWork | None = None) -> list[str]:
         """What `PRAGMA integrity_check` says, in words. Raises Corrupt, Unreachable."""
-        with self._looking() as connection:
+        with self._looking() as connection, _telling(connection, at_work):
             return complaints(connection) if thoroughly else unlike(connection)
 
     def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
@@ -68,6 +72,21 @@ class SqliteStore(SqlStore):
         with self._writing_once() as connection:
             connection.exec_driver_sql(_SQL["forget"], (now,))
             return connection.exec_driver_sql(_SQL["spend"], (nonce, uid, expires)).first() is not None
+
+
+@contextmanager
+def _telling(connection: Connection, at_work: AtWork | None) -> Iterator[None]:
+    """`at_work` is called as long as statements of this connection go on."""
+    if at_work is None:
+        yield
+        return
+    raw: Any = connection.connection.driver_connection
+    at_work()
+    raw.set_progress_handler(at_work, _STEPS)
+    try:
+        yield
+    finally:
+        raw.set_progress_handler(None, 0)
 
 
 def writing_engine(path: Path, journal: str, patience_seconds: float = PATIENCE_SECONDS) -> Engine:

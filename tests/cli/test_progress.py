@@ -1,0 +1,41 @@
+"""What is shown of work that takes long, on a terminal."""
+
+from __future__ import annotations
+
+import io
+from argparse import Namespace
+
+import pytest
+
+from fairbank.cli.progress import CLEAR_LINE, Progress
+
+OPTIONS = Namespace(progress="auto", quiet=False)
+
+
+class Terminal(io.StringIO):
+    """Somebody's screen."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def told(screen: Terminal) -> list[str]:
+    """What stood in the line, one after the other."""
+    return screen.getvalue().split(CLEAR_LINE)[1:]
+
+
+def test_what_has_no_measure_shows_since_when_it_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    at, lines = [100.0], Terminal()
+    monkeypatch.setattr("sys.stderr", lines)
+    monkeypatch.setattr("time.monotonic", lambda: at[0])
+    with Progress("backup", OPTIONS) as progress:
+        for seconds in (100.0, 100.05, 175.0, 175.01, 180.0):
+            at[0] = seconds
+            progress.wait("is it sound")
+        at[0] = 182.0
+        progress(50, 100)
+        at[0] = 192.0
+        progress(100, 100)
+    assert told(lines)[:3] == ["backup: is it sound", "backup: is it sound (1:15)", "backup: is it sound (1:20)"]
+    assert told(lines)[-2].endswith("100%  10/s"), "by the time since it was counted, not since it was waited for"
+    assert told(lines)[-1] == "", "the line is gone at the end"
