@@ -144,7 +144,12 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
         ("simulate sacct.txt", "--procs"),
         ("simulate heads.txt --procs 8", "line 1: no column tells how long it ran"),
         ("simulate headless.txt --procs 8", "line 1: '1|2026-11-21T08:00:00|COMPLETED', expected the heads"),
-        ("simulate week.swf --plots week.swf/figures", "field: --plots"),
+        ("simulate week.swf --plots week.swf/figures", "week.swf is no folder"),
+        ("simulate week.swf --png", "--png says how pictures are drawn, and none are"),
+        ("simulate week.swf --by group", "--by says whose shares or credit are meant, and there are neither"),
+        ("simulate week.swf --fair-starts 0", "--fair-starts: '0' is not a whole number from 1 on"),
+        ("simulate week.swf --starts -", "- is no file here"),
+        ("simulate -", "/dev/stdin"),
         ("simulate short.swf", "line 2: 3 columns"),
         ("simulate unsorted.swf", "line 3: submit time 4 comes after submit time 5"),
         ("simulate negative.swf", "line 2: submit time is -5"),
@@ -181,6 +186,14 @@ def test_pictures_are_drawn_of_all_policies(ask: Run, tmp_path: Path) -> None:
     bare = json.loads(ask("simulate week.swf --plots bare --png --json").out)
     assert {Path(each).name for each in bare["plots"]} == {"utilisation.png", "queue.png", "waits.png"}
     assert all((tmp_path / each).read_bytes().startswith(b"\x89PNG") for each in bare["plots"])
+
+
+def test_pictures_that_cannot_be_written_cost_nobody_the_table(ask: Run, tmp_path: Path) -> None:
+    (tmp_path / "figures" / "queue.svg").mkdir(parents=True)
+    said = ask("simulate week.swf --plots figures")
+    assert said.code != 0
+    assert "mean wait (h)" in said.out
+    assert "queue.svg" in said.err
 
 
 def test_a_policy_may_be_called_as_anything(ask: Run, tmp_path: Path) -> None:

@@ -47,6 +47,12 @@ def granting_of(options: Namespace) -> Granting | None:
                 raise Malformed(
                     f"--{name} says how credit is granted, and none is", field=name, remedy="add --grant PERCENT, or leave it out"
                 )
+        if options.by is not None and options.shares is None:
+            raise Malformed(
+                "--by says whose shares or credit are meant, and there are neither",
+                field="by",
+                remedy="add --shares FILE or --grant PERCENT, or leave it out",
+            )
         return None
     if (options.periods or 1) > PERIODS_MAX:
         raise Malformed(f"{options.periods} periods are too many", field="periods", remedy=f"a number from 1 to {PERIODS_MAX}")

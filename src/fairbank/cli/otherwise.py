@@ -58,7 +58,7 @@ def add_question(parser: Parser) -> None:
     )
     group = parser.add_argument_group("How sure")
     group.add_argument("--shaken", metavar="N", type=count, default=0, help="look at so many slightly other copies of the trace as well")
-    group.add_argument("--seed", metavar="N", type=count, default=1, help="other copies (usual: 1)")
+    group.add_argument("--seed", metavar="N", type=count, help="other copies (usual: 1)")
     group = parser.add_argument_group("Shares")
     group.add_argument("--shares", metavar="FILE", help="lines `account,shares`: how much is delivered to whom beyond the shares")
     group.add_argument("--by", choices=("user", "group"), help="whose shares and credit are (usual: user; with --grant group, if any)")
@@ -79,6 +79,11 @@ def asked_of(options: Namespace) -> Asked:
         raise Malformed("nothing would be otherwise with this job", field="job", remedy="add --size N or --limit TIME")
     if told and not options.job:
         raise Malformed("size and limit are those of a job, and none is named", field="job", remedy="add --job N")
+    if options.seed is not None and not options.shaken:
+        raise Malformed(
+            "--seed says which shaken copies are meant, and there are none", field="seed", remedy="add --shaken N, or leave it out"
+        )
+    seed = 1 if options.seed is None else options.seed
     asked = Asked(
         options.policy,
         options.to_policy or options.policy,
@@ -91,9 +96,9 @@ def asked_of(options: Namespace) -> Asked:
         limit,
         options.scale_limits,
         options.shaken,
-        options.seed,
+        seed,
     )
-    same = Asked(options.policy, options.policy, 0, 0, (), (), (), None, None, 100, options.shaken, options.seed)
+    same = Asked(options.policy, options.policy, 0, 0, (), (), (), None, None, 100, options.shaken, seed)
     if asked == same:
         remedy = "say what: --add-nodes, --add-procs, --drop-user, --drop-group, --job, --scale-limits or --to-policy"
         raise Malformed("nothing would be otherwise", field="whatif", remedy=remedy)

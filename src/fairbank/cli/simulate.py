@@ -13,7 +13,7 @@ from fairbank.cli.progress import Stages, add_progress
 from fairbank.cli.simulated import Terms
 from fairbank.report.cells import counted, plain
 from fairbank.report.simulations import COLUMNS, compared
-from fairbank.values.trouble import Malformed
+from fairbank.values.trouble import Malformed, Trouble
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -53,7 +53,7 @@ def add(parser: Parser) -> None:
         help="whose shares and credit are; the group of a Slurm job is its account (usual: user; with --grant group, if there are any)",
     )
     parser.add_argument(
-        "--fair-starts", metavar="N", type=count, default=0, help="look at the fair start of every N-th job, which takes long"
+        "--fair-starts", metavar="N", type=at_least_one, default=0, help="look at the fair start of every N-th job, which takes long"
     )
     parser.add_argument("--plots", metavar="FOLDER", help="draw utilisation, queue, waits and, with --shares, shares; made if need be")
     parser.add_argument("--png", action="store_true", help="draw PNG files, for where SVG is not taken (usual: SVG)")
@@ -65,10 +65,15 @@ def run(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, COLUMNS):
         return 0
     policies = list(dict.fromkeys(options.policies or [USUAL]))
+    if "-" in (options.trace, options.starts):
+        field, instead = ("FILE", "/dev/stdin") if options.trace == "-" else ("starts", "/dev/stdout")
+        raise Malformed("- is no file here", field=field, remedy=f"name one, or {instead}")
     if options.starts is not None and len(policies) > 1:
         raise Malformed("--starts has room for one schedule", field="starts", remedy="name one --policy")
     if options.plots is not None:
-        desk.works.courses.check(policies)
+        desk.works.courses.check(policies, options.plots)
+    elif options.png:
+        raise Malformed("--png says how pictures are drawn, and none are", field="png", remedy="add --plots FOLDER, or leave it out")
     workload = _workload(desk, options)
     with Stages(options) as stages:
         outcomes = desk.works.planning.simulate(
@@ -80,7 +85,11 @@ def run(desk: Desk, options: Namespace) -> int:
             plots=options.plots is not None,
             progress=stages,
         )
-    drawn = desk.works.courses.draw(outcomes, options.plots, as_png=options.png) if options.plots is not None else ()
+    try:
+        drawn = desk.works.courses.draw(outcomes, options.plots, as_png=options.png) if options.plots is not None else ()
+    except Trouble:
+        tell(desk, outcomes, ())  # the work is done, and may have been long
+        raise
     tell(desk, outcomes, drawn)
     return 0
 

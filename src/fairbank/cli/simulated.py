@@ -221,8 +221,8 @@ class Models(Protocol):
 class Courses(Protocol):
     """How simulations went, as pictures."""
 
-    def check(self, policies: Sequence[str]) -> None:
-        """Whether a picture has room for these. Raises Malformed."""
+    def check(self, policies: Sequence[str], folder: str) -> None:
+        """Whether a picture has room for these, and they can be written there. Raises Malformed, Forbidden."""
         ...
 
     def draw(self, outcomes: Sequence[Any], folder: str, *, as_png: bool) -> Sequence[Drawn]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fairbank.report.why import WhyRow
 
 USUAL = "easy"
-RUNS, RUNS_MAX = 100, 10_000
+RUNS_MIN, RUNS, RUNS_MAX = 10, 100, 10_000
 _JOB = re.compile(r"\d{1,10}(_\d{1,7})?", re.ASCII)
 _OF_TRACE = {"policy": "--policy", "at": "--at", "procs": "--procs", "runs": "--runs", "seed": "--seed"}
 
@@ -42,7 +42,7 @@ def add(parser: Parser) -> None:
     trace.add_argument("--policy", metavar="NAME|FILE", help=f"as `simulate` takes it: a name, or a file FILE.toml (usual: {USUAL})")
     trace.add_argument("--at", metavar="TIME", help="a time, or seconds of the trace (usual: when the job came)")
     trace.add_argument("--procs", metavar="N", type=at_least_one, help="processors of the machine (usual: MaxProcs of the trace)")
-    trace.add_argument("--runs", metavar="N", type=_runs, help=f"rehearsals, at most (usual: {RUNS})")
+    trace.add_argument("--runs", metavar="N", type=_runs, help=f"so many rehearsals, {RUNS_MIN} or more (usual: {RUNS})")
     trace.add_argument("--seed", metavar="N", type=count, help="other rehearsals (usual: 1)")
     add_progress(parser)
     form = parser.add_argument_group("How to show it").add_mutually_exclusive_group()
@@ -51,8 +51,8 @@ def add(parser: Parser) -> None:
 
 
 def _runs(said: str) -> int:
-    if not 10 <= (number := count(said)) <= RUNS_MAX:
-        raise ArgumentTypeError(f"from 10 to {RUNS_MAX}")
+    if not RUNS_MIN <= (number := count(said)) <= RUNS_MAX:
+        raise ArgumentTypeError(f"from {RUNS_MIN} to {RUNS_MAX}")
     return number
 
 

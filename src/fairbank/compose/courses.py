@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from fairbank.compose.figures import Drawn, written
+from fairbank.compose.figures import Drawn, check_folder, written
 from fairbank.report.plots.axis import Axis, even, lengths, numbers, time
 from fairbank.report.plots.courses import Course as Panel
 from fairbank.report.plots.courses import figure as course_figure
@@ -25,8 +25,9 @@ SINCE = "since the first submission"
 class Courses:
     """How simulations went, as pictures (cli.simulated.Courses)."""
 
-    def check(self, policies: Sequence[str]) -> None:
-        """Before the work begins. Raises Malformed for more policies than pictures have colours."""
+    def check(self, policies: Sequence[str], folder: str) -> None:
+        """Before the work begins. Raises Malformed for more policies than pictures have colours, and what `check_folder` raises."""
+        check_folder(folder, "plots")
         if len(policies) > len(HUES):
             raise Malformed(f"a picture has room for {len(HUES)} policies", field="plots", remedy="name fewer of them")
 

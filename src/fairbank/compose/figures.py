@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -13,8 +14,10 @@ from fairbank.report.plots.picture import Picture
 from fairbank.report.plots.png import png
 from fairbank.report.plots.square import KEY, SCALE, Axes, Curve, contours, curves, figure
 from fairbank.report.plots.svg import svg
+from fairbank.service.whole_file import whole_file
 from fairbank.slurm.agent.settings import SiteFactorSettings, read_agent_settings
-from fairbank.values.trouble import Forbidden, Trouble
+from fairbank.values.system import of_system
+from fairbank.values.trouble import Forbidden, Malformed, Trouble
 
 STEPS = 97
 """A prime: no corner of the grid has exactly the value of a contour, on any machine."""
@@ -40,15 +43,27 @@ class Figures:
 
 
 def written(folder: str, name: str, picture: Picture, *, as_png: bool, option: str = "FOLDER") -> str:
-    """The file with the picture, in a folder that is made if need be. Raises Forbidden, naming the option that said where, if it cannot be
-    written."""
+    """The file with the picture, whole or not at all, in a folder that is made if need be. Raises what `of_system` makes of it, naming the
+    option that said where, if it cannot be written."""
     file = Path(folder, f"{name}.png" if as_png else f"{name}.svg")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(png(picture) if as_png else svg(picture).encode())
+        with whole_file(file) as aside:
+            aside.write_bytes(png(picture) if as_png else svg(picture).encode())
     except OSError as error:
-        raise Forbidden(f"cannot write {file}: {error.strerror}", field=option, remedy="name a folder in which you may write") from error
+        raise of_system(error, f"cannot write {file}", field=option) from error
     return str(file)
+
+
+def check_folder(folder: str, option: str) -> None:
+    """Before the work begins: pictures can be written there, or a folder made for them. Raises Forbidden, Malformed."""
+    place = Path(folder)
+    while not place.exists():
+        place = place.parent
+    if not place.is_dir():
+        raise Malformed(f"{place} is no folder", field=option, remedy="name a folder, or one that can be made")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise Forbidden(f"cannot write in {place}", field=option, remedy="name a folder in which you may write")
 
 
 def _settings(path: Path) -> SiteFactorSettings:

@@ -10,13 +10,15 @@ from typing import NamedTuple
 import msgspec
 
 from fairbank.service.simulating import Extent
+from fairbank.service.whole_file import whole_file
 from fairbank.simulator.centre import Centre, Pool
 from fairbank.simulator.skim import Notes, Skim, needed
 from fairbank.simulator.swf import write
 from fairbank.simulator.workload import month
+from fairbank.values.system import of_system
 from fairbank.values.time import parse_instant
 from fairbank.values.toml import fitting, table_in
-from fairbank.values.trouble import Forbidden, Malformed, Unknown
+from fairbank.values.trouble import Malformed, Unknown
 
 USUAL = Centre()
 DAYS_MAX = 3_660
@@ -57,12 +59,12 @@ class Modelled(NamedTuple):
         yield Skim(trace.header, map(needed, trace.jobs), Notes()), Extent(lambda _: self.centre.jobs)
 
     def save(self, path: Path) -> None:
-        """Write it as a trace. Raises Forbidden where that cannot be."""
+        """Write it as a trace, whole or not at all. Raises what `of_system` makes of it where that cannot be."""
         try:
-            with path.open("w") as file:
+            with whole_file(path) as aside, aside.open("w") as file:
                 file.writelines(write(*month(self.centre, self.seed)))
         except OSError as error:
-            raise Forbidden(f"cannot write {path}: {error.strerror}", field="save", remedy="name a file that you may write") from error
+            raise of_system(error, f"cannot write {path}", field="save") from error
 
 
 def centre_of(settings: CentreSettings) -> Centre:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.service.traces import Reader, open_skimmed
+from fairbank.service.whole_file import whole_file
 from fairbank.simulator.jobs import Job, Workload, size_of
 from fairbank.simulator.names import Names
 from fairbank.simulator.policies import Policy, policy_named
@@ -16,6 +17,7 @@ from fairbank.simulator.shares import numbered, read_holdings
 from fairbank.simulator.simulation import TICK, Outcome, Plan, Tick, check_bank, simulate
 from fairbank.simulator.skim import Skim, skim
 from fairbank.simulator.starts import Starts
+from fairbank.values.system import of_system
 from fairbank.values.trouble import Forbidden, Malformed, Unknown
 
 if TYPE_CHECKING:
@@ -165,12 +167,12 @@ def check_starts(path: Path, trace: Path | None) -> None:
 
 
 def write_starts(starts: Starts, path: Path) -> None:
-    """Raises Forbidden where the file cannot be written."""
+    """Whole or not at all. Raises what `of_system` makes of it where the file cannot be written."""
     try:
-        with path.open("w") as file:
+        with whole_file(path) as aside, aside.open("w") as file:
             file.writelines(starts.text())
     except OSError as error:
-        raise Forbidden(f"cannot write {path}: {error.strerror}", field="starts", remedy="name a file that you may write") from error
+        raise of_system(error, f"cannot write {path}", field="starts") from error
 
 
 def read_shares(path: Path) -> Mapping[str, int]:
