@@ -17,6 +17,7 @@ from fairbank.compose import Works
 from fairbank.compose.slurm_queue import without_range
 from fairbank.scheduling.explain.answer import Untold, Why
 from fairbank.scheduling.reason import sentence
+from fairbank.slurm.queueing.asking import QUESTIONS
 from tests.cli.conftest import Run, Said, runner, session
 from tests.cli.served import Bank
 from tests.support.kept import GOLDEN, kept
@@ -199,6 +200,11 @@ def test_a_folder_that_lacks_an_answer(ask: Run, tmp_path: Path) -> None:
     said = ask(JOBS["second"], folder=tmp_path / "some")
     assert said.code == 3
     assert "there is no limits.txt" in said.err
+    told = " ".join(said.err.split())
+    assert all(f"{name}.txt" in told for name in QUESTIONS)
+    assert "docs/howto/explain-a-waiting-job.md says what to ask" in told
+    assert "sshare.txt" not in told
+    assert ask(JOBS["second"], folder=tmp_path / "none").code == 3
 
 
 def test_what_cannot_be_read_is_told_and_left_out(ask: Run, tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ from fairbank.slurm.said import Said
 from fairbank.values.time import iso
 from fairbank.values.trouble import Conflict, Unknown
 
+OF_QUEUE = f"the folder has {', '.join(f'{name}.txt' for name in QUESTIONS)}; docs/howto/explain-a-waiting-job.md says what to ask"
+
 
 class Explained(NamedTuple):
     cluster: str | None
@@ -67,7 +69,7 @@ class SlurmQueue:
 
 def _answers(folder: str | None) -> dict[str, str]:
     if folder:
-        before = Said(folder)
+        before = Said(folder, OF_QUEUE)
         return {name: before.answer(name) for name in QUESTIONS}
     slurm = Slurm()
     return {name: slurm.answer(command) for name, command in QUESTIONS.items()}

@@ -20,13 +20,17 @@ from fairbank.values.trouble import Malformed, Unknown
 
 SHARES, PRIORITIES, WAITING, SETTINGS, CONF = "sshare.txt", "sprio.txt", "squeue.txt", "config.txt", "slurm.conf"
 JOBS, PLACES, NODES, QUALITIES, ASSOCIATIONS = "jobs.txt", "partitions.txt", "nodes.txt", "qos.txt", "associations.txt"
+OF_FAIR_SHARE = (
+    f"the folder has {SHARES}, {PRIORITIES}, {SETTINGS} and for prio --check more; docs/howto/explain-fair-share.md says what to ask"
+)
 
 
 class Said:
-    """A folder with such files. Raises Unknown for one that is needed and not there, Malformed for one that cannot be read."""
+    """A folder with such files; `how` one is made. Raises Unknown for one that is needed and not there, Malformed for one that cannot be
+    read."""
 
-    def __init__(self, folder: str) -> None:
-        self._folder = Path(folder)
+    def __init__(self, folder: str, how: str = OF_FAIR_SHARE) -> None:
+        self._folder, self._how = Path(folder), how
 
     @property
     def config(self) -> Mapping[str, str]:
@@ -83,9 +87,6 @@ class Said:
         try:
             return (self._folder / name).read_text(errors="replace")
         except FileNotFoundError as missing:
-            raise Unknown(f"there is no {name} in {self._folder}", field="--from", remedy=_HOW) from missing
+            raise Unknown(f"there is no {name} in {self._folder}", field="--from", remedy=self._how) from missing
         except OSError as wrong:
-            raise Malformed(f"cannot read {self._folder / name}: {wrong.strerror}", field="--from", remedy=_HOW) from wrong
-
-
-_HOW = f"the folder has {SHARES}, {PRIORITIES}, {SETTINGS} and for prio --check more; docs/howto/explain-fair-share.md says what to ask"
+            raise Malformed(f"cannot read {self._folder / name}: {wrong.strerror}", field="--from", remedy=self._how) from wrong
