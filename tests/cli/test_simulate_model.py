@@ -116,6 +116,8 @@ def test_several_policies_and_progress(ask: Run) -> None:
         ("simulate --model broken.toml", "broken.toml is not TOML"),
         ("simulate --model strange.toml", "pools[0].cores is no setting"),
         ("simulate --model empty.toml", "this users of a synthetic centre cannot be"),
+        ("simulate --model poolless.toml", "this pools of a synthetic centre cannot be"),
+        ("simulate --model twice.toml", "that no other one has"),
         ("simulate --jobs 10 --save no/such/file.swf", "cannot write no/such/file.swf"),
     ],
 )
@@ -123,6 +125,8 @@ def test_what_cannot_be_is_told(ask: Run, tmp_path: Path, words: str, told: str)
     (tmp_path / "broken.toml").write_text("jobs = ")
     (tmp_path / "strange.toml").write_text("[[pools]]\nname = 'cpu'\nprocessors = 4\ncores = 4\n")
     (tmp_path / "empty.toml").write_text("users = 0\n")
+    (tmp_path / "poolless.toml").write_text("pools = []\n")
+    (tmp_path / "twice.toml").write_text("[[pools]]\nname = 'cpu'\nprocessors = 64\n" * 2)
     said = ask(words)
     assert said.code != 0
     assert said.out == ""

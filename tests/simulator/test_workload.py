@@ -24,7 +24,7 @@ from fairbank.values.trouble import Malformed
 pools = st.builds(Pool, st.sampled_from(["cpu", "gpu", "fat"]), st.integers(32, 400), st.integers(1, 8))
 centres = st.builds(
     Centre,
-    pools=st.lists(pools, min_size=1, max_size=3).map(tuple),
+    pools=st.lists(pools, min_size=1, max_size=3, unique_by=lambda pool: pool.name).map(tuple),
     projects=st.integers(1, 9),
     users=st.integers(9, 30),
     jobs=st.integers(0, 300),
@@ -151,6 +151,9 @@ def test_the_shapes_are_those_of_the_literature() -> None:
         ({"pools": ()}, "pools"),
         ({"pools": (Pool("tiny", 3),)}, "pools"),
         ({"pools": (Pool("gpu", 64, unit=0),)}, "pools"),
+        ({"pools": (Pool("cpu", 64), Pool("gpu", 64), Pool("cpu", 32))}, "pools"),
+        ({"pools": (Pool("", 64),)}, "pools"),
+        ({"pools": (Pool(" cpu", 64),)}, "pools"),
         ({"projects": 0}, "projects"),
         ({"projects": 9, "users": 8}, "users"),
         ({"jobs": -1}, "jobs"),

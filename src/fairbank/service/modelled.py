@@ -43,7 +43,7 @@ class CentreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     users: int = USUAL.users
     node_failures: int = USUAL.node_failures
     starts: str = "2025-09-01"
-    pools: tuple[PoolSettings, ...] = ()
+    pools: tuple[PoolSettings, ...] | None = None
 
 
 class Modelled(NamedTuple):
@@ -75,9 +75,8 @@ def centre_of(settings: CentreSettings) -> Centre:
         if days > DAYS_MAX:
             what = f"{settings.jobs:,} jobs are more than the usual centre runs in {DAYS_MAX} days"
             raise Malformed(what, field="jobs", remedy="describe a larger centre, and how many days it works: --model FILE")
-    pools = tuple(Pool(each.name, each.processors, each.unit, each.memory_mib << 10) for each in settings.pools)
     return Centre(
-        pools=pools or USUAL.pools,
+        pools=USUAL.pools if settings.pools is None else tuple(map(_pool_of, settings.pools)),
         projects=settings.projects,
         users=settings.users,
         jobs=settings.jobs,
@@ -85,6 +84,10 @@ def centre_of(settings: CentreSettings) -> Centre:
         node_failures=settings.node_failures,
         starts=parse_instant(settings.starts, field="starts"),
     )
+
+
+def _pool_of(settings: PoolSettings) -> Pool:
+    return Pool(settings.name, settings.processors, settings.unit, settings.memory_mib << 10)
 
 
 def read_centre(path: Path) -> CentreSettings:

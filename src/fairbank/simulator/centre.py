@@ -40,6 +40,9 @@ class Centre:
     def __post_init__(self) -> None:
         roomy = all(pool.unit > 0 and pool.memory > 0 and pool.widest > 0 for pool in self.pools)
         _demand("pools", bool(self.pools) and roomy, "at least one, each with room for four units")
+        names = [pool.name for pool in self.pools]
+        called = all(name and name.isprintable() and name == name.strip() for name in names)
+        _demand("pools", called and len(set(names)) == len(names), "each a name of printable characters that no other one has")
         _demand("projects", 1 <= self.projects <= 10_000, "a number from 1 to 10,000")
         _demand("users", self.projects <= self.users <= 100_000, "at least one for each project, at most 100,000")
         _demand("jobs", 0 <= self.jobs <= 10_000_000, "a number from 0 to 10,000,000")
