@@ -109,6 +109,16 @@ def test_a_job_is_changed_only_where_its_number_is_its_own(ask: Run, tmp_path: P
     assert ask("whatif sacct.txt --procs 8 --job 4 --size 1").code == 0
 
 
+def test_a_job_that_is_left_out_is_not_changed(ask: Run) -> None:
+    """Two never ran, three has no size; five wants more processors than there are, until it is changed."""
+    for words, why in (("2 --size 3", "never ran, or nobody knows for how long"), ("3 --limit 1:00", "no number of processors")):
+        said = ask(f"whatif dirt.swf --job {words}")
+        assert (said.code, said.out) == (3, "")
+        assert f"job {words[0]} is not simulated: {why}" in " ".join(said.err.split())
+    assert ask("whatif dirt.swf --job 5 --size 8").code == 0
+    assert ask("whatif dirt.swf --job 1 --size 9").code == 0
+
+
 def test_progress_has_a_stage_for_each_simulation(ask: Run, tmp_path: Path) -> None:
     line = "{0} {0} -1 10 -1 -1 -1 1 20 -1 1 7 7 -1 1 1 -1 -1\n"
     (tmp_path / "long.swf").write_text("; MaxProcs: 8\n" + "".join(line.format(number) for number in range(1, 20_000)))

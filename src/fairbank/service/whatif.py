@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairbank.service.simulating import Progress, Source, granted, policies_of, simulated, ticking
 from fairbank.simulator.changes import Called, Changes, Met, changed, shaken
 from fairbank.simulator.header import Header
-from fairbank.simulator.jobs import size_of
+from fairbank.simulator.jobs import Left, size_of
 from fairbank.simulator.policies import Policy
 from fairbank.simulator.simulation import Outcome, Plan, check_bank
 from fairbank.simulator.skim import Skim
@@ -65,7 +65,8 @@ def what_if(
 ) -> Answer:
     """Simulate both, and both of each copy: the same copy, shaken before it is changed. What is granted is a part of what is recorded.
 
-    Raises as `simulate_each` does, Unknown for a change that is about no job, and Malformed for a machine that cannot be.
+    Raises as `simulate_each` does, Unknown for a change that is about no job, or about one that is left out, and Malformed for a machine that
+    cannot be.
     """
     if not 0 <= question.copies <= COPIES_MAX or question.copies == 1:
         remedy = f"a number from 2 to {COPIES_MAX}: one copy has no spread"
@@ -81,6 +82,7 @@ def what_if(
     other = asker.run(after, "changed", change=True)
     met = asker.met
     _check(question.changes, met, distinct=asker.distinct)
+    _check_runs(met, recorded, other)
     copies = []
     for copy in range(1, question.copies + 1):
         stage, seed = f"shaken {copy} of {question.copies}", f"{question.seed}/{copy}"
@@ -151,3 +153,16 @@ def _check(changes: Changes, met: Met, *, distinct: bool) -> None:
     if distinct and (several := sorted(number for number, jobs in met.jobs.items() if jobs > 1)):
         what = f"there are {met.jobs[several[0]]} jobs {several[0]} in this trace"
         raise Malformed(what, field="job", remedy="give each a number of its own there, in the first column")
+
+
+def _check_runs(met: Met, recorded: Outcome, other: Outcome) -> None:
+    """Of every job that is changed some run is simulated, now or before: else nothing could differ."""
+    for job, many in met.jobs.items():
+        before, after = (_left(job, each) for each in (recorded, other))
+        if len(before) == len(after) == many:
+            raise Unknown(f"job {job} is not simulated: {after[0].value}", field="job", remedy="ask about another one")
+
+
+def _left(job: int, outcome: Outcome) -> list[Left]:
+    """Why it was left out, as often as it was. A part of a run has the number of the whole."""
+    return [reason for reason, numbers in outcome.left.items() if reason is not Left.PART for number in numbers if number == job]
