@@ -116,6 +116,34 @@ def test_accounting_that_contradicts_itself_is_left_out(ask: Run, tmp_path: Path
     assert found["data"][0]["jobs"] == (told is None)
 
 
+def test_decimals_that_are_rounded_are_counted(ask: Run, tmp_path: Path) -> None:
+    (tmp_path / "decimals.swf").write_text(HEAD + line(1) + line(2).replace(" 10 ", " 10.7 "))
+    assert "read otherwise: 1 line, submit time, run time or requested time with decimals" in " ".join(
+        ask("simulate decimals.swf").err.split()
+    )
+    assert 1 in json.loads(ask("simulate decimals.swf --json").out)["data"][0]["read_otherwise"].values()
+
+
+@pytest.mark.parametrize(
+    ("head", "told"),
+    [
+        ("; MaxJobs: 2\n", False),
+        ("; MaxJobs: 4000\n", True),
+        ("; MaxJobs: 4000\n; MaxRecords: 2\n", False),
+        ("; MaxJobs: 2\n; MaxRecords: 4000\n", True),
+        ("; MaxJobs: 1\n", False),
+        ("; MaxJobs: unknown\n", False),
+    ],
+)
+def test_a_trace_that_was_cut_short_is_told(ask: Run, tmp_path: Path, head: str, told: bool) -> None:
+    """By the lines that its header speaks of, whether or not they are simulated; a log that was cleaned has fewer than jobs."""
+    (tmp_path / "cut.swf").write_text(HEAD + head + line(1) + line(2, run=-1))
+    for words in ("simulate cut.swf", "whatif cut.swf --add-procs 1"):
+        said = ask(words)
+        assert said.code == 0
+        assert ("the header speaks of 4,000 jobs, and there are 2" in " ".join(said.err.split())) is told
+
+
 def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "no-size.swf").write_text(line(1))
     said = ask("simulate no-size.swf")
@@ -141,7 +169,13 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
         ("simulate week.swf --shares none.csv", "cannot read none.csv"),
         ("simulate week.swf --shares dirt.swf", "line 2"),
         ("simulate week.swf --shares accounts.csv", "account 'astro': this trace knows users and groups by numbers"),
-        ("simulate sacct.txt", "--procs"),
+        ("simulate sacct.txt", "accounting does not tell how many processors the machine has"),
+        ("whatif sacct.txt --add-procs 8", "accounting does not tell how many processors the machine has"),
+        ("simulate empty.swf", "the file is empty"),
+        ("simulate /dev/null --procs 8", "the file is empty"),
+        ("simulate picture.png", "line 1: byte 0x89 at place 1: this is no trace"),
+        ("simulate bytes --procs 8", "line 1: byte 0x07 at place 5: this is no trace"),
+        ("simulate letter.txt", "line 1: 2 columns, expected 18"),
         ("simulate heads.txt --procs 8", "line 1: no column tells how long it ran"),
         ("simulate headless.txt --procs 8", "line 1: '1|2026-11-21T08:00:00|COMPLETED', expected the heads"),
         ("simulate week.swf --plots week.swf/figures", "week.swf is no folder"),
@@ -157,6 +191,10 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
 )
 def test_what_cannot_be_is_told_with_its_place(ask: Run, tmp_path: Path, words: str, told: str) -> None:
     (tmp_path / "week.swf.toml").write_text("")
+    (tmp_path / "empty.swf").write_bytes(gzip.compress(b""))
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG\r\n|\n")
+    (tmp_path / "bytes").write_bytes(b"Job|\x07State\n")
+    (tmp_path / "letter.txt").write_text("Dear all\n")
     (tmp_path / "short.swf").write_text(HEAD + "1 2 3\n")
     (tmp_path / "unsorted.swf").write_text(HEAD + line(1, 5) + line(2, 4))
     (tmp_path / "heads.txt").write_text("JobID|Submit|State|AllocTRES\n")

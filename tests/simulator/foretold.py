@@ -48,7 +48,7 @@ def coverage(trace: Callable[[], Skim], name: str, *, every: int, runs: int) -> 
     """Every so-many-th job that has to wait is told a range, just after it came, by what had been seen by then. The trace is read twice:
     first to find out who waits."""
     opened, policy = trace(), policy_named(name)
-    size = size_of(opened.header, None)
+    size = size_of(opened, None)
     late = {job.number: job for now, job in _starts(opened, policy.scheduler(size), size) if job.submitted < now}
     chosen = [late[number] for number in sorted(late)[every - 1 :: every]]
     watched = Watched(policy.scheduler(size), sorted({job.submitted for job in chosen}))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fairbank.simulator.header import Header
 from fairbank.simulator.job_line import SwfJob
-from fairbank.simulator.skim import BLOCK, Skimmed, needed, skim
+from fairbank.simulator.skim import BLOCK, ROUNDED, Skimmed, needed, skim
 from fairbank.simulator.swf import REMARK_LIMIT, read, write
 from fairbank.values.time import LAST_INSTANT
 from fairbank.values.trouble import Malformed
@@ -201,6 +201,40 @@ def test_what_is_not_plain_blocks_later_is_read_as_ever() -> None:
     lines.insert(800, "; a remark")
     text = "\n".join(lines)
     assert skimmed(text) == [needed(job) for job in read(BytesIO(text.encode())).jobs]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (PLAIN.replace(" 10 ", " 10.4 "), 1),
+        (PLAIN.replace(" 10 ", " 10.7 ").replace(" 20 ", " 20.5 "), 1),
+        (PLAIN.replace("1 0 ", "1 0.25 "), 1),
+        (PLAIN.replace(" 10 ", " 10.00 ").replace(" 20 ", " 20. "), 0),
+        (PLAIN.replace("4 -1 -1 4", "4 3.7 -1 4"), 0),  # average CPU time: no schedule depends on it
+        (PLAIN, 0),
+    ],
+)
+def test_times_that_are_rounded_are_counted(line: str, told: int) -> None:
+    found = skim(BytesIO(f"{line}\n{PLAIN}\n; a remark of 1.5\n".encode()))
+    assert len(list(found.jobs)) == 2
+    assert found.notes.read == ({ROUNDED: told} if told else {})
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "told"),
+    [
+        ("0.6", "0.4", "submit time 0.4 comes after submit time 0.6"),
+        ("5", "3.2", "submit time 3.2 comes after submit time 5"),
+        ("7.9", "2", "submit time 2 comes after submit time 7.9"),
+        ("-3.7", "2", "submit time is -3.7"),
+    ],
+)
+def test_what_is_refused_is_told_in_the_words_of_the_file(first: str, then: str, told: str) -> None:
+    text = "".join(PLAIN.replace("1 0 ", f"1 {each} ") + "\n" for each in (first, then))
+    _, reading = gone_through(needed(job) for job in read(BytesIO(text.encode())).jobs)
+    assert reading is not None
+    assert told in reading
+    assert gone_through(skim(BytesIO(text.encode())).jobs)[1] == reading
 
 
 @pytest.mark.parametrize("kept", [0.5, 0.9, 0.999])

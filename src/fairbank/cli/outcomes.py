@@ -101,6 +101,10 @@ def delivered(outcomes: Sequence[Outcome]) -> list[Row]:
 def notes_of(outcome: Outcome) -> list[str]:
     """Nothing is left out, or read otherwise than it stands there, in silence."""
     said = [f"left out: {counted(len(lines), 'line')}, {why} (line {_some_of(lines)})" for why, lines in outcome.notes.left.items()]
+    if outcome.announced is not None and outcome.announced > outcome.lines:
+        said.append(
+            f"the header speaks of {counted(outcome.announced, 'job')}, and there are {outcome.lines:,}: the trace may be cut short"
+        )
     said += [f"left out: {counted(len(numbers), 'job')}, {why.value} ({_some_of(numbers)})" for why, numbers in outcome.left.items()]
     if outcome.credit is not None and outcome.figures is None and (refused := sum(each.refused for each in outcome.credit.accounts)):
         said.append(f"no job ran, {counted(refused, 'job')} refused for want of credit: grant more, or let them run last (--unpaid last)")

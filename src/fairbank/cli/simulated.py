@@ -108,7 +108,7 @@ class Notes(Protocol):
 
 class Outcome(Protocol):
     """What came of a policy. `left` are the numbers of the jobs that were not simulated, `read` how many were read otherwise, each by an
-    enum whose value says why, or how."""
+    enum whose value says why, or how. `announced`: how many lines the trace says that it has, where it does."""
 
     @property
     def policy(self) -> str: ...
@@ -136,6 +136,8 @@ class Outcome(Protocol):
     def notes(self) -> Notes: ...
     @property
     def credit(self) -> Credit | None: ...
+    @property
+    def announced(self) -> int | None: ...
 
 
 class Met(Protocol):

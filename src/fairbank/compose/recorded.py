@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import re
+
+from fairbank.simulator.job_line import parse_job
 from fairbank.simulator.skim import Skim, skim_lines
 from fairbank.simulator.swf import ByteStream, Lines, is_remark
+from fairbank.values.trouble import Malformed
+
+_NO_TEXT = re.compile(rb"^[\x80-\xff]|[\x00-\x08\x0e-\x1b\x7f]")
+"""Neither a number nor a name of a column begins with what is not ASCII; a delimiter may be one of the separators from 0x1c on."""
+_FORMATS = "name a trace in the Standard Workload Format, or what sacct --parsable2 printed, as text or compressed with gzip"
 
 
 def skim_any(stream: ByteStream) -> Skim:
-    """A trace in the Standard Workload Format, or what sacct printed. Raises Malformed as the readers of these do."""
+    """A trace in the Standard Workload Format, or what sacct printed. Raises Malformed as the readers of these do, and at once for a file
+    that is neither."""
     lines = Lines(stream)
-    _, first = next(lines, (0, b""))
-    if first:
-        lines.put_back(first)
+    number, first = next(lines, (0, b""))
+    if not first:
+        raise Malformed("the file is empty", field="FILE", remedy=_FORMATS)
+    lines.put_back(first)
     if is_remark(first):  # sacct knows no comments, and to read what it says takes imports that a trace need not pay for
         return skim_lines(lines)
     from fairbank.slurm.answers.trace import is_accounting, skim_accounting  # noqa: PLC0415
 
-    return skim_accounting(lines) if is_accounting(first) else skim_lines(lines)
+    if strange := _NO_TEXT.search(first):
+        what = f"line {number}: byte 0x{strange[0][0]:02x} at place {strange.start() + 1}: this is no trace"
+        raise Malformed(what, field="FILE", remedy=_FORMATS)
+    if is_accounting(first):
+        return skim_accounting(lines)
+    parse_job(first, number)  # before a header is missed that no such file has
+    return skim_lines(lines)

@@ -100,7 +100,7 @@ def granted(
             raise Malformed("a pipe can be read only once, and grants are a part of what is used", field="FILE", remedy="name a file")
         if holdings:
             _shares(trace, plan, holdings)
-        jobs = Workload(trace.jobs, size_of(trace.header, plan.processors))
+        jobs = Workload(trace.jobs, size_of(trace, plan.processors))
         grants = grants_of(budget, _told(jobs, progress and ticking("grants", extent, progress)), trace.header)
     return plan._replace(grants=grants, shares=holdings_of(grants) or None, by_group=grants.payer is Payer.GROUP)
 

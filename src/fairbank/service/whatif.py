@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.service.simulating import Progress, Source, granted, policies_of, simulated, ticking
 from fairbank.simulator.changes import Called, Changes, Met, changed, shaken
-from fairbank.simulator.header import Header
 from fairbank.simulator.jobs import Left, size_of
 from fairbank.simulator.policies import Policy
 from fairbank.simulator.simulation import Outcome, Plan, check_bank
@@ -65,8 +64,8 @@ def what_if(
 ) -> Answer:
     """Simulate both, and both of each copy: the same copy, shaken before it is changed. What is granted is a part of what is recorded.
 
-    Raises as `simulate_each` does, Unknown for a change that is about no job, or about one that is left out, and Malformed for a machine that
-    cannot be.
+    Raises as `simulate_each` does, Unknown for a change that is about no job, or about one that is left out, and Malformed for a machine
+    that cannot be.
     """
     if not 0 <= question.copies <= COPIES_MAX or question.copies == 1:
         remedy = f"a number from 2 to {COPIES_MAX}: one copy has no spread"
@@ -114,7 +113,7 @@ class _Asker:
             if change:
                 users, groups = _called(trace)
                 jobs = changed(jobs, self._question.changes, users, groups, self.met if seed is None else Met())
-                plan = plan._replace(processors=size_with(self._question.machine, trace.header, plan.processors))
+                plan = plan._replace(processors=size_with(self._question.machine, trace, plan.processors))
             outcome = simulated(trace._replace(jobs=jobs), policy, plan, self._holdings, tick)
         return outcome._replace(starts=Starts())
 
@@ -125,11 +124,11 @@ def _called(trace: Skim) -> tuple[Called, Called]:
     return trace.people.users.name, trace.people.groups.name
 
 
-def size_with(machine: Machine, header: Header, processors: int | None) -> int:
+def size_with(machine: Machine, trace: Skim, processors: int | None) -> int:
     """How many processors the changed machine has. Raises Malformed where a node is of no known size, or none would be left."""
-    size = size_of(header, processors) + machine.processors
+    size = size_of(trace, processors) + machine.processors
     if machine.nodes:
-        nodes, all_of_them = header.max_nodes or 0, header.max_procs or 0
+        nodes, all_of_them = trace.header.max_nodes or 0, trace.header.max_procs or 0
         if not nodes or not all_of_them or all_of_them % nodes:
             what = "the trace does not say how many processors a node has (MaxNodes and MaxProcs)"
             raise Malformed(what, field="add-nodes", remedy="say how many processors: --add-procs N")

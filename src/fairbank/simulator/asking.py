@@ -50,7 +50,7 @@ def ask(trace: Skim, policy: Policy, asked: Asked, tick: Tick | None = None) -> 
         what = f"{policy.name} goes by the credit that is left, and there is no bank here"
         raise Malformed(what, field="policy", remedy="name a policy without [site_factor]")
     zero = trace.header.unix_start_time or 0
-    workload = Workload(trace.jobs, size := size_of(trace.header, asked.processors))
+    workload = Workload(trace.jobs, size := size_of(trace, asked.processors))
     search = _Search(workload, asked, zero, tick, distinct=trace.people is None)
     scheduler = Remembered(policy.scheduler(size))
     follower, there = Follower(), None

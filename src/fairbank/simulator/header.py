@@ -40,6 +40,11 @@ class Header(NamedTuple):
     node_failures: frozenset[int] = frozenset()
     notes: tuple[str, ...] = ()
 
+    @property
+    def jobs(self) -> int | None:
+        """How many lines of jobs the log has by its own account. A log that was cleaned keeps the MaxJobs that it had before."""
+        return self.max_jobs if self.max_records is None else self.max_records
+
 
 TEXTS = {
     "Version": "version",

@@ -99,17 +99,19 @@ def parse_job(line: bytes, number: int) -> SwfJob:
     return _forget(_parse_slowly(line, words, number))
 
 
-def judge(job: SwfJob, number: int, submitted_before: int, unix_start_time: int) -> None:
-    """Refuse, as Malformed, a job on line `number` whose numbers can mean nothing, or that is out of order."""
+def judge(job: SwfJob, number: int, submitted_before: int, unix_start_time: int, lines: tuple[bytes, bytes] = (b"", b"")) -> None:
+    """Refuse, as Malformed, a job on line `number` whose numbers can mean nothing, or that is out of order. `lines`: that of the job before
+    and this one, where they were read: what they say is quoted, not what it is rounded to."""
     if job.number < 0 or job.submit_time < 0:
         name, value = next((n, v) for n, v in zip(COLUMNS, job, strict=True) if v < 0)
         remedy = "count from 0, which is UnixStartTime, or leave the job out" if name == COLUMNS[1] else "number jobs from 0"
-        raise _malformed(number, f"{name} is {value}", "0 or more", remedy, name)
+        raise _malformed(number, f"{name} is {_written(lines[1], name, value)}", "0 or more", remedy, name)
     if min(job) < -1 or max(job) > LARGEST:
         name, value = next((n, v) for n, v in zip(COLUMNS, job, strict=True) if not -1 <= v <= LARGEST)
-        raise _out_of_range(number, name, str(value))
+        raise _out_of_range(number, name, _written(lines[1], name, value))
     if job.submit_time < submitted_before:
-        what = f"submit time {job.submit_time} comes after submit time {submitted_before}"
+        before, now = _written(lines[0], COLUMNS[1], submitted_before), _written(lines[1], COLUMNS[1], job.submit_time)
+        what = f"submit time {now} comes after submit time {before}"
         raise _malformed(number, what, "submit times in order", "sort the jobs: sort -s -n -k2,2", COLUMNS[1])
     if unix_start_time + job.start_time + max(job.run_time, job.requested_time, 0) > LAST_INSTANT:
         raise _malformed(number, "the job ends after the year 9999", "times in seconds", f"{_CORRECT}; look at UnixStartTime too")
@@ -117,6 +119,11 @@ def judge(job: SwfJob, number: int, submitted_before: int, unix_start_time: int)
         name = COLUMNS[7 if job.requested_processors > 0 else 4]
         what = f"{job.processors} processors for {max(job.run_time, job.requested_time)} s"
         raise _malformed(number, what, f"at most {AMOUNT_MAX} processor-minutes", _CORRECT, name)
+
+
+def _written(line: bytes, column: str, value: int) -> str:
+    """A number as the line has it, which may be a decimal."""
+    return line.split()[COLUMNS.index(column)].decode("ascii")[:40] if b"." in line else str(value)
 
 
 def _forget(job: SwfJob) -> SwfJob:

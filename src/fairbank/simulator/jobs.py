@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from fairbank.simulator.header import Header
 from fairbank.simulator.names import Seen
-from fairbank.simulator.skim import Skimmed
+from fairbank.simulator.skim import Skim, Skimmed
 from fairbank.values.trouble import Malformed
 from fairbank.values.tuples import made
 
@@ -99,13 +98,15 @@ def _why(run: int, processors: int, status: int) -> Left:
     return Left.NO_SIZE if processors <= 0 else Left.TOO_WIDE
 
 
-def size_of(header: Header, processors: int | None) -> int:
+def size_of(trace: Skim, processors: int | None) -> int:
     """How many processors the machine has: as many as asked for, else as the header says; where it tells nodes only, one in each.
 
     Raises Malformed where nobody says.
     """
-    size = next((count for count in (processors, header.max_procs, header.max_nodes) if count is not None), None)
+    size = next((count for count in (processors, trace.header.max_procs, trace.header.max_nodes) if count is not None), None)
     if size is None:
+        if trace.people is not None:  # a log with names is no trace, and has no header
+            raise Malformed("accounting does not tell how many processors the machine has", field="procs", remedy="say how many: --procs N")
         raise Malformed("the header of the trace says neither MaxProcs nor MaxNodes", field="procs", remedy="say how many: --procs N")
     if not 0 < size <= PROCESSORS_MAX:
         raise Malformed(f"a machine of {size} processors", field="procs", remedy=f"give a number from 1 to {PROCESSORS_MAX}")

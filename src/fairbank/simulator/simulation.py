@@ -45,7 +45,7 @@ class Plan(NamedTuple):
 class Outcome(NamedTuple):
     """What came of a policy. `lines` is how many jobs the trace has; `left` are the numbers of those that were not simulated, by the
     reason; `read` counts those of which something was read otherwise than it stands there; `notes` are the reader's. `credit` is what
-    became of what the bank had granted."""
+    became of what the bank had granted. `announced`: how many jobs the header of the trace speaks of, where it does."""
 
     policy: str
     processors: int
@@ -62,6 +62,7 @@ class Outcome(NamedTuple):
     weeks: list[Week]
     course: Course | None
     credit: Credit | None
+    announced: int | None
 
 
 Tick = Callable[[int], None]
@@ -78,7 +79,7 @@ def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) 
     if plan.fair_starts and plan.grants is not None:
         what = "whether a start was fair is not asked where a bank refuses jobs"
         raise Malformed(what, field="fair-starts", remedy="leave out --fair-starts or --grant")
-    size = size_of(trace.header, plan.processors)
+    size = size_of(trace, plan.processors)
     workload = Workload(trace.jobs, size, distinct=trace.people is None)
     scheduler, till = policy.scheduler(size), None
     if plan.grants is not None:
@@ -116,6 +117,7 @@ def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) 
         weeks=sharing.weeks() if sharing else [],
         course=course,
         credit=till.close() if till else None,
+        announced=trace.header.jobs,
     )
 
 

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from fairbank.simulator.header import Header
-from fairbank.simulator.job_line import SwfJob, judge, parse_job
+from fairbank.simulator.job_line import COLUMNS, SwfJob, judge, parse_job
 from fairbank.simulator.names import Names
 from fairbank.simulator.swf import ByteStream, Lines, Remarks, head_of, is_remark
 from fairbank.values.time import LAST_INSTANT
@@ -23,6 +23,10 @@ BLOCK = 1 << 14
 
 Skimmed = tuple[int, int, int, int, int, int, int, int, int, int]
 """Of one line: job number, submit time, run time, allocated and requested processors, requested time, status, user, group, partition."""
+
+
+ROUNDED = "submit time, run time or requested time with decimals: rounded to whole seconds"
+_TIMES = ("submit time", "run time", "requested time")
 
 
 class Notes:
@@ -68,7 +72,8 @@ def skim_lines(lines: Lines) -> Skim:
     header, first = head_of(remarks.bounded(lines))
     for _, line in first:
         lines.put_back(line)
-    return Skim(header, _skimmed(lines, remarks, header.unix_start_time or 0), Notes())
+    notes = Notes()
+    return Skim(header, _skimmed(lines, remarks, header.unix_start_time or 0, notes), notes)
 
 
 def needed(job: SwfJob) -> Skimmed:
@@ -113,23 +118,33 @@ _PLAIN = re.compile(
 _LATE = LAST_INSTANT - 2 * 10**10
 
 
-def _skimmed(lines: Lines, remarks: Remarks, unix_start_time: int) -> Iterator[Skimmed]:
-    before = 0
+def _skimmed(lines: Lines, remarks: Remarks, unix_start_time: int, notes: Notes) -> Iterator[Skimmed]:
+    before, line_before = 0, b""
     for first, block in lines.blocks(BLOCK):
         jobs = _plain(block) if unix_start_time < _LATE else []
         submits = [before, *(job[1] for job in jobs)]
         if len(jobs) == block.count(b"\n") and block.endswith(b"\n") and submits == sorted(submits):
             yield from jobs
-            before = submits[-1]
+            before, line_before = submits[-1], b""
             continue
         for number, line in lines.each_of(first, block):
             if is_remark(line):
                 remarks.take(number, line)
                 continue
             job = parse_job(line, number)
-            judge(job, number, before, unix_start_time)
-            before = job.submit_time
+            judge(job, number, before, unix_start_time, (line_before, line))
+            before, line_before = job.submit_time, line
+            if _is_rounded(line):
+                notes.note(ROUNDED)
             yield needed(job)
+
+
+def _is_rounded(line: bytes) -> bool:
+    """Whether a time that a schedule depends on is no whole number of seconds."""
+    if b"." not in line:
+        return False
+    words = line.split()
+    return any(words[COLUMNS.index(name)].partition(b".")[2].strip(b"0") for name in _TIMES)
 
 
 def _plain(block: bytes) -> list[Skimmed]:

@@ -146,12 +146,12 @@ def write(header: Header, jobs: Iterable[SwfJob]) -> Iterator[str]:
 
 
 def _jobs(numbered: Iterator[tuple[int, bytes]], unix_start_time: int) -> Iterator[tuple[int, SwfJob]]:
-    before = 0
+    before, line_before = 0, b""
     for number, line in numbered:
         if not is_remark(line):
             job = parse_job(line, number)
-            judge(job, number, before, unix_start_time)
-            before = job.submit_time
+            judge(job, number, before, unix_start_time, (line_before, line))
+            before, line_before = job.submit_time, line
             yield number, job
 
 
