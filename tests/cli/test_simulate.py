@@ -116,6 +116,19 @@ def test_accounting_that_contradicts_itself_is_left_out(ask: Run, tmp_path: Path
     assert found["data"][0]["jobs"] == (told is None)
 
 
+def test_accounts_with_shares_that_the_trace_does_not_have_are_named(ask: Run, tmp_path: Path) -> None:
+    """Whoever has only jobs that are left out is there. Shares that nobody of the changed workload has are no mistake."""
+    (tmp_path / "two.swf").write_text(HEAD + line(1) + line(2, run=-1).replace(" 7 7 ", " 8 8 "))
+    (tmp_path / "some.csv").write_text("\ufeffaccount,shares\n7,5\n8,1\n999,4\n")
+    for words in ("simulate two.swf", "whatif two.swf --add-procs 1", "simulate two.swf --grant 80"):
+        said = ask(f"{words} --shares some.csv")
+        assert said.code == 0
+        assert "shares of 1 account without a job in this trace, which count all the same (999)" in " ".join(said.err.split())
+    (tmp_path / "one.csv").write_text("7,5\n")
+    assert "without a job" not in ask("simulate two.swf --shares one.csv").err
+    assert ask("whatif two.swf --drop-user 7 --shares one.csv").code == 0
+
+
 def test_decimals_that_are_rounded_are_counted(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "decimals.swf").write_text(HEAD + line(1) + line(2).replace(" 10 ", " 10.7 "))
     assert "read otherwise: 1 line, submit time, run time or requested time with decimals" in " ".join(
@@ -167,7 +180,12 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
         ("simulate week.swf --starts no/such/folder", "cannot write"),
         ("simulate week.swf --starts ./week.swf", "is the trace itself"),
         ("simulate week.swf --shares none.csv", "cannot read none.csv"),
-        ("simulate week.swf --shares dirt.swf", "line 2"),
+        ("simulate week.swf --shares utf16.csv", "cannot read utf16.csv: byte 0xff at place 1 is no UTF-8"),
+        ("simulate week.swf --shares strangers.csv", "no account of the shares is in this trace: 999, 998"),
+        ("simulate week.swf --shares strangers.csv --grant 80", "no account of the shares is in this trace: 999, 998"),
+        ("whatif week.swf --shares strangers.csv --add-procs 8", "no account of the shares is in this trace: 999, 998"),
+        ("simulate sacct.txt --procs 8 --shares accounts.csv", "no account of the shares is in this trace: astro, bio"),
+        ("simulate week.swf --shares dirt.swf", "line 1"),
         ("simulate week.swf --shares accounts.csv", "account 'astro': this trace knows users and groups by numbers"),
         ("simulate sacct.txt", "accounting does not tell how many processors the machine has"),
         ("whatif sacct.txt --add-procs 8", "accounting does not tell how many processors the machine has"),
@@ -175,7 +193,9 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
         ("simulate /dev/null --procs 8", "the file is empty"),
         ("simulate picture.png", "line 1: byte 0x89 at place 1: this is no trace"),
         ("simulate bytes --procs 8", "line 1: byte 0x07 at place 5: this is no trace"),
-        ("simulate letter.txt", "line 1: 2 columns, expected 18"),
+        ("simulate letter.txt", "line 1 begins with neither a number nor heads"),
+        ("simulate twice.gz", "line 1: this is gzip-compressed"),
+        ("simulate columns.swf", "line 1: 3 columns, expected 18"),
         ("simulate heads.txt --procs 8", "line 1: no column tells how long it ran"),
         ("simulate headless.txt --procs 8", "line 1: '1|2026-11-21T08:00:00|COMPLETED', expected the heads"),
         ("simulate week.swf --plots week.swf/figures", "week.swf is no folder"),
@@ -191,9 +211,13 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
 )
 def test_what_cannot_be_is_told_with_its_place(ask: Run, tmp_path: Path, words: str, told: str) -> None:
     (tmp_path / "week.swf.toml").write_text("")
+    (tmp_path / "utf16.csv").write_bytes("1,5\n".encode("utf-16"))
+    (tmp_path / "strangers.csv").write_text("999,5\n998,5\n")
     (tmp_path / "empty.swf").write_bytes(gzip.compress(b""))
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\r\n|\n")
     (tmp_path / "bytes").write_bytes(b"Job|\x07State\n")
+    (tmp_path / "twice.gz").write_bytes(gzip.compress(gzip.compress(b"", mtime=0)))
+    (tmp_path / "columns.swf").write_text("1 2 3\n")
     (tmp_path / "letter.txt").write_text("Dear all\n")
     (tmp_path / "short.swf").write_text(HEAD + "1 2 3\n")
     (tmp_path / "unsorted.swf").write_text(HEAD + line(1, 5) + line(2, 4))

@@ -127,6 +127,7 @@ def test_nothing_delivered_is_nothing_to_measure() -> None:
 def test_a_file_of_shares_has_names_or_numbers() -> None:
     assert read_holdings(["account,shares", "astro, 30", "", "007,5"]) == {"astro": 30, "7": 5}
     assert numbered(read_holdings(["12,30", "7,5"]), None) == {12: 30, 7: 5}
+    assert read_holdings(["User, Shares", "shares,5"]) == {"shares": 5}
 
 
 @pytest.mark.parametrize(
@@ -139,6 +140,10 @@ def test_a_file_of_shares_has_names_or_numbers() -> None:
         (["a,1", "a,2"], "account a is there twice"),
         (["7,1", "007,2"], "account 7 is there twice"),
         (["a,0"], "nobody has shares"),
+        (["shares,account", "3,12"], "line 1: heads 'shares,account', expected account,shares"),
+        (["account", "3"], "line 1: heads 'account'"),
+        (["astro,sixty"], "line 1: heads 'astro,sixty'"),
+        (["account,shares", "group,shares"], "line 2"),
         ([], "nobody has shares"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairbank.report.cells import counted
+from fairbank.report.cells import counted, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,6 +104,11 @@ def notes_of(outcome: Outcome) -> list[str]:
     if outcome.announced is not None and outcome.announced > outcome.lines:
         said.append(
             f"the header speaks of {counted(outcome.announced, 'job')}, and there are {outcome.lines:,}: the trace may be cut short"
+        )
+    if outcome.strangers:
+        named = ", ".join(map(plain, outcome.strangers[:LISTED])) + (", ..." if len(outcome.strangers) > LISTED else "")
+        said.append(
+            f"shares of {counted(len(outcome.strangers), 'account')} without a job in this trace, which count all the same ({named})"
         )
     said += [f"left out: {counted(len(numbers), 'job')}, {why.value} ({_some_of(numbers)})" for why, numbers in outcome.left.items()]
     if outcome.credit is not None and outcome.figures is None and (refused := sum(each.refused for each in outcome.credit.accounts)):

@@ -108,7 +108,8 @@ class Notes(Protocol):
 
 class Outcome(Protocol):
     """What came of a policy. `left` are the numbers of the jobs that were not simulated, `read` how many were read otherwise, each by an
-    enum whose value says why, or how. `announced`: how many lines the trace says that it has, where it does."""
+    enum whose value says why, or how. `announced`: how many lines the trace says that it has, where it does.
+    `strangers`: accounts with shares that are not in the trace."""
 
     @property
     def policy(self) -> str: ...
@@ -138,6 +139,8 @@ class Outcome(Protocol):
     def credit(self) -> Credit | None: ...
     @property
     def announced(self) -> int | None: ...
+    @property
+    def strangers(self) -> Sequence[str]: ...
 
 
 class Met(Protocol):

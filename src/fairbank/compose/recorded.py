@@ -9,8 +9,9 @@ from fairbank.simulator.skim import Skim, skim_lines
 from fairbank.simulator.swf import ByteStream, Lines, is_remark
 from fairbank.values.trouble import Malformed
 
-_NO_TEXT = re.compile(rb"^[\x80-\xff]|[\x00-\x08\x0e-\x1b\x7f]")
-"""Neither a number nor a name of a column begins with what is not ASCII; a delimiter may be one of the separators from 0x1c on."""
+_NO_TEXT = re.compile(rb"(?!\x1f\x8b)(?:[\x80-\xff]|.*?[\x00-\x08\x0e-\x1b\x7f])", re.DOTALL)
+"""Neither a number nor a name of a column begins with what is not ASCII; a delimiter may be one of the separators from 0x1c on. What is
+compressed twice is told as that by whoever reads the line."""
 _FORMATS = "name a trace in the Standard Workload Format, or what sacct --parsable2 printed, as text or compressed with gzip"
 
 
@@ -26,10 +27,12 @@ def skim_any(stream: ByteStream) -> Skim:
         return skim_lines(lines)
     from fairbank.slurm.answers.trace import is_accounting, skim_accounting  # noqa: PLC0415
 
-    if strange := _NO_TEXT.search(first):
-        what = f"line {number}: byte 0x{strange[0][0]:02x} at place {strange.start() + 1}: this is no trace"
+    if strange := _NO_TEXT.match(first):
+        what = f"line {number}: byte 0x{strange[0][-1]:02x} at place {strange.end()}: this is no trace"
         raise Malformed(what, field="FILE", remedy=_FORMATS)
     if is_accounting(first):
         return skim_accounting(lines)
+    if first[:1].isalpha():
+        raise Malformed(f"line {number} begins with neither a number nor heads of columns: this is no trace", field="FILE", remedy=_FORMATS)
     parse_job(first, number)  # before a header is missed that no such file has
     return skim_lines(lines)

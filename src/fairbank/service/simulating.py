@@ -13,7 +13,7 @@ from fairbank.service.whole_file import whole_file
 from fairbank.simulator.jobs import Job, Workload, size_of
 from fairbank.simulator.names import Names
 from fairbank.simulator.policies import Policy, policy_named
-from fairbank.simulator.shares import numbered, read_holdings
+from fairbank.simulator.shares import Sought, numbered, read_holdings
 from fairbank.simulator.simulation import TICK, Outcome, Plan, Tick, check_bank, simulate
 from fairbank.simulator.skim import Skim, skim
 from fairbank.simulator.starts import Starts
@@ -33,6 +33,9 @@ class Extent(NamedTuple):
     about: Callable[[int], int]
     once: bool = False
 
+
+LISTED = 5
+"""So many accounts that a trace does not have are named."""
 
 Source = Callable[[], AbstractContextManager[tuple[Skim, Extent]]]
 """Opens a workload, from its beginning each time."""
@@ -69,14 +72,26 @@ def simulate_each(
                 raise Malformed("a pipe can be read only once", field="FILE", remedy="name one --policy, or a file rather than a pipe")
             tick = progress and ticking(policy.name, extent, progress)
             outcomes.append(simulated(trace, policy, plan, holdings, tick))
+            check_shares(outcomes[-1], holdings)
     return outcomes
 
 
 def simulated(trace: Skim, policy: Policy, plan: Plan, holdings: Mapping[str, int] | None, tick: Tick | None) -> Outcome:
     """What comes of one policy, accounts by their names. Raises as `simulate` does."""
-    if holdings:
-        plan = plan._replace(shares=_shares(trace, plan, holdings))
-    return _called(simulate(trace, policy, plan, tick), trace, plan)
+    if not holdings:
+        return _called(simulate(trace, policy, plan, tick), trace, plan)
+    shares = _shares(trace, plan, holdings)
+    sought = Sought(holdings, shares, unknown=-1 if plan.grants is None else 0)
+    trace, plan = trace._replace(jobs=sought.among(trace.jobs, by_group=plan.by_group)), plan._replace(shares=shares)
+    return _called(simulate(trace, policy, plan, tick), trace, plan)._replace(strangers=sought.missing())
+
+
+def check_shares(outcome: Outcome, holdings: Mapping[str, int] | None) -> None:
+    """Raises Malformed for shares of accounts of which the trace has none."""
+    if holdings and outcome.lines and len(outcome.strangers) == len(holdings):
+        several = ", ".join(outcome.strangers[:LISTED]) + (", ..." if len(holdings) > LISTED else "")
+        remedy = "name accounts as the trace does; --by tells whether they are users or groups"
+        raise Malformed(f"no account of the shares is in this trace: {several}", field="shares", remedy=remedy)
 
 
 def _shares(trace: Skim, plan: Plan, holdings: Mapping[str, int]) -> dict[int, int]:
@@ -178,7 +193,10 @@ def write_starts(starts: Starts, path: Path) -> None:
 def read_shares(path: Path) -> Mapping[str, int]:
     """Raises Unknown where the file cannot be read, Malformed with the line for what cannot be."""
     try:
-        text = path.read_text("utf-8", "replace")
+        text = path.read_text("utf-8-sig")
     except OSError as error:
         raise Unknown(f"cannot read {path}: {error.strerror}", field="shares", remedy="name a file of lines: account,shares") from error
+    except UnicodeDecodeError as strange:
+        what = f"cannot read {path}: byte 0x{strange.object[strange.start]:02x} at place {strange.start + 1} is no UTF-8"
+        raise Malformed(what, field="shares", remedy="save it as text in UTF-8, with lines: account,shares") from strange
     return read_holdings(text.splitlines())

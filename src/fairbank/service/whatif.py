@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairbank.service.simulating import Progress, Source, granted, policies_of, simulated, ticking
+from fairbank.service.simulating import Progress, Source, check_shares, granted, policies_of, simulated, ticking
 from fairbank.simulator.changes import Called, Changes, Met, changed, shaken
 from fairbank.simulator.jobs import Left, size_of
 from fairbank.simulator.policies import Policy
@@ -78,6 +78,7 @@ def what_if(
         plan = granted(source, plan, budget, holdings, progress)
     asker = _Asker(source, question, plan, holdings, progress)
     recorded = asker.run(before, "as recorded", change=False)
+    check_shares(recorded, holdings)
     other = asker.run(after, "changed", change=True)
     met = asker.met
     _check(question.changes, met, distinct=asker.distinct)

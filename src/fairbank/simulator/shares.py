@@ -9,13 +9,14 @@ Both are means over the weeks, each as heavy as what was delivered in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from fairbank.simulator.clock import Moment
 from fairbank.simulator.jobs import Job
 from fairbank.simulator.measures import jain
 from fairbank.simulator.names import Names
+from fairbank.simulator.skim import Skimmed
 from fairbank.values.time import DAY
 from fairbank.values.trouble import Malformed
 
@@ -103,13 +104,15 @@ def _mean(values: Sequence[tuple[float, int]]) -> float | None:
 
 
 def read_holdings(lines: Iterable[str]) -> dict[str, int]:
-    """Shares from lines `account,shares`: a number or name of the trace, and whole shares. A first line of words is a head. Raises
+    """Shares from lines `account,shares`: a number or name of the trace, and whole shares. The first line may have the heads. Raises
     Malformed."""
     holdings: dict[str, int] = {}
     for number, line in enumerate(lines, start=1):
         words = [word.strip() for word in line.split(",")]
-        if not line.strip() or (number == 1 and not any(word.lstrip("-").isdecimal() for word in words)):
+        if not line.strip() or (number == 1 and [word.lower() for word in words] in _HEADS):
             continue
+        if number == 1 and not any(word.lstrip("-").isdecimal() for word in words):
+            raise _malformed(number, f"heads {line.strip()[:40]!r}", "account,shares: the account first, then its shares")
         if len(words) != 2 or not (_is_account(words[0]) and _is_whole(words[1])):
             raise _malformed(number, f"{line.strip()[:40]!r}", "a line such as 61002,100: a user or group, and its shares")
         account = str(int(words[0])) if _is_whole(words[0]) else words[0]
@@ -119,6 +122,9 @@ def read_holdings(lines: Iterable[str]) -> dict[str, int]:
     if not sum(holdings.values()):
         raise Malformed("nobody has shares", field="shares", remedy="write a line for each account: the account, a comma, its shares")
     return holdings
+
+
+_HEADS = [[who, "shares"] for who in ("account", "user", "group")]
 
 
 def _is_whole(word: str) -> bool:
@@ -137,6 +143,28 @@ def numbered(holdings: Mapping[str, int], names: Names | None) -> dict[int, int]
         remedy = "write the number that the account has in the trace"
         raise Malformed(f"account {named!r}: this trace knows users and groups by numbers", field="shares", remedy=remedy)
     return {int(each) if names is None else names.number(each): shares for each, shares in holdings.items()}
+
+
+class Sought:
+    """Looks for accounts among all jobs of a trace as they are read, whether or not they are simulated."""
+
+    def __init__(self, holdings: Mapping[str, int], numbers: Iterable[int], *, unknown: int) -> None:
+        """`numbers` are those of the accounts in the trace, in the order of `holdings`; `unknown` is what whoever is unknown counts as."""
+        self._accounts = dict(zip(holdings, numbers, strict=True))
+        self._unknown = unknown
+        self._met: set[int] = set()
+
+    def among(self, jobs: Iterator[Skimmed], *, by_group: bool) -> Iterator[Skimmed]:
+        """The same jobs."""
+        met, column = self._met, 8 if by_group else 7
+        for job in jobs:
+            met.add(job[column])
+            yield job
+
+    def missing(self) -> list[str]:
+        """Those that no job was of."""
+        met = self._met | ({self._unknown} if -1 in self._met else set())
+        return [account for account, number in self._accounts.items() if number not in met]
 
 
 def _malformed(number: int, what: str, expected: str) -> Malformed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -45,7 +45,9 @@ class Plan(NamedTuple):
 class Outcome(NamedTuple):
     """What came of a policy. `lines` is how many jobs the trace has; `left` are the numbers of those that were not simulated, by the
     reason; `read` counts those of which something was read otherwise than it stands there; `notes` are the reader's. `credit` is what
-    became of what the bank had granted. `announced`: how many jobs the header of the trace speaks of, where it does."""
+    became of what the bank had granted.
+    `announced`: how many jobs the header of the trace speaks of, where it does. `strangers` are accounts with shares of which the trace has
+    no job."""
 
     policy: str
     processors: int
@@ -63,6 +65,7 @@ class Outcome(NamedTuple):
     course: Course | None
     credit: Credit | None
     announced: int | None
+    strangers: Sequence[str] = ()
 
 
 Tick = Callable[[int], None]
