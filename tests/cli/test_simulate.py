@@ -6,6 +6,9 @@ import gzip
 import json
 import os
 import re
+import shlex
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -199,6 +202,8 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
         ("simulate heads.txt --procs 8", "line 1: no column tells how long it ran"),
         ("simulate headless.txt --procs 8", "line 1: '1|2026-11-21T08:00:00|COMPLETED', expected the heads"),
         ("simulate week.swf --plots week.swf/figures", "week.swf is no folder"),
+        ("simulate week.swf --plots /proc/figures", "cannot write in /proc"),
+        ("simulate week.swf --starts /proc/starts", "cannot write /proc/starts"),
         ("simulate week.swf --png", "--png says how pictures are drawn, and none are"),
         ("simulate week.swf --by group", "--by says whose shares or credit are meant, and there are neither"),
         ("simulate week.swf --fair-starts 0", "--fair-starts: '0' is not a whole number from 1 on"),
@@ -250,12 +255,31 @@ def test_pictures_are_drawn_of_all_policies(ask: Run, tmp_path: Path) -> None:
     assert all((tmp_path / each).read_bytes().startswith(b"\x89PNG") for each in bare["plots"])
 
 
+@pytest.mark.parametrize("through", ["> out", "| cat > out"])
+def test_starts_may_go_where_the_table_goes(ask: Run, tmp_path: Path, through: str) -> None:
+    ask("simulate week.swf --starts starts.txt -q")
+    table = ask("simulate week.swf -q").out
+    program = shlex.join([sys.executable, "-c", "from fairbank.compose import main; raise SystemExit(main())"])
+    words = f"{program} simulate week.swf -q --starts /dev/stdout {through}"
+    subprocess.run(["sh", "-c", words], cwd=tmp_path, check=True, timeout=60)
+    assert (tmp_path / "out").read_text() == (tmp_path / "starts.txt").read_text() + table
+
+
 def test_pictures_that_cannot_be_written_cost_nobody_the_table(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "figures" / "queue.svg").mkdir(parents=True)
     said = ask("simulate week.swf --plots figures")
     assert said.code != 0
     assert "mean wait (h)" in said.out
     assert "queue.svg" in said.err
+
+
+def test_starts_that_cannot_be_written_cost_nobody_the_table(ask: Run) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    said = ask("simulate week.swf --starts /dev/full")
+    assert said.code != 0
+    assert "mean wait (h)" in said.out
+    assert "cannot write /dev/full: the disk is full" in said.err
 
 
 def test_a_policy_may_be_called_as_anything(ask: Run, tmp_path: Path) -> None:

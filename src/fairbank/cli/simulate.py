@@ -86,6 +86,8 @@ def run(desk: Desk, options: Namespace) -> int:
             progress=stages,
         )
     try:
+        if options.starts is not None:
+            desk.works.planning.save_starts(outcomes[-1], options.starts)
         drawn = desk.works.courses.draw(outcomes, options.plots, as_png=options.png) if options.plots is not None else ()
     except Trouble:
         tell(desk, outcomes, ())  # the work is done, and may have been long

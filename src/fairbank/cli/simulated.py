@@ -199,7 +199,12 @@ class Planning(Protocol):
         progress: Callable[[str, int, int], None] | None,
     ) -> Sequence[Outcome]:
         """Run a workload (the name of a file, or one of Models) under each policy; `progress` is told the policy, how many jobs are read,
-        and of about how many. With `plots` it is kept how each went, for pictures."""
+        and of about how many. With `plots` it is kept how each went, for pictures. Raises Trouble before that where the file `starts`
+        cannot be written."""
+        ...
+
+    def save_starts(self, outcome: Any, path: str) -> None:
+        """Write when each job started. Raises Trouble where that cannot be."""
         ...
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -14,10 +13,10 @@ from fairbank.report.plots.picture import Picture
 from fairbank.report.plots.png import png
 from fairbank.report.plots.square import KEY, SCALE, Axes, Curve, contours, curves, figure
 from fairbank.report.plots.svg import svg
-from fairbank.service.whole_file import whole_file
+from fairbank.service.whole_file import check_place, whole_file
 from fairbank.slurm.agent.settings import SiteFactorSettings, read_agent_settings
 from fairbank.values.system import of_system
-from fairbank.values.trouble import Forbidden, Malformed, Trouble
+from fairbank.values.trouble import Malformed, Trouble
 
 STEPS = 97
 """A prime: no corner of the grid has exactly the value of a contour, on any machine."""
@@ -48,22 +47,25 @@ def written(folder: str, name: str, picture: Picture, *, as_png: bool, option: s
     file = Path(folder, f"{name}.png" if as_png else f"{name}.svg")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(file) as aside:
-            aside.write_bytes(png(picture) if as_png else svg(picture).encode())
+        with whole_file(file) as out:
+            out.write(png(picture) if as_png else svg(picture).encode())
     except OSError as error:
         raise of_system(error, f"cannot write {file}", field=option) from error
     return str(file)
 
 
 def check_folder(folder: str, option: str) -> None:
-    """Before the work begins: pictures can be written there, or a folder made for them. Raises Forbidden, Malformed."""
+    """Before the work begins: pictures can be written there, or a folder made for them. Raises Malformed, and what `of_system`
+    makes of it where they cannot."""
     place = Path(folder)
     while not place.exists():
         place = place.parent
     if not place.is_dir():
         raise Malformed(f"{place} is no folder", field=option, remedy="name a folder, or one that can be made")
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise Forbidden(f"cannot write in {place}", field=option, remedy="name a folder in which you may write")
+    try:
+        check_place(place / "picture")  # and not as access(2) has it: root may write in /proc, where nobody can make a file
+    except OSError as error:
+        raise of_system(error, f"cannot write in {place}", field=option) from error
 
 
 def _settings(path: Path) -> SiteFactorSettings:

@@ -10,6 +10,7 @@ from fairbank.bank.policy import Overrun, Policy
 from fairbank.service.bank import Bank
 from fairbank.service.replay import Plan, Progress, Replayed, replay
 from fairbank.service.traces import open_trace
+from fairbank.service.whole_file import whole_file
 from fairbank.simulator.centre import Centre
 from fairbank.simulator.replay import Payer
 from fairbank.simulator.swf import write
@@ -50,5 +51,6 @@ class Paper:
     def synthesise(self, path: str, *, seed: int, starts: int) -> int:
         """Write the trace of a synthetic month that begins at `starts`. Returns the number of jobs."""
         centre = Centre(starts=Instant(starts))
-        Path(path).write_text("".join(write(*month(centre, seed))))
+        with whole_file(Path(path)) as file:
+            file.writelines(map(str.encode, write(*month(centre, seed))))
         return centre.jobs

@@ -32,20 +32,20 @@ class Planning:
         plots: bool,
         progress: Progress | None,
     ) -> list[Outcome]:
-        """Run a trace in a file, or a synthetic one, under each policy; `starts` is a file for the starts of the last one. With `plots` it
-        is seen how it goes."""
+        """Run a trace in a file, or a synthetic one, under each policy; before that it is seen whether `starts` can be written. With
+        `plots` it is seen how it goes."""
         path = Path(workload) if isinstance(workload, str) else None
         if starts is not None:
             check_starts(Path(starts), path)
         held = read_shares(Path(terms.shares)) if terms.shares is not None else None
         plan = Plan(terms.processors, fair_starts, by_group=terms.by == "group", course=plots)
         source = partial(in_file, Path(workload), skim_any) if isinstance(workload, str) else workload.opened
-        outcomes = simulate_each(
-            source, policies, plan, holdings=held, budget=terms.granting and budget_of(terms.granting), progress=progress
-        )
-        if starts is not None:
-            write_starts(outcomes[-1].starts, Path(starts))
-        return outcomes
+        budget = terms.granting and budget_of(terms.granting)
+        return simulate_each(source, policies, plan, holdings=held, budget=budget, progress=progress)
+
+    def save_starts(self, outcome: Outcome, path: str) -> None:
+        """A line for each start. Raises what `write_starts` raises."""
+        write_starts(outcome.starts, Path(path))
 
 
 def budget_of(granting: Granting) -> Budget:

@@ -61,8 +61,8 @@ class Modelled(NamedTuple):
     def save(self, path: Path) -> None:
         """Write it as a trace, whole or not at all. Raises what `of_system` makes of it where that cannot be."""
         try:
-            with whole_file(path) as aside, aside.open("w") as file:
-                file.writelines(write(*month(self.centre, self.seed)))
+            with whole_file(path) as file:
+                file.writelines(map(str.encode, write(*month(self.centre, self.seed))))
         except OSError as error:
             raise of_system(error, f"cannot write {path}", field="save") from error
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.service.traces import Reader, open_skimmed
-from fairbank.service.whole_file import whole_file
+from fairbank.service.whole_file import check_place, whole_file
 from fairbank.simulator.jobs import Job, Workload, size_of
 from fairbank.simulator.names import Names
 from fairbank.simulator.policies import Policy, policy_named
@@ -18,7 +17,7 @@ from fairbank.simulator.simulation import TICK, Outcome, Plan, Tick, check_bank,
 from fairbank.simulator.skim import Skim, skim
 from fairbank.simulator.starts import Starts
 from fairbank.values.system import of_system
-from fairbank.values.trouble import Forbidden, Malformed, Unknown
+from fairbank.values.trouble import Malformed, Unknown
 
 if TYPE_CHECKING:
     from fairbank.simulator.granting import Budget
@@ -174,18 +173,23 @@ def ticking(name: str, extent: Extent, progress: Progress) -> Tick:
 
 
 def check_starts(path: Path, trace: Path | None) -> None:
-    """Before the work begins. Raises Malformed for the trace itself, Forbidden for where nothing can be written."""
+    """Before the work begins. Raises Malformed for the trace itself, and what `of_system` makes of where nothing can be
+    written."""
     if trace is not None and path.exists() and trace.exists() and path.samefile(trace):
         raise Malformed(f"{path} is the trace itself", field="starts", remedy="name another file")
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise Forbidden(f"cannot write {path}", field="starts", remedy="name a file that you may write")
+    try:
+        check_place(path)
+    except OSError as error:
+        raise of_system(error, f"cannot write {path}", field="starts") from error
 
 
 def write_starts(starts: Starts, path: Path) -> None:
     """Whole or not at all. Raises what `of_system` makes of it where the file cannot be written."""
     try:
-        with whole_file(path) as aside, aside.open("w") as file:
-            file.writelines(starts.text())
+        with whole_file(path) as file:
+            file.writelines(map(str.encode, starts.text()))
+    except BrokenPipeError:
+        pass  # whoever reads them has seen enough
     except OSError as error:
         raise of_system(error, f"cannot write {path}", field="starts") from error
 
