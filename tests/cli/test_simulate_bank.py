@@ -45,6 +45,17 @@ def test_credit_of_accounts_goes_by_their_names(ask: Run) -> None:
     assert none["data"][0]["unpaid_jobs"] == none["data"][0]["jobs"]
 
 
+def test_it_is_told_how_many_of_the_jobs_the_measures_are_not_over(ask: Run) -> None:
+    """`jobs` counts those that were refused, and the starts, of which the measures are, do not."""
+    row = json.loads(ask("simulate week.swf --grant 70 --periods 3 --starts starts.txt --json").out)["data"][0]
+    assert row["jobs"] - row["refused_jobs"] == len(Path("starts.txt").read_text().splitlines())
+    told = f"refused for want of credit: {row['refused_jobs']} jobs; the measures are over the others"
+    assert told in " ".join(ask("simulate week.swf --grant 70 --periods 3").err.split())
+    both = " ".join(ask("whatif week.swf --grant 70 --periods 3 --drop-group 2").err.split())
+    assert f"refused for want of credit: {row['refused_jobs']} jobs (as recorded), " in both
+    assert "want of credit" not in ask("simulate week.swf --grant 1000").err
+
+
 def test_whoever_is_unknown_pays_as_one(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "unknown.swf").write_text(HEAD + "".join(line(number).replace(" 7 7 ", " -1 -1 ") for number in (1, 2)))
     found = json.loads(ask("simulate unknown.swf --grant 1000 --json").out)

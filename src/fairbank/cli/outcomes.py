@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fairbank.report.cells import counted, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fairbank.cli.simulated import Credit, Outcome
     from fairbank.report.columns import Row
@@ -111,10 +111,24 @@ def notes_of(outcome: Outcome) -> list[str]:
             f"shares of {counted(len(outcome.strangers), 'account')} without a job in this trace, which count all the same ({named})"
         )
     said += [f"left out: {counted(len(numbers), 'job')}, {why.value} ({_some_of(numbers)})" for why, numbers in outcome.left.items()]
-    if outcome.credit is not None and outcome.figures is None and (refused := sum(each.refused for each in outcome.credit.accounts)):
+    if outcome.figures is None and (refused := _refused(outcome)):
         said.append(f"no job ran, {counted(refused, 'job')} refused for want of credit: grant more, or let them run last (--unpaid last)")
     said += [f"read otherwise: {counted(number, 'job')} {how.value}" for how, number in outcome.read.items() if number]
     return said + [f"read otherwise: {counted(number, 'line')}, {how}" for how, number in outcome.notes.read.items()]
+
+
+def refused_of(outcomes: Mapping[str, Outcome]) -> list[str]:
+    """How many jobs found no credit, of each schedule by its name, where others ran: the measures are over those."""
+    found = {name: _refused(each) for name, each in outcomes.items() if each.figures is not None}
+    if not any(found.values()):
+        return []
+    alike = len(set(found.values())) == 1
+    numbers = [counted(number, "job") + ("" if alike else f" ({plain(name)})") for name, number in found.items()]
+    return [f"refused for want of credit: {numbers[0] if alike else ', '.join(numbers)}; the measures are over the others"]
+
+
+def _refused(outcome: Outcome) -> int:
+    return sum(each.refused for each in outcome.credit.accounts) if outcome.credit is not None else 0
 
 
 def left_anew(before: Outcome, after: Outcome) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fairbank.cli.command import Command
 from fairbank.cli.granting import add_granting, granting_of
 from fairbank.cli.options import at_least_one, count
-from fairbank.cli.outcomes import credited, delivered, notes_of, row_of
+from fairbank.cli.outcomes import credited, delivered, notes_of, refused_of, row_of
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.cli.simulated import Terms
@@ -126,7 +126,8 @@ def tell(desk: Desk, outcomes: Sequence[Outcome], drawn: Sequence[Drawn]) -> Non
         "credit": credited(outcomes),
         "plots": [each.file for each in drawn],
     }
-    notes = notes_of(first) + [f"{plain(each.file)}: {plain(each.about)}" for each in drawn]
+    notes = notes_of(first) + refused_of({each.policy: each for each in outcomes})
+    notes += [f"{plain(each.file)}: {plain(each.about)}" for each in drawn]
     table = compared(rows)
     columns, shown = (table.columns, table.rows) if for_people else (COLUMNS, rows)
     if for_people and not rows[0]["jobs"]:
