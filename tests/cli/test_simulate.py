@@ -207,8 +207,8 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
         ("simulate week.swf --png", "--png says how pictures are drawn, and none are"),
         ("simulate week.swf --by group", "--by says whose shares or credit are meant, and there are neither"),
         ("simulate week.swf --fair-starts 0", "--fair-starts: '0' is not a whole number from 1 on"),
-        ("simulate week.swf --starts -", "- is no file here"),
-        ("simulate -", "/dev/stdin"),
+        ("simulate week.swf --starts -", "--starts: - is no file: name one, or /dev/stdout"),
+        ("simulate --jobs 40 --save -", "--save: - is no file: name one, or /dev/stdout"),
         ("simulate short.swf", "line 2: 3 columns"),
         ("simulate unsorted.swf", "line 3: submit time 4 comes after submit time 5"),
         ("simulate negative.swf", "line 2: submit time is -5"),
@@ -255,12 +255,20 @@ def test_pictures_are_drawn_of_all_policies(ask: Run, tmp_path: Path) -> None:
     assert all((tmp_path / each).read_bytes().startswith(b"\x89PNG") for each in bare["plots"])
 
 
+PROGRAM = shlex.join([sys.executable, "-c", "from fairbank.compose import main; raise SystemExit(main())"])
+
+
+@pytest.mark.parametrize("through", ["cat week.swf | ", "< week.swf "])
+def test_a_trace_may_come_by_standard_input(ask: Run, tmp_path: Path, through: str) -> None:
+    said = subprocess.run(["sh", "-c", f"{through}{PROGRAM} simulate - -q"], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    assert said.stdout.decode() == ask("simulate week.swf -q").out
+
+
 @pytest.mark.parametrize("through", ["> out", "| cat > out"])
 def test_starts_may_go_where_the_table_goes(ask: Run, tmp_path: Path, through: str) -> None:
     ask("simulate week.swf --starts starts.txt -q")
     table = ask("simulate week.swf -q").out
-    program = shlex.join([sys.executable, "-c", "from fairbank.compose import main; raise SystemExit(main())"])
-    words = f"{program} simulate week.swf -q --starts /dev/stdout {through}"
+    words = f"{PROGRAM} simulate week.swf -q --starts /dev/stdout {through}"
     subprocess.run(["sh", "-c", words], cwd=tmp_path, check=True, timeout=60)
     assert (tmp_path / "out").read_text() == (tmp_path / "starts.txt").read_text() + table
 

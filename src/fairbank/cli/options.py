@@ -176,6 +176,18 @@ def printable(said: str) -> str:
     raise ArgumentTypeError("plain printable ASCII, please")
 
 
+def file_read(said: str) -> str:
+    """The name of a file, or - for standard input."""
+    return "/dev/stdin" if said == "-" else said
+
+
+def file_written(said: str) -> str:
+    """The name of a file. Where something is written - is none: a table may go to standard output as well."""
+    if said == "-":
+        raise ArgumentTypeError("- is no file: name one, or /dev/stdout")
+    return said
+
+
 def _reason(said: str) -> str:
     try:
         if said.strip():

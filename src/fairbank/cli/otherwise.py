@@ -7,7 +7,7 @@ from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.cli.granting import add_granting
-from fairbank.cli.options import at_least_one, count
+from fairbank.cli.options import at_least_one, count, file_read
 from fairbank.values.time import parse_duration
 from fairbank.values.trouble import Malformed
 
@@ -38,7 +38,10 @@ class Asked(NamedTuple):
 
 def add_question(parser: Parser) -> None:
     parser.add_argument(
-        "trace", metavar="FILE", help="a trace in the Standard Workload Format, or what sacct -P printed; compressed or not"
+        "trace",
+        metavar="FILE",
+        type=file_read,
+        help="a trace in the Standard Workload Format, or what sacct -P printed; compressed or not; - is standard input",
     )
     parser.add_argument(
         "--policy", metavar="NAME|FILE", default=USUAL, help=f"fifo, fcfs, easy, conservative, slurm, or a file FILE.toml (usual: {USUAL})"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
 from fairbank.cli.exits import FOUND
-from fairbank.cli.options import count
+from fairbank.cli.options import count, file_read
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.report.columns import UNITS, Column, Summand, day, text
@@ -35,7 +35,7 @@ COLUMNS = (
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument("trace", metavar="FILE", help="a trace in the Standard Workload Format, compressed or not")
+    parser.add_argument("trace", metavar="FILE", type=file_read, help="a trace in the Standard Workload Format, compressed or not")
     parser.add_argument("--store", metavar="URL", default="memory:", help="memory: (usual), sqlite:///FILE, postgresql://HOST/DATABASE")
     parser.add_argument("--grant", metavar="PERCENT", type=count, default=90, help="of what each project really used (usual: 90)")
     parser.add_argument("--periods", metavar="N", type=_periods, default=1, help="allocations one after the other (usual: 1)")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.command import Command
 from fairbank.cli.granting import add_granting, granting_of
-from fairbank.cli.options import at_least_one, count
+from fairbank.cli.options import at_least_one, count, file_read, file_written
 from fairbank.cli.outcomes import credited, delivered, notes_of, refused_of, row_of
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Stages, add_progress
@@ -29,7 +29,11 @@ USUAL = "easy"
 
 def add(parser: Parser) -> None:
     parser.add_argument(
-        "trace", metavar="FILE", nargs="?", help="a trace in the Standard Workload Format, or what sacct -P printed; compressed or not"
+        "trace",
+        metavar="FILE",
+        type=file_read,
+        nargs="?",
+        help="a trace in the Standard Workload Format, or what sacct -P printed; compressed or not; - is standard input",
     )
     parser.add_argument(
         "--policy",
@@ -41,10 +45,13 @@ def add(parser: Parser) -> None:
     parser.add_argument("--jobs", metavar="N", type=at_least_one, help="instead of a trace a synthetic workload of so many jobs")
     parser.add_argument("--model", metavar="FILE", help="the same of a centre that this file describes (usual: 960 processors, 40 users)")
     parser.add_argument("--seed", metavar="N", type=count, help="another synthetic workload (usual: 1)")
-    parser.add_argument("--save", metavar="FILE", help="write the synthetic workload as a trace too")
+    parser.add_argument("--save", metavar="FILE", type=file_written, help="write the synthetic workload as a trace too")
     parser.add_argument("--procs", metavar="N", type=at_least_one, help="processors of the machine (usual: MaxProcs of the trace)")
     parser.add_argument(
-        "--starts", metavar="FILE", help="write a line `job start` for each job, in the order of the queue; one policy only"
+        "--starts",
+        metavar="FILE",
+        type=file_written,
+        help="write a line `job start` for each job, in the order of the queue; one policy only",
     )
     parser.add_argument("--shares", metavar="FILE", help="lines `account,shares`: how much is delivered to whom beyond the shares")
     parser.add_argument(
@@ -65,9 +72,6 @@ def run(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, COLUMNS):
         return 0
     policies = list(dict.fromkeys(options.policies or [USUAL]))
-    if "-" in (options.trace, options.starts):
-        field, instead = ("FILE", "/dev/stdin") if options.trace == "-" else ("starts", "/dev/stdout")
-        raise Malformed("- is no file here", field=field, remedy=f"name one, or {instead}")
     if options.starts is not None and len(policies) > 1:
         raise Malformed("--starts has room for one schedule", field="starts", remedy="name one --policy")
     if options.plots is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
 from fairbank.cli.like_slurm import add_folder, note, told
-from fairbank.cli.options import at_least_one, count
+from fairbank.cli.options import at_least_one, count, file_read
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.cli.slurm_queue import Asked as AtSlurm
 from fairbank.cli.waiting import Asked as OfTrace
@@ -38,11 +38,11 @@ def add(parser: Parser) -> None:
     parser.add_argument("--no-advice", dest="advice", action="store_false", help="do not look for what would start it sooner")
     parser.add_argument("--no-likely", dest="likely", action="store_false", help="do not draw when it may start from what accounting knows")
     trace = parser.add_argument_group("Of a job of a recorded workload")
-    trace.add_argument("--trace", metavar="FILE", help="the workload, as `simulate` reads it")
+    trace.add_argument("--trace", metavar="FILE", type=file_read, help="the workload, as `simulate` reads it; - is standard input")
     trace.add_argument("--policy", metavar="NAME|FILE", help=f"as `simulate` takes it: a name, or a file FILE.toml (usual: {USUAL})")
     trace.add_argument("--at", metavar="TIME", help="a time, or seconds of the trace (usual: when the job came)")
     trace.add_argument("--procs", metavar="N", type=at_least_one, help="processors of the machine (usual: MaxProcs of the trace)")
-    trace.add_argument("--runs", metavar="N", type=_runs, help=f"so many rehearsals, {RUNS_MIN} or more (usual: {RUNS})")
+    trace.add_argument("--runs", metavar="N", type=_runs, help=f"rehearsals, at most: from {RUNS_MIN} to {RUNS_MAX} (usual: {RUNS})")
     trace.add_argument("--seed", metavar="N", type=count, help="other rehearsals (usual: 1)")
     add_progress(parser)
     form = parser.add_argument_group("How to show it").add_mutually_exclusive_group()
