@@ -49,7 +49,7 @@ def test_the_rule_of_an_agent_is_drawn(fairbank: Run, tmp_path: Path) -> None:
 def test_what_cannot_be_written_or_read_is_told(fairbank: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     said = fairbank("report", "sitefactor", str(tmp_path / "file"), works=Works())
-    assert said.code == 4
+    assert said.code == 2
     assert "cannot write" in said.err
     assert "FOLDER" in said.err
     said = fairbank("report", "sitefactor", str(tmp_path), "--agent-config", str(tmp_path / "none.toml"), works=Works())
