@@ -127,6 +127,7 @@ def test_accounts_with_shares_that_the_trace_does_not_have_are_named(ask: Run, t
         said = ask(f"{words} --shares some.csv")
         assert said.code == 0
         assert "shares of 1 account without a job in this trace, which count all the same (999)" in " ".join(said.err.split())
+    assert json.loads(ask("simulate two.swf --shares some.csv --json").out)["strangers"] == ["999"]
     (tmp_path / "one.csv").write_text("7,5\n")
     assert "without a job" not in ask("simulate two.swf --shares one.csv").err
     assert ask("whatif two.swf --drop-user 7 --shares one.csv").code == 0
@@ -158,6 +159,8 @@ def test_a_trace_that_was_cut_short_is_told(ask: Run, tmp_path: Path, head: str,
         said = ask(words)
         assert said.code == 0
         assert ("the header speaks of 4,000 jobs, and there are 2" in " ".join(said.err.split())) is told
+    announced = json.loads(ask("simulate cut.swf --json").out)["announced_jobs"]
+    assert (announced == 4_000) is told
 
 
 def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_the_reason_is_the_one_that_slurmctld_had(ask: Run, name: str) -> None:
 
 
 def test_for_programs(ask: Run) -> None:
-    document = json.loads(ask(JOBS["second"], "--json").out)
+    document = json.loads(ask(JOBS["second"], "--json", "--no-likely").out)
     assert (document["schema"], document["cluster"], document["warnings"]) == ("fairbank.why/1", "lab", [])
     (data,) = document["data"]
     assert (data["job"], data["user"], data["partitions"]) == (JOBS["second"], "dave", ["cpu"])
@@ -76,7 +76,7 @@ def test_a_task_of_an_array_has_the_name_that_squeue_gives_it(ask: Run) -> None:
 
 @pytest.mark.parametrize("form", ["--json", "--yaml"])
 def test_without_advice_nothing_is_suggested(ask: Run, form: str) -> None:
-    said = ask(JOBS["fast"], form, "--no-advice")
+    said = ask(JOBS["fast"], form, "--no-advice", "--no-likely")
     assert said.code == 0
     assert re.search(r'"?suggestion"?: null', said.out)
     assert re.search(r'"?tried"?: null', said.out)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.service.backup import check
+from fairbank.service.backup_file import check
 from fairbank.values.trouble import Trouble
 from tests.faults.auditing import findings, heads, restore
 from tests.faults.centre import SU, found

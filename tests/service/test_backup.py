@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.service import backup
-from fairbank.service.backup import Backups, check
+from fairbank.service import backup_file
+from fairbank.service.backup import Backups
+from fairbank.service.backup_file import check
 from fairbank.store.memory import MemoryStore
 from fairbank.values.time import Instant, StoppedClock
 from fairbank.values.trouble import Conflict, Malformed, Trouble, Unknown
@@ -45,7 +46,7 @@ def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_progress_rises_to_the_whole_and_not_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backup, "_ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(backup_file, "_ROWS_AT_ONCE", 1)
     file, store, told = tmp_path / "monday.fbk", MemoryStore(), list[tuple[int, int]]()
     granted(store, *(project(f"group{number}", number) for number in range(1, 11)))
     backups = Backups(store, StoppedClock(Instant(0)))

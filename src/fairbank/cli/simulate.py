@@ -126,6 +126,8 @@ def tell(desk: Desk, outcomes: Sequence[Outcome], drawn: Sequence[Drawn]) -> Non
     more = {
         "excluded": {reason.name.lower(): list(numbers) for reason, numbers in first.left.items()},
         "excluded_lines": {why: list(lines) for why, lines in first.notes.left.items()},
+        "announced_jobs": first.announced,
+        "strangers": list(first.strangers),
         "delivered": delivered(outcomes),
         "credit": credited(outcomes),
         "plots": [each.file for each in drawn],

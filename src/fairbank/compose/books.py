@@ -10,7 +10,8 @@ from fairbank.bank.audit import Head
 from fairbank.compose.settings import books_of, settings_of
 from fairbank.service.audit import Audit, Progress, Verdict
 from fairbank.service.auditing import verify
-from fairbank.service.backup import Backups, check
+from fairbank.service.backup import Backups
+from fairbank.service.backup_file import check
 from fairbank.service.clock import SystemClock
 from fairbank.store.contract import AtWork
 from fairbank.store.opening import open_store
