@@ -53,7 +53,6 @@ REMARKS = {
     "ledger": ledger.REMARK,
     "http": http.REMARK,
     "spent": spent.REMARK,
-    "history": history.REMARK,
     "simulate": simulate.REMARK,
     "traces": traces.REMARK,
     "reconcile": reconcile.REMARK,

@@ -26,8 +26,6 @@ from tests.support.server import banking
 PAGE = 100
 BALANCE_MS, STATEMENT_MS, VERIFIED = 5, 100, 100_000
 
-REMARK = """"""
-
 
 class Scale(msgspec.Struct, frozen=True):
     """`rounds` of so many `requests` each; so many `audits` of all books."""

@@ -1,4 +1,4 @@
-"""pgbench, PostgreSQL's own yardstick: a hold and its charge as two transactions, without a client that thinks."""
+"""pgbench, PostgreSQL's own yardstick: so many holds in one transaction, then their charges in another, without a client that thinks."""
 
 from __future__ import annotations
 
@@ -10,60 +10,57 @@ from tests.support.postgres import Installation
 
 LONGER = 4  # than the others work, so that connecting does not count
 
-# Seq and sums come from the row that was just updated, so that any number of clients may work at once.
-SCRIPT = """
-\\set allocation random(1, {allocations})
-BEGIN;
-UPDATE allocation SET held = held + 60, seq = seq + 1 WHERE id = :allocation RETURNING deposited, charged, held, seq \\gset
-INSERT INTO user_sum (allocation, uid, charged, held) VALUES (:allocation, 1000, :charged, :held)
+HOLD = """
+UPDATE allocation SET held = held + 60, seq = seq + 1 WHERE id = :allocation{n} RETURNING deposited, charged, held, seq \\gset
+INSERT INTO user_sum (allocation, uid, charged, held) VALUES (:allocation{n}, 1000, :charged, :held)
     ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held;
 INSERT INTO run (id, cluster, job_id, submitted, restart, project, allocation, owner, partition, state, held, charged, written_off,
                  refunded, start_at, until_at, set_by)
-    VALUES (nextval('entry_id_seq'), 'loop', lastval(), 1700000000, 0, :allocation, :allocation, 1000, 'cpu', 'held', 60, 0, 0, 0,
+    VALUES (nextval('entry_id_seq'), 'loop', lastval(), 1700000000, 0, :allocation{n}, :allocation{n}, 1000, 'cpu', 'held', 60, 0, 0, 0,
             1700000000, 1700090000, lastval())
-    RETURNING id AS run \\gset
+    RETURNING id AS run{n} \\gset
 INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, deposited, charged, held, credit_limit, overrun,
                      details, link)
-    VALUES (:run, :allocation, :seq, 1700000000, 'hold', 60, :run, 1000, 0, :deposited, :charged, :held, 0, 0,
+    VALUES (:run{n}, :allocation{n}, :seq, 1700000000, 'hold', 60, :run{n}, 1000, 0, :deposited, :charged, :held, 0, 0,
             '{started}', decode('{link}', 'hex'));
-COMMIT;
-BEGIN;
-UPDATE allocation SET held = held - 60, charged = charged + 30, seq = seq + 1 WHERE id = :allocation
+"""
+CHARGE = """
+UPDATE allocation SET held = held - 60, charged = charged + 30, seq = seq + 1 WHERE id = :allocation{n}
     RETURNING deposited, charged, held, seq \\gset
-INSERT INTO user_sum (allocation, uid, charged, held) VALUES (:allocation, 1000, :charged, :held)
+INSERT INTO user_sum (allocation, uid, charged, held) VALUES (:allocation{n}, 1000, :charged, :held)
     ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held;
 UPDATE run SET state = 'charged', held = 0, charged = 30, ended_at = 1700001800, outcome = 'COMPLETED', elapsed_seconds = 1800,
     set_by = nextval('entry_id_seq')
-    WHERE id = :run;
+    WHERE id = :run{n};
 INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, deposited, charged, held, credit_limit, overrun,
                      details, link)
-    VALUES (lastval(), :allocation, :seq, 1700000000, 'charge', 30, :run, 1000, 0, :deposited, :charged, :held, 0, 0,
+    VALUES (lastval(), :allocation{n}, :seq, 1700000000, 'charge', 30, :run{n}, 1000, 0, :deposited, :charged, :held, 0, 0,
             '{ended}', decode('{link}', 'hex'));
-COMMIT;
 """
 
 
 class Pgbench:
-    """The program on one database, with so many clients at once."""
+    """The program on one database, with so many clients at once. Several must not have batches: theirs would wait for each other in
+    circles, for each takes the allocations of a batch in an order of its own."""
 
     def __init__(self, installation: Installation, conninfo: str, allocations: int, clients: int) -> None:
         self._installation, self._conninfo, self._clients = installation, conninfo, clients
-        self._script = SCRIPT.format(allocations=allocations, started=_spaced(STARTED), ended=_spaced(ENDED), link=LINK.hex())
+        self._allocations = allocations
 
     @staticmethod
     def there(installation: Installation) -> bool:
         return (installation.home / "bin" / "pgbench").exists()
 
-    def work(self, pairs: int, _batch: int = 1) -> int:
-        """Do holds and their charges, one at a time; returns the number of operations."""
-        each = max(1, LONGER * pairs // self._clients)
+    def work(self, pairs: int, batch: int = 1) -> int:
+        """Do holds and their charges, `batch` at a time; returns the number of operations."""
+        each = max(1, (LONGER if batch == 1 else 1) * pairs // self._clients // batch)
         told = subprocess.run(
             [
                 str(self._installation.home / "bin" / "pgbench"),
                 *("--no-vacuum", "--protocol=prepared", "--file=-", f"--client={self._clients}", f"--transactions={each}"),
                 self._conninfo,
             ],
-            input=self._script,
+            input=_script(self._allocations, batch),
             env=dict(self._installation.environment),
             capture_output=True,
             text=True,
@@ -72,7 +69,16 @@ class Pgbench:
         found = re.search(r"actually processed: (\d+)", told)
         if found is None:
             raise RuntimeError(f"pgbench said nothing that we understand:\n{told}")
-        return 2 * int(found[1])
+        return 2 * batch * int(found[1])
+
+
+def _script(allocations: int, batch: int) -> str:
+    """Seq and sums come from the row that was just updated, so that any number of clients may work at once."""
+    some = range(batch)
+    drawn = "".join(f"\\set allocation{n} random(1, {allocations})\n" for n in some)
+    holds = "".join(HOLD.format(n=n, started=_spaced(STARTED), link=LINK.hex()) for n in some)
+    charges = "".join(CHARGE.format(n=n, ended=_spaced(ENDED), link=LINK.hex()) for n in some)
+    return f"{drawn}BEGIN;{holds}COMMIT;\nBEGIN;{charges}COMMIT;\n"
 
 
 def _spaced(details: str) -> str:

@@ -1,4 +1,4 @@
-"""The main job: a synthetic month of jobs run through a bank, on each store."""
+"""The main job: a synthetic month of jobs, and the recorded workloads that are there, run through a bank on each store."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 
 from benchmarks.books import MEMORY, postgres_server, sqlite_folder
 from benchmarks.measure import Figure, Say, Table
+from benchmarks.simulate import SHARED
+from benchmarks.traces import TRACES
 from fairbank.bank.policy import Policy
 from fairbank.service.bank import Bank
 from fairbank.service.replay import Plan, Replayed, replay
@@ -20,37 +22,65 @@ from fairbank.simulator.workload import month
 from fairbank.store.migrating import migrate
 from fairbank.store.opening import open_store
 from tests.support.postgres import PostgresServer
+from tests.support.traces import trace_file
 
 SEED = 1
+ROUNDS = 5
 
 
 def measure(*, short: bool, say: Say) -> list[Table]:
-    rounds = 2 if short else 7
+    """The recorded workloads take long, and are left out in short."""
     with ExitStack() as stack:
         folder = stack.enter_context(sqlite_folder())
         server, _ = stack.enter_context(postgres_server())
-        trace = folder / "month.swf"
-        trace.write_text("".join(write(*month(Centre(), SEED))))
-        seen: dict[str, list[Replayed]] = {"memory": [], "SQLite": [], "PostgreSQL": []}
-        numbers = count()
-        for number in range(rounds):
-            for name, came in seen.items():
-                say(f"{name}, round {number + 1} of {rounds}")
-                with _new_store(name, folder / f"{next(numbers)}.sqlite", server) as url:
-                    came.append(_replayed(url, trace))
-    jobs = Centre().jobs
-    about = f"The synthetic month of `fairbank demo`: {jobs:,} jobs, each start a hold, each end a charge or a release."
-    figures = (Figure(name, "operations/s", tuple(each.operations / each.seconds for each in came)) for name, came in seen.items())
-    return [Table("A month replayed", about, tuple(figures))]
+        month_file = folder / "month.swf"
+        month_file.write_text("".join(write(*month(Centre(), SEED))))
+        files = {"A synthetic month": month_file} | ({} if short else {name: trace_file(SHARED, stem) for name, stem in TRACES.items()})
+        urls = _Urls(folder, server)
+        return [_table(name, file, urls, 2 if short else ROUNDS, say) for name, file in files.items() if _is_there(name, file, say)]
 
 
-@contextmanager
-def _new_store(name: str, file: Path, server: PostgresServer) -> Iterator[str]:
-    if name == "PostgreSQL":
-        with server.fresh_database() as database:
-            yield server.url(database)
-    else:
-        yield MEMORY if name == "memory" else f"sqlite:///{file}"
+def _is_there(name: str, file: Path, say: Say) -> bool:
+    """The recorded workloads are not ours to ship."""
+    if not file.exists():
+        say(f"{name} is left out: there is no {file}")
+    return file.exists()
+
+
+def _table(name: str, trace: Path, urls: _Urls, rounds: int, say: Say) -> Table:
+    """Raises RuntimeError where an invariant is broken, or a store comes to other balances than another."""
+    seen: dict[str, list[Replayed]] = {"memory": [], "SQLite": [], "PostgreSQL": []}
+    for number in range(rounds):
+        for store, came in seen.items():
+            say(f"{name} on {store}, round {number + 1} of {rounds}")
+            with urls.new(store) as url:
+                came.append(_replayed(url, trace))
+    fingerprints = {each.fingerprint for came in seen.values() for each in came}
+    if len(fingerprints) > 1:
+        raise RuntimeError(f"{name}: the stores come to other balances: {', '.join(sorted(fingerprints))}")
+    one = seen["memory"][0]
+    about = (
+        f"{one.demand.jobs:,} jobs: each start a hold, each end a charge or a release, {sum(one.refusals.values()):,} refusals. At the end "
+        f"every invariant held, and the balances of all three stores have the fingerprint {fingerprints.pop()}."
+    )
+    figures = (Figure(store, "operations/s", tuple(each.operations / each.seconds for each in came)) for store, came in seen.items())
+    return Table(f"{name} replayed", about, tuple(figures))
+
+
+class _Urls:
+    """New books, one after the other."""
+
+    def __init__(self, folder: Path, server: PostgresServer) -> None:
+        self._folder, self._server = folder, server
+        self._numbers = count()
+
+    @contextmanager
+    def new(self, store: str) -> Iterator[str]:
+        if store == "PostgreSQL":
+            with self._server.fresh_database() as database:
+                yield self._server.url(database)
+        else:
+            yield MEMORY if store == "memory" else f"sqlite:///{self._folder / f'{next(self._numbers)}.sqlite'}"
 
 
 def _replayed(url: str, trace: Path) -> Replayed:

@@ -40,6 +40,8 @@ def job(partition: str, tres: str, limit: str, qos: str | None = None) -> JobReq
         ("gpu-v100", "cpu=16,mem=1G,gpu=1", 1),
         ("gpu-v100", "cpu=1,mem=32G,gpu=1", 1),
         ("gpu-v100", "cpu=1,mem=1G,gpu=1", 1),
+        ("gpu-v100", "cpu=16,mem=1G", 1),
+        ("gpu-v100", "cpu=1,mem=32G", 1),
         ("gpu-v100", "cpu=1,mem=1G,gpu=4", 4),
         ("plain", "cpu=7,mem=128G", 7),
         ("summed", "cpu=1,mem=64G", 33),

@@ -31,7 +31,7 @@ READING = {
     "project users": ("chem_qmc",),
     "alloc list": (),
     "alloc show": (CPU,),
-    "alloc users": (CPU, "-S", "x")[:1],
+    "alloc users": (CPU,),
     "audit verify": (),
     "doctor": (),
 }

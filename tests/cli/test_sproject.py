@@ -17,7 +17,8 @@ def rows(hadm: Run, *words: object) -> list[dict[str, Any]]:
 
 
 def test_the_verbs(hadm: Run) -> None:
-    assert [verb for verb in ("projects", "allocations", "jobs", "failures") if f"\n  {verb} " in hadm().out] != []
+    verbs = ["projects", "allocations", "jobs", "failures"]
+    assert [verb for verb in verbs if f"\n  {verb} " in hadm().out] == verbs
     assert hadm("project").code == 2
     assert "did you mean projects" in hadm("project").err
 

@@ -60,6 +60,7 @@ async def struck(banks: Sequence[FairbankServer], victims: dict[str, Victim], ki
         over.set()
     tell(witness.summary())
     tell(nemesis.summary())
+    assert nemesis.kills.total() >= kills
     assert max(nemesis.recoveries) < RECOVERY_SECONDS
     return witness
 
@@ -76,7 +77,7 @@ def campaign(banks: Sequence[FairbankServer], victims: dict[str, Victim], kills:
 @pytest.mark.campaign
 def test_two_servers_and_postgresql_are_killed_in_any_order(postgres: PostgresServer, rounds: Rounds, seed: int, tell: Tell) -> None:
     with postgres.fresh_database() as name, banking_twice(postgres.url(name)) as (one, two):
-        campaign([one, two], {"one": one, "two": two, "postgres": postgres}, rounds(80, 8), seed, tell)
+        campaign([one, two], {"one": one, "two": two, "postgres": postgres}, rounds(100, 8), seed, tell)
 
 
 @pytest.mark.campaign

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import pytest
 
@@ -19,24 +20,32 @@ Rounds = Callable[[int, int], int]
 
 def weather(storm: Storm, servers: Sequence[FairbankServer], tell: Tell) -> Witness:
     """Let it blow over the servers, then read the books. What the clients were told."""
-    witness, books = Witness(), Books(servers[0].store)
-    before = 0 if books.is_sqlite else books.deadlocks()
+    witness = Witness()
     run(storm.blow([each.socket for each in servers], witness, tell))
-    figures = check_books(witness, books)
+    figures = check_books(witness, Books(servers[0].store))
     assert figures["refusal"] > 0, "this was no storm: everybody was paid"
-    deadlocks = 0 if books.is_sqlite else books.deadlocks() - before
     audit = servers[0].command("audit", "verify")
-    tell(f"{figures}; deadlocks {deadlocks}; {audit.stdout.strip()}")
-    assert deadlocks == 0
+    tell(f"{figures}; {audit.stdout.strip()}")
     assert audit.returncode == 0, audit.stdout
     return witness
+
+
+@contextmanager
+def no_deadlocks(url: str, tell: Tell) -> Iterator[None]:
+    """PostgreSQL sees none in this database. It counts a session's when that ends, so the servers must be gone by then."""
+    books = Books(url)
+    before = books.deadlocks()
+    yield
+    seen = books.deadlocks() - before
+    tell(f"deadlocks: {seen}")
+    assert seen == 0
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("count", [1, 2])
 def test_two_hundred_clients_on_postgresql(postgres: PostgresServer, count: int, rounds: Rounds, seed: int, tell: Tell) -> None:
     storm = Storm(clients=200, runs=rounds(60, 8), seed=seed)
-    with postgres.fresh_database() as name:
+    with postgres.fresh_database() as name, no_deadlocks(postgres.url(name), tell):
         if count == 1:
             with banking(postgres.url(name)) as server:
                 weather(storm, [server], tell)

@@ -121,7 +121,9 @@ def check_books(witness: Witness, books: Books) -> dict[str, int]:
 
 
 def _check_answers(witness: Witness, journal: list[dict[str, Any]]) -> None:
-    by_key = {entry["key"]: entry for entry in journal if entry["key"] in witness.asked}
+    asked = [entry for entry in journal if entry["key"] in witness.asked]
+    by_key = {entry["key"]: entry for entry in asked}
+    assert len(by_key) == len(asked), "what was asked once is in the journal twice"
     due = {key: answer for key, answer in witness.told.items() if entry_of(answer) is not None}
     assert by_key.keys() - due.keys() == set(), "the journal has what nobody was told of"
     assert due.keys() - by_key.keys() == set(), "what was acknowledged is not in the journal"

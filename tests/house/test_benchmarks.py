@@ -97,13 +97,14 @@ def test_the_loops_on_postgresql_write_what_the_bank_writes(postgres18: Postgres
 
 
 @pytest.mark.slow
-def test_pgbench_writes_as_many_rows_as_the_bank(postgres18: PostgresServer) -> None:
+@pytest.mark.parametrize(("clients", "batch"), [(2, 1), (1, BATCH)])
+def test_pgbench_writes_as_many_rows_as_the_bank(postgres18: PostgresServer, clients: int, batch: int) -> None:
     installation = wheel_installation()
     assert installation is not None
     if not Pgbench.there(installation):
         pytest.skip("this wheel has no pgbench")
     with postgres18.fresh_database() as name, books(postgres18.url(name), ALLOCATIONS):
-        done = Pgbench(installation, postgres18.conninfo(name), ALLOCATIONS, clients=2).work(PAIRS)
+        done = Pgbench(installation, postgres18.conninfo(name), ALLOCATIONS, clients).work(PAIRS, batch)
         allocations, users, runs, entries = rows(postgres18.url(name))
     assert (len(runs), len(entries)) == (done // 2, done + 2 * ALLOCATIONS)
     assert sum(row[2] for row in allocations) == sum(row[2] for row in users) == 30 * len(runs)

@@ -128,6 +128,12 @@ def test_runs_and_refusals_are_filtered_by_project_and_allocation(old_world: Wor
     assert bool(data(old_world, f"{path}?{query}")) == fits
 
 
+@pytest.mark.parametrize("path", ["/alloc", "/job", "/failure", "/balance", "/activity"])
+def test_what_a_project_has_is_found_by_its_gid(old_world: World, path: str) -> None:
+    (project,) = data(old_world, "/project?account=chem")
+    assert data(old_world, f"{path}?gid={project['gid']}") == data(old_world, f"{path}?account=chem") != []
+
+
 def test_a_charge_is_refunded(world: World) -> None:
     path = f"/job/{world.own['job']}/refund"
     assert world.ask("POST", path, SUPERUSER, json={"amount": 10_000, **WHY}).status_code == 201

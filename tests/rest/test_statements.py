@@ -77,3 +77,26 @@ def test_what_jobs_of_a_batch_missed_takes_one_statement_however_many_they_are(c
     ]
     assert counting.looked("NO_ALLOCATION", missed[0]) == 1
     assert counting.looked("NO_ALLOCATION", *missed[1:], report(2, resource="tape")) == 1
+
+
+def test_a_page_of_a_statement_takes_as_many_statements_however_long_it_is(counting: Counting) -> None:
+    """The allocation, the entries, the one before them, the terms before them, the runs of all."""
+    own = counting.world.own["allocation"]
+    for number in range(200, 240):
+        answer = counting.world.ask("POST", "/job", AGENT, json=report(number, amount=60, start=NOW - 60, submitted=NOW - 60))
+        assert answer.status_code == 201, answer.text
+    taken(counting.seen)
+    for limit, most in ((5, 5), (40, 5)):
+        answer = counting.world.ask("GET", f"/alloc/{own}/statement?limit={limit}&since={NOW - 100 * DAY}", SUPERUSER)
+        assert len(answer.json()["data"]["entries"]) == limit, answer.text
+        assert taken(counting.seen) == most
+
+
+@pytest.mark.parametrize(
+    ("path", "most"), [("/job", 2), ("/failure", 2), ("/activity", 2), ("/credit", 1), ("/predebit", 2), ("/alloc", 1)]
+)
+def test_a_page_of_a_list_takes_as_many_statements_however_long_it_is(counting: Counting, path: str, most: int) -> None:
+    for limit in (1, 100):
+        answer = counting.world.ask("GET", f"{path}?limit={limit}", SUPERUSER)
+        assert answer.status_code == 200, answer.text
+        assert taken(counting.seen) == most

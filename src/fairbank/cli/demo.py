@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.command import Command
-from fairbank.cli.exits import FOUND
+from fairbank.cli.exits import DONE, FOUND, TOO_LITTLE
 from fairbank.cli.options import count
 from fairbank.cli.progress import add_progress
 from fairbank.cli.replay import replayed, tell
@@ -110,10 +110,12 @@ class _Shell:
         self._environ = {**os.environ, "FAIRBANK_SERVER": f"unix:{folder}/fairbank.sock", "FAIRBANK_CLUSTER": "local"}
 
     def type(self, *words: str) -> None:
-        """Show the command and its output."""
+        """Show the command and its output. Raises Trouble when it fails."""
         self._desk.say(f"\n$ fairbank {' '.join(words)}")
         sys.stdout.flush()
-        subprocess.run([*FAIRBANK, *words], env=self._environ, check=False)
+        code = subprocess.run([*FAIRBANK, *words], env=self._environ, check=False).returncode
+        if code not in (DONE, TOO_LITTLE):  # that too little is left is an answer
+            raise Trouble(f"fairbank {' '.join(words)} ended with {code}")
 
     def rows(self, *words: str) -> list[dict[str, Any]]:
         """What a command says as JSON."""

@@ -39,10 +39,11 @@ class CounterPlace(Enum):
 
 
 class StoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the bank sleeps. `journal` is SQLite's: "wal", or "truncate" where the SQLite library is too old for WAL."""
+    """Where the bank sleeps. `journal` is SQLite's: "wal", or "truncate", which is slower (usual: "wal", or "truncate" where the SQLite
+    library is too old for WAL)."""
 
     url: str
-    journal: str = "wal"
+    journal: str | None = None
 
 
 class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

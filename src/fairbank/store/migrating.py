@@ -23,7 +23,7 @@ _MIGRATIONS = Path(__file__).parent / "migrations"
 _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(7283746)"
 
 
-def migrate(url: str, *, journal: str = "wal") -> bool:
+def migrate(url: str, *, journal: str | None = None) -> bool:
     """Make the books at `url`, or bring them up to date; False when there was nothing to do.
 
     Raises Malformed, Unknown when a folder is missing, Conflict when this Fairbank does not know the schema of the books or the

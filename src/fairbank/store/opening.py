@@ -15,8 +15,9 @@ from fairbank.store.urls import MEMORY, SQLITE, path_of, read_url
 from fairbank.values.trouble import Forbidden, Malformed, Unknown
 
 
-def open_store(url: str, *, journal: str = "wal") -> Store:
-    """The store at `memory:`, `sqlite:///path` or `postgresql://...`; `journal` is SQLite's: wal or truncate.
+def open_store(url: str, *, journal: str | None = None) -> Store:
+    """The store at `memory:`, `sqlite:///path` or `postgresql://...`; `journal` is SQLite's: wal or truncate (None: whichever is
+    safe here, wal if it may be).
 
     Raises Malformed for a URL or journal that cannot be, Unknown when there are no books yet, Conflict when they have
     another schema or the database is not UTF-8, Forbidden when the file is another user's, Unreachable when the database does not answer.
@@ -33,7 +34,7 @@ def open_store(url: str, *, journal: str = "wal") -> Store:
     return store
 
 
-def _sqlite(path: Path, journal: str) -> SqlStore:
+def _sqlite(path: Path, journal: str | None) -> SqlStore:
     try:
         if not path.parent.is_dir():
             raise Unknown(f"there is no folder {path.parent}", field="store.url", remedy=f"mkdir -p {path.parent}, then fairbank init")

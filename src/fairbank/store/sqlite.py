@@ -45,7 +45,7 @@ class SqliteStore(SqlStore):
     begin_writing = "BEGIN IMMEDIATE"
     begin_reading = "BEGIN"
 
-    def __init__(self, path: Path, *, journal: str = "wal", readers: int = 12, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, path: Path, *, journal: str | None = None, readers: int = 12, patience_seconds: float = PATIENCE_SECONDS) -> None:
         super().__init__(
             writing_engine(path, journal, patience_seconds),
             _pool(lambda: _read_only(path, patience_seconds), readers, patience_seconds),
@@ -89,22 +89,28 @@ def _telling(connection: Connection, at_work: AtWork | None) -> Iterator[None]:
         raw.set_progress_handler(None, 0)
 
 
-def writing_engine(path: Path, journal: str, patience_seconds: float = PATIENCE_SECONDS) -> Engine:
+def writing_engine(path: Path, journal: str | None, patience_seconds: float = PATIENCE_SECONDS) -> Engine:
     """The one connection that writes `path`, a file that exists. Raises Malformed when the journal is not to be had."""
-    check_journal(journal, VERSION)
-    return _pool(lambda: _read_write(path, journal, patience_seconds), 1, patience_seconds)
+    chosen = journal_of(journal, VERSION)
+    return _pool(lambda: _read_write(path, chosen, patience_seconds), 1, patience_seconds)
 
 
-def check_journal(journal: str, version: tuple[int, int, int]) -> None:
-    """Raises Malformed for a journal that is unknown, or not safe with this version of SQLite."""
-    if journal not in JOURNALS:
-        raise Malformed(f"{journal!r} is not a journal", field="store.journal", remedy=f"one of {', '.join(JOURNALS)}")
-    if journal == "wal" and not wal_is_safe(version):
+def journal_of(asked: str | None, version: tuple[int, int, int]) -> str:
+    """The journal that is asked for; of itself the write-ahead log, or "truncate" where that is not safe with this version of SQLite.
+
+    Raises Malformed for one that is unknown, or not safe.
+    """
+    if asked is None:
+        return "wal" if wal_is_safe(version) else "truncate"
+    if asked not in JOURNALS:
+        raise Malformed(f"{asked!r} is not a journal", field="store.journal", remedy=f"one of {', '.join(JOURNALS)}")
+    if asked == "wal" and not wal_is_safe(version):
         raise Malformed(
             f"SQLite {'.'.join(map(str, version))} can lose what was committed to its write-ahead log (the WAL-reset bug)",
             field="store.journal",
             remedy='pip install pysqlite3, which brings a mended SQLite, or set store.journal = "truncate", which is safe but slower',
         )
+    return asked
 
 
 def create_file(path: Path) -> None:

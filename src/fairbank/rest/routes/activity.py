@@ -75,7 +75,7 @@ def list_credits(request: Asking, page: OnePage, chosen: Entries) -> Listing[Cre
 
 @reads("/predebit", dependencies=_FILTERS)
 def list_predebits(request: Asking, page: OnePage, chosen: Entries) -> Listing[PredebitRow]:
-    """Open holds; the filters as in the list of jobs, since and until about the start of the run."""
+    """Open holds; since and until are about the start of the run."""
     runs = RunQuery(
         sight=chosen.sight,
         projects=chosen.projects,

@@ -26,7 +26,7 @@ class Opening(msgspec.Struct, frozen=True, array_like=True):
     """How the other process opens the bank, and logs. The URL may hold a password, so it travels here and in no argument."""
 
     url: str
-    journal: str
+    journal: str | None
     policy: Policy
     patience_seconds: float
     log: str

@@ -1,0 +1,67 @@
+"""`fairbank demo`: whatever it shows a newcomer is there, and whatever fails ends it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fairbank.cli.demo import FAIRBANK, _Shell
+from fairbank.values.trouble import Trouble
+
+pytestmark = pytest.mark.slow
+
+SHOWN = ("balance", "jobs --refused", "statement", "usage", "quote", "audit verify")
+
+
+def demo(*words: str, home: Path) -> subprocess.CompletedProcess[str]:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("FAIRBANK")} | {"HOME": str(home), "COLUMNS": "100"}
+    return subprocess.run([*FAIRBANK, "demo", *words], env=environ, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
+    """A demo that left its bank behind."""
+    folder = tmp_path_factory.mktemp("demo")
+    return demo("--directory", str(folder / "trial"), home=folder), folder / "trial"
+
+
+def test_a_newcomer_sees_the_month_and_the_session(kept: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+    """Each command is typed in this order, and each answers."""
+    done, _ = kept
+    assert done.returncode == 0, done.stderr
+    typed = re.split(r"(?m)^\$ fairbank ", done.stdout)
+    assert [part.startswith(words) for part, words in zip(typed[1:], SHOWN, strict=True)] == [True] * len(SHOWN)
+    month, balance, refused, statement, usage, quote, audit = typed
+    assert re.search(r"invariants.*ok|ok .*never overdrawn|fingerprint", month)
+    assert "AVAILABLE" in balance
+    assert re.search(r"short by [\d.,]+ SU", " ".join(refused.split()))
+    assert re.search(r"(?i)try ", refused), "a refusal without a remedy"
+    assert "charge" in statement
+    assert "SU" in usage
+    assert "SU" in quote
+    assert "every row is as the journal says" in " ".join(audit.split())
+
+
+def test_the_bank_that_is_kept_can_be_looked_into(kept: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+    done, folder = kept
+    assert f"fairbank serve --config {folder}/fairbank.toml" in done.stdout
+    audit = [*FAIRBANK, "audit", "verify", "--config", str(folder / "fairbank.toml")]
+    assert subprocess.run(audit, capture_output=True, check=False).returncode == 0
+    again = demo("--directory", str(folder), home=folder)
+    assert (again.returncode != 0, "Traceback" in again.stderr) == (True, False)
+
+
+def test_a_command_that_fails_ends_the_demo(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """There is no bank in this folder."""
+    desk: Any = SimpleNamespace(say=lambda text: print(text, file=sys.stdout), options=Namespace())
+    with pytest.raises(Trouble, match="fairbank balance ended with 6"):
+        _Shell(desk, tmp_path).type("balance")
+    assert "$ fairbank balance" in capfd.readouterr().out
