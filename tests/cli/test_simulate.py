@@ -361,3 +361,21 @@ def test_a_trace_from_a_pipe_is_read_once(ask: Run, tmp_path: Path) -> None:
 def _poured(pipe: Path, text: bytes) -> None:
     with suppress(BrokenPipeError):  # nobody reads it to its end where it is refused
         pipe.write_bytes(text)
+
+
+def test_shares_count_in_the_fair_share_of_slurm_and_nowhere_else(ask: Run, tmp_path: Path) -> None:
+    """Three users come at once, and the first of them has no shares."""
+    of_users = [line(number).replace(" 7 7 ", f" {user} {user} ") for number, user in enumerate((5, 6, 7), start=1)]
+    (tmp_path / "three.swf").write_text(HEAD + "".join(of_users))
+    (tmp_path / "some.csv").write_text("6,1\n7,99\n")
+    order = {}
+    for policy in ("slurm", "fcfs"):
+        for shares in ("", "--shares some.csv"):
+            assert ask(f"simulate three.swf --procs 1 --policy {policy} --starts starts.txt {shares}").code == 0
+            begun = dict(row.split() for row in (tmp_path / "starts.txt").read_text().splitlines())
+            order[policy, shares != ""] = sorted(begun, key=lambda job: int(begun[job]))
+    assert order.pop(("slurm", True)) == ["2", "3", "1"]
+    assert set(map(tuple, order.values())) == {("1", "2", "3")}
+    (tmp_path / "huge.csv").write_text("6,9999999999\n")
+    said = ask("simulate three.swf --procs 1 --policy slurm --shares huge.csv")
+    assert (said.code, "Slurm takes no such shares" in said.err, said.out) == (2, True, "")

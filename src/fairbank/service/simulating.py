@@ -20,6 +20,7 @@ from fairbank.values.system import of_system
 from fairbank.values.trouble import Malformed, Unknown
 
 if TYPE_CHECKING:
+    from fairbank.simulator.entitled import Entitled
     from fairbank.simulator.granting import Budget
 
 Progress = Callable[[str, int, int], None]
@@ -76,13 +77,24 @@ def simulate_each(
 
 
 def simulated(trace: Skim, policy: Policy, plan: Plan, holdings: Mapping[str, int] | None, tick: Tick | None) -> Outcome:
-    """What comes of one policy, accounts by their names. Raises as `simulate` does."""
+    """What comes of one policy, accounts by their names. Where it has fair share the shares count in it. Raises as `simulate` does."""
     if not holdings:
         return _called(simulate(trace, policy, plan, tick), trace, plan)
     shares = _shares(trace, plan, holdings)
+    if policy.entitling is not None:
+        policy = policy.entitling(_entitled(shares, plan))
     sought = Sought(holdings, shares, unknown=-1 if plan.grants is None else 0)
     trace, plan = trace._replace(jobs=sought.among(trace.jobs, by_group=plan.by_group)), plan._replace(shares=shares)
     return _called(simulate(trace, policy, plan, tick), trace, plan)._replace(strangers=sought.missing())
+
+
+def _entitled(shares: Mapping[int, int], plan: Plan) -> Entitled:
+    """Raises Malformed for shares that Slurm would not take."""
+    from fairbank.simulator.entitled import Entitled  # noqa: PLC0415  only a policy with fair share pays for NumPy
+
+    entitled = Entitled(shares, plan.by_group)
+    entitled.check()
+    return entitled
 
 
 def check_shares(outcome: Outcome, holdings: Mapping[str, int] | None) -> None:

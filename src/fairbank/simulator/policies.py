@@ -16,6 +16,7 @@ from fairbank.values.trouble import Unknown
 
 if TYPE_CHECKING:
     from fairbank.scheduling.parameters import Parameters
+    from fairbank.simulator.entitled import Entitled
     from fairbank.simulator.standing import Ranking
 
 
@@ -27,6 +28,8 @@ class Policy(NamedTuple):
     scheduler: Callable[[int], Scheduler]
     asks_bank: bool = False
     """Whether it goes by the credit that is left."""
+    entitling: Callable[[Entitled], Policy] | None = None
+    """The same where these shares count. None: it knows nothing of shares."""
 
 
 def at_events(queue: Callable[[], JobQueue], pass_: Pass) -> Callable[[int], Scheduler]:
@@ -37,17 +40,18 @@ def at_events(queue: Callable[[], JobQueue], pass_: Pass) -> Callable[[int], Sch
 _SLURM = "Slurm's main pass and backfill, by priorities: fair share, age and size"
 
 
-def slurm(name: str, parameters: Parameters | None = None, ranking: Ranking | None = None) -> Policy:
-    """Slurm's passes and priorities; the usual ones where none are told."""
+def slurm(name: str, parameters: Parameters | None = None, ranking: Ranking | None = None, entitled: Entitled | None = None) -> Policy:
+    """Slurm's passes and priorities; the usual ones, and a share for every user, where none are told."""
 
     def scheduler(processors: int) -> Scheduler:
         from fairbank.scheduling.parameters import Parameters  # noqa: PLC0415  only who asks for priorities pays for NumPy and all that
         from fairbank.simulator.slurm import Slurm  # noqa: PLC0415
         from fairbank.simulator.standing import Ranking  # noqa: PLC0415
 
-        return Slurm(parameters or Parameters(), ranking or Ranking(), processors)
+        return Slurm(parameters or Parameters(), ranking or Ranking(), processors, entitled)
 
-    return Policy(name, _SLURM, scheduler, asks_bank=ranking is not None and ranking.site_weight > 0)
+    asks_bank = ranking is not None and ranking.site_weight > 0
+    return Policy(name, _SLURM, scheduler, asks_bank, lambda other: slurm(name, parameters, ranking, other))
 
 
 POLICIES: Mapping[str, Policy] = {

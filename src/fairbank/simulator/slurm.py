@@ -11,6 +11,7 @@ from fairbank.scheduling.by_priority import ByPriority, Listed
 from fairbank.scheduling.machine import FOR_EVER, Running
 from fairbank.scheduling.parameters import Parameters
 from fairbank.scheduling.plan import Plan
+from fairbank.simulator.entitled import Entitled
 from fairbank.simulator.jobs import Job
 from fairbank.simulator.scheduler import OnProcessors, Pass
 from fairbank.simulator.standing import Ranking, Standing
@@ -23,8 +24,8 @@ class Slurm:
 
     attends = True
 
-    def __init__(self, parameters: Parameters, ranking: Ranking, processors: int) -> None:
-        self.parameters, self.ranking, self.standing = parameters, ranking, Standing(ranking, processors)
+    def __init__(self, parameters: Parameters, ranking: Ranking, processors: int, entitled: Entitled | None = None) -> None:
+        self.parameters, self.ranking, self.standing = parameters, ranking, Standing(ranking, processors, entitled)
         self.queue: ByPriority[Job] = ByPriority()
         self._full = self._filled = 0
         """When the main pass last went through the whole queue, and when backfill last ran."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import exp, log
 from typing import TYPE_CHECKING
 
@@ -12,14 +12,16 @@ import numpy as np
 from fairbank.priority.classic import classic
 from fairbank.priority.decay import Decay
 from fairbank.priority.even import Even
+from fairbank.priority.fairtree import fair_tree
 from fairbank.priority.multifactor.composing import priorities
 from fairbank.priority.multifactor.pending import NO_QOS, Pending, scale
 from fairbank.priority.multifactor.settings import Settings, Weights
 from fairbank.priority.settings import Algorithm
 from fairbank.priority.sitefactor import LINEAR, Floats, Rule, credit_factor, expiry_factor, scaled
-from fairbank.priority.tree import Association, planted
+from fairbank.priority.tree import Association, Tree, planted
 from fairbank.scheduling.by_priority import ByPriority
 from fairbank.scheduling.machine import Running
+from fairbank.simulator.entitled import ROOT, Entitled, Who
 from fairbank.simulator.jobs import Job
 
 if TYPE_CHECKING:  # who simulates no bank does not wait for it
@@ -47,21 +49,23 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Standing:
-    """Usage by user, each with one share of the machine: it grows while jobs run, and fades all the time.
+    """Usage of everybody: it grows while jobs run, and fades all the time. Each user has one share of the machine, where nobody says other
+    shares.
 
     As it was when a period began, so it counts until the next one. Who asks for priorities in between, or not at all, changes nothing.
     """
 
-    def __init__(self, ranking: Ranking, processors: int) -> None:
+    def __init__(self, ranking: Ranking, processors: int, entitled: Entitled | None = None) -> None:
         self._ranking = ranking
+        self._entitled = entitled
         self._scale = scale(nodes=processors, cpus=processors)
         self._fading = -log(ranking.decay.a_second) if ranking.decay.half_life else 0.0
-        self._used: dict[int, float] = {}
-        """As much as would be left of it at `_zero`, of every user who was seen."""
+        self._used: dict[Who, float] = {}
+        """As much as would be left of it at `_zero`, of everybody who was seen."""
         self._gone: list[tuple[Running[Job, int], int]] = []
         """Who ended, and when, since usage was last looked at."""
         self._zero = self._worked_out = 0
-        self._factor: Callable[[float], float] | None = None
+        self._factor: Callable[[Who], float] | None = None
         self._people = 0
         self.credit: Callable[[Job, int], Left] | None = None
         """Where there is a bank: the allocation that would pay for a job at a second."""
@@ -83,7 +87,9 @@ class Standing:
             queue.rank(todo, self._priorities(todo))
 
     def _priorities(self, jobs: Sequence[Job]) -> list[int]:
-        used = [self._used.setdefault(job.user, 0.0) for job in jobs]
+        people = [self._who(job) for job in jobs]
+        for each in people:
+            self._used.setdefault(each, 0.0)
         if self._factor is None or self._people < len(self._used):
             self._factor, self._people = self._by_usage(), len(self._used)
         wide = np.array([job.processors for job in jobs], np.float64)
@@ -91,7 +97,7 @@ class Standing:
         columns = Pending(
             accrued_at=np.array([job.submitted + 1 for job in jobs], np.float64),
             association=nothing,
-            fairshare=np.array([self._factor(each) for each in used]),
+            fairshare=np.array([self._factor(each) for each in people]),
             nodes=wide,
             cpus=wide,
             limit_minutes=np.array([-(-job.limit // 60) for job in jobs], np.float64),
@@ -111,15 +117,27 @@ class Standing:
         expiry = expiry_factor([each.seconds for each in left], [each.longest for each in left])
         return scaled(self._ranking.site_rule.of(credit, expiry), self._ranking.site_weight).astype(np.float64)
 
-    def _by_usage(self) -> Callable[[float], float]:
-        """The fair-share factor of whoever used so much: all have one share of one account, so that nothing else counts."""
-        used, rule = list(self._used.values()), self._ranking.algorithm
+    def _who(self, job: Job) -> Who:
+        return (-1, job.user) if self._entitled is None else self._entitled.who(job)
+
+    def _by_usage(self) -> Callable[[Who], float]:
+        """The fair-share factor of everybody."""
+        used, rule = self._used, self._ranking.algorithm
+        if self._entitled is None and rule is Algorithm.FAIR_TREE:
+            even = Even(used.values())
+            return lambda who: even.factor(used[who])
+        people, own = list(used), list(used.values())
+        if self._entitled is None:
+            tree, usage = _with_a_share_each(people), [sum(own), *own]
+        else:
+            tree, usage = self._entitled.tree(people), self._entitled.usage(people, own)
         if rule is Algorithm.FAIR_TREE:
-            return Even(used).factor
-        tree = planted([Association("root"), *(Association("root", user=str(user)) for user in self._used)])
-        oblivious = rule is Algorithm.DEPTH_OBLIVIOUS
-        standings = classic(tree, np.array([sum(used), *used]), dampening=self._ranking.dampening, depth_oblivious=oblivious)
-        return dict(zip(used, standings.factor.tolist()[1:], strict=True)).__getitem__
+            factors = fair_tree(tree, usage).factor
+        else:
+            oblivious = rule is Algorithm.DEPTH_OBLIVIOUS
+            factors = classic(tree, usage, dampening=self._ranking.dampening, depth_oblivious=oblivious).factor
+        found: Mapping[Who, float] = dict(zip(people, factors.tolist()[-len(people) :], strict=True))
+        return found.__getitem__
 
     def _charge(self, running: Iterable[Running[Job, int]], begun: int) -> None:
         """Add what was used since the last time until a period begins."""
@@ -134,10 +152,10 @@ class Standing:
                 self._gone.append((each, end))
 
     def _add(self, running: Running[Job, int], since: float, until: float) -> None:
-        user, processors = running.job.user, running.placement
+        who, processors = self._who(running.job), running.placement
         begin = self._grown(running.started) if running.started > self._worked_out else since
         if begin < until:
-            self._used[user] = self._used.get(user, 0.0) + processors * (until - begin) / (self._fading or 1.0)
+            self._used[who] = self._used.get(who, 0.0) + processors * (until - begin) / (self._fading or 1.0)
 
     def _grown(self, at: int) -> float:
         """What is used at this instant counts so much more than at `_zero`, by as much as it has to fade; summed up over time."""
@@ -146,5 +164,9 @@ class Standing:
     def _rebase(self, at: int) -> None:
         if (at - self._zero) * self._fading > _REBASE:
             shrink = exp((self._zero - at) * self._fading)
-            self._used = {user: used * shrink for user, used in self._used.items()}
+            self._used = {who: used * shrink for who, used in self._used.items()}
             self._zero = at
+
+
+def _with_a_share_each(people: Sequence[Who]) -> Tree:
+    return planted([Association(ROOT), *(Association(ROOT, user=str(user)) for _, user in people)])
