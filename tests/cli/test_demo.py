@@ -23,7 +23,9 @@ SHOWN = ("balance", "jobs --refused", "statement", "usage", "quote", "audit veri
 
 def demo(*words: str, home: Path) -> subprocess.CompletedProcess[str]:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("FAIRBANK")} | {"HOME": str(home), "COLUMNS": "100"}
-    return subprocess.run([*FAIRBANK, "demo", *words], env=environ, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(
+        [*FAIRBANK, "demo", *words], env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=120
+    )
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +38,14 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.Completed
 def test_a_newcomer_sees_the_month_and_the_session(kept: tuple[subprocess.CompletedProcess[str], Path]) -> None:
     """Each command is typed in this order, and each answers."""
     done, _ = kept
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout
     typed = re.split(r"(?m)^\$ fairbank ", done.stdout)
     assert [part.startswith(words) for part, words in zip(typed[1:], SHOWN, strict=True)] == [True] * len(SHOWN)
     month, balance, refused, statement, usage, quote, audit = typed
-    assert re.search(r"invariants.*ok|ok .*never overdrawn|fingerprint", month)
+    assert "the journal says the same as every row" in month
     assert "AVAILABLE" in balance
     assert re.search(r"short by [\d.,]+ SU", " ".join(refused.split()))
-    assert re.search(r"(?i)try ", refused), "a refusal without a remedy"
+    assert "try: " in refused, "a refusal without a remedy"
     assert "charge" in statement
     assert "SU" in usage
     assert "SU" in quote
@@ -56,7 +58,7 @@ def test_the_bank_that_is_kept_can_be_looked_into(kept: tuple[subprocess.Complet
     audit = [*FAIRBANK, "audit", "verify", "--config", str(folder / "fairbank.toml")]
     assert subprocess.run(audit, capture_output=True, check=False).returncode == 0
     again = demo("--directory", str(folder), home=folder)
-    assert (again.returncode != 0, "Traceback" in again.stderr) == (True, False)
+    assert (again.returncode != 0, "Traceback" in again.stdout) == (True, False)
 
 
 def test_a_command_that_fails_ends_the_demo(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
