@@ -17,6 +17,7 @@ from fairbank.scheduling.placement.demand import Demand
 from fairbank.scheduling.placement.nodeset import NodeSet
 from fairbank.scheduling.placement.placing import Free, Places, Request, place
 from fairbank.scheduling.placement.room import Placement, Room
+from fairbank.scheduling.slurm_rules import expected_end
 
 STRETCH = 30
 """Seconds: how precisely the first end is looked at, and the first stretch behind it."""
@@ -42,9 +43,9 @@ class Ahead:
     """The machine from now on, if everybody who runs uses the whole time limit. What was found for one job serves the next."""
 
     def __init__(self, places: Places, room: Room, running: list[Active], now: int, *, linear: int = 0) -> None:
-        """Whoever should have ended by now is expected to do so a stretch from now. `linear`: how much a stretch grows; 0: it doubles."""
+        """`linear`: how much a stretch grows; 0: it doubles."""
         self.places, self.now, self.room, self.linear = places, now, room, linear
-        self.running = sorted(((job.ends if job.ends > now else now + STRETCH), job.number, job) for job in running)
+        self.running = sorted((expected_end(job.ends, now), job.number, job) for job in running)
         self._fits: dict[tuple[Request, NodeSet], bool] = {}
         self._forget()
 

@@ -27,6 +27,7 @@ from fairbank.scheduling.placement.room import Placement
 from fairbank.scheduling.plan import LICENCES, NEVER_TESTED, Plan, Planned, Start
 from fairbank.scheduling.preemption import place_instead, victims
 from fairbank.scheduling.rules import PreemptBy
+from fairbank.scheduling.slurm_rules import backfill_caps, holds_up, kinds
 from fairbank.scheduling.space import Space
 
 
@@ -64,7 +65,7 @@ class _Cycle:
         self.starts: list[Start[Pending, Placement]] = []
         self.expected: dict[int, Planned[Pending, Placement]] = {}
         self.done = set(begun_now)
-        self.seen = Counter[tuple[str, ...]]()
+        self.caps = backfill_caps(parameters)
         self.plans = Counter[str | int]()
         self.tested = 0
 
@@ -79,21 +80,8 @@ class _Cycle:
 
     def considers(self, entry: Entry) -> bool:
         """Whether the entry is tested at all: not one of a user, partition or association that had as many as may be."""
-        job, partition, asked = entry.job, entry.rules.name, self.parameters
-        if job.number in self.done:
-            return False
-        by_user = asked.bf_max_job_assoc or asked.bf_max_job_user
-        whose = (job.user, job.account) if asked.bf_max_job_assoc else (job.user,)
-        for kind, most in (
-            (("user", *whose), by_user),
-            (("partition", partition), asked.bf_max_job_part),
-            (("user of partition", job.user, partition), asked.bf_max_job_user_part),
-        ):
-            if most:
-                self.seen[kind] += 1
-                if self.seen[kind] > most:
-                    return False
-        return True
+        job = entry.job
+        return job.number not in self.done and self.caps.takes(*kinds(self.parameters, job.user, job.account, entry.rules.name))
 
     def tests(self, entry: Entry) -> None:
         """Start it, plan it, or leave it. A limit is one of a job in a partition: in another it may start."""
@@ -120,10 +108,8 @@ class _Cycle:
     def _keeps_room(self, entry: Entry) -> bool:
         """Whether room is kept for the job if it cannot start now: not for the young, the low and the soft, nor for more than is to be."""
         asked, job = self.parameters, entry.job
-        return not (
+        return holds_up(asked, self.now - job.eligible, entry.priority) and not (
             entry.soft
-            or self.now - job.eligible < asked.bf_min_age_reserve
-            or entry.priority < asked.bf_min_prio_reserve
             or (asked.bf_one_resv_per_job and self.plans[job.number])
             or (job.array is not None and self.plans[f"array {job.array}"] > asked.bf_max_job_array_resv)
             or 0 < asked.bf_job_part_count_reserve <= self.plans[f"partition {entry.rules.name}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from fairbank.scheduling.machine import J, Machine, P
@@ -14,8 +15,8 @@ def fcfs(snapshot: Snapshot[J, P, Any], now: int) -> Plan[J, P]:
     return from_the_head(snapshot.queue.line(now), snapshot.machine.copy(), now)
 
 
-def from_the_head(line: Line[J], machine: Machine[J, P], now: int) -> Plan[J, P]:
-    """The same for any line. What starts is taken from `machine`."""
+def from_the_head(line: Line[J], machine: Machine[J, P], now: int, holds_up: Callable[[J], bool] | None = None) -> Plan[J, P]:
+    """The same for any line. What starts is taken from `machine`. `holds_up`: whether those behind wait for a job that does not fit."""
     starts: list[Start[J, P]] = []
     reasons = dict(line.reasons)
     for _, job in line:
@@ -25,7 +26,8 @@ def from_the_head(line: Line[J], machine: Machine[J, P], now: int) -> Plan[J, P]
             starts.append(Start(job, placement))
         elif machine.ever(job):
             reasons[job.number] = RESOURCES
-            break
+            if holds_up is None or holds_up(job):
+                break
         else:
             reasons[job.number] = BAD_CONSTRAINTS
     return Plan(starts, (), reasons)

@@ -22,13 +22,11 @@ def keep_room(
     most: int | None,
     fully: bool = False,
     settled: int = -1,
-    exact: bool = False,
 ) -> Plan[J, P]:
     """Plan in the order of the line: each job gets the earliest place that those leave for whom room is kept, and starts if that is now.
 
     Room is kept for `most` of those who wait; None: for all. It ends where nobody behind can start now, whatever becomes of the others;
-    with `fully` it goes on until all places are told. `exact`: `earliest` says now only where `now` does (Slurm's steps do not), so
-    that it may end before the turn of somebody who cannot start any more. Whoever could never fit is in nobody's way.
+    with `fully` it goes on until all places are told. Whoever could never fit is in nobody's way.
     """
     starts: list[Start[J, P]] = []
     planned: list[Planned[J, P]] = []
@@ -60,8 +58,8 @@ def keep_room(
             planned.append(made(Planned, (job, slot.begin, slot.placement)))
             if len(planned) == most:
                 break
-        # What is kept only grows, so nobody before the hope can start.
-        if hope is not None and (turn == hope[0] or (exact and ahead.now(hope[1]) is None)):
+        # What is kept only grows, so nobody before the hope can start, nor the hope itself once it cannot.
+        if hope is not None and (turn == hope[0] or ahead.now(hope[1]) is None):
             hope = line.first(hope[0], ahead)
         if hope is None and not fully:
             return decided(starts, planned, reasons)

@@ -101,11 +101,12 @@ class Present(Protocol[J_contra, P]):
 class Profile(Present[J_contra, P], Protocol[J_contra, P]):
     """A machine from now on: who runs ends by and by, and what is kept for somebody is nobody else's.
 
-    Whoever should have ended by now is expected to do so within the next second: what it holds is not free.
+    Whoever should have ended by now is expected to do so within the next second, or when Slurm will have killed it: what it holds is not
+    free.
     """
 
     def earliest(self, job: J_contra) -> Slot[P] | None:
-        """What the job gets at the first instant at which it can be had; None where that never comes."""
+        """What the job gets at the first instant at which it can be had, which is now only where `now` has it; None where that never comes."""
         ...
 
 

@@ -6,8 +6,6 @@ given to nobody for the rest of the pass, neither in other partitions: that keep
 
 from __future__ import annotations
 
-from collections import Counter
-
 from fairbank.scheduling.on_nodes import OnNodes
 from fairbank.scheduling.order import Entries, Entry, entries, requested
 from fairbank.scheduling.parameters import Parameters
@@ -17,6 +15,7 @@ from fairbank.scheduling.placement.placing import Request, place
 from fairbank.scheduling.placement.room import Placement
 from fairbank.scheduling.plan import BAD_CONSTRAINTS, NEVER_TESTED, PRIORITY, RESOURCES, Plan, Start
 from fairbank.scheduling.preemption import place_instead, victims
+from fairbank.scheduling.slurm_rules import holds_up, main_caps
 
 NOT_AVAILABLE = "ReqNodeNotAvail"
 
@@ -24,8 +23,8 @@ NOT_AVAILABLE = "ReqNodeNotAvail"
 def main(
     snapshot: OnNodes, parameters: Parameters, now: int, *, full: bool = False, queued: Entries | None = None
 ) -> Plan[Pending, Placement]:
-    """One pass. `full`: that of every sched_interval, which goes through the whole queue; others stop where default_queue_depth says.
-    `queued`: the queue, where it is known already."""
+    """One pass. `full`: that of every sched_interval, which goes through the whole queue; others stop where default_queue_depth says, for
+    which those count too who wait behind somebody. `queued`: the queue, where it is known already."""
     found = _Pass(snapshot, parameters, now, queued or entries(snapshot.machine, snapshot.queue.jobs(), now))
     tested = 0
     for entry in found.entries:
@@ -36,7 +35,8 @@ def main(
         tested += 1
         if not full and tested > parameters.default_queue_depth + 1:
             break
-        found.test(entry)
+        if not found.waits_behind(entry):
+            found.test(entry)
     return Plan(found.starts, (), found.reasons, NEVER_TESTED)
 
 
@@ -55,25 +55,29 @@ class _Pass:
         """Partitions, and reservations, in which a job did not fit."""
         self.rejected: set[tuple[int | None, str, str | None]] = set()
         """Arrays of which a task did not fit."""
-        self.depth = Counter[str]()
+        self.caps = main_caps(parameters)
 
     def passed_over(self, entry: Entry) -> bool:
-        """Whether the entry is not to be tested: it started elsewhere, or somebody ahead of it waits."""
+        """Whether the entry is not even counted: it started elsewhere, is of an array that was turned away, or of a partition of which as many
+        were looked at as may be."""
         job, partition = entry.job, entry.rules.name
         if job.number in self.done:
             return True
         if job.array is not None and (job.array, partition, job.reservation) in self.rejected:
             self.reasons.setdefault(job.number, RESOURCES)
             return True
-        if _queue_of(entry) in self.full:
-            if self.reasons.get(job.number, RESOURCES) == RESOURCES:  # of another of its partitions: this one's is told
-                self.reasons[job.number] = PRIORITY
-            return True
-        self.depth[partition] += 1
-        if 0 < self.parameters.partition_job_depth < self.depth[partition]:
+        if not self.caps.takes(partition):
             self.reasons.setdefault(job.number, PRIORITY)
             return True
         return False
+
+    def waits_behind(self, entry: Entry) -> bool:
+        """Whether somebody ahead did not fit whom it has to wait for."""
+        if _queue_of(entry) not in self.full:
+            return False
+        if self.reasons.get(entry.job.number, RESOURCES) == RESOURCES:  # of another of its partitions: this one's is told
+            self.reasons[entry.job.number] = PRIORITY
+        return True
 
     def test(self, entry: Entry) -> None:
         """Start it now, or say why not."""
@@ -145,8 +149,7 @@ class _Pass:
 
     def _fails(self, entry: Entry, request: Request | None = None) -> None:
         """Those behind it wait, unless this one is too young or too low for nodes to be kept for it, or has named its own."""
-        job, parameters = entry.job, self.parameters
-        if self.now - job.eligible < parameters.bf_min_age_reserve or entry.priority < parameters.bf_min_prio_reserve:
+        if not holds_up(self.parameters, self.now - entry.job.eligible, entry.priority):
             return
         if request is not None and request.required and request.required.bit_count() >= request.least:
             self.open = nodeset.without(self.open, request.required)

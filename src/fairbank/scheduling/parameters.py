@@ -86,11 +86,11 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
         return asked and now - ended > self.sched_min_interval
 
     def full_is_due(self, ended: int, now: int) -> bool:
-        """Whether it runs through the whole queue at `now`, asked for or not, where it last did so until `ended`; in microseconds.
+        """Whether it runs through the whole queue at `now`, asked for or not, where it last did so until `ended`; in seconds.
 
         Passes between do not count: where events are many, whoever waits far behind would never be come to.
         """
-        return 0 < self.sched_interval * 1_000_000 <= now - ended
+        return 0 < self.sched_interval <= now - ended
 
     def backfill_is_due(self, ended: int, changed: bool, now: int) -> bool:
         """Whether backfill runs at `now`, where its last cycle ended at `ended` and jobs or nodes changed since; all in seconds."""

@@ -117,9 +117,10 @@ class Steps(Generic[W]):
                 step += 1
             begin = max(times[step], low)
             until, ahead = begin + seconds, step + 1
-            while ahead < last and times[ahead] < until and free[ahead] >= wanted:
+            reach = self.reach(until)
+            while ahead < last and times[ahead] < reach and free[ahead] >= wanted:
                 ahead += 1
-            if ahead == last or times[ahead] >= until:
+            if ahead == last or times[ahead] >= reach:
                 self._known[wanted, seconds] = begin
                 return Slot(begin, until, wanted)
             step = ahead
@@ -173,6 +174,14 @@ class Steps(Generic[W]):
         """When those who start now must be gone at the latest from what is kept for somebody from `begin` on."""
         return begin
 
+    def reach(self, until: int) -> int:
+        """The same from the other side: whoever stays until then is in the way of what is kept for others from before this instant on."""
+        return until
+
+    def overdue(self, ends: int) -> int:
+        """When somebody is expected to end who should have by now."""
+        return self._now + 1
+
     def _ends(self) -> Sequence[Running[W, int]]:
         """Those who run and those who start now, in the order of their ends, of which none is past."""
         if self._started:
@@ -181,7 +190,9 @@ class Steps(Generic[W]):
                 insort(self._running, Running(slot.end, job.number, slot.placement, job, slot.begin))
             self._started = []
         if self._running and self._running[0].ends <= self._now:
-            self._running = [each._replace(ends=max(each.ends, self._now + 1)) for each in self._running]
+            self._running = sorted(
+                each if each.ends > self._now else each._replace(ends=self.overdue(each.ends)) for each in self._running
+            )
         return self._running
 
     def _grown_to(self, wanted: int) -> tuple[int, int]:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from fairbank.scheduling.by_priority import S
 from fairbank.scheduling.machine import Running, Slot
 from fairbank.scheduling.processors import Processors, Steps
+from fairbank.scheduling.slurm_rules import expected_end
 
 
 class Slots(Steps[S]):
-    """Whoever starts now must be gone before the step in which a plan begins, not just by then; a plan lasts to the end of a step.
+    """Everybody must be gone before the step in which a plan begins, not just by then; a plan lasts to the end of a step.
 
     For what would begin behind the window no room is kept, nor for whoever has waited less than `least_age` seconds.
     """
@@ -21,10 +22,16 @@ class Slots(Steps[S]):
         self, machine: Processors[S], running: Sequence[Running[S, int]], now: int, *, window: int, resolution: int, least_age: int = 0
     ) -> None:
         super().__init__(machine.size, machine.free, running, now)
-        self._window, self._resolution, self._came_by = now + window, resolution, now - least_age
+        self._window, self._resolution, self._came_by = (now + window) // resolution * resolution, resolution, now - least_age
 
     def edge(self, begin: int) -> int:
         return begin // self._resolution * self._resolution - 1
+
+    def reach(self, until: int) -> int:
+        return until // self._resolution * self._resolution + self._resolution
+
+    def overdue(self, ends: int) -> int:
+        return expected_end(ends, self._now)
 
     def take(self, job: S, slot: Slot[int]) -> None:
         if slot.begin > self._now:

@@ -16,8 +16,6 @@ from fairbank.simulator.jobs import Job
 from fairbank.simulator.scheduler import OnProcessors, Pass
 from fairbank.simulator.standing import Ranking, Standing
 
-_MICRO = 1_000_000
-
 
 class Slurm:
     """A cluster's scheduler: asked at every event, and woken when a pass is due although nothing happens."""
@@ -39,7 +37,7 @@ class Slurm:
     def passes(self, now: int, *, event: bool) -> Iterator[Pass]:
         """Those that are due. `event`: somebody came or ended just now."""
         self._changed |= event
-        full = self.parameters.full_is_due(self._full * _MICRO, now * _MICRO)
+        full = self.parameters.full_is_due(self._full, now)
         if full:
             self._full = now
         if full or event:
@@ -50,12 +48,13 @@ class Slurm:
 
     def wake(self, now: int) -> int:
         """When a pass is next due if nothing happens, while somebody waits."""
-        due = FOR_EVER
-        if self._changed and self.parameters.bf_interval > 0:
-            due = self._filled + self.parameters.bf_interval
-        shallow = self.parameters.partition_job_depth > 0 or len(self.queue) > self.parameters.default_queue_depth
-        if shallow and self.parameters.sched_interval > 0:
-            due = min(due, self._full + self.parameters.sched_interval)
+        due, asked = FOR_EVER, self.parameters
+        if self._changed and asked.bf_interval > 0:
+            due = self._filled + asked.bf_interval
+        # the last main pass may have left out somebody who could start
+        short = asked.partition_job_depth or asked.sched_max_job_start or len(self.queue) > asked.default_queue_depth
+        if short and asked.sched_interval > 0:
+            due = min(due, self._full + asked.sched_interval)
         return max(due, now + 1)
 
     def ended(self, running: Running[Job, int], now: int) -> None:
@@ -76,7 +75,9 @@ class Slurm:
 
     def _main(self, snapshot: OnProcessors, now: int, *, full: bool) -> Plan[Job, int]:
         line = self._line(snapshot, now)
-        return Plan() if line is None else slurm.main(snapshot, line, self.parameters, now, full=full)
+        plan = Plan[Job, int]() if line is None else slurm.main(snapshot, line, self.parameters, now, full=full)
+        self._changed |= bool(plan.starts)
+        return plan
 
     def _backfill(self, snapshot: OnProcessors, now: int) -> Plan[Job, int]:
         line = self._line(snapshot, now)
