@@ -96,7 +96,19 @@ def test_the_pass_ends_where_its_parameters_say() -> None:
     told = scene.main(partition_job_depth=2)
     assert sorted(told.starts) == [1, 2]
     assert told.reasons == dict.fromkeys((3, 4, 5), "Priority")
+    assert sorted(scene.main(full=True, partition_job_depth=2).starts) == [1, 2]
     assert scene.main(sched_max_job_start=2).plan.why(5) == "None"
+
+
+def test_who_waits_behind_somebody_is_counted_too() -> None:
+    left, right = PartitionRules(name="left", nodes=("n1",)), PartitionRules(name="right", nodes=("n2",))
+    scene = Scene(rack(2), left, right).runs(9, "n1", 60, partition="left")
+    for number in range(1, 4):
+        scene.waits(number, partitions=("left",))
+    scene.waits(4, partitions=("right",))
+    assert scene.main(default_queue_depth=3).starts == {4: "n2"}
+    assert scene.main(default_queue_depth=2).starts == {}
+    assert scene.main(full=True, default_queue_depth=2).starts == {4: "n2"}
 
 
 def test_an_array_is_rejected_with_its_first_task_that_does_not_fit() -> None:

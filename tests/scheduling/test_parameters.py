@@ -54,9 +54,9 @@ def test_it_is_due_in_full_every_interval_however_often_it_runs_between() -> Non
     ended = full = 0
     fully: list[int] = []
     for now in range(0, 130_000_000, 500_000):  # something is submitted twice a second
-        if asked.full_is_due(full, now):
-            ended = full = now
-            fully.append(now // 1_000_000)
+        if asked.full_is_due(full, now // 1_000_000):
+            ended, full = now, now // 1_000_000
+            fully.append(full)
         elif asked.main_is_due(ended, True, now):
             ended = now
     assert fully == [60, 120]

@@ -29,6 +29,7 @@ from fairbank.scheduling.placement.room import Placement, Room
 from fairbank.scheduling.plan import Plan
 from fairbank.scheduling.rules import PreemptBy, Preemption, QosRules
 from fairbank.scheduling.slurm import both
+from fairbank.scheduling.slurm_rules import expected_end
 from fairbank.values.time import Instant
 from tests.scheduling.clusters import clusters, rules, wishes
 
@@ -173,7 +174,7 @@ def fits_then(snapshot: OnNodes, plan: Plan[Pending, Placement], at: int, placem
     """Whether the nodes have what the plan takes of them when all have ended who are to end by then."""
     room = Room(snapshot.machine.cluster)
     for job in carried_out(snapshot, plan, NOW).running:
-        if job.ends > max(at, NOW) or (job.ends <= NOW and at < NOW + 30):
+        if expected_end(job.ends, NOW) > at:
             room.take(job.placement)
     room.take(placement)
     rows = max(rules.rows for rules in snapshot.machine.cluster.rules.values())

@@ -35,14 +35,20 @@ def test_who_fits_a_gap_starts_when_backfill_next_runs() -> None:
     assert starts(jobs, 8) == [1_000, 4_600, 1_040]
 
 
-@pytest.mark.parametrize(("minutes", "begin"), [(59, 1_700_000_060), (60, 1_700_010_840)])
+@pytest.mark.parametrize(("minutes", "begin"), [(59, 1_700_000_000), (60, 1_700_010_800)])
 def test_a_job_must_be_gone_before_the_step_in_which_a_plan_begins(minutes: int, begin: int) -> None:
-    """Half of the machine is free for an hour, and then all of it is kept for two hours: facts, section 9, V14."""
-    now = 1_700_000_020
-    jobs = [job(0, now, 2, HOUR + 30, HOUR), job(1, now + 10, 4, 2 * HOUR), job(2, now + 20, 2, minutes * MINUTE)]
-    first, big, small = starts(jobs, 4)
-    assert (first, big) == (now, now + HOUR)
-    assert small == (begin if minutes == 59 else now + 3 * HOUR)
+    """Half of the machine is free for an hour, and then all of it is kept for two hours: facts, section 9, V14. The job of 60 minutes is planned
+    for 1_700_010_840 (tests/scheduling/test_slurm_on_two_machines.py), and starts when the large one has ended."""
+    now = 1_700_000_000
+    jobs = [job(0, now, 2, HOUR), job(1, now, 4, 2 * HOUR), job(2, now, 2, minutes * MINUTE), job(3, now, 2, 90 * MINUTE)]
+    assert starts(jobs, 4) == [now, now + HOUR, begin, now + 3 * HOUR]
+
+
+@pytest.mark.parametrize(("limit", "begin"), [(3_579, 40), (3_580, 7_200), (3_600, 7_200), (3_610, 7_200)])
+def test_that_holds_also_where_somebody_behind_fills_the_gap(limit: int, begin: int) -> None:
+    """A plan is due at 3630 and keeps the others off from 3600 on; a fourth job comes that is short enough for all of them."""
+    jobs = [job(0, 0, 2, 3_630, HOUR), job(1, 10, 4, HOUR), job(2, 20, 1, limit), job(3, 20, 1, MINUTE)]
+    assert starts(jobs, 4, parameters=Parameters(bf_interval=40)) == [0, HOUR, begin, 40]
 
 
 def test_whoever_used_less_goes_first() -> None:
@@ -88,11 +94,26 @@ def test_the_main_pass_looks_at_so_many_of_a_partition() -> None:
     assert starts(jobs, 4, parameters=shallow) == [0, 100, 100, 150]
 
 
+def test_so_many_of_a_partition_are_looked_at_in_full_passes_too() -> None:
+    """The second of its partition would fit beside the first, and comes first in no pass while that waits."""
+    jobs = [job(0, 0, 2, HOUR), job(1, 10, 4, HOUR, user=1), job(2, 20, 1, HOUR)._replace(partition=2), job(3, 30, 1, HOUR)]
+    young = Parameters(bf_interval=-1, bf_min_age_reserve=2 * HOUR)
+    assert starts(jobs, 4, parameters=young)[1:] == [20 + HOUR + 10, 20, 30]
+    shallow = Parameters(bf_interval=-1, bf_min_age_reserve=2 * HOUR, partition_job_depth=1)
+    assert starts(jobs, 4, parameters=shallow)[1:] == [20 + HOUR, 20, 20 + 2 * HOUR]
+
+
+def test_whom_the_cap_of_starts_left_out_the_next_full_pass_starts() -> None:
+    jobs = [job(0, 0, 4, 100), *(job(number, number, 1, HOUR) for number in range(1, 4))]
+    one = Parameters(bf_interval=-1, sched_max_job_start=1)
+    assert starts(jobs, 4, parameters=one) == [0, 100, 120, 180]
+
+
 def test_room_is_kept_for_whoever_has_waited_long_enough() -> None:
     """A wide job waits for the end of another. A long one behind it starts on what is left, unless room is kept."""
     jobs = [job(0, 0, 6, HOUR), job(1, 10, 8, HOUR), job(2, 20, 2, 2 * HOUR)]
     assert starts(jobs, 8)[1:] == [HOUR, 2 * HOUR]
-    assert starts(jobs, 8, parameters=Parameters(bf_min_age_reserve=600))[1:] == [2 * HOUR + 30, 30]
+    assert starts(jobs, 8, parameters=Parameters(bf_min_age_reserve=600))[1:] == [2 * HOUR + 20, 20]
 
 
 def test_classic_fair_share_goes_by_how_much_and_fair_tree_by_who_used_more() -> None:

@@ -1,0 +1,216 @@
+"""Slurm's two passes on nodes of one CPU each and on processors: the same rules, and what differs is which nodes.
+
+Main passes start the same jobs. Backfill plans a job on nodes of its choice, and on processors on as many as it wants: so both plan the same up
+to the first job for which enough processors are free all the time, but no nodes are. Runs end so far apart here that each has a stretch of its
+own (`scheduling.ahead`): where ends are lumped together nodes are chosen among more, of which the last may come free later. Of a least time
+(--time-min) processors know nothing, since no trace has one; here they plan with it, until a job has started with more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairbank.cluster.node import Node
+from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.cluster.wanted import Wanted
+from fairbank.scheduling import backfill, main, on_nodes, slurm_on_processors
+from fairbank.scheduling.by_priority import ByPriority, Listed
+from fairbank.scheduling.machine import FOR_EVER
+from fairbank.scheduling.nodes import Nodes
+from fairbank.scheduling.on_nodes import OnNodes
+from fairbank.scheduling.parameters import Parameters
+from fairbank.scheduling.pending import Active, Pending, begun
+from fairbank.scheduling.placement.cluster import Cluster
+from fairbank.scheduling.placement.placing import place
+from fairbank.scheduling.placement.room import Placement, Room
+from fairbank.scheduling.plan import Plan
+from fairbank.scheduling.processors import Processors
+from fairbank.scheduling.slurm_rules import expected_end, holds_up
+from fairbank.scheduling.snapshot import Snapshot
+from fairbank.simulator.jobs import Job
+from fairbank.simulator.scheduler import OnProcessors
+
+MINUTE, HOUR = 60, 3_600
+SIZE = 6
+_RUNS = 1_000
+"""Behind the numbers of those who wait."""
+
+
+class Afternoon(NamedTuple):
+    """Who runs, until when and on how many processors; who waits, in the order of the queue, by the least time that will do; and for how long
+    those would like to run who said so."""
+
+    now: int
+    running: list[tuple[int, int]]
+    waiting: list[Job]
+    longer: Mapping[int, int] = {}
+    size: int = SIZE
+
+    def on_nodes(self) -> OnNodes:
+        cluster = Cluster([Node(name=f"n{number}") for number in range(self.size)], [PartitionRules(name="1"), PartitionRules(name="2")])
+        nodes, room, there = Nodes(cluster), Room(cluster), list[Active]()
+        for number, (ends, wide) in enumerate(self.running, start=_RUNS):
+            wanted = Wanted(nodes=wide)
+            where = place(cluster, room, nodes.places.request(wanted, "1"), cluster.usable)
+            assert where is not None
+            room.take(where)
+            there.append(begun(Pending(number=number, wanted=wanted, partitions=("1",)), where, self.now - HOUR, ends - self.now + HOUR))
+        return on_nodes.on_nodes(nodes, pending=[self._pending(job) for job in self.waiting], running=there)
+
+    def _pending(self, job: Job) -> Pending:
+        longer = self.longer.get(job.number)
+        return Pending(
+            number=job.number,
+            user=str(job.user),
+            account=str(job.group),
+            wanted=Wanted(nodes=job.processors),
+            partitions=(str(job.partition),),
+            priority=_RUNS - job.number,
+            submitted=job.submitted,
+            eligible=job.submitted,
+            limit=longer or job.limit,
+            time_min=job.limit if longer else None,
+        )
+
+    def on_processors(self) -> OnProcessors:
+        found: OnProcessors = Snapshot(Processors(self.size), ByPriority())
+        for number, (ends, wide) in enumerate(self.running, start=_RUNS):
+            found.begin(Job(number, 0, wide, ends - self.now + HOUR, 1, 1, number, 1, 1), wide, self.now - HOUR)
+        return found
+
+
+@st.composite
+def afternoons(draw: st.DrawFn) -> Afternoon:
+    now = 1_000_000 + draw(st.integers(0, 3_599))
+    running, left = list[tuple[int, int]](), SIZE
+    for turn in sorted(draw(st.sets(st.integers(0, 12), max_size=4))):
+        if wide := draw(st.integers(0, left)):
+            running.append((now + 100 * turn if turn else now - draw(st.integers(0, 60)), wide))
+            left -= wide
+    around = st.builds(lambda turn, more: max(100 * turn + more, 1), st.integers(0, 30), st.integers(-61, 61))
+    kind = st.integers(1, 2)
+    rows = draw(st.lists(st.tuples(st.integers(0, 600), st.integers(1, SIZE), around, kind, kind, kind), max_size=10))
+    waiting = [
+        Job(number, now - waited, wide, limit, limit, partition, number, user, group)
+        for number, (waited, wide, limit, partition, user, group) in enumerate(rows)
+    ]
+    longer = {job.number: job.limit + draw(st.integers(1, 2_000)) for job in waiting if draw(st.integers(0, 5)) == 0}
+    return Afternoon(now, running, waiting, longer)
+
+
+asked = st.builds(
+    Parameters,
+    default_queue_depth=st.integers(0, 8),
+    partition_job_depth=st.integers(0, 4),
+    sched_max_job_start=st.integers(0, 4),
+    bf_max_job_test=st.integers(1, 12),
+    bf_max_job_user=st.integers(0, 5),
+    bf_max_job_part=st.integers(0, 5),
+    bf_max_job_user_part=st.integers(0, 4),
+    bf_max_job_assoc=st.integers(0, 4),
+    bf_max_job_start=st.integers(0, 4),
+    bf_window=st.sampled_from([1, 5, 20, 1_440]),
+    bf_resolution=st.sampled_from([1, 7, 60, 300, 3_600]),
+    bf_min_age_reserve=st.sampled_from([0, 0, 60, 300]),
+    bf_window_linear=st.just(1),
+)
+"""As slurm.conf may have it, where each end has a stretch of its own."""
+
+
+@given(afternoons(), asked, st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_the_main_pass_starts_the_same_jobs(afternoon: Afternoon, asked: Parameters, full: bool) -> None:
+    now = afternoon.now
+    fixed = afternoon._replace(longer={})  # backfill alone gives less
+    there = main.main(fixed.on_nodes(), asked, now, full=full)
+    here = slurm_on_processors.main(fixed.on_processors(), Listed(fixed.waiting), asked, now, full=full)
+    assert [start.job.number for start in there.starts] == [start.job.number for start in here.starts]
+
+
+@given(afternoons(), asked)
+@settings(max_examples=400, deadline=None)
+def test_backfill_plans_the_same_until_enough_are_free_but_no_nodes_are(afternoon: Afternoon, asked: Parameters) -> None:
+    now, nodes, line = afternoon.now, afternoon.on_nodes(), Listed(afternoon.waiting)
+    there = backfill.backfill(nodes, asked, now)
+    here = slurm_on_processors.backfill(afternoon.on_processors(), line, asked, now, fully=True)
+    assert slurm_on_processors.backfill(afternoon.on_processors(), line, asked, now).starts == here.starts
+    on_nodes, on_processors = _kept(there, asked, now), _kept(here, asked, now)
+    given_more = {start.job.number for start in there.starts if start.job.limit != afternoon.waiting[start.job.number].limit}
+    for job in afternoon.waiting:
+        at = on_processors.get(job.number, FOR_EVER)
+        if at != on_nodes.get(job.number, FOR_EVER):
+            assert at < on_nodes.get(job.number, FOR_EVER)
+            assert _left(afternoon, nodes, there, asked, job, at) < job.processors
+            return
+        if job.number in given_more:
+            return
+
+
+def _kept(plan: Plan[Job, int] | Plan[Pending, Placement], asked: Parameters, now: int) -> dict[int, int]:
+    """When everybody starts who starts now, or for whom room is kept."""
+    last = (now + asked.window_seconds) // asked.bf_resolution * asked.bf_resolution
+    kept = {each.job.number: each.at for each in plan.planned if each.at < last and holds_up(asked, now - each.job.submitted)}
+    return kept | {start.job.number: now for start in plan.starts}
+
+
+def _left(afternoon: Afternoon, nodes: OnNodes, plan: Plan[Pending, Placement], asked: Parameters, job: Job, at: int) -> int:
+    """How many nodes are left to a job from then on until its end, beside those who run and those ahead of it."""
+    now, step, taken = afternoon.now, asked.bf_resolution, 0
+    for run in nodes.running:
+        taken |= run.placement.nodes if expected_end(run.ends, now) > at else 0
+    for start in plan.starts:
+        taken |= start.placement.nodes if start.job.number < job.number and now + afternoon.waiting[start.job.number].limit > at else 0
+    for each in plan.planned:
+        begin, end = each.at // step, -(-(each.at + afternoon.waiting[each.job.number].limit) // step)
+        within = each.at < (now + asked.window_seconds) // step * step
+        if within and each.job.number < job.number and begin * step <= at + job.limit and end * step > at:
+            taken |= each.placement.nodes
+    return afternoon.size - taken.bit_count()
+
+
+NOON = 1_700_000_000
+"""Twenty seconds into a minute."""
+
+
+def vector(now: int, minutes: int, longer: Mapping[int, int] | None = None) -> Afternoon:
+    """The facts, section 9, V14: two of four are busy for an hour; all four are wanted for two, then two, and two for 90 minutes."""
+    wide = [(4, 120), (2, minutes), (2, 90)]
+    waiting = [Job(at, now - 60, many, lasts * MINUTE, 1, 1, at, 1, 1) for at, (many, lasts) in enumerate(wide)]
+    return Afternoon(now, [(now + HOUR, 2)], waiting, longer or {}, size=4)
+
+
+def when(machine: str, afternoon: Afternoon) -> dict[int, int]:
+    """When each one starts."""
+    if machine == "nodes":
+        return _kept(backfill.backfill(afternoon.on_nodes(), Parameters(), afternoon.now), Parameters(), afternoon.now)
+    line = Listed(afternoon.waiting)
+    plan = slurm_on_processors.backfill(afternoon.on_processors(), line, Parameters(), afternoon.now, fully=True)
+    return _kept(plan, Parameters(), afternoon.now)
+
+
+@pytest.mark.parametrize("machine", ["nodes", "processors"])
+@pytest.mark.parametrize(("now", "minutes", "at"), [(NOON, 59, NOON), (NOON, 60, 1_700_010_840), (NOON + 40, 60, NOON + 40 + 3 * HOUR)])
+def test_the_vector_of_the_facts(machine: str, now: int, minutes: int, at: int) -> None:
+    """The job that ends in the very minute in which the first plan begins waits for the end of that plan, up to whole minutes."""
+    behind = -(-(now + 3 * HOUR) // MINUTE) * MINUTE
+    assert when(machine, vector(now, minutes)) == {0: now + HOUR, 1: at, 2: behind}
+
+
+@pytest.mark.parametrize("now", [NOON, NOON + 39, NOON + 40])
+def test_less_time_is_given_in_whole_minutes_before_the_minute_in_which_a_plan_begins(now: int) -> None:
+    """It would like four hours, and half an hour will do."""
+    plan = backfill.backfill(vector(now, 30, {1: 4 * HOUR}).on_nodes(), Parameters(), now)
+    assert [(start.job.number, start.job.limit) for start in plan.starts] == [(1, (60 if now == NOON + 40 else 59) * MINUTE)]
+
+
+@pytest.mark.parametrize("late", [0, 5, 29, 30, 1_000])
+@pytest.mark.parametrize("machine", ["nodes", "processors"])
+def test_whoever_is_past_its_limit_is_expected_to_be_killed_soon(machine: str, late: int) -> None:
+    """KillWait after the limit, or any second."""
+    waiting = [Job(0, NOON, 4, HOUR, HOUR, 1, 0, 1, 1)]
+    assert when(machine, Afternoon(NOON, [(NOON - late, 2)], waiting, size=4)) == {0: NOON + max(30 - late, 1)}
