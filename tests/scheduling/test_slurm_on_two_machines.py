@@ -139,12 +139,12 @@ def test_backfill_plans_the_same_until_enough_are_free_but_no_nodes_are(afternoo
     there = backfill.backfill(nodes, asked, now)
     here = slurm_on_processors.backfill(afternoon.on_processors(), line, asked, now, fully=True)
     assert slurm_on_processors.backfill(afternoon.on_processors(), line, asked, now).starts == here.starts
-    on_nodes, on_processors = _kept(there, asked, now), _kept(here, asked, now)
+    on_nodes_at, on_processors_at = _kept(there, asked, now), _kept(here, asked, now)
     given_more = {start.job.number for start in there.starts if start.job.limit != afternoon.waiting[start.job.number].limit}
     for job in afternoon.waiting:
-        at = on_processors.get(job.number, FOR_EVER)
-        if at != on_nodes.get(job.number, FOR_EVER):
-            assert at < on_nodes.get(job.number, FOR_EVER)
+        at, later = on_processors_at.get(job.number, FOR_EVER), on_nodes_at.get(job.number, FOR_EVER)
+        if at != later:
+            assert at < later
             assert _left(afternoon, nodes, there, asked, job, at) < job.processors
             return
         if job.number in given_more:

@@ -108,7 +108,7 @@ class Steps(Generic[W]):
             begin, self._then = self._grown_to(wanted)
             return made(Slot, (begin, begin + seconds, wanted))
         self._lay()
-        times, free = self.times, self.free
+        times, free, reach = self.times, self.free, self.reach
         # What is taken is never given back, so for alike jobs the search goes on where it ended.
         low = self._known.get((wanted, seconds), self._now)
         step, last = bisect_right(times, low) - 1, len(times)
@@ -117,10 +117,10 @@ class Steps(Generic[W]):
                 step += 1
             begin = max(times[step], low)
             until, ahead = begin + seconds, step + 1
-            reach = self.reach(until)
-            while ahead < last and times[ahead] < reach and free[ahead] >= wanted:
+            clear = reach(until)
+            while ahead < last and times[ahead] < clear and free[ahead] >= wanted:
                 ahead += 1
-            if ahead == last or times[ahead] >= reach:
+            if ahead == last or times[ahead] >= clear:
                 self._known[wanted, seconds] = begin
                 return Slot(begin, until, wanted)
             step = ahead
