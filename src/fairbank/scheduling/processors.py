@@ -95,9 +95,11 @@ class Steps(Generic[W]):
         wanted, end = job.processors, self._now + job.limit
         if wanted > self._free:
             return None
-        for at, free in self._less():
-            if free < wanted and at < end:
-                return None
+        if less := self._less():
+            clear = self.reach(end)
+            for at, free in less:
+                if free < wanted and at < clear:
+                    return None
         return made(Slot, (self._now, end, wanted))
 
     def earliest(self, job: W) -> Slot[int] | None:
@@ -141,7 +143,7 @@ class Steps(Generic[W]):
         else:
             self._begins = [begin]
             left = self._then - processors
-            self._drops = [(self.edge(begin), left)] if left < self._free else []
+            self._drops = [(begin, left)] if left < self._free else []
         self._kept.append(slot)
 
     def gaps(self) -> Sequence[Gap]:
@@ -155,7 +157,7 @@ class Steps(Generic[W]):
             return [(room, FOR_EVER)] if room else []
         found: list[Gap] = []
         for at, free in less:
-            found.append((room, at - self._now))
+            found.append((room, self.edge(at) - self._now))
             room = free
         if room:
             found.append((room, FOR_EVER))
@@ -167,15 +169,15 @@ class Steps(Generic[W]):
             self._lay()
         if self._drops is None:
             times, free = self.times, self.free
-            self._drops = _strictly_less(self._free, [(self.edge(at), free[bisect_right(times, at) - 1]) for at in self._begins])
+            self._drops = _strictly_less(self._free, [(at, free[bisect_right(times, at) - 1]) for at in self._begins])
         return self._drops
 
     def edge(self, begin: int) -> int:
-        """When those who start now must be gone at the latest from what is kept for somebody from `begin` on."""
+        """When others must be gone at the latest from what is kept for somebody from `begin` on."""
         return begin
 
     def reach(self, until: int) -> int:
-        """The same from the other side: whoever stays until then is in the way of what is kept for others from before this instant on."""
+        """The same from the other side: whoever stays until then is in the way of what is kept for others from before this instant."""
         return until
 
     def overdue(self, ends: int) -> int:
@@ -223,7 +225,7 @@ class Steps(Generic[W]):
             taken = slice(first, self._cut(end))
             left = [before - processors for before in free[taken]]
             free[taken] = left
-            if begin > self._now and self._drops is not None and min(left) < self._least_before(self.edge(begin)):
+            if begin > self._now and self._drops is not None and min(left) < self._least_before(begin):
                 self._drops = None
         self._kept = []
 
