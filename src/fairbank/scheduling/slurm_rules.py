@@ -3,7 +3,6 @@ off, and until when whoever runs is expected to (facts, sections 5.1, 5.3 and 6)
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable
 
 from fairbank.scheduling.parameters import Parameters
@@ -18,7 +17,8 @@ class Caps:
     __slots__ = ("_most", "_seen")
 
     def __init__(self, *most: int) -> None:
-        self._most, self._seen = most, [Counter[Hashable]() for _ in most]
+        self._most = most
+        self._seen: list[dict[Hashable, int]] = [{} for _ in most]
 
     def __bool__(self) -> bool:
         return any(self._most)
@@ -27,7 +27,7 @@ class Caps:
         """Whether the next one is looked at, which is of these kinds. It counts in each up to the first that has had enough, started or not."""
         for kind, most, seen in zip(kinds, self._most, self._seen, strict=True):
             if most:
-                seen[kind] += 1
+                seen[kind] = seen.get(kind, 0) + 1
                 if seen[kind] > most:
                     return False
         return True
