@@ -1,9 +1,9 @@
 """Slurm's two passes on nodes of one CPU each and on processors: the same rules, and what differs is which nodes.
 
-Main passes start the same jobs. Backfill plans a job on nodes of its choice, and on processors on as many as it wants: so both plan the same up
-to the first job for which enough processors are free all the time, but no nodes are. Runs end so far apart here that each has a stretch of its
-own (`scheduling.ahead`): where ends are lumped together nodes are chosen among more, of which the last may come free later. Of a least time
-(--time-min) processors know nothing, since no trace has one; here they plan with it, until a job has started with more.
+Main passes start the same jobs. Backfill plans a job on nodes of its choice, and on processors on as many as it wants: so both plan the
+same up to the first job for which enough processors are free all the time, but no nodes are. Runs end so far apart here that each has a
+stretch of its own (`scheduling.ahead`): where ends are lumped together nodes are chosen among more, of which the last may come free later.
+Of a least time (--time-min) processors know nothing, since no trace has one; here they plan with it, until a job has started with more.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _RUNS = 1_000
 
 
 class Afternoon(NamedTuple):
-    """Who runs, until when and on how many processors; who waits, in the order of the queue, by the least time that will do; and for how long
-    those would like to run who said so."""
+    """Who runs, until when and on how many processors; who waits, in the order of the queue, by the least time that will do; and for how
+    long those would like to run who said so."""
 
     now: int
     running: list[tuple[int, int]]
@@ -87,14 +87,14 @@ class Afternoon(NamedTuple):
 @st.composite
 def afternoons(draw: st.DrawFn) -> Afternoon:
     now = 1_000_000 + draw(st.integers(0, 3_599))
-    running, left = list[tuple[int, int]](), SIZE
-    for turn in sorted(draw(st.sets(st.integers(0, 12), max_size=4))):
-        if wide := draw(st.integers(0, left)):
+    running, busy = list[tuple[int, int]](), SIZE - draw(st.integers(0, 3))
+    for turn in sorted(draw(st.sets(st.integers(0, 12), min_size=1, max_size=4))):
+        if wide := draw(st.integers(0, busy)):
             running.append((now + 100 * turn if turn else now - draw(st.integers(0, 60)), wide))
-            left -= wide
+            busy -= wide
     around = st.builds(lambda turn, more: max(100 * turn + more, 1), st.integers(0, 30), st.integers(-61, 61))
     kind = st.integers(1, 2)
-    rows = draw(st.lists(st.tuples(st.integers(0, 600), st.integers(1, SIZE), around, kind, kind, kind), max_size=10))
+    rows = draw(st.lists(st.tuples(st.integers(0, 600), st.integers(1, SIZE), around, kind, kind, kind), min_size=2, max_size=10))
     waiting = [
         Job(number, now - waited, wide, limit, limit, partition, number, user, group)
         for number, (waited, wide, limit, partition, user, group) in enumerate(rows)
@@ -103,20 +103,21 @@ def afternoons(draw: st.DrawFn) -> Afternoon:
     return Afternoon(now, running, waiting, longer)
 
 
+often_none = st.sampled_from([0, 0, 0, 0, 1, 2, 3, 4])
 asked = st.builds(
     Parameters,
     default_queue_depth=st.integers(0, 8),
-    partition_job_depth=st.integers(0, 4),
-    sched_max_job_start=st.integers(0, 4),
-    bf_max_job_test=st.integers(1, 12),
-    bf_max_job_user=st.integers(0, 5),
-    bf_max_job_part=st.integers(0, 5),
-    bf_max_job_user_part=st.integers(0, 4),
-    bf_max_job_assoc=st.integers(0, 4),
-    bf_max_job_start=st.integers(0, 4),
-    bf_window=st.sampled_from([1, 5, 20, 1_440]),
-    bf_resolution=st.sampled_from([1, 7, 60, 300, 3_600]),
-    bf_min_age_reserve=st.sampled_from([0, 0, 60, 300]),
+    partition_job_depth=often_none,
+    sched_max_job_start=often_none,
+    bf_max_job_test=st.sampled_from([2, 5, 500, 500]),
+    bf_max_job_user=often_none,
+    bf_max_job_part=often_none,
+    bf_max_job_user_part=often_none,
+    bf_max_job_assoc=often_none,
+    bf_max_job_start=often_none,
+    bf_window=st.sampled_from([5, 20, 1_440, 1_440]),
+    bf_resolution=st.sampled_from([1, 7, 60, 60, 300, 3_600]),
+    bf_min_age_reserve=st.sampled_from([0, 0, 0, 60, 300]),
     bf_window_linear=st.just(1),
 )
 """As slurm.conf may have it, where each end has a stretch of its own."""

@@ -37,8 +37,8 @@ def test_who_fits_a_gap_starts_when_backfill_next_runs() -> None:
 
 @pytest.mark.parametrize(("minutes", "begin"), [(59, 1_700_000_000), (60, 1_700_010_800)])
 def test_a_job_must_be_gone_before_the_step_in_which_a_plan_begins(minutes: int, begin: int) -> None:
-    """Half of the machine is free for an hour, and then all of it is kept for two hours: facts, section 9, V14. The job of 60 minutes is planned
-    for 1_700_010_840 (tests/scheduling/test_slurm_on_two_machines.py), and starts when the large one has ended."""
+    """Half of the machine is free for an hour, and then all of it is kept for two hours: facts, section 9, V14. The job of 60 minutes is
+    planned for 1_700_010_840 (tests/scheduling/test_slurm_on_two_machines.py), and starts when the large one has ended."""
     now = 1_700_000_000
     jobs = [job(0, now, 2, HOUR), job(1, now, 4, 2 * HOUR), job(2, now, 2, minutes * MINUTE), job(3, now, 2, 90 * MINUTE)]
     assert starts(jobs, 4) == [now, now + HOUR, begin, now + 3 * HOUR]
@@ -46,7 +46,7 @@ def test_a_job_must_be_gone_before_the_step_in_which_a_plan_begins(minutes: int,
 
 @pytest.mark.parametrize(("limit", "begin"), [(3_559, 40), (3_560, 7_200), (3_590, 7_200), (3_591, 7_200)])
 def test_that_holds_also_where_somebody_behind_fills_the_gap(limit: int, begin: int) -> None:
-    """Backfill runs at 40. It plans the second for 3630, so that whoever starts now is gone before 3600; the last is short enough anyway."""
+    """Backfill runs at 40 and plans the second for 3630: whoever starts is gone before 3600. The last is short enough anyway."""
     jobs = [job(0, 0, 2, 3_630, HOUR), job(1, 10, 4, HOUR), job(2, 20, 1, limit), job(3, 20, 1, MINUTE)]
     assert starts(jobs, 4, parameters=Parameters(bf_interval=40)) == [0, HOUR, begin, 40]
 

@@ -106,7 +106,7 @@ class Profile(Present[J_contra, P], Protocol[J_contra, P]):
     """
 
     def earliest(self, job: J_contra) -> Slot[P] | None:
-        """What the job gets at the first instant at which it can be had, which is now only where `now` has it; None where that never comes."""
+        """What the job gets at the first instant at which it can be had: now only where `now` has it. None where that never comes."""
         ...
 
 

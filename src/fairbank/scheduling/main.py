@@ -58,8 +58,8 @@ class _Pass:
         self.caps = main_caps(parameters)
 
     def passed_over(self, entry: Entry) -> bool:
-        """Whether the entry is not even counted: it started elsewhere, is of an array that was turned away, or of a partition of which as many
-        were looked at as may be."""
+        """Whether the entry is not even counted: it started elsewhere, is of an array that was turned away, or of a partition of which as
+        many were looked at as may be."""
         job, partition = entry.job, entry.rules.name
         if job.number in self.done:
             return True

@@ -192,9 +192,7 @@ class Steps(Generic[W]):
                 insort(self._running, Running(slot.end, job.number, slot.placement, job, slot.begin))
             self._started = []
         if self._running and self._running[0].ends <= self._now:
-            self._running = sorted(
-                each if each.ends > self._now else each._replace(ends=self.overdue(each.ends)) for each in self._running
-            )
+            self._running = sorted(each if each.ends > self._now else each._replace(ends=self.overdue(each.ends)) for each in self._running)
         return self._running
 
     def _grown_to(self, wanted: int) -> tuple[int, int]:

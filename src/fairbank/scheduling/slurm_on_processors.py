@@ -1,7 +1,7 @@
 """Slurm's two passes over identical processors (facts, sections 5.3 and 6.2; `main` and `backfill` have all that nodes add to it).
 
-All partitions are of the same processors. So when the first job of one does not fit that holds up those behind it, nothing is left for them,
-in whatever partition: the main pass is first come, first served in the order of priority. Backfill keeps room for as many as it tests.
+All partitions are of the same processors. So when a job of one does not fit that holds up those behind it, nothing is left for them, in
+whatever partition: the main pass is first come, first served in the order of priority. Backfill keeps room for as many as it tests.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Rules of Slurm's two passes that ask nothing of the machine, for nodes and for processors alike: who is looked at, whose place others keep
-off, and until when whoever runs is expected to (facts, sections 5.1, 5.3 and 6)."""
+"""Rules of Slurm's two passes that ask nothing of the machine, for nodes and for processors alike: who is looked at, whose place others
+keep off, and until when whoever runs is expected to (facts, sections 5.1, 5.3 and 6)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Caps:
         return any(self._most)
 
     def takes(self, *kinds: Hashable) -> bool:
-        """Whether the next one is looked at, which is of these kinds. It counts in each up to the first that has had enough, started or not."""
+        """Whether the next one is looked at, which is of these kinds. It counts in each up to the first that has had enough."""
         for kind, most, seen in zip(kinds, self._most, self._seen, strict=True):
             if most:
                 seen[kind] = seen.get(kind, 0) + 1
