@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -107,6 +108,22 @@ def test_whom_the_cap_of_starts_left_out_the_next_full_pass_starts() -> None:
     jobs = [job(0, 0, 4, 100), *(job(number, number, 1, HOUR) for number in range(1, 4))]
     one = Parameters(bf_interval=-1, sched_max_job_start=1)
     assert starts(jobs, 4, parameters=one) == [0, 100, 120, 180]
+
+
+@pytest.mark.parametrize(("microseconds", "begins"), [(2, 20), (999_999, 20), (9_999_999, 20), (10_000_000, 21), (60_000_000, 71)])
+def test_more_than_the_least_time_is_between_two_main_passes(microseconds: int, begins: int) -> None:
+    """The pass of second 10, when two come at once, starts one. When that ends at 20, the other is to wait until the next may begin."""
+    jobs = [job(0, 10, 4, 10), job(1, 10, 4, HOUR)]
+    rare = Parameters(sched_min_interval=microseconds, bf_interval=-1)
+    assert starts(jobs, 4, parameters=rare) == [10, begins]
+
+
+def test_a_full_pass_comes_no_sooner_after_another_either() -> None:
+    """One start in a pass: the second comes with the full pass of second 60, and the third 60 s later; or each more than 100 s after the one before."""
+    jobs = [job(number, 10, 1, HOUR) for number in range(3)]
+    one: dict[str, Any] = {"sched_max_job_start": 1, "bf_interval": -1}
+    assert starts(jobs, 4, parameters=Parameters(**one)) == [10, 60, 120]
+    assert starts(jobs, 4, parameters=Parameters(**one, sched_min_interval=100_000_000)) == [10, 111, 212]
 
 
 def test_room_is_kept_for_whoever_has_waited_long_enough() -> None:

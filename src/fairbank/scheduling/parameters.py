@@ -9,6 +9,8 @@ import msgspec
 from fairbank.values.trouble import Malformed
 
 _MOST = 2**31 - 1
+SECOND = 1_000_000
+"""In the microseconds of sched_min_interval."""
 
 
 class _Range(NamedTuple):
@@ -82,7 +84,10 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
         return self.bf_window * 60
 
     def main_is_due(self, ended: int, asked: bool, now: int) -> bool:
-        """Whether the main pass runs at `now`, where the last one ended at `ended` and somebody asked for one since; in microseconds."""
+        """Whether the main pass runs at `now`, where the last one ended at `ended` and somebody asked for one since; in microseconds.
+
+        To submit a job, or to end, is to ask for one, and so is that a full one is due.
+        """
         return asked and now - ended > self.sched_min_interval
 
     def full_is_due(self, ended: int, now: int) -> bool:
@@ -98,20 +103,28 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _FLAGS = frozenset(name for name, default in msgspec.structs.asdict(Parameters()).items() if isinstance(default, bool))
-_ELSEWHERE = frozenset(
-    "batch_sched_delay bf_allow_magnetic_slot bf_busy_nodes bf_hetjob_immediate bf_hetjob_prio bf_ignore_newly_avail_nodes bf_licenses "
-    "bf_max_time bf_node_space_size bf_running_job_reserve bf_yield_interval bf_yield_rpc_cnt bf_yield_sleep build_queue_timeout defer "
-    "defer_batch delay_boot disable_job_shrink disable_hetjob_steps enable_hetjob_steps enable_user_top ignore_prefer_validation "
-    "max_array_tasks max_rpc_cnt max_sched_time max_switch_wait no_backup_scheduling no_env_cache "
-    "nohold_on_prolog_fail pack_serial_at_end permit_job_expansion preempt_reorder_count preempt_strict_order preempt_youngest_first "
-    "preempt_youngest_order reduce_completing_frag requeue_delay requeue_setup_env_fail salloc_wait_nodes sbatch_wait_nodes "
-    "sched_max_job_start spec_cores_first step_retry_count step_retry_time time_min_as_soft_limit whole_hetjob".split()
+NO_MATTER = frozenset(
+    "allow_zero_lic batch_sched_delay bb_array_stage_cnt bf_ignore_newly_avail_nodes bf_max_time bf_yield_interval bf_yield_rpc_cnt "
+    "bf_yield_sleep build_queue_timeout correspond_after_task_cnt default_gbytes disable_job_shrink disable_hetjob_steps "
+    "enable_hetjob_steps enable_user_top Ignore_NUMA ignore_prefer_validation inventory_interval max_array_tasks max_depend_depth "
+    "max_rpc_cnt max_sched_time max_script_size max_submit_line_size no_backup_scheduling no_env_cache nohold_on_prolog_fail "
+    "permit_job_expansion requeue_delay requeue_setup_env_fail salloc_wait_nodes sbatch_wait_nodes spec_cores_first step_retry_count "
+    "step_retry_time whole_hetjob".split()
 )
-"""What Slurm knows and these passes have no use for."""
+"""What Slurm knows and decides nothing in a pass that takes no time: how slurmctld shares its time between passes and requests, and what
+becomes of jobs before they wait and after they start."""
+NOT_MODELLED = frozenset(
+    "bf_allow_magnetic_slot bf_busy_nodes bf_hetjob_immediate bf_hetjob_prio bf_licenses bf_node_space_size bf_running_job_reserve "
+    "bf_topopt_enable bf_topopt_iterations defer defer_batch delay_boot extra_constraints max_switch_wait pack_serial_at_end "
+    "preempt_reorder_count preempt_strict_order preempt_youngest_first preempt_youngest_order reduce_completing_frag "
+    "time_min_as_soft_limit".split()
+)
+"""What changes who starts there, where or when, and is not in these passes. Whoever reads them for somebody is to say so."""
 
 
 def read(text: str, *, field: str = "SchedulerParameters") -> Parameters:
-    """The parameters in `text`, such as `bf_window=2880,bf_continue`. Those of Slurm that say nothing to a pass are passed over.
+    """The parameters in `text`, such as `bf_window=2880,bf_continue`. Those of Slurm that say nothing to a pass are passed over,
+    and so are those that are NOT_MODELLED.
 
     Raises Malformed, naming `field` and the parameter: one that nobody knows, and one out of range, which Slurm would silently replace
     by its default.
@@ -129,7 +142,7 @@ def read(text: str, *, field: str = "SchedulerParameters") -> Parameters:
             if not value.removeprefix("-").isascii() or not value.removeprefix("-").isdecimal() or len(value) > 12:
                 raise _out_of_range(name, value or "nothing")
             said[name] = int(value)
-        elif name not in _ELSEWHERE:
+        elif name not in NO_MATTER and name not in NOT_MODELLED:
             known = ", ".join(sorted(_FLAGS | set(_RANGES)))
             raise Malformed(f"{name[:40]!r} is not a parameter of the scheduler", field=field, remedy=f"there are: {known}")
     return msgspec.convert(said, Parameters)

@@ -44,7 +44,7 @@ class Clock:
         arrival = FOR_EVER if job is None else job.submitted
         wanted, idle, now, last = sum(each.processors for each in queue.jobs()), 0, 0, -1
         wake = FOR_EVER
-        while job is not None or ends:
+        while job is not None or ends or wake < FOR_EVER:
             before, now = now, arrival
             if ends and ends[0][0] <= now:
                 now = ends[0][0]

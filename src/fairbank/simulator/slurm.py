@@ -9,7 +9,7 @@ from functools import partial
 from fairbank.scheduling import slurm_on_processors as slurm
 from fairbank.scheduling.by_priority import ByPriority, Listed
 from fairbank.scheduling.machine import FOR_EVER, Running
-from fairbank.scheduling.parameters import Parameters
+from fairbank.scheduling.parameters import SECOND, Parameters
 from fairbank.scheduling.plan import Plan
 from fairbank.simulator.entitled import Entitled
 from fairbank.simulator.jobs import Job
@@ -27,7 +27,9 @@ class Slurm:
         self.queue: ByPriority[Job] = ByPriority()
         self._full = self._filled = 0
         """When the main pass last went through the whole queue, and when backfill last ran."""
-        self._changed = False
+        self._ended = -FOR_EVER
+        """When the main pass last ran, in full or not; and whether somebody asked for one since."""
+        self._asked = self._changed = False
 
     def line(self, snapshot: OnProcessors, now: int) -> Listed[Job]:
         """By priorities, which are worked out for it."""
@@ -38,9 +40,11 @@ class Slurm:
         """Those that are due. `event`: somebody came or ended just now."""
         self._changed |= event
         full = self.parameters.full_is_due(self._full, now)
-        if full:
-            self._full = now
-        if full or event:
+        self._asked |= event or full
+        if self.parameters.main_is_due(self._ended * SECOND, self._asked, now * SECOND):
+            self._asked, self._ended = False, now
+            if full:
+                self._full = now
             yield partial(self._main, full=full)
         if self.parameters.backfill_is_due(self._filled, self._changed, now):
             self._filled = now
@@ -48,14 +52,19 @@ class Slurm:
 
     def wake(self, now: int) -> int:
         """When a pass is next due if nothing happens, while somebody waits."""
-        due, asked = FOR_EVER, self.parameters
-        if self._changed and asked.bf_interval > 0:
-            due = self._filled + asked.bf_interval
-        # the last main pass may have left out somebody who could start
-        short = asked.partition_job_depth or asked.sched_max_job_start or len(self.queue) > asked.default_queue_depth
-        if short and asked.sched_interval > 0:
-            due = min(due, self._full + asked.sched_interval)
+        due = self._main_due()
+        if self._changed and self.parameters.bf_interval > 0:
+            due = min(due, self._filled + self.parameters.bf_interval)
         return max(due, now + 1)
+
+    def _main_due(self) -> int:
+        """When the main pass may start somebody whom the last one could not come to, at the earliest."""
+        asked = self.parameters
+        first = self._ended + asked.sched_min_interval // SECOND + 1
+        if self._asked:
+            return first
+        shallow = max(asked.partition_job_depth, asked.sched_max_job_start) > 0 or len(self.queue) > asked.default_queue_depth
+        return max(first, self._full + asked.sched_interval) if shallow and asked.sched_interval > 0 else FOR_EVER
 
     def ended(self, running: Running[Job, int], now: int) -> None:
         self.standing.ended(running, now)
@@ -70,7 +79,8 @@ class Slurm:
         """The same with nobody in the queue."""
         other = Slurm(self.parameters, self.ranking, 1)
         other.standing = deepcopy(self.standing)
-        other._full, other._filled, other._changed = self._full, self._filled, self._changed
+        other._full, other._filled, other._ended = self._full, self._filled, self._ended
+        other._asked, other._changed = self._asked, self._changed
         return other
 
     def _main(self, snapshot: OnProcessors, now: int, *, full: bool) -> Plan[Job, int]:
