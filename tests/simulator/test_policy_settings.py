@@ -68,7 +68,8 @@ def test_all_that_the_file_says_counts() -> None:
         ('base = "slurm"\n[scheduler]\nbf_interval = 0', "bf_interval", "0 is not a bf_interval", "from 1 to 10800"),
         ('base = "slurm"\n[scheduler]\nbf_interval = "30"', "scheduler.bf_interval", "expected a whole number", "lists all"),
         ('base = "slurm"\n[scheduler]\nbf_continue = 1', "scheduler.bf_continue", "expected true or false", "lists all"),
-        ('base = "slurm"\n[scheduler]\nbf_min_prio_reserve = 1', "scheduler.bf_min_prio_reserve", "not simulated", "leave it out"),
+        ('base = "slurm"\n[scheduler]\nbf_min_prio_reserve = 1', "scheduler.bf_min_prio_reserve", "not simulated", "whatever their priority"),
+        ('base = "slurm"\n[scheduler]\nbf_window_linear = 1', "scheduler.bf_window_linear", "not simulated", "stretches that grow"),
         ('base = "slurm"\n[priority]\nhalf_life = "a week"', "priority.half_life", "'a week'", "14-0"),
         ('base = "slurm"\n[priority]\ncalc_period = "0"', "priority.calc_period", "'0'", "write minutes"),
         ('base = "slurm"\n[priority]\ndampening = 2', "priority.dampening", "Fair Tree knows no dampening", "classic"),
@@ -83,3 +84,20 @@ def test_what_cannot_be_is_refused_with_its_key(text: str, field: str, told: str
     assert no.value.field == field
     assert told in no.value.message
     assert remedy in (no.value.remedy or "")
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "remarks"),
+    [
+        ("bf_interval = 30\nbf_continue = false\nsched_min_interval = 2\nbf_max_job_array_resv = 20\nbf_licenses = false", []),
+        ("bf_continue = true\nsched_min_interval = 999999", ["changes nothing here: bf_continue, sched_min_interval"]),
+        ("sched_min_interval = 1000000", []),
+        ("bf_max_time = 60\nassoc_limit_stop = true", ["changes nothing here: assoc_limit_stop, bf_max_time"]),
+        ("defer = true\nbf_licenses = true", ["not simulated, and passed over: defer, bf_licenses"]),
+        ("preempt_reorder_count = 5\nbf_one_resv_per_job = true", [
+            "changes nothing here: bf_one_resv_per_job", "not simulated, and passed over: preempt_reorder_count",
+        ]),
+    ],
+)  # fmt: skip
+def test_what_a_file_says_in_vain_is_told(scheduler: str, remarks: list[str]) -> None:
+    assert policy_of("own", f'base = "slurm"\n[scheduler]\n{scheduler}'.encode()).remarks == remarks

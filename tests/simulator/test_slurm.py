@@ -119,7 +119,7 @@ def test_more_than_the_least_time_is_between_two_main_passes(microseconds: int, 
 
 
 def test_a_full_pass_comes_no_sooner_after_another_either() -> None:
-    """One start in a pass: the second comes with the full pass of second 60, and the third 60 s later; or each more than 100 s after the one before."""
+    """Each pass starts one: the second job starts with the full pass of second 60, the third 60 s later; or each 101 s after another."""
     jobs = [job(number, 10, 1, HOUR) for number in range(3)]
     one: dict[str, Any] = {"sched_max_job_start": 1, "bf_interval": -1}
     assert starts(jobs, 4, parameters=Parameters(**one)) == [10, 60, 120]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fairbank.report.cells import counted, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from fairbank.cli.simulated import Credit, Outcome
     from fairbank.report.columns import Row
@@ -115,6 +115,11 @@ def notes_of(outcome: Outcome) -> list[str]:
         said.append(f"no job ran, {counted(refused, 'job')} refused for want of credit: grant more, or let them run last (--unpaid last)")
     said += [f"read otherwise: {counted(number, 'job')} {how.value}" for how, number in outcome.read.items() if number]
     return said + [f"read otherwise: {counted(number, 'line')}, {how}" for how, number in outcome.notes.read.items()]
+
+
+def remarks_of(outcomes: Iterable[Outcome]) -> list[str]:
+    """What the files of policies say in vain, each once."""
+    return list(dict.fromkeys(f"policy {plain(each.policy)}: {remark}" for each in outcomes for remark in each.remarks))
 
 
 def refused_of(outcomes: Mapping[str, Outcome]) -> list[str]:

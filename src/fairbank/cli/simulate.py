@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fairbank.cli.command import Command
 from fairbank.cli.granting import add_granting, granting_of
 from fairbank.cli.options import at_least_one, count, file_read, file_written
-from fairbank.cli.outcomes import credited, delivered, notes_of, refused_of, row_of
+from fairbank.cli.outcomes import credited, delivered, notes_of, refused_of, remarks_of, row_of
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.cli.simulated import Terms
@@ -123,16 +123,18 @@ def tell(desk: Desk, outcomes: Sequence[Outcome], drawn: Sequence[Drawn]) -> Non
     first = outcomes[0]
     there = rows[0]["jobs"] + rows[0]["left_out"]
     caption = f"{rows[0]['jobs']:,} of {counted(there, 'job')} on {counted(first.processors, 'processor')}"
+    remarks = remarks_of(outcomes)
     more = {
         "excluded": {reason.name.lower(): list(numbers) for reason, numbers in first.left.items()},
         "excluded_lines": {why: list(lines) for why, lines in first.notes.left.items()},
         "announced_jobs": first.announced,
         "strangers": list(first.strangers),
+        "remarks": remarks,
         "delivered": delivered(outcomes),
         "credit": credited(outcomes),
         "plots": [each.file for each in drawn],
     }
-    notes = notes_of(first) + refused_of({each.policy: each for each in outcomes})
+    notes = notes_of(first) + remarks + refused_of({each.policy: each for each in outcomes})
     notes += [f"{plain(each.file)}: {plain(each.about)}" for each in drawn]
     table = compared(rows)
     columns, shown = (table.columns, table.rows) if for_people else (COLUMNS, rows)

@@ -108,8 +108,8 @@ class Notes(Protocol):
 
 class Outcome(Protocol):
     """What came of a policy. `left` are the numbers of the jobs that were not simulated, `read` how many were read otherwise, each by an
-    enum whose value says why, or how. `announced`: how many lines the trace says that it has, where it does.
-    `strangers`: accounts with shares that are not in the trace."""
+    enum whose value says why, or how. `announced`: how many lines the trace says that it has, where it does. `remarks`: what the file
+    of the policy says in vain. `strangers`: accounts with shares that are not in the trace."""
 
     @property
     def policy(self) -> str: ...
@@ -139,6 +139,8 @@ class Outcome(Protocol):
     def credit(self) -> Credit | None: ...
     @property
     def announced(self) -> int | None: ...
+    @property
+    def remarks(self) -> Sequence[str]: ...
     @property
     def strangers(self) -> Sequence[str]: ...
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command
 from fairbank.cli.granting import granting_of
 from fairbank.cli.otherwise import Asked, add_question, asked_of
-from fairbank.cli.outcomes import left_anew, notes_of, refused_of, row_of
+from fairbank.cli.outcomes import left_anew, notes_of, refused_of, remarks_of, row_of
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.cli.simulated import Terms
@@ -52,7 +52,7 @@ def tell(desk: Desk, asked: Asked, answer: Answer) -> None:
         "seed": asked.seed if copies else None,
     }
     notes = [f"changed: {each}" for each in changes] + notes_of(answer.plain.recorded)
-    notes += left_anew(answer.plain.recorded, answer.plain.changed)
+    notes += left_anew(answer.plain.recorded, answer.plain.changed) + remarks_of((answer.plain.recorded, answer.plain.changed))
     notes += refused_of({"as recorded": answer.plain.recorded, "changed": answer.plain.changed})
     if copies:
         notes.append(f"means over {len(copies)} shaken copies with their 95 % confidence intervals; differences are taken copy by copy")

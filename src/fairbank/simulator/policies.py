@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.scheduling.conservative import conservative
@@ -30,6 +30,8 @@ class Policy(NamedTuple):
     """Whether it goes by the credit that is left."""
     entitling: Callable[[Entitled], Policy] | None = None
     """The same where these shares count. None: it knows nothing of shares."""
+    remarks: Sequence[str] = ()
+    """What its file says in vain, in words."""
 
 
 def at_events(queue: Callable[[], JobQueue], pass_: Pass) -> Callable[[int], Scheduler]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -12,7 +13,7 @@ from fairbank.priority.decay import Decay, parse_half_life
 from fairbank.priority.multifactor.settings import Settings, Weights
 from fairbank.priority.settings import DAMPENING_MAX, Algorithm
 from fairbank.priority.sitefactor import rule_of
-from fairbank.scheduling.parameters import Parameters
+from fairbank.scheduling.parameters import NO_MATTER, NOT_MODELLED, SECOND, Parameters
 from fairbank.simulator.policies import Policy, policy_named, slurm
 from fairbank.simulator.standing import Ranking
 from fairbank.values.misfit import misfit
@@ -23,8 +24,14 @@ from fairbank.values.trouble import Malformed
 PAGE = "docs/howto/simulate.md"
 Weight = Annotated[int, msgspec.Meta(ge=0, le=U32_MAX)]
 _USUAL = Ranking()
-_FOR_NODES = ("bf_min_prio_reserve", "bf_job_part_count_reserve", "bf_window_linear")
-"""What backfill on processors has no rule for. To pass it over would simulate another centre than is asked about."""
+_NOT_SIMULATED = {
+    "bf_min_prio_reserve": "room is kept for all who are tested, whatever their priority",
+    "bf_job_part_count_reserve": "room is kept for all who are tested, however many are of their partition",
+    "bf_window_linear": "a start is planned for the second at which enough processors are free, without stretches that grow",
+}
+"""What backfill on processors has no rule for, and what it does instead. To pass it over would simulate another centre than is asked about."""
+_IN_VAIN = ("assoc_limit_stop", "bf_continue", "bf_max_job_array_resv", "bf_one_resv_per_job")
+"""What there is nothing for: limits of accounting, whatever interrupts a cycle, arrays, jobs of several partitions."""
 
 
 class SchedulerSettings(Parameters, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -75,7 +82,9 @@ class PolicySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def policy_of(name: str, text: bytes) -> Policy:
     """The policy that a TOML text describes. Raises Malformed, naming the key."""
     try:
-        settings = msgspec.convert(tomllib.loads(text.decode()), PolicySettings)
+        said = tomllib.loads(text.decode())
+        unknown = _taken_out(said)
+        settings = msgspec.convert(said, PolicySettings)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
         raise Malformed(f"this is not TOML: {bad}", field="policy", remedy="mend the line named") from bad
     except msgspec.ValidationError as bad:
@@ -87,14 +96,34 @@ def policy_of(name: str, text: bytes) -> Policy:
                 remedy = f'write base = "slurm", or leave [{table}] out'
                 raise Malformed(f'{table} is only for base = "slurm", not for "{settings.base}"', field=table, remedy=remedy)
         return base._replace(name=name)
-    for each in _FOR_NODES:
-        if getattr(settings.scheduler, each, 0):
-            remedy = "leave it out: room is kept for all who are tested, whatever their priority and partition"
-            raise Malformed(f"{each} is not simulated", field=f"scheduler.{each}", remedy=remedy)
+    parameters = settings.scheduler or Parameters()
+    for each, instead in _NOT_SIMULATED.items():
+        if getattr(parameters, each):
+            raise Malformed(f"{each} is not simulated", field=f"scheduler.{each}", remedy=f"leave it out: {instead}")
     ranking = ranking_of(settings.priority or PrioritySettings())
     if settings.site_factor is not None:
         ranking = with_site_factor(ranking, settings.site_factor)
-    return slurm(name, settings.scheduler or Parameters(), ranking)
+    return slurm(name, parameters, ranking)._replace(remarks=_remarks(parameters, unknown))
+
+
+def _taken_out(said: dict[str, Any]) -> list[str]:
+    """The parameters that Slurm has and the passes have not, which are not in the table any more; of flags those that are on."""
+    table = said.get("scheduler")
+    if not isinstance(table, dict):
+        return []
+    return [name for name in list(table) if (name in NO_MATTER or name in NOT_MODELLED) and table.pop(name) is not False]
+
+
+def _remarks(parameters: Parameters, unknown: Sequence[str]) -> list[str]:
+    """What changes nothing here, and what would and is not simulated: each told once, by their names."""
+    usual = Parameters()
+    vain = [name for name in _IN_VAIN if getattr(parameters, name) != getattr(usual, name)]
+    vain += [name for name in unknown if name in NO_MATTER]
+    if usual.sched_min_interval != parameters.sched_min_interval < SECOND:
+        vain.append("sched_min_interval")
+    lacking = [name for name in unknown if name in NOT_MODELLED]
+    found = {"changes nothing here": vain, "not simulated, and passed over": lacking}
+    return [f"{how}: {', '.join(names)}" for how, names in found.items() if names]
 
 
 def ranking_of(said: PrioritySettings) -> Ranking:

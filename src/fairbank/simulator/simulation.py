@@ -46,8 +46,8 @@ class Outcome(NamedTuple):
     """What came of a policy. `lines` is how many jobs the trace has; `left` are the numbers of those that were not simulated, by the
     reason; `read` counts those of which something was read otherwise than it stands there; `notes` are the reader's. `credit` is what
     became of what the bank had granted.
-    `announced`: how many jobs the header of the trace speaks of, where it does. `strangers` are accounts with shares of which the trace has
-    no job."""
+    `announced`: how many jobs the header of the trace speaks of, where it does. `remarks`: what the file of the policy says in vain.
+    `strangers` are accounts with shares of which the trace has no job."""
 
     policy: str
     processors: int
@@ -65,6 +65,7 @@ class Outcome(NamedTuple):
     course: Course | None
     credit: Credit | None
     announced: int | None
+    remarks: Sequence[str] = ()
     strangers: Sequence[str] = ()
 
 
@@ -121,6 +122,7 @@ def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) 
         course=course,
         credit=till.close() if till else None,
         announced=trace.header.jobs,
+        remarks=policy.remarks,
     )
 
 
