@@ -7,7 +7,8 @@ from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.cli.granting import add_granting
-from fairbank.cli.options import at_least_one, count, file_read
+from fairbank.cli.options import at_least_one, count
+from fairbank.cli.traces import POLICIES, USUAL, add_processors, add_trace
 from fairbank.values.time import parse_duration
 from fairbank.values.trouble import Malformed
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from fairbank.cli.parser import Parser
-
-USUAL = "easy"
 
 
 class Asked(NamedTuple):
@@ -37,16 +36,9 @@ class Asked(NamedTuple):
 
 
 def add_question(parser: Parser) -> None:
-    parser.add_argument(
-        "trace",
-        metavar="FILE",
-        type=file_read,
-        help="a trace in the Standard Workload Format, or what sacct -P printed; compressed or not; - is standard input",
-    )
-    parser.add_argument(
-        "--policy", metavar="NAME|FILE", default=USUAL, help=f"fifo, fcfs, easy, conservative, slurm, or a file FILE.toml (usual: {USUAL})"
-    )
-    parser.add_argument("--procs", metavar="N", type=at_least_one, help="processors of the machine (usual: MaxProcs of the trace)")
+    add_trace(parser)
+    parser.add_argument("--policy", metavar="NAME|FILE", default=USUAL, help=f"{POLICIES} (usual: {USUAL})")
+    add_processors(parser)
     group = parser.add_argument_group("What if")
     group.add_argument("--to-policy", metavar="NAME|FILE", help="another policy, or other weights in a file")
     group.add_argument("--add-nodes", metavar="N", type=_signed, default=0, help="so many nodes more; fewer: --add-nodes=-2")

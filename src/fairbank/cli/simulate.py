@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.command import Command
 from fairbank.cli.granting import add_granting, granting_of
-from fairbank.cli.options import at_least_one, count, file_read, file_written
+from fairbank.cli.options import at_least_one, count, file_written
 from fairbank.cli.outcomes import credited, delivered, notes_of, refused_of, remarks_of, row_of
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.cli.simulated import Terms
+from fairbank.cli.traces import POLICIES, USUAL, add_processors, add_trace
 from fairbank.report.cells import counted, plain
 from fairbank.report.simulations import COLUMNS, compared
 from fairbank.values.trouble import Malformed, Trouble
@@ -24,29 +25,21 @@ if TYPE_CHECKING:
     from fairbank.cli.parser import Parser
     from fairbank.cli.simulated import Outcome
 
-USUAL = "easy"
-
 
 def add(parser: Parser) -> None:
-    parser.add_argument(
-        "trace",
-        metavar="FILE",
-        type=file_read,
-        nargs="?",
-        help="a trace in the Standard Workload Format, or what sacct -P printed; compressed or not; - is standard input",
-    )
+    add_trace(parser, optional=True)
     parser.add_argument(
         "--policy",
         metavar="NAME|FILE",
         dest="policies",
         action="append",
-        help=f"fifo, fcfs, easy, conservative, slurm, or a file FILE.toml that describes one; may be repeated (usual: {USUAL})",
+        help=f"{POLICIES} that describes one; may be repeated (usual: {USUAL})",
     )
     parser.add_argument("--jobs", metavar="N", type=at_least_one, help="instead of a trace a synthetic workload of so many jobs")
     parser.add_argument("--model", metavar="FILE", help="the same of a centre that this file describes (usual: 960 processors, 40 users)")
     parser.add_argument("--seed", metavar="N", type=count, help="another synthetic workload (usual: 1)")
     parser.add_argument("--save", metavar="FILE", type=file_written, help="write the synthetic workload as a trace too")
-    parser.add_argument("--procs", metavar="N", type=at_least_one, help="processors of the machine (usual: MaxProcs of the trace)")
+    add_processors(parser)
     parser.add_argument(
         "--starts",
         metavar="FILE",

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.command import Command
 from fairbank.cli.like_slurm import add_folder, note, told
-from fairbank.cli.options import at_least_one, count, file_read
+from fairbank.cli.options import count, file_read
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.cli.slurm_queue import Asked as AtSlurm
+from fairbank.cli.traces import USUAL, add_processors
 from fairbank.cli.waiting import Asked as OfTrace
 from fairbank.report.columns import Look
 from fairbank.report.envelope import as_json, as_yaml, envelope
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from fairbank.cli.parser import Parser
     from fairbank.report.why import WhyRow
 
-USUAL = "easy"
 RUNS_MIN, RUNS, RUNS_MAX = 10, 100, 10_000
 _JOB = re.compile(r"\d{1,10}(_\d{1,7})?", re.ASCII)
 _OF_TRACE = {"policy": "--policy", "at": "--at", "procs": "--procs", "runs": "--runs", "seed": "--seed"}
@@ -41,7 +41,7 @@ def add(parser: Parser) -> None:
     trace.add_argument("--trace", metavar="FILE", type=file_read, help="the workload, as `simulate` reads it; - is standard input")
     trace.add_argument("--policy", metavar="NAME|FILE", help=f"as `simulate` takes it: a name, or a file FILE.toml (usual: {USUAL})")
     trace.add_argument("--at", metavar="TIME", help="a time, or seconds of the trace (usual: when the job came)")
-    trace.add_argument("--procs", metavar="N", type=at_least_one, help="processors of the machine (usual: MaxProcs of the trace)")
+    add_processors(trace)
     trace.add_argument("--runs", metavar="N", type=_runs, help=f"rehearsals, at most: from {RUNS_MIN} to {RUNS_MAX} (usual: {RUNS})")
     trace.add_argument("--seed", metavar="N", type=count, help="other rehearsals (usual: 1)")
     add_progress(parser)
