@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import os
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.simulator.job_line import SwfJob
+from fairbank.simulator.policies import POLICIES
 from fairbank.simulator.swf import read
 from fairbank.values.time import iso, show_duration
 from tests.cli.conftest import Run, Said, session
@@ -49,6 +51,46 @@ def test_starts_are_written_in_the_order_of_the_queue(ask: Run, tmp_path: Path) 
     assert (tmp_path / "easy.txt").read_text() == "30 0\n10 10\n20 2\n"
     ask("simulate three.swf --policy fcfs --starts fcfs.txt -q")
     assert (tmp_path / "fcfs.txt").read_text() == "30 0\n10 10\n20 20\n"
+
+
+def test_a_table_of_starts_has_room_for_all_policies(ask: Run, tmp_path: Path) -> None:
+    """The jobs of the test above: 20 goes before 10 under EASY. Of job 20 the trace does not tell whose it is."""
+    jobs = [line(30, 0, run=10, wanted=6), line(10, 1, run=10, wanted=8), line(20, 2, run=5, limit=8, wanted=2).replace(" 7 7 ", " -1 -1 ")]
+    (tmp_path / "three.swf").write_text(HEAD + "".join(jobs))
+    (tmp_path / "=1+1.toml").write_text('base = "fcfs"\n')
+    said = ask("simulate three.swf --policy easy --policy =1+1.toml --starts starts.csv -q")
+    assert said.code == 0
+    assert (tmp_path / "starts.csv").read_text().splitlines() == [
+        "policy,job,user,group,submitted,started,ended,processors,wait_seconds",
+        "easy,30,7,7,0,0,10,6,0",
+        "easy,10,7,7,1,10,20,8,9",
+        "easy,20,,,2,2,7,2,0",
+        "'=1+1,30,7,7,0,0,10,6,0",
+        "'=1+1,10,7,7,1,10,20,8,9",
+        "'=1+1,20,,,2,20,25,2,18",
+    ]
+    assert ask("simulate three.swf --policy easy --policy =1+1.toml -q").out == said.out
+
+
+def test_a_table_of_starts_has_the_names_of_accounting(ask: Run, tmp_path: Path) -> None:
+    """Which may be those of a formula. Seconds are since 1970."""
+    heads = "JobID|Submit|Start|End|Elapsed|State|User|Account|AllocCPUS\n"
+    row = "9|2026-11-21T08:00:00|2026-11-21T08:00:10|2026-11-21T08:00:40|00:00:30|COMPLETED|{}|{}|4\n"
+    (tmp_path / "two.txt").write_text(heads + row.format("=cmd()", "bio,x") + row.format("ada", "").replace("9|", "10|", 1))
+    assert ask("simulate two.txt --procs 4 --starts starts.csv -q").code == 0
+    with (tmp_path / "starts.csv").open(newline="") as file:
+        first, second = csv.DictReader(file)
+    assert (first["job"], first["user"], first["group"], first["wait_seconds"]) == ("9", "'=cmd()", "bio,x", "0")
+    assert (second["job"], second["user"], second["group"], second["wait_seconds"]) == ("10", "ada", "", "30")
+    assert int(second["ended"]) - int(second["started"]) == 30
+
+
+def test_a_table_of_starts_and_the_lines_tell_the_same(ask: Run, tmp_path: Path) -> None:
+    ask("simulate week.swf --policy slurm --starts starts.txt -q")
+    ask("simulate week.swf --policy easy --policy slurm --starts starts.csv -q")
+    with (tmp_path / "starts.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["policy"] == "slurm"]
+    assert [f"{row['job']} {row['started']}" for row in rows] == (tmp_path / "starts.txt").read_text().splitlines()
 
 
 @pytest.mark.parametrize("policy", ["fifo", "fcfs", "easy", "conservative"])
@@ -184,6 +226,7 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
         ("simulate week.swf --procs 0", "--procs: '0' is not a whole number from 1 on"),
         ("simulate week.swf --policy easy --policy fcfs --starts s.txt", "one schedule"),
         ("simulate week.swf --starts no/such/folder", "cannot write"),
+        ("simulate week.swf --policy easy --policy fcfs --starts no/such/folder.csv", "cannot write"),
         ("simulate week.swf --starts ./week.swf", "is the trace itself"),
         ("simulate week.swf --shares none.csv", "cannot read none.csv"),
         ("simulate week.swf --shares utf16.csv", "cannot read utf16.csv: byte 0xff at place 1 is no UTF-8"),
@@ -329,6 +372,22 @@ def test_a_trace_of_nobody_is_no_error(ask: Run, tmp_path: Path) -> None:
     assert "never ran" in said.err
     assert ask("simulate nobody.swf --plots figures").code == 0
     assert not (tmp_path / "figures").exists()
+
+
+def test_what_a_policys_file_says_in_vain_is_told_once(ask: Run, tmp_path: Path) -> None:
+    (tmp_path / "site.toml").write_text('base = "slurm"\n[scheduler]\nbf_continue = true\nbf_licenses = true\nbf_max_time = 60\n')
+    remarks = ["policy site: changes nothing here: bf_continue, bf_max_time", "policy site: not simulated, and passed over: bf_licenses"]
+    said = ask("simulate week.swf --policy slurm --policy site.toml")
+    assert [each for each in said.err.splitlines() if each.startswith("policy ")] == remarks
+    assert json.loads(ask("simulate week.swf --policy site.toml --json").out)["remarks"] == remarks
+    said = ask("whatif week.swf --policy site.toml --add-procs 8")
+    assert [each for each in said.err.splitlines() if each.startswith("policy ")] == remarks
+    assert "policy " not in ask("simulate week.swf --policy fairer.toml").err
+
+
+def test_the_help_names_all_policies(ask: Run) -> None:
+    for command in ("simulate", "whatif"):
+        assert f"{', '.join(POLICIES)}, or a file FILE.toml" in " ".join(ask(f"{command} --help").out.split())
 
 
 def test_progress_is_told_when_asked_for(ask: Run, tmp_path: Path) -> None:

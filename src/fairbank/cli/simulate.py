@@ -10,7 +10,7 @@ from fairbank.cli.options import at_least_one, count, file_written
 from fairbank.cli.outcomes import credited, delivered, notes_of, refused_of, remarks_of, row_of
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Stages, add_progress
-from fairbank.cli.simulated import Terms
+from fairbank.cli.simulated import Terms, is_table
 from fairbank.cli.traces import POLICIES, USUAL, add_processors, add_trace
 from fairbank.report.cells import counted, plain
 from fairbank.report.simulations import COLUMNS, compared
@@ -44,7 +44,7 @@ def add(parser: Parser) -> None:
         "--starts",
         metavar="FILE",
         type=file_written,
-        help="write a line `job start` for each job, in the order of the queue; one policy only",
+        help="write a line `job start` for each job, in the order of the queue, of one policy; a FILE.csv has a table of all policies",
     )
     parser.add_argument("--shares", metavar="FILE", help="lines `account,shares`: how much is delivered to whom beyond the shares")
     parser.add_argument(
@@ -65,8 +65,9 @@ def run(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, COLUMNS):
         return 0
     policies = list(dict.fromkeys(options.policies or [USUAL]))
-    if options.starts is not None and len(policies) > 1:
-        raise Malformed("--starts has room for one schedule", field="starts", remedy="name one --policy")
+    if options.starts is not None and len(policies) > 1 and not is_table(options.starts):
+        remedy = "name one --policy, or a FILE.csv, which has room for all"
+        raise Malformed("--starts has room for one schedule", field="starts", remedy=remedy)
     if options.plots is not None:
         desk.works.courses.check(policies, options.plots)
     elif options.png:
@@ -84,7 +85,7 @@ def run(desk: Desk, options: Namespace) -> int:
         )
     try:
         if options.starts is not None:
-            desk.works.planning.save_starts(outcomes[-1], options.starts)
+            desk.works.planning.save_starts(outcomes, options.starts)
         drawn = desk.works.courses.draw(outcomes, options.plots, as_png=options.png) if options.plots is not None else ()
     except Trouble:
         tell(desk, outcomes, ())  # the work is done, and may have been long
@@ -144,7 +145,7 @@ COMMAND = Command(
     "what would have become of a recorded workload under other policies",
     (
         "fairbank simulate month.swf.gz --policy fcfs --policy easy --plots figures",
-        "fairbank simulate october.txt --procs 512 --starts starts.txt     what sacct -P printed",
+        "fairbank simulate october.txt --procs 512 --starts starts.csv     what sacct -P printed",
         "fairbank simulate --jobs 20000 --seed 7 --json                    a synthetic workload",
     ),
     add,

@@ -186,6 +186,11 @@ class Terms(NamedTuple):
     granting: Granting | None
 
 
+def is_table(path: str) -> bool:
+    """Whether starts are written there as a table, with room for several policies."""
+    return path.endswith(".csv")
+
+
 class Planning(Protocol):
     """The scheduler on paper."""
 
@@ -205,8 +210,9 @@ class Planning(Protocol):
         cannot be written."""
         ...
 
-    def save_starts(self, outcome: Any, path: str) -> None:
-        """Write when each job started. Raises Trouble where that cannot be."""
+    def save_starts(self, outcomes: Any, path: str) -> None:
+        """Write when each job started, under one policy; in a table what became of it under each. Raises Trouble where that cannot
+        be."""
         ...
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fairbank.cli.simulated import is_table
 from fairbank.compose.recorded import skim_any
+from fairbank.report.schedules import JobRow, schedules_csv
 from fairbank.service.simulating import Progress, check_starts, in_file, read_shares, simulate_each, write_starts
 from fairbank.simulator.simulation import Outcome, Plan
 
@@ -33,19 +35,32 @@ class Planning:
         progress: Progress | None,
     ) -> list[Outcome]:
         """Run a trace in a file, or a synthetic one, under each policy; before that it is seen whether `starts` can be written. With
-        `plots` it is seen how it goes."""
+        `plots` it is seen how it goes, and where `starts` is a table every job is kept."""
         path = Path(workload) if isinstance(workload, str) else None
         if starts is not None:
             check_starts(Path(starts), path)
         held = read_shares(Path(terms.shares)) if terms.shares is not None else None
-        plan = Plan(terms.processors, fair_starts, by_group=terms.by == "group", course=plots)
+        plan = Plan(terms.processors, fair_starts, by_group=terms.by == "group", course=plots, every=starts is not None and is_table(starts))
         source = partial(in_file, Path(workload), skim_any) if isinstance(workload, str) else workload.opened
         budget = terms.granting and budget_of(terms.granting)
         return simulate_each(source, policies, plan, holdings=held, budget=budget, progress=progress)
 
-    def save_starts(self, outcome: Outcome, path: str) -> None:
-        """A line for each start. Raises what `write_starts` raises."""
-        write_starts(outcome.starts, Path(path))
+    def save_starts(self, outcomes: Sequence[Outcome], path: str) -> None:
+        """A line for each start, or a table of all schedules. Raises what `write_starts` raises."""
+        schedules = ((each.policy, _rows(each)) for each in outcomes)
+        write_starts(schedules_csv(schedules) if is_table(path) else outcomes[-1].starts.text(), Path(path))
+
+
+def _rows(outcome: Outcome) -> Iterator[JobRow]:
+    """Users and groups by their names, or by the numbers that the trace knows them by."""
+    people = outcome.people
+    user, group = (_name, _name) if people is None else (people.users.name, people.groups.name)
+    for job in outcome.runs or ():
+        yield JobRow(job.job, user(job.user), group(job.group), job.submitted, job.started, job.ended, job.processors)
+
+
+def _name(number: int) -> str:
+    return "" if number < 0 else str(number)
 
 
 def budget_of(granting: Granting) -> Budget:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,7 +15,6 @@ from fairbank.simulator.policies import Policy, policy_named
 from fairbank.simulator.shares import Sought, numbered, read_holdings
 from fairbank.simulator.simulation import TICK, Outcome, Plan, Tick, check_bank, simulate
 from fairbank.simulator.skim import Skim, skim
-from fairbank.simulator.starts import Starts
 from fairbank.values.system import of_system
 from fairbank.values.trouble import Malformed, Unknown
 
@@ -195,11 +194,11 @@ def check_starts(path: Path, trace: Path | None) -> None:
         raise of_system(error, f"cannot write {path}", field="starts") from error
 
 
-def write_starts(starts: Starts, path: Path) -> None:
+def write_starts(lines: Iterable[str], path: Path) -> None:
     """Whole or not at all. Raises what `of_system` makes of it where the file cannot be written."""
     try:
         with whole_file(path) as file:
-            file.writelines(map(str.encode, starts.text()))
+            file.writelines(map(str.encode, lines))
     except BrokenPipeError:
         pass  # whoever reads them has seen enough
     except OSError as error:

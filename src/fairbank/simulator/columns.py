@@ -19,6 +19,7 @@ class Columns(NamedTuple):
     runs: Sequence[int]
     names: Sequence[int]
     users: Sequence[int]
+    groups: Sequence[int]
 
 
 def in_columns(moments: Sequence[Moment]) -> Columns:
@@ -32,4 +33,5 @@ def in_columns(moments: Sequence[Moment]) -> Columns:
         runs=of["run"],
         names=of["name"],
         users=of["user"],
+        groups=of["group"],
     )

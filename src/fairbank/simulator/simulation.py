@@ -14,9 +14,10 @@ from fairbank.simulator.header import Header
 from fairbank.simulator.jobs import Job, Left, Read, Workload, size_of
 from fairbank.simulator.measures import Figures, Measures
 from fairbank.simulator.policies import Policy
+from fairbank.simulator.runs import Runs
 from fairbank.simulator.scheduler import Scheduler
 from fairbank.simulator.shares import Delivered, Sharing, Week
-from fairbank.simulator.skim import Notes, Skim
+from fairbank.simulator.skim import Notes, People, Skim
 from fairbank.simulator.starts import Starts
 from fairbank.values.trouble import Malformed
 
@@ -31,7 +32,7 @@ class Plan(NamedTuple):
 
     `processors`: of the machine, None as the trace says. `fair_starts`: look at the fair start of every so-many-th job, 0 of none.
     `shares`: of each account (None: nobody asks), which is a user of the trace, or with `by_group` a group.
-    `course`: how it goes over time and by size. `grants`: what the bank has granted; None: there is no bank, and nothing to pay.
+    `course`: how it goes over time and by size. `every`: what became of every job. `grants`: what the bank has granted; None: there is no bank, and nothing to pay.
     """
 
     processors: int | None = None
@@ -39,6 +40,7 @@ class Plan(NamedTuple):
     shares: Mapping[int, int] | None = None
     by_group: bool = False
     course: bool = False
+    every: bool = False
     grants: Grants | None = None
 
 
@@ -46,8 +48,9 @@ class Outcome(NamedTuple):
     """What came of a policy. `lines` is how many jobs the trace has; `left` are the numbers of those that were not simulated, by the
     reason; `read` counts those of which something was read otherwise than it stands there; `notes` are the reader's. `credit` is what
     became of what the bank had granted.
-    `announced`: how many jobs the header of the trace speaks of, where it does. `remarks`: what the file of the policy says in vain.
-    `strangers` are accounts with shares of which the trace has no job."""
+    `announced`: how many jobs the header of the trace speaks of, where it does. `runs`: every job, where they were asked for, whose users
+    and groups are `people` where the trace has names. `remarks`: what the file of the policy says in vain. `strangers` are accounts with
+    shares of which the trace has no job."""
 
     policy: str
     processors: int
@@ -65,8 +68,10 @@ class Outcome(NamedTuple):
     course: Course | None
     credit: Credit | None
     announced: int | None
+    runs: Runs | None
     remarks: Sequence[str] = ()
     strangers: Sequence[str] = ()
+    people: People | None = None
 
 
 Tick = Callable[[int], None]
@@ -93,12 +98,15 @@ def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) 
     fairness = FairStarts(clock, plan.fair_starts) if plan.fair_starts else None
     sharing = Sharing(plan.shares, _account_of(plan)) if plan.shares else None
     course = Course(size) if plan.course else None
+    runs = Runs() if plan.every else None
     watching: list[Callable[[Moment], None]] = [each.take for each in (fairness, sharing, course) if each is not None]
     told, coming = 0, clock.run(workload, fairness.arrived if fairness else None)
     while moments := list(islice(coming, MOMENTS)):
         started = in_columns(moments)
         measures.take(started)
         starts.take(started)
+        if runs is not None:
+            runs.take(started)
         for take in watching:
             for moment in moments:
                 take(moment)
@@ -122,7 +130,9 @@ def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) 
         course=course,
         credit=till.close() if till else None,
         announced=trace.header.jobs,
+        runs=runs,
         remarks=policy.remarks,
+        people=trace.people,
     )
 
 
