@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
+from fairbank.cluster.reservation import Reservation
 from fairbank.cluster.wanted import Wanted
 from fairbank.priority.limits.reasons import Kind
 from fairbank.priority.limits.standing import Limits
@@ -18,11 +20,12 @@ from fairbank.scheduling.rules import PreemptBy
 from fairbank.scheduling.slurm import both
 from fairbank.slurm.answers import words
 from fairbank.slurm.answers.bounds import Bound, Quality
-from fairbank.slurm.answers.jobs import Given, Told
+from fairbank.slurm.answers.jobs import Given, Told, read_jobs
 from fairbank.slurm.answers.licences import Licence
 from fairbank.slurm.queueing.asking import QUESTIONS, read_answers
 from fairbank.slurm.queueing.live import Answers, Live, live, preemption_of
 from fairbank.slurm.queueing.priced import requests
+from fairbank.values.time import Instant
 
 QUEUE = Path(__file__).parents[2] / "golden" / "slurm-22.05" / "queue"
 NOW = 1_000_000
@@ -257,6 +260,78 @@ def test_parameters_that_are_not_known_are_noted_and_passed_over() -> None:
         "SchedulerParameters: 0 is not a bf_window",
         "SchedulerParameters: 'something_new' is not a parameter of the scheduler",
     ]
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"SchedulerParameters": "defer,bf_max_time=60,bf_licenses,bf_continue"}, "SchedulerParameters: bf_licenses, defer"),
+        ({"SchedulerParameters": "batch_sched_delay=0,bf_yield_interval=1,sched_max_job_start=3"}, None),
+        ({"SelectTypeParameters": "CR_CORE_MEMORY,CR_LLN"}, "SelectTypeParameters: CR_LLN"),
+        ({"SelectTypeParameters": "CR_Socket_Memory"}, "SelectTypeParameters: CR_SOCKET_MEMORY"),
+        ({"SelectTypeParameters": "CR_CORE_MEMORY,CR_CORE_DEFAULT_DIST_BLOCK"}, None),
+        ({"TopologyPlugin": "topology/tree"}, "TopologyPlugin: topology/tree"),
+        ({"TopologyPlugin": "topology/flat"}, None),
+        ({"TopologyPlugin": "topology/none"}, None),
+        ({"PreemptType": "preempt/qos", "PreemptParameters": "youngest_first,send_user_signal"}, "PreemptParameters: youngest_first"),
+        ({"PreemptType": "preempt/none", "PreemptParameters": "youngest_first"}, None),
+    ],
+)
+def test_a_setting_that_is_not_modelled_is_noted_once(config: dict[str, str], told: str | None) -> None:
+    notes = there(job(7), job(8), config=config).notes
+    assert notes == ([] if told is None else [f"{told}: not modelled here, so that slurmctld may decide otherwise"])
+
+
+def test_partitions_whose_least_loaded_nodes_go_first_are_noted() -> None:
+    texts = {name: (QUEUE / f"{name}.txt").read_text() for name in QUESTIONS}
+    assert recorded().notes == []
+    assert " LLN=NO " in texts["partitions"]
+    texts["partitions"] = texts["partitions"].replace(" LLN=NO ", " LLN=YES ", 1)
+    said, _ = read_answers(texts)
+    first = said.partitions[0].name
+    assert live(said).notes == [f"LLN of partitions: {first}: not modelled here, so that slurmctld may decide otherwise"]
+
+
+def reserved(name: str, begin: int, end: int, node: str, **other: Any) -> Reservation:
+    return Reservation(name=name, nodes=(node,), begin=Instant(NOW + begin), end=Instant(NOW + end), **other)
+
+
+@pytest.mark.parametrize(
+    ("asked", "goes"),
+    [
+        ("early", "n1"),
+        ("late,early", "n1"),
+        ("gone,early", "n1"),
+        ("theirs,late", "Reservation"),
+        ("past,late", "Reservation"),
+        ("open,early", "n3"),
+        ("gone,lost", "ReservationDeleted"),
+        ("theirs,gone", "ReservationInvalid"),
+    ],
+)
+def test_of_several_reservations_the_one_that_lets_it_in_soonest_counts(asked: str, goes: str) -> None:
+    some = [
+        reserved("late", 600, 9_000, "n2"), reserved("early", -600, 9_000, "n1"), reserved("open", -900, 9_000, "n3"),
+        reserved("theirs", -900, 9_000, "n2", users=frozenset({"bob"})), reserved("past", -900, -600, "n2"),
+    ]  # fmt: skip
+    found = there(job(7, reservation=asked), reservations=some)
+    assert told(found) == {"7": goes}
+    assert found.notes == (["of several reservations only one counts here, the soonest: job 7"] if "," in asked else [])
+
+
+def test_of_several_qos_the_first_counts_and_that_is_noted_for_the_first_few() -> None:
+    low = Quality(name="low", limits=Limits(jobs={Kind.MAX_JOBS_PER_USER: 0}))
+    jobs = [job(number, qos="normal", other_qos=("low",)) for number in range(1, 8)]
+    found = there(*jobs, job(8, qos="low"), running(9, "n3", other_qos=("low",)), qualities=[low])
+    assert found.notes == ["of several QOS only the first counts here: job 1, 2, 3, 4, 5, ..."]
+    assert (told(found)["1"], told(found)["8"]) == ("n1", "QOSMaxJobsPerUserLimit")
+
+
+def test_a_list_of_qos_and_reservations_is_read() -> None:
+    line = next(each for each in (QUEUE / "jobs.txt").read_text().splitlines() if "JobState=PENDING" in each)
+    several = re.sub(r" QOS=\S+", " QOS=high,low,normal", line) + " Reservation=a,b"
+    (found,) = read_jobs(several).rows
+    assert (found.qos, found.other_qos, found.reservation) == ("high", ("low", "normal"), "a,b")
 
 
 def test_the_bank_is_asked_about_each_partition_of_a_job() -> None:

@@ -50,6 +50,8 @@ class Given(msgspec.Struct, frozen=True):
 class Told(msgspec.Struct, frozen=True, kw_only=True):
     """A job as slurmctld tells it. Instants are seconds since 1970, times seconds.
 
+    qos         the first of those that it asks for; the others are in `other_qos`
+    reservation as it was asked for: a name, or several with commas between
     tasks       of an array that have to start yet, and `throttle` how many of it may run at once
     task        of an array that has been started, or that was parted from the rest
     limit       None: the partition's
@@ -86,6 +88,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[int, ...] = ()
     throttle: int | None = None
     given: tuple[Given, ...] = ()
+    other_qos: tuple[str, ...] = ()
 
     @property
     def squeue_name(self) -> str:
@@ -110,6 +113,7 @@ def _job(cells: dict[str, str]) -> Told | None:
     array, tasks = cells.get("ArrayJobId"), cells["ArrayTaskId"]
     several = bool(tasks) and not tasks.isdecimal()
     start = words.instant(_there(cells, "StartTime"), "StartTime")
+    qos, *others = cells["QOS"].split(",")
     tres = words.tres(cells.get("TRES", cells.get("ReqTRES" if waits else "AllocTRES", "")), "TRES")
     counts = {name: int(count) for name, count in parse_counts(tres, field="TRES").items()} if tres else {}
     return Told(
@@ -118,7 +122,7 @@ def _job(cells: dict[str, str]) -> Told | None:
         state=state,
         user=words.user(cells["User"], "UserId"),
         account=ids.name(cells["Account"], field="Account"),
-        qos=_there({"QOS": cells["QOS"]}, "QOS").split(",")[0],
+        qos=qos,
         partitions=tuple(ids.name(name, field="Partition") for name in _there(cells, "Partition").split(",")),
         priority=words.number(cells["Priority"], "Priority", most=PRIORITY_MAX),
         submitted=words.submitted(words.instant(_there(cells, "SubmitTime"), "SubmitTime"), "SubmitTime"),
@@ -139,6 +143,7 @@ def _job(cells: dict[str, str]) -> Told | None:
         tasks=_tasks(tasks) if several else (),
         throttle=words.number(cells["ArrayTaskThrottle"], "ArrayTaskThrottle") if "ArrayTaskThrottle" in cells else None,
         given=tuple(_given(cells["Given"])),
+        other_qos=tuple(others),
     )
 
 

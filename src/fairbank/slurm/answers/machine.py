@@ -59,6 +59,12 @@ def read_qos_of_partitions(text: str) -> dict[str, str]:
     return {name: qos for name, qos in found.rows if qos not in _NOTHING}
 
 
+def read_least_loaded(text: str) -> tuple[str, ...]:
+    """The partitions that give away their least loaded nodes first (LLN), of the same answer."""
+    found = _read("partition", "PartitionName", text, lambda cells: cells["PartitionName"] if cells.get("LLN") == "YES" else None)
+    return found.rows
+
+
 def read_reservations(text: str) -> Answer[Reservation]:
     """The reservations of nodes; those of licences alone are left out. Of a node of which only some cores are reserved all is taken."""
     return _read("reservation", "ReservationName", text.replace("No reservations in the system", ""), _reservation)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from fairbank.slurm.answers.bounds import QUALITIES, read_bounds, read_limits_of_qualities, read_usage_of_qualities
 from fairbank.slurm.answers.jobs import read_jobs
 from fairbank.slurm.answers.licences import read_licences
-from fairbank.slurm.answers.machine import read_hosts, read_partitions, read_qos_of_partitions, read_reservations
+from fairbank.slurm.answers.machine import read_hosts, read_least_loaded, read_partitions, read_qos_of_partitions, read_reservations
 from fairbank.slurm.answers.scontrol import read_clock, read_config
 from fairbank.slurm.answers.values import Answer
 from fairbank.slurm.queueing.live import Answers
@@ -53,6 +53,7 @@ def read_answers(texts: Mapping[str, str]) -> tuple[Answers, tuple[str, ...]]:
         now=read_clock(texts["config"]),
         config=read_config(texts["config"]),
         of_partition=read_qos_of_partitions(texts["partitions"]),
+        least_loaded=read_least_loaded(texts["partitions"]),
         **found,
     )
     return said, tuple(unread)

@@ -22,14 +22,15 @@ from fairbank.slurm.answers.bounds import Bound, Quality
 from fairbank.slurm.answers.jobs import Told
 from fairbank.slurm.answers.licences import Licence
 from fairbank.slurm.queueing.holding import Grounds, Holding
+from fairbank.slurm.queueing.lacking import PARAMETERS, lacking
 from fairbank.slurm.queueing.people import Ways, running, waiting
+from fairbank.slurm.queueing.several import in_one, simplified
 from fairbank.values.trouble import Malformed, Trouble
-
-PARAMETERS = "SchedulerParameters"
 
 
 class Answers(msgspec.Struct, frozen=True, kw_only=True):
-    """What a Slurm was asked at `now`, in seconds since 1970. `of_partition`: the QOS of partitions that have one."""
+    """What a Slurm was asked at `now`, in seconds since 1970. `of_partition`: the QOS of partitions that have one; `least_loaded`: those
+    whose least loaded nodes go first."""
 
     now: int
     config: Mapping[str, str]
@@ -42,6 +43,7 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
     used_by_qualities: Sequence[Bound] = ()
     licences: Sequence[Licence] = ()
     of_partition: Mapping[str, str] = {}
+    least_loaded: Sequence[str] = ()
 
 
 class Live(NamedTuple):
@@ -57,18 +59,20 @@ class Live(NamedTuple):
 
 def live(said: Answers) -> Live:
     """Raises Malformed where the answers contradict each other, as when a node is in two partitions' lists and not among the nodes."""
-    notes: list[str] = []
+    notes = [*lacking(said.config, said.least_loaded), *simplified(said.jobs)]
     ways = ways_of(said.config)
     cluster = Cluster(said.nodes, said.partitions)
-    told = {each.job_id: each for each in said.jobs}
+    reservations = {each.name: each for each in said.reservations}
+    jobs = [in_one(each, reservations, said.now) for each in said.jobs]
+    told = {each.job_id: each for each in jobs}
     people: list[Pending] = []
-    for each in said.jobs:
+    for each in jobs:
         if each.waits:
             tasks = list(waiting(each, ways))
             told.update((job.number, each) for job in tasks)
             people += tasks
     active: list[Active] = []
-    for each in said.jobs:
+    for each in jobs:
         if not each.waits:
             try:
                 active.append(running(each, cluster, ways))
