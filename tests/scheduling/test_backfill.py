@@ -175,6 +175,36 @@ def test_jobs_that_share_a_node_are_planned_when_enough_of_it_is_free() -> None:
     assert scene.waits(4, cpus_per_task=8, age=90, **small).backfill().planned[4] == (70, "n1")
 
 
+@pytest.mark.parametrize(("only_one", "begin"), [(False, 150), (True, 90)])
+def test_a_job_has_room_kept_in_one_of_its_partitions_only_where_that_is_said(only_one: bool, begin: int) -> None:
+    """Job 3 has plans in both: from minute 60 on n1, from 90 on n2. Job 4, behind it, wants n2."""
+    left, right = PartitionRules(name="left", nodes=("n1",)), PartitionRules(name="right", nodes=("n2",))
+    scene = Scene(rack(2), left, right).runs(1, "n1", 60, partition="left").runs(2, "n2", 90, partition="right")
+    told = scene.waits(3, partitions=("left", "right")).waits(4, partitions=("right",)).backfill(bf_one_resv_per_job=only_one)
+    assert told.planned == {3: (60, "n1"), 4: (begin, "n2")}
+
+
+@pytest.mark.parametrize(("linear", "found"), [(0, (21, "n[1-2]")), (30, (21, "n[1-2]")), (29, (20, "n[2,5]")), (1, (20, "n[2,5]"))])
+def test_stretches_double_or_grow_by_as_much_as_is_said(linear: int, found: tuple[int, str]) -> None:
+    """The first one begins with the end of minute 10, and on one node the job does not fit. The next has the end of minute 20, and if it is
+    a minute long also that of minute 21: then two nodes beside each other are free."""
+    scene = Scene(rack(5)).runs(1, "n1", 21).runs(2, "n2", 10).runs(3, "n[3-4]", 600).runs(5, "n5", 20)
+    assert scene.waits(9, 2).backfill(bf_window_linear=linear).planned == {9: found}
+
+
+@pytest.mark.parametrize(
+    ("resolution", "minutes", "starts"),
+    [(1, 60, True), (1, 61, False), (60, 60, True), (60, 61, False), (600, 52, True), (600, 53, False), (3_600, 12, True), (3_600, 13, False)],
+)
+def test_a_plan_and_a_reservation_begin_with_a_step(resolution: int, minutes: int, starts: bool) -> None:
+    """Both nodes are wanted, or reserved, from minute 61 on. In steps of ten minutes, counted from 1970, that is minute 53, in steps of an
+    hour 13. Who would still be there at that second does not fit."""
+    planned = Scene(rack(2)).runs(1, "n2", 61).waits(2, 2).waits(3, 1, minutes).backfill(bf_resolution=resolution)
+    assert (3 in planned.starts) is starts
+    reserved = Scene(rack(2)).reserves("class", "n[1-2]", 61, 120).waits(3, 1, minutes).backfill(bf_resolution=resolution)
+    assert (3 in reserved.starts) is starts
+
+
 def test_a_longer_stretch_is_looked_at_the_farther_away_it_is() -> None:
     scene = Scene(rack(5))
     for number, minutes in enumerate((10, 11, 12, 14, 30), 1):

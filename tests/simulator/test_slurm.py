@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,23 +10,9 @@ from fairbank.priority.multifactor.settings import Settings, Weights
 from fairbank.priority.settings import Algorithm
 from fairbank.scheduling.parameters import Parameters
 from fairbank.simulator.clock import Clock
-from fairbank.simulator.jobs import Job
 from fairbank.simulator.slurm import Slurm
 from fairbank.simulator.standing import Ranking
-
-MINUTE, HOUR = 60, 3_600
-IN_TURN = Ranking(settings=Settings())
-"""Nothing weighs: first come, first served."""
-
-
-def job(number: int, submitted: int, processors: int, limit: int, run: int | None = None, user: int = 1) -> Job:
-    return Job(number, submitted, processors, limit, run or limit, 1, number, user, 1)
-
-
-def starts(jobs: Sequence[Job], size: int, ranking: Ranking = IN_TURN, parameters: Parameters | None = None) -> list[int]:
-    clock = Clock(size, Slurm(parameters or Parameters(), ranking, size))
-    found = {each.number: at for at, begun in clock.run(jobs) for each in begun}
-    return [found[each.number] for each in jobs]
+from tests.simulator.clocked import HOUR, MINUTE, job, starts
 
 
 def test_who_fits_a_gap_starts_when_backfill_next_runs() -> None:
