@@ -24,8 +24,8 @@ POLICIES = ("fcfs", "fifo", "easy", "conservative", "slurm")
 QUICK = ("fcfs", "easy")
 
 ABOUT = """`fairbank simulate TRACE --policy POLICY --json` of the four recorded workloads. Starts: the first twelve digits of its
-`fingerprint`, the SHA-256 of what `--starts FILE` writes, a line for each job. They are the same on any machine; only what the
-process took is this one's."""
+`fingerprint`, the SHA-256 of what `--starts FILE` writes, a line for each job. They are the same elsewhere
+([how far](howto/simulate.md#what-is-the-same-everywhere)); what the process took is this machine's."""
 
 REMARK = """Conservative backfill plans anew for everybody who waits whenever something happens: in the UB CCR week, where thousands
 wait, that takes minutes. `tests/simulator/test_shared_schedules.py` compares first come first served and EASY with the figures that are
