@@ -20,7 +20,7 @@ def test_each_policy_has_a_line_for_each_job_and_the_heads_stand_once() -> None:
 def test_no_name_is_a_formula_or_leaves_its_cell() -> None:
     lines = "".join(schedules_csv([("-1+2", [row(1, '@a,"b"')])])).splitlines()
     (_, read) = csv.reader(lines)
-    assert read[:3] == ["'-1+2", "1", "'@a,\"b\""]
+    assert read[:3] == ["'-1+2", "1", '\'@a,"b"']
 
 
 def test_many_jobs_come_in_portions_and_none_is_lost() -> None:

@@ -68,7 +68,7 @@ def test_all_that_the_file_says_counts() -> None:
         ('base = "slurm"\n[scheduler]\nbf_interval = 0', "bf_interval", "0 is not a bf_interval", "from 1 to 10800"),
         ('base = "slurm"\n[scheduler]\nbf_interval = "30"', "scheduler.bf_interval", "expected a whole number", "lists all"),
         ('base = "slurm"\n[scheduler]\nbf_continue = 1', "scheduler.bf_continue", "expected true or false", "lists all"),
-        ('base = "slurm"\n[scheduler]\nbf_min_prio_reserve = 1', "scheduler.bf_min_prio_reserve", "not simulated", "whatever their priority"),
+        ('base = "slurm"\n[scheduler]\nbf_min_prio_reserve = 1', "scheduler.bf_min_prio_reserve", "not simulated", "leave it out: room"),
         ('base = "slurm"\n[scheduler]\nbf_window_linear = 1', "scheduler.bf_window_linear", "not simulated", "stretches that grow"),
         ('base = "slurm"\n[priority]\nhalf_life = "a week"', "priority.half_life", "'a week'", "14-0"),
         ('base = "slurm"\n[priority]\ncalc_period = "0"', "priority.calc_period", "'0'", "write minutes"),

@@ -40,7 +40,8 @@ class Planning:
         if starts is not None:
             check_starts(Path(starts), path)
         held = read_shares(Path(terms.shares)) if terms.shares is not None else None
-        plan = Plan(terms.processors, fair_starts, by_group=terms.by == "group", course=plots, every=starts is not None and is_table(starts))
+        every = starts is not None and is_table(starts)
+        plan = Plan(terms.processors, fair_starts, by_group=terms.by == "group", course=plots, every=every)
         source = partial(in_file, Path(workload), skim_any) if isinstance(workload, str) else workload.opened
         budget = terms.granting and budget_of(terms.granting)
         return simulate_each(source, policies, plan, holdings=held, budget=budget, progress=progress)

@@ -29,7 +29,7 @@ _NOT_SIMULATED = {
     "bf_job_part_count_reserve": "room is kept for all who are tested, however many are of their partition",
     "bf_window_linear": "a start is planned for the second at which enough processors are free, without stretches that grow",
 }
-"""What backfill on processors has no rule for, and what it does instead. To pass it over would simulate another centre than is asked about."""
+"""What backfill on processors has no rule for, and what it does instead. To pass it over would simulate another centre than is meant."""
 _IN_VAIN = ("assoc_limit_stop", "bf_continue", "bf_max_job_array_resv", "bf_one_resv_per_job")
 """What there is nothing for: limits of accounting, whatever interrupts a cycle, arrays, jobs of several partitions."""
 

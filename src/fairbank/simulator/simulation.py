@@ -32,7 +32,8 @@ class Plan(NamedTuple):
 
     `processors`: of the machine, None as the trace says. `fair_starts`: look at the fair start of every so-many-th job, 0 of none.
     `shares`: of each account (None: nobody asks), which is a user of the trace, or with `by_group` a group.
-    `course`: how it goes over time and by size. `every`: what became of every job. `grants`: what the bank has granted; None: there is no bank, and nothing to pay.
+    `course`: how it goes over time and by size.
+    `every`: what became of every job. `grants`: what the bank has granted; None: there is no bank, and nothing to pay.
     """
 
     processors: int | None = None
