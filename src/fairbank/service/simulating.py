@@ -81,7 +81,7 @@ def simulated(trace: Skim, policy: Policy, plan: Plan, holdings: Mapping[str, in
         return _called(simulate(trace, policy, plan, tick), trace, plan)
     shares = _shares(trace, plan, holdings)
     if policy.entitling is not None:
-        policy = policy.entitling(_entitled(shares, plan))
+        policy = policy.entitling(_entitled(shares, plan))._replace(remarks=policy.remarks)
     sought = Sought(holdings, shares, unknown=-1 if plan.grants is None else 0)
     trace, plan = trace._replace(jobs=sought.among(trace.jobs, by_group=plan.by_group)), plan._replace(shares=shares)
     return _called(simulate(trace, policy, plan, tick), trace, plan)._replace(strangers=sought.missing())
