@@ -14,7 +14,7 @@ import pytest
 
 from fairbank.cli import main
 from fairbank.compose import Works
-from fairbank.compose.slurm_queue import without_range
+from fairbank.compose.ranges import without_range
 from fairbank.scheduling.explain.answer import Untold, Why
 from fairbank.scheduling.reason import sentence
 from fairbank.slurm.queueing.asking import QUESTIONS
@@ -90,16 +90,17 @@ def test_the_likely_start_may_be_left_out(ask: Run) -> None:
 @pytest.mark.parametrize(
     ("untold", "ahead", "words"),
     [
-        (Untold.NO_TURN, (), "it does not stand in the queue (BeginTime)"),
-        (Untold.TOO_FAR, (), "it is too far off to be rehearsed here"),
-        (Untold.TOO_FAR, (1,), "with 1 job ahead it is too far off to be rehearsed here"),
-        (Untold.TOO_FAR, (1, 2), "with 2 jobs ahead it is too far off to be rehearsed here"),
-        (Untold.KEPT, (1,), "as far as the rehearsals went, BeginTime kept it waiting"),
+        (None, (), []),
+        (Untold.NO_TURN, (), ["no likely start: it does not stand in the queue (BeginTime)"]),
+        (Untold.TOO_FAR, (), ["no likely start: it is too far off to be rehearsed here"]),
+        (Untold.TOO_FAR, (1,), ["no likely start: with 1 job ahead it is too far off to be rehearsed here"]),
+        (Untold.TOO_FAR, (1, 2), ["no likely start: with 2 jobs ahead it is too far off to be rehearsed here"]),
+        (Untold.KEPT, (1,), ["no likely start: as far as the rehearsals went, BeginTime kept it waiting"]),
     ],
 )
-def test_why_there_is_no_range(untold: Untold, ahead: tuple[int, ...], words: str) -> None:
+def test_why_there_is_no_range(untold: Untold | None, ahead: tuple[int, ...], words: list[str]) -> None:
     found = Why(number=3, code="BeginTime", headline="", checks=(), position=None, ahead=ahead, waiting=2, expected=None, untold=untold)
-    assert without_range(found, untold) == words
+    assert list(without_range(found)) == words
 
 
 def test_without_accounting_there_is_no_likely_start(ask: Run, tmp_path: Path) -> None:
@@ -124,6 +125,71 @@ def test_what_of_accounting_cannot_be_read_is_counted(ask: Run, tmp_path: Path) 
     document = json.loads(said.out)
     assert (said.code, document["data"][0]["likely"]["rehearsals"]) == (0, 100)
     assert "1 line of accounting could not be read" in document["warnings"][0]
+
+
+# --- what it depends on ---
+
+
+@pytest.mark.parametrize(
+    ("text", "headline", "ok", "evidence"),
+    [
+        (
+            "afterany:17(unfulfilled),afterok:15_*(unfulfilled)",
+            "Job 10 waits for 2 dependencies, first of them that job 17 has ended (Dependency).",
+            False,
+            "job 17 has ended: not yet, it waits (Priority); "
+            "every task of array 15 has ended well: not yet, job 15_1 and 5 more wait (Priority)",
+        ),
+        (
+            "after:1+30(unfulfilled)",
+            "Job 10 waits until 30 minutes have passed since job 1 began (Dependency).",
+            False,
+            "30 minutes have passed since job 1 began: not yet, that is at 2026-11-22T18:31:15Z",
+        ),
+        (
+            "afterok:999(failed)?aftercorr:15_*(unfulfilled)",
+            "Job 10 waits for one of 2 dependencies, first of them that job 999 has ended well (Dependency).",
+            False,
+            "one of these is enough: job 999 has ended well: can never be any more, it is not in the queue any more; "
+            "the same task of array 15 has ended well: not yet, job 15_1 and 5 more wait (Priority)",
+        ),
+        ("(null)", None, True, "none is open"),
+        (
+            "on:tuesdays",
+            "Job 10 waits: A job that it depends on has not come as far as it must (Dependency).",
+            False,
+            "they cannot be read here, and are told as they stand: on:tuesdays",
+        ),
+    ],
+)
+def test_each_dependency_is_told_with_what_the_job_does(
+    ask: Run, tmp_path: Path, text: str, headline: str | None, ok: bool, evidence: str
+) -> None:
+    copytree(QUEUE, tmp_path / "some")
+    jobs = tmp_path / "some" / "jobs.txt"
+    jobs.write_text(jobs.read_text().replace("Dependency=afterok:1(unfulfilled)", f"Dependency={text}"))
+    said = ask(JOBS["after"], "--json", "--no-likely", "--no-advice", folder=tmp_path / "some")
+    if headline is None:
+        assert (said.code, "can start" in said.err) == (7, True)
+        return
+    (data,) = json.loads(said.out)["data"]
+    assert data["headline"] == headline
+    assert [check for check in data["checks"] if check["what"] == "dependencies"] == [
+        {"what": "dependencies", "ok": ok, "evidence": evidence}
+    ]
+
+
+def test_a_dependency_that_can_never_be_met_is_told_with_how_the_job_ended(ask: Run, tmp_path: Path) -> None:
+    copytree(QUEUE, tmp_path / "some")
+    jobs = tmp_path / "some" / "jobs.txt"
+    text = jobs.read_text().replace(
+        "Reason=Dependency Dependency=afterok:1(unfulfilled)", "Reason=DependencyNeverSatisfied Dependency=afterok:2(failed)"
+    )
+    jobs.write_text(re.sub(r"(?m)^(JobId=2 .*) JobState=RUNNING ", r"\1 JobState=TIMEOUT ", text))
+    said = ask(JOBS["after"], "--no-likely", "--no-advice", folder=tmp_path / "some")
+    told = " ".join(said.out.split())
+    assert "Job 10 waits for what can never be any more, that job 2 has ended well (DependencyNeverSatisfied)." in told
+    assert "x dependencies: job 2 has ended well: can never be any more, it ended as TIMEOUT; so it will never start as it is: " in told
 
 
 # --- what the bank says ---

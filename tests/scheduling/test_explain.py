@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from fairbank.cluster.dependency import Dependencies, Dependency, Met
 from fairbank.cluster.node import Gpus, Node, State
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.scheduling.explain.answer import Why
-from fairbank.scheduling.explain.conditions import Dependency, Funds, Met
+from fairbank.scheduling.explain.depending import Awaiting, Seen
+from fairbank.scheduling.explain.funds import Funds
 from fairbank.scheduling.explain.why import why
 from fairbank.scheduling.pending import Pending
 from fairbank.scheduling.placement.room import Placement
@@ -192,15 +194,120 @@ def test_credit_is_checked_as_the_bank_tells_it() -> None:
     assert observed.headline == rich.headline
 
 
-def test_every_dependency_is_told_with_how_far_it_has_come() -> None:
-    done, not_yet, never = Dependency("afterok", 7, Met.YES), Dependency("afterany", 8, Met.NOT_YET), Dependency("afternotok", 9, Met.NEVER)
-    found = said(with_conditions(dependencies=[done, not_yet, never]))
-    assert found[1] == ("- dependencies: job 7 has ended well: done; job 8 has ended: not yet; job 9 has failed: can never be any more")
-    assert said(with_conditions(dependencies=[done, not_yet], any_of=True))[1].startswith("+ dependencies: ")
-    assert said(with_conditions(dependencies=[]))[1] == "+ dependencies: it has none"
-    alone = Dependency("singleton", None, Met.NOT_YET)
-    assert said(with_conditions(dependencies=[alone]))[1] == "- dependencies: no other job of this name and user runs: not yet"
-    assert "some_day job 7: not yet" in said(with_conditions(dependencies=[Dependency("some_day", 7, Met.NOT_YET)]))[1]
+def depending(*on: Dependency, any_of: bool = False, seen: dict[int | None, Seen] | None = None) -> str:
+    dependencies = Dependencies("as Slurm has it", on, any_of)
+    return said(with_conditions(awaiting=Awaiting(dependencies, tuple((seen or {}).get(each.job, Seen()) for each in on))))[1]
+
+
+DONE, NOT_YET = Dependency(kind="afterok", job=7, met=Met.YES), Dependency(kind="afterany", job=8)
+NEVER = Dependency(kind="afternotok", job=9, met=Met.NEVER)
+RUNS = Seen(running=("8",), began=NOW - 600, ends=NOW + 1_200)
+
+
+def test_every_dependency_is_told_with_how_far_it_has_come_and_what_the_job_does() -> None:
+    assert depending(DONE, NOT_YET, seen={8: RUNS}) == (
+        f"- dependencies: job 7 has ended well: done; job 8 has ended: not yet, it runs until {in_minutes(20)} at the latest"
+    )
+    assert depending(DONE, NOT_YET, any_of=True) == (
+        "+ dependencies: one of these is enough: job 7 has ended well: done; job 8 has ended: not yet, it is not in the queue any more"
+    )
+    assert depending(NOT_YET, NEVER, seen={9: Seen(ended=("COMPLETED",))}).endswith(
+        "job 9 has ended, and not well: can never be any more, it ended as COMPLETED; "
+        "so it will never start as it is: cancel it, or let it depend on something else (scontrol update)"
+    )
+    assert "never start" not in depending(NOT_YET, NEVER, any_of=True)
+    assert said(with_conditions(awaiting=Awaiting(Dependencies())))[1] == "+ dependencies: none is open"
+    assert said(with_conditions(awaiting=Awaiting(Dependencies("on:tuesdays"))))[1] == (
+        "- dependencies: they cannot be read here, and are told as they stand: on:tuesdays"
+    )
+
+
+@pytest.mark.parametrize(
+    ("on", "seen", "told"),
+    [
+        (Dependency(kind="singleton"), Seen(), "no other job of this name and user runs, or waits before it: not yet"),
+        (
+            Dependency(kind="singleton"),
+            Seen(running=("4",), waiting=("5", "6"), reason="Priority"),
+            "no other job of this name and user runs, or waits before it: not yet, job 4 runs without a time limit, "
+            "job 5 and 1 more wait (Priority)",
+        ),
+        (
+            Dependency(kind="afterok", job=7, whole=True),
+            Seen(running=("7_1", "7_2"), ends=NOW, waiting=("7_3",), reason="Resources", ended=("FAILED", "COMPLETED", "COMPLETED")),
+            f"every task of array 7 has ended well: not yet, job 7_1 and 1 more run until {in_minutes(0)} at the latest, "
+            "job 7_3 waits (Resources), 2 ended as COMPLETED, 1 ended as FAILED",
+        ),
+        (
+            Dependency(kind="afternotok", job=7, whole=True),
+            Seen(),
+            "every task of array 7 has ended, and not all of them well: not yet, none of its tasks is in the queue any more",
+        ),
+        (Dependency(kind="after", job=7, task=3), RUNS, f"job 7_3 has begun, or was cancelled: not yet, it runs until {in_minutes(20)}"),
+        (Dependency(kind="after", job=8, minutes=30), RUNS, f"30 minutes have passed since job 8 began: not yet, that is at {in_minutes(20)}"),
+        (
+            Dependency(kind="after", job=8, minutes=1),
+            Seen(waiting=("8",), reason="Priority"),
+            "1 minute have passed since job 8 began: not yet, it waits (Priority)",
+        ),
+        (Dependency(kind="someday", job=7), Seen(), "someday job 7: not yet"),
+    ],
+)
+def test_a_dependency_is_told_by_its_kind(on: Dependency, seen: Seen, told: str) -> None:
+    assert depending(on, seen={on.job: seen}).startswith(f"- dependencies: {told}")
+
+
+@pytest.mark.parametrize(
+    ("held", "on", "any_of", "headline"),
+    [
+        ("Dependency", [NOT_YET], False, "Job 1 waits until job 8 has ended (Dependency)."),
+        ("Dependency", [DONE, NOT_YET], False, "Job 1 waits until job 8 has ended (Dependency)."),
+        ("Dependency", [NEVER, NOT_YET], True, "Job 1 waits for one of 2 dependencies, first of them that job 9 has ended, and not well"),
+        (
+            "DependencyNeverSatisfied",
+            [NOT_YET, NEVER],
+            False,
+            "Job 1 waits for what can never be any more, that job 9 has ended, and not well (DependencyNeverSatisfied).",
+        ),
+        ("JobHeldUser", [NOT_YET], False, "Job 1 waits: Its owner holds it back; scontrol release lets it go (JobHeldUser)."),
+    ],
+)
+def test_the_reason_names_the_job_that_is_waited_for(held: str, on: list[Dependency], any_of: bool, headline: str) -> None:
+    scene = Scene(rack(1)).waits(1, held=held)
+    awaiting = Awaiting(Dependencies("as Slurm has it", tuple(on), any_of), tuple(Seen() for _ in on))
+    assert why(scene.snapshot, scene.both().plan, 1, NOW, awaiting=awaiting).headline.startswith(headline)
+
+
+def test_whoever_has_no_place_in_the_queue_is_told_its_nodes_all_the_same() -> None:
+    found = told(Scene(rack(4)).runs(1, "n1", 30).waits(2, 2, held="JobHeldUser", excluded=("n4",)), 2)
+    assert said(found) == [
+        f"- nothing holds it back: {sentence('JobHeldUser')}",
+        "+ partition batch takes it: within its limits",
+        "+ nodes of batch that would do: 3 of 4 would do, and it wants 2; excluded by name: n4",
+        "+ nodes of batch that are free: 2 are free now, and it wants 2; other jobs are there: n1; "
+        f"the first job there ends by {in_minutes(30)}, the last by {in_minutes(30)}",
+        "+ limits in batch: none is reached",
+        "- its turn: it has no place in the queue as long as something holds it back",
+    ]
+
+
+def test_nodes_of_a_partition_that_does_not_take_the_job_are_told() -> None:
+    found = said(told(Scene(rack(2), PartitionRules(name="batch", max_seconds=600)).waits(1, 3, minutes=60), 1))
+    assert found[2].startswith("- nodes of batch that would do: 2 of 2 would do, and it wants 3")
+    assert found[-1] == "- its turn: it has no place in the queue as long as no partition takes it"
+
+
+@pytest.mark.parametrize("asked", [{"partitions": ("removed",)}, {"excluded": ("n9",)}, {"constraint": "a&&b"}])
+def test_where_there_is_no_partition_or_no_request_there_are_no_nodes_to_tell(asked: dict[str, Any]) -> None:
+    found = said(told(Scene(rack(2)).waits(1, **asked), 1))
+    assert not [each for each in found if " nodes of " in each]
+    assert found[-1] == "- its turn: it has no place in the queue as long as no partition takes it"
+
+
+def test_a_reservation_that_has_gone_leaves_all_nodes_to_look_at() -> None:
+    found = said(told(Scene(rack(2)).waits(1, reservation="gone"), 1))
+    assert found[0] == "- nothing holds it back: there is no reservation gone"
+    assert found[3] == "+ nodes of batch that are free: 2 are free now, and it wants 1"
 
 
 @pytest.mark.parametrize("reason", sorted({each.name for each in reasons()}))

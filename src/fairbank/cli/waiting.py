@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from fairbank.report.why import WhyRow
 
@@ -24,9 +24,18 @@ class Asked(NamedTuple):
     seed: int
 
 
+class Explained(Protocol):
+    """The job, and what there is to note."""
+
+    @property
+    def row(self) -> WhyRow: ...
+    @property
+    def warnings(self) -> Sequence[str]: ...
+
+
 class Explaining(Protocol):
     """Raises Unknown for a job that is not there or does not wait."""
 
-    def in_trace(self, asked: Asked, *, progress: Callable[[str, int, int], None] | None) -> WhyRow:
+    def in_trace(self, asked: Asked, *, progress: Callable[[str, int, int], None] | None) -> Explained:
         """Why it waits then."""
         ...

@@ -104,7 +104,7 @@ def _in_trace(desk: Desk, options: Namespace) -> int:
     )
     with Stages(options) as stages:
         found = desk.works.explaining.in_trace(asked, progress=stages)
-    _tell(desk, found, None, ())
+    _tell(desk, found.row, None, found.warnings)
     return 0
 
 

@@ -1,5 +1,5 @@
-"""What an explanation has from elsewhere than the queue: what accounting knows of users, what the bank says. Where either is silent, a note
-tells so, and the rest is explained without it."""
+"""What an explanation has from elsewhere than the snapshot: what accounting knows of users, what the bank says, which jobs it waits for.
+Where accounting or bank are silent, a note tells so, and the rest is explained without it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairbank.cli.slurm_queue import Quote
-from fairbank.scheduling.explain.conditions import Funds
+from fairbank.scheduling.explain.depending import Awaiting
+from fairbank.scheduling.explain.funds import Funds
 from fairbank.scheduling.explain.history import History
 from fairbank.scheduling.pending import Pending
+from fairbank.slurm.answers.ended import read_ended
 from fairbank.slurm.answers.jobs import Told
 from fairbank.slurm.commands import Slurm
+from fairbank.slurm.queueing.depending import awaiting
+from fairbank.slurm.queueing.live import Live
 from fairbank.slurm.queueing.past import DAYS, FILE, QUESTION, history_of, read_past
 from fairbank.slurm.queueing.priced import requests
 from fairbank.slurm.said import Said
@@ -21,8 +25,11 @@ PATIENCE_SECONDS = 10.0
 """So long accounting may take: whoever asks why a job waits does so at a terminal."""
 
 
-def past(folder: str | None, now: int, notes: list[str]) -> History[str] | None:
-    """What users' jobs of the last weeks took of their time limits; None where nobody tells."""
+def past_of(job: Pending, folder: str | None, now: int, notes: list[str]) -> History[str] | None:
+    """What users' jobs of the last weeks took of their time limits; None where nobody tells. Of a job that is held nobody is asked: it has
+    no range, whatever there is to draw from."""
+    if job.held is not None:
+        return History()
     try:
         text = Said(folder).answer(FILE) if folder else Slurm(patience_seconds=PATIENCE_SECONDS).answer(QUESTION)
     except Trouble as silent:
@@ -36,6 +43,12 @@ def past(folder: str | None, now: int, notes: list[str]) -> History[str] | None:
         notes.append(f"no likely start: accounting has no job with a time limit that ended in the last {DAYS} days")
         return None
     return history_of(found.rows)
+
+
+def awaited(job: Pending, there: Live, answer: str) -> Awaiting:
+    """The jobs that it depends on. `answer` is that about jobs, where those are found that are over and not forgotten yet."""
+    numbers = {each.job for each in there.told[job.number].depends.each if each.job is not None}
+    return awaiting(job, there.told, read_ended(answer, numbers))
 
 
 def funds_of(job: Pending, told: Told, cluster: str | None, quote: Quote, notes: list[str]) -> Funds | None:

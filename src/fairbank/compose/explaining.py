@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from fairbank.cli import waiting
+from fairbank.compose.ranges import without_range
 from fairbank.compose.recorded import skim_any
 from fairbank.report.why import WhyRow
 from fairbank.service.simulating import in_file, policies_of
@@ -13,10 +15,15 @@ from fairbank.simulator.asking import Asked, ask
 from fairbank.simulator.explaining import Drawing
 
 
+class Explained(NamedTuple):
+    row: WhyRow
+    warnings: Sequence[str]
+
+
 class Explaining:
     """Jobs of recorded workloads."""
 
-    def in_trace(self, asked: waiting.Asked, *, progress: Callable[[str, int, int], None] | None) -> WhyRow:
+    def in_trace(self, asked: waiting.Asked, *, progress: Callable[[str, int, int], None] | None) -> Explained:
         """Simulate up to then, and from there on in many ways."""
         (rule,) = policies_of([asked.policy])
         question = Asked(asked.job, asked.at, asked.absolute, asked.processors, Drawing(asked.runs, asked.seed))
@@ -30,4 +37,5 @@ class Explaining:
             "policy": found.policy,
         }
         ahead = [str(number) for number in found.why.ahead]
-        return WhyRow(str(asked.job), facts, found.submitted, found.as_of, found.why, ahead, started=found.started)
+        row = WhyRow(str(asked.job), facts, found.submitted, found.as_of, found.why, ahead, started=found.started)
+        return Explained(row, list(without_range(found.why)))

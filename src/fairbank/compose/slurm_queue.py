@@ -7,10 +7,10 @@ from functools import partial
 from typing import NamedTuple
 
 from fairbank.cli.slurm_queue import Asked, Quote
-from fairbank.compose.beside_queue import funds_of, past
-from fairbank.report.cells import counted
+from fairbank.compose.beside_queue import awaited, funds_of, past_of
+from fairbank.compose.ranges import without_range
 from fairbank.report.why import WhyRow
-from fairbank.scheduling.explain.answer import Untold, Why
+from fairbank.scheduling.explain.answer import Why
 from fairbank.scheduling.explain.whole import whole
 from fairbank.scheduling.pending import Pending
 from fairbank.scheduling.slurm import both
@@ -42,7 +42,8 @@ class SlurmQueue:
         quote: Quote,
         progress: Callable[[str, int, int], None] | None,
     ) -> Explained:
-        said, unread = read_answers(_answers(asked.folder))
+        answers = _answers(asked.folder)
+        said, unread = read_answers(answers)
         there = live(said)
         found = _wanted(asked.job, there)
         plan = both(there.snapshot, there.parameters, there.now)
@@ -50,7 +51,7 @@ class SlurmQueue:
             what = f"job {asked.job} can start: nothing that is known here keeps it waiting"
             raise Conflict(what, field="JOBID", remedy="slurmctld starts it with its next pass; ask again if it still waits in a minute")
         notes, cluster, told = list(there.notes), said.config.get("ClusterName") or None, there.told[found.number]
-        history = past(asked.folder, there.now, notes) if asked.likely and found.held is None else None
+        history = past_of(found, asked.folder, there.now, notes) if asked.likely else None
         explained = whole(
             there.snapshot,
             there.parameters,
@@ -60,11 +61,10 @@ class SlurmQueue:
             advice=asked.advice,
             history=history,
             funds=funds_of(found, told, cluster, quote, notes),
+            awaiting=awaited(found, there, answers["jobs"]),
             tick=progress and partial(progress, "rehearsals"),
         )
-        if explained.untold is not None:
-            notes.append(f"no likely start: {without_range(explained, explained.untold)}")
-        return Explained(cluster, _row(found, told, explained, there), unread, notes)
+        return Explained(cluster, _row(found, told, explained, there), unread, [*notes, *without_range(explained)])
 
 
 def _answers(folder: str | None) -> dict[str, str]:
@@ -89,18 +89,6 @@ def _wanted(job: str, there: Live) -> Pending:
             raise Conflict(what, field="JOBID", remedy="ask for one that waits: squeue --states=PENDING")
     remedy = "give a job that waits, as squeue --states=PENDING has it; sacct knows those that are over"
     raise Unknown(f"slurmctld has no job {job} that waits", field="JOBID", remedy=remedy)
-
-
-def without_range(why: Why, untold: Untold) -> str:
-    """Why rehearsals tell no likely start, in words."""
-    match untold:
-        case Untold.NO_TURN:
-            return f"it does not stand in the queue ({why.code})"
-        case Untold.TOO_FAR:
-            ahead = f"with {counted(len(why.ahead), 'job')} ahead " if why.ahead else ""
-            return f"{ahead}it is too far off to be rehearsed here"
-        case Untold.KEPT:
-            return f"as far as the rehearsals went, {why.code} kept it waiting"
 
 
 def _row(job: Pending, told: Told, found: Why, there: Live) -> WhyRow:

@@ -17,7 +17,7 @@ def outside(job: Pending, cluster: Cluster, name: str, *, shortest: bool = False
     """
     if name not in cluster.rules:
         return "PartitionConfig"
-    if not _readable(job.wanted, cluster):
+    if not readable(job.wanted, cluster):
         return BAD_CONSTRAINTS
     rules, nodes = cluster.partition(name)
     if not rules.up:
@@ -30,7 +30,7 @@ def outside(job: Pending, cluster: Cluster, name: str, *, shortest: bool = False
     return "PartitionNodeLimit" if job.wanted.nodes > nodes.bit_count() else None
 
 
-def _readable(wanted: Wanted, cluster: Cluster) -> bool:
+def readable(wanted: Wanted, cluster: Cluster) -> bool:
     """Whether its constraints are some, and the nodes that it names are there."""
     try:
         for text in (wanted.constraint, wanted.prefer):

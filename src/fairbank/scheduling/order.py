@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.reservation import Reservation
-from fairbank.scheduling.admission import outside
+from fairbank.scheduling.admission import outside, readable
 from fairbank.scheduling.machine import Present
 from fairbank.scheduling.nodes import Nodes
 from fairbank.scheduling.pending import Pending
@@ -70,6 +70,14 @@ def entries(nodes: Nodes, jobs: Iterable[Pending], now: int, *, shortest: bool =
         if len(found) > before:
             reasons.pop(job.number, None)
     return _sorted(found, nodes), reasons
+
+
+def in_each(nodes: Nodes, job: Pending) -> list[Entry]:
+    """The job in each of its partitions that is there, as if all of them took it and nothing held it back: to look at their nodes. Empty
+    where it asks for what cannot be read."""
+    if not readable(job.wanted, nodes.cluster):
+        return []
+    return [list(_entries(job, at, nodes))[-1] for at, name in enumerate(job.partitions) if name in nodes.cluster.rules]
 
 
 class Ranked:
@@ -135,7 +143,7 @@ def _not_yet(job: Pending, nodes: Nodes, now: int) -> str | None:
 def _entries(job: Pending, at: int, nodes: Nodes) -> Iterable[Entry]:
     rules, there = nodes.cluster.partition(job.partitions[at])
     priority = job.priorities[at] if job.priorities else job.priority
-    reserved = None if job.reservation is None else nodes.reserved.named[job.reservation][0]
+    reserved, _ = nodes.reserved.named.get(job.reservation or "", (None, None))
     begins = 0 if reserved is None else reserved.begin
     number = job.number if job.array is None else job.array
     rank = (not job.expedited, reserved is None, -rules.tier, -priority, job.submitted, number, job.task, begins, True)

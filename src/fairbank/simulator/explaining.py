@@ -35,6 +35,7 @@ def why(there: Standstill, number: int, zero: int, drawing: Drawing, partition: 
     ahead = list(_ahead(line, job, apart=apart))
     free, expected = snapshot.machine.free, there.in_full(job)
     code = PRIORITY if ahead else RESOURCES if job.processors > free else NEVER_TESTED
+    found = likely(partial(there.drawn, job), runs=drawing.runs, seed=drawing.seed)
     at = "" if expected is None else f" If everybody uses the whole time limit, it starts at {iso(zero + expected)}."
     return Why(
         number=job.name,
@@ -45,7 +46,8 @@ def why(there: Standstill, number: int, zero: int, drawing: Drawing, partition: 
         ahead=tuple(each.name for each in ahead),
         waiting=len(line),
         expected=None if expected is None else zero + expected,
-        likely=_since(likely(partial(there.drawn, job), runs=drawing.runs, seed=drawing.seed), zero),
+        likely=_since(found, zero) if isinstance(found, Likely) else None,
+        untold=found if isinstance(found, Untold) else None,
         advice=_advise(there, job, expected, zero, partition if apart else None),
     )
 
@@ -102,9 +104,7 @@ def _turn(job: Job, ahead: list[Job], there: Standstill, zero: int) -> Check:
     return Check("its turn", False, "".join(said))
 
 
-def _since(found: Likely | Untold, zero: int) -> Likely | None:
-    if isinstance(found, Untold):
-        return None
+def _since(found: Likely, zero: int) -> Likely:
     latest = None if found.latest is None else zero + found.latest
     return msgspec.structs.replace(found, earliest=zero + found.earliest, latest=latest)
 

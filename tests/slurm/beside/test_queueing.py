@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairbank.cluster.dependency import Dependencies, Dependency
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
 from fairbank.cluster.reservation import Reservation
@@ -31,6 +32,7 @@ QUEUE = Path(__file__).parents[2] / "golden" / "slurm-22.05" / "queue"
 NOW = 1_000_000
 ENFORCED = {"AccountingStorageEnforce": "associations,limits,qos", "SelectTypeParameters": "CR_CORE_MEMORY"}
 ROOT, BIO = Bound(name="root"), Bound(name="bio", parent="root")
+AFTER = Dependencies("afterok:6(unfulfilled)", (Dependency(kind="afterok", job=6),))
 ALICE = Bound(name="bio", user="alice", parent="bio")
 
 
@@ -38,7 +40,7 @@ def job(number: int, **other: Any) -> Told:
     usual: dict[str, Any] = {
         "job_id": number, "name": f"job{number}", "state": "PENDING", "user": "alice", "account": "bio", "qos": "normal",
         "partitions": ("cpu",), "priority": 1_000 - number, "submitted": NOW - 60, "eligible": NOW - 60, "started": None, "ends": None,
-        "expected": None, "limit": 3_600, "time_min": None, "reason": "None", "dependent": False, "reservation": None,
+        "expected": None, "limit": 3_600, "time_min": None, "reason": "None", "depends": Dependencies(), "reservation": None,
         "wanted": Wanted(memory_per_node=1), "licences": {}, "tres": {"cpu": 1, "node": 1},
     }  # fmt: skip
     return Told(**(usual | other))
@@ -107,9 +109,10 @@ def test_whoever_ran_in_2205_has_its_nodes() -> None:
     [
         ({"priority": 0, "reason": "JobHeldUser"}, "JobHeldUser"),
         ({"priority": 0, "reason": "Allocation_exhausted"}, "JobHeldAdmin"),
-        ({"dependent": True, "reason": "Dependency"}, "Dependency"),
-        ({"dependent": True, "reason": "DependencyNeverSatisfied"}, "DependencyNeverSatisfied"),
-        ({"dependent": True, "reason": "None"}, "Dependency"),
+        ({"depends": AFTER, "reason": "Dependency"}, "Dependency"),
+        ({"depends": AFTER, "reason": "DependencyNeverSatisfied"}, "DependencyNeverSatisfied"),
+        ({"depends": AFTER, "reason": "None"}, "Dependency"),
+        ({"depends": Dependencies("some day"), "reason": "None"}, "Dependency"),
         ({"reason": "InvalidQOS"}, "InvalidQOS"),
         ({"reason": "Resources"}, "n1"),
         ({"reason": "AssocGrpCpuLimit"}, "n1"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from fairbank.scheduling.machine import FOR_EVER, J, Machine, P, Running
 from fairbank.scheduling.plan import Plan
@@ -75,13 +75,7 @@ def rehearse(
     event    something happened just now, of which the scheduler does not know yet
     most     so many passes are made at the most
     """
-    leaving = [
-        (max(each.started + lasts(each.job, each.ends - each.started, now - each.started), now + 1), each.number, each)
-        for each in snapshot.running
-    ]
-    heapify(leaving)
-    arrivals = iter(coming)
-    newcomer, made = next(arrivals, None), 0
+    stage, made = _Stage(snapshot, scheduler, now, lasts, coming), 0
     while True:
         for pass_ in scheduler.passes(now, event=event):
             if made == most:
@@ -90,35 +84,58 @@ def rehearse(
             for job, placement in pass_(snapshot, now).starts:
                 if job.number == number:
                     return Came(now, made)
-                if gone := set(getattr(placement, "instead", ())):
-                    leaving = _without(snapshot, scheduler, leaving, gone, now)
-                running = snapshot.start(job, placement, now)
-                heappush(leaving, (now + lasts(job, running.ends - now, 0), job.number, running))
-        at = leaving[0][0] if leaving else FOR_EVER
-        if newcomer is not None:
-            at = min(at, newcomer[0])
-        event = at <= (wake := scheduler.wake(now))
-        now = min(at, wake)
+                stage.start(job, placement, now)
+        now, event = stage.next(now)
         if now == FOR_EVER:
             return Came(None, made)
-        while leaving and leaving[0][0] == now:
-            _, _, running = heappop(leaving)
-            snapshot.end(running)
-            scheduler.ended(running, now)
-        while newcomer is not None and newcomer[0] <= now:
-            snapshot.queue.add(newcomer[1])
-            newcomer = next(arrivals, None)
+        stage.move(now)
 
 
-Leaving = list[tuple[int, int, Running[J, P]]]
+class _Stage(Generic[J, P, M]):
+    """What goes on between passes: who leaves when, and who comes."""
 
+    def __init__(
+        self, snapshot: Snapshot[J, P, M], scheduler: Scheduler[J, P, M], now: int, lasts: Lasts[J], coming: Iterable[tuple[int, J]]
+    ) -> None:
+        self._snapshot, self._scheduler, self._lasts = snapshot, scheduler, lasts
+        self._leaving = [
+            (max(each.started + lasts(each.job, each.ends - each.started, now - each.started), now + 1), each.number, each)
+            for each in snapshot.running
+        ]
+        heapify(self._leaving)
+        self._arrivals = iter(coming)
+        self._newcomer = next(self._arrivals, None)
 
-def _without(snapshot: Snapshot[J, P, M], scheduler: Scheduler[J, P, M], leaving: Leaving[J, P], gone: set[int], now: int) -> Leaving[J, P]:
-    """Those went whose place was taken. Nobody waits for their return."""
-    for _, number, running in leaving:
-        if number in gone:
-            snapshot.end(running)
-            scheduler.ended(running, now)
-    stay = [each for each in leaving if each[1] not in gone]
-    heapify(stay)
-    return stay
+    def start(self, job: J, placement: P, now: int) -> None:
+        """It runs from now on, and those go whose place it takes."""
+        if gone := set(getattr(placement, "instead", ())):
+            self._remove(gone, now)
+        running = self._snapshot.start(job, placement, now)
+        heappush(self._leaving, (now + self._lasts(job, running.ends - now, 0), job.number, running))
+
+    def next(self, now: int) -> tuple[int, bool]:
+        """When the next passes are due, and whether somebody ends or comes then."""
+        at = self._leaving[0][0] if self._leaving else FOR_EVER
+        if self._newcomer is not None:
+            at = min(at, self._newcomer[0])
+        wake = self._scheduler.wake(now)
+        return min(at, wake), at <= wake
+
+    def move(self, now: int) -> None:
+        """Whoever is over goes, and whoever is due is there."""
+        while self._leaving and self._leaving[0][0] == now:
+            _, _, running = heappop(self._leaving)
+            self._snapshot.end(running)
+            self._scheduler.ended(running, now)
+        while self._newcomer is not None and self._newcomer[0] <= now:
+            self._snapshot.queue.add(self._newcomer[1])
+            self._newcomer = next(self._arrivals, None)
+
+    def _remove(self, gone: set[int], now: int) -> None:
+        """Nobody waits for their return."""
+        for _, number, running in self._leaving:
+            if number in gone:
+                self._snapshot.end(running)
+                self._scheduler.ended(running, now)
+        self._leaving = [each for each in self._leaving if each[1] not in gone]
+        heapify(self._leaving)

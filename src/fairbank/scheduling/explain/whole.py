@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from fairbank.scheduling.explain.answer import Likely, Untold, Why
-from fairbank.scheduling.explain.conditions import Dependency, Funds
+from fairbank.scheduling.explain.depending import Awaiting
+from fairbank.scheduling.explain.funds import Funds
 from fairbank.scheduling.explain.history import History
 from fairbank.scheduling.explain.likely import RUNS, Tick, likely_on_nodes
 from fairbank.scheduling.explain.suggesting import suggest
@@ -31,8 +30,7 @@ def whole(
     *,
     history: History[str] | None = None,
     funds: Funds | None = None,
-    dependencies: Sequence[Dependency] | None = None,
-    any_of: bool = False,
+    awaiting: Awaiting | None = None,
     advice: bool = True,
     plan: Plan[Pending, Placement] | None = None,
     runs: int = RUNS,
@@ -47,7 +45,7 @@ def whole(
     Raises Unknown for a job that does not wait there, or that starts now.
     """
     plan = both(snapshot, parameters, now) if plan is None else plan
-    found = why(snapshot, plan, number, now, funds=funds, dependencies=dependencies, any_of=any_of)
+    found = why(snapshot, plan, number, now, funds=funds, awaiting=awaiting)
     if advice:
         found = msgspec.structs.replace(found, advice=suggest(snapshot, parameters, plan, number, now))
     if history is None:

@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from fairbank.cluster.dependency import Dependencies
 from fairbank.cluster.node import Gpus
 from fairbank.cluster.wanted import Wanted
 from fairbank.slurm.answers import words
+from fairbank.slurm.answers.dependencies import read_dependencies
 from fairbank.slurm.answers.pending import COMMAND, job_lines
 from fairbank.slurm.answers.separated import read
 from fairbank.slurm.answers.values import Answer
@@ -27,9 +29,10 @@ TASKS_MAX = 4_000_000
 """Slurm's own bound of MaxArraySize."""
 FOREVER = 365 * DAY
 """Seconds: what a limit without end is planned as."""
+HOLDING = frozenset({"RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"})
+"""States in which a job has nodes. In any other but PENDING it is over."""
 
 _NOTHING = frozenset({"", "(null)", "N/A", "None", "*"})
-_HOLDING = frozenset({"RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"})
 _GIVEN = re.compile(r"Nodes=(\S+) CPU_IDs=(\S*) Mem=(\d{1,12}) GRES=(\S*)", re.ASCII)
 _GRES = re.compile(r"(?:gres[:/])?gpu(?::([A-Za-z][\w.-]*))?(?:[:=](\d{1,6}))?(?:\([^)]*\))?", re.ASCII)
 _CPUS = re.compile(r"cpu[:=]\d{1,9}", re.ASCII)
@@ -56,7 +59,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     task        of an array that has been started, or that was parted from the rest
     limit       None: the partition's
     reason      why it waits, in Slurm's word, as it was last seen
-    dependent   some job that it depends on has not come as far as it must
+    depends     on which other jobs, as far as that is open
     licences    how many of each
     tres        what it asks for or has, by name
     given       what it has; empty for one that waits
@@ -78,7 +81,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     limit: int | None
     time_min: int | None
     reason: str
-    dependent: bool
+    depends: Dependencies
     reservation: str | None
     wanted: Wanted
     licences: Mapping[str, int]
@@ -108,7 +111,7 @@ def read_jobs(text: str) -> Answer[Told]:
 def _job(cells: dict[str, str]) -> Told | None:
     state = words.state(cells["JobState"], "JobState")
     waits = state == "PENDING"
-    if not waits and state not in _HOLDING:
+    if not waits and state not in HOLDING:
         return None
     array, tasks = cells.get("ArrayJobId"), cells["ArrayTaskId"]
     several = bool(tasks) and not tasks.isdecimal()
@@ -133,7 +136,7 @@ def _job(cells: dict[str, str]) -> Told | None:
         limit=_length(_there(cells, "TimeLimit"), "TimeLimit"),
         time_min=_length(cells.get("TimeMin", "N/A"), "TimeMin"),
         reason=words.reason(cells.get("Reason", "None")),
-        dependent=cells.get("Dependency", "(null)") not in _NOTHING,
+        depends=read_dependencies(_text(cells, "Dependency")),
         reservation=_text(cells, "Reservation") or None,
         wanted=_wanted(cells, counts.get("node", 0)) if waits else Wanted(),
         licences=_licences(_text(cells, "Licenses")),

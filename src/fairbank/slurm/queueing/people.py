@@ -58,7 +58,7 @@ def held(told: Told) -> str | None:
         return told.reason
     if told.priority == 0:
         return "JobHeldAdmin"
-    return "Dependency" if told.dependent else None
+    return None if told.depends.met else "Dependency"
 
 
 def running(told: Told, cluster: Cluster, ways: Ways) -> Active:

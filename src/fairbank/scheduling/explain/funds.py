@@ -1,0 +1,39 @@
+"""The credit that a job needs, as the bank knows it. It is handed in, and judged here."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.scheduling.explain.answer import Check
+from fairbank.values.units import show_short, show_su
+
+
+class Funds(msgspec.Struct, frozen=True, kw_only=True):
+    """Credit in SU-minutes, as the bank tells it: what is held when the job starts, and what is available.
+
+    `observed`: the bank only looks on, and lets jobs start without credit.
+    """
+
+    project: str
+    resource: str
+    wanted: int
+    available: int
+    observed: bool = False
+
+    @property
+    def enough(self) -> bool:
+        return self.observed or self.wanted <= self.available
+
+    @property
+    def said(self) -> str:
+        left = f"available {show_su(self.available, down=True, separators=True)} of {self.project}/{self.resource}"
+        figures = f"a hold of {show_su(self.wanted, separators=True)} SU, {left}"
+        if self.wanted <= self.available:
+            return figures
+        short = f"{figures}: short by {show_short(self.wanted, self.available)}"
+        return f"{short}, and let through" if self.observed else short
+
+
+def credit(funds: Funds) -> Check:
+    """Whether the bank can pay for the job now."""
+    return Check("funds", funds.enough, f"needs {funds.said}")
