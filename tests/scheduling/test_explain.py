@@ -248,7 +248,7 @@ def test_every_dependency_is_told_with_how_far_it_has_come_and_what_the_job_does
         (
             Dependency(kind="after", job=8, minutes=1),
             Seen(waiting=("8",), reason="Priority"),
-            "1 minute have passed since job 8 began: not yet, it waits (Priority)",
+            "1 minute has passed since job 8 began: not yet, it waits (Priority)",
         ),
         (Dependency(kind="someday", job=7), Seen(), "someday job 7: not yet"),
     ],

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from fairbank.scheduling.explain.answer import Advice, Check, Likely, Suggestion, Untold, Why
-from fairbank.scheduling.explain.likely import RUNS, likely
+from fairbank.scheduling.explain.likely import PASSES, RUNS, likely
 from fairbank.scheduling.explain.sooner import Try, change, shorter, sooner
 from fairbank.scheduling.plan import NEVER_TESTED, PRIORITY, RESOURCES
 from fairbank.scheduling.queue import ByPartition
@@ -19,10 +19,11 @@ from fairbank.values.time import iso, show_duration
 
 
 class Drawing(NamedTuple):
-    """How many rehearsals the range is drawn from, and the seed."""
+    """How many rehearsals the range is drawn from, the seed, and how many passes of the scheduler all of them together may take."""
 
     runs: int = RUNS
     seed: int = 1
+    passes: int = PASSES
 
 
 def why(there: Standstill, number: int, zero: int, drawing: Drawing, partition: Callable[[int], str] = str) -> Why:
@@ -35,7 +36,7 @@ def why(there: Standstill, number: int, zero: int, drawing: Drawing, partition: 
     ahead = list(_ahead(line, job, apart=apart))
     free, expected = snapshot.machine.free, there.in_full(job)
     code = PRIORITY if ahead else RESOURCES if job.processors > free else NEVER_TESTED
-    found = likely(partial(there.drawn, job), runs=drawing.runs, seed=drawing.seed)
+    found = likely(partial(there.drawn, job), runs=drawing.runs, seed=drawing.seed, passes=drawing.passes)
     at = "" if expected is None else f" If everybody uses the whole time limit, it starts at {iso(zero + expected)}."
     return Why(
         number=job.name,

@@ -52,7 +52,7 @@ def condition(on: Dependency) -> str:
     """What must be so, as a sentence without its end."""
     one, whole = _KINDS.get(on.kind, (f"{on.kind} {{}}",) * 2)
     if on.minutes:
-        one = whole = f"{on.minutes:,} {'minute' if on.minutes == 1 else 'minutes'} have passed since {{}} began"
+        one = whole = f"{'1 minute has' if on.minutes == 1 else f'{on.minutes:,} minutes have'} passed since {{}} began"
     return whole.format(f"array {on.job}") if on.whole else one.format(f"job {on.job}" if on.task is None else f"job {on.job}_{on.task}")
 
 
