@@ -16,10 +16,11 @@ from fairbank.values.time import parse_instant
 from tests.slurm.conftest import Tell, guarded
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.packages import Unobtainable, check
-from tests.slurm.queues import NODES, PARTITIONS, SETTINGS, Queue, Scenario, arranged, asked, at_rest, foretold, let_go, settled
+from tests.slurm.queues import NODES, PARTITIONS, SETTINGS, WHOLE, Queue, Scenario, arranged, asked, at_rest, foretold, let_go, settled
 from tests.slurm.scenarios import SCENARIOS
 from tests.slurm.scenarios.holes import hole_just_fits
 from tests.slurm.scenarios.in_place_of_others import PREEMPTING
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
 
@@ -127,6 +128,48 @@ def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
         runs, unknown = (slurm.run("root", *fairbank, job) for job in (str(queue.jobs["first"]), "4000000"))
         assert (runs.code, "does not wait: it is running since" in runs.err) == (7, True)
         assert (unknown.code, "slurmctld has no job 4000000 that waits" in unknown.err) == (3, True)
+    finally:
+        arranged(slurm)
+        queue.undone()
+
+
+def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(slurm: Cluster, tell: Tell) -> None:
+    """slurmctld's own words for each kind of dependency are read, and each is told with what the job does."""
+    queue = Queue(slurm)
+    fairbank = (sys.executable, "-m", "fairbank.compose", "why")
+
+    def checks(name: str) -> dict[str, str]:
+        (data,) = json.loads(slurm.root(*fairbank, str(queue.jobs[name]), "--json", "--no-likely", "--no-advice"))["data"]
+        assert data["code"] == data["slurm_reason"]
+        tell(f"{name}: {data['headline']}")
+        found = {check["what"]: check["evidence"] for check in data["checks"]}
+        assert found["its turn"] == "it has no place in the queue as long as something holds it back"
+        assert "nodes of cpu that would do" in found
+        return found
+
+    try:
+        queue.runs("first", "-N1", WHOLE, "-t30")
+        fails = slurm.submit("alice", "--job-name=fails", "-N1", "-t5", script="exit 3")
+        slurm.wait_for(fails, "FAILED")
+        queue.waits("array", "--array=1-3", "--hold", "-N1", "-t30")
+        first, array = queue.jobs["first"], queue.jobs["array"]
+        queue.waits("all", f"-dafterok:{first},afterany:{array}", "-N1", "-t30")
+        queue.waits("any", f"-dafternotok:{first}?after:{array}_2", "-N1", "-t30")
+        queue.waits("soon", f"-dafter:{first}+60", "-N1", "-t30")
+        queue.waits("first", "-dsingleton", "-N1", "-t30")
+        queue.waits("never", f"-dafterok:{fails}", "-N1", "-t30")
+        queue.waits("tasks", f"-daftercorr:{array}", "--array=2-3", "-N1", "-t30")
+        wait_until(lambda: "NeverSatisfied" in slurm.root("squeue", "-h", "-o%r", f"-j{queue.jobs['never']}"), "slurmctld to look", seconds=60)
+
+        said = checks("all")["dependencies"]
+        assert said.startswith(f"job {first} has ended well: not yet, it runs until ")
+        assert said.endswith(f"every task of array {array} has ended: not yet, job {array}_1 and 2 more wait (JobHeldUser)")
+        assert checks("any")["dependencies"].startswith(f"one of these is enough: job {first} has ended, and not well: not yet, it runs until ")
+        assert checks("any")["dependencies"].endswith(f"job {array}_2 has begun, or was cancelled: not yet, it waits (JobHeldUser)")
+        assert checks("soon")["dependencies"].startswith(f"60 minutes have passed since job {first} began: not yet, that is at ")
+        assert f"job {first} runs until " in checks("first")["dependencies"]
+        assert checks("never")["dependencies"].startswith(f"job {fails} has ended well: can never be any more, it ended as FAILED; so ")
+        assert checks("tasks")["dependencies"] == f"job {array}_2 has ended well: not yet, it waits (JobHeldUser)"
     finally:
         arranged(slurm)
         queue.undone()
