@@ -97,6 +97,14 @@ def test_the_same_question_has_the_same_answer_and_another_seed_other_rehearsals
     assert json.loads(ask("why 120 --trace week.swf --policy fcfs --json --runs 10").out)["data"][0]["likely"]["rehearsals"] == 10
 
 
+def test_where_there_is_no_range_it_is_told_why(ask: Run, tmp_path: Path) -> None:
+    """Before the last job each of 15,000 has the machine for a minute: more passes than a rehearsal may take."""
+    (tmp_path / "long.swf").write_text("; MaxProcs: 1\n" + "".join(line(number, 0, 1, 60, 60) for number in range(1, 15_003)))
+    document = json.loads(ask("why 15002 --trace long.swf --policy fcfs --runs 10 --json").out)
+    assert document["data"][0]["likely"] is None
+    assert document["warnings"] == ["no likely start: with 15,000 jobs ahead it is too far off to be rehearsed here"]
+
+
 @pytest.mark.parametrize(("policy", "sooner"), [("fifo", "-p short"), ("fcfs", None)])
 def test_another_partition_is_tried_where_they_wait_apart(ask: Run, tmp_path: Path, policy: str, sooner: str | None) -> None:
     """Job 4 waits behind job 3, which wants all eight processors; in the partition of job 2 nobody waits."""
