@@ -159,13 +159,15 @@ def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(slurm: Cluster,
         queue.waits("first", "-dsingleton", "-N1", "-t30")
         queue.waits("never", f"-dafterok:{fails}", "-N1", "-t30")
         queue.waits("tasks", f"-daftercorr:{array}", "--array=2-3", "-N1", "-t30")
-        wait_until(lambda: "NeverSatisfied" in slurm.root("squeue", "-h", "-o%r", f"-j{queue.jobs['never']}"), "slurmctld to look", seconds=60)
+        lost = ("squeue", "--noheader", "--format=%r", f"--jobs={queue.jobs['never']}")
+        wait_until(lambda: "NeverSatisfied" in slurm.root(*lost), "slurmctld to look", seconds=60)
 
         said = checks("all")["dependencies"]
         assert said.startswith(f"job {first} has ended well: not yet, it runs until ")
         assert said.endswith(f"every task of array {array} has ended: not yet, job {array}_1 and 2 more wait (JobHeldUser)")
-        assert checks("any")["dependencies"].startswith(f"one of these is enough: job {first} has ended, and not well: not yet, it runs until ")
-        assert checks("any")["dependencies"].endswith(f"job {array}_2 has begun, or was cancelled: not yet, it waits (JobHeldUser)")
+        said = checks("any")["dependencies"]
+        assert said.startswith(f"one of these is enough: job {first} has ended, and not well: not yet, it runs until ")
+        assert said.endswith(f"job {array}_2 has begun, or was cancelled: not yet, it waits (JobHeldUser)")
         assert checks("soon")["dependencies"].startswith(f"60 minutes have passed since job {first} began: not yet, that is at ")
         assert f"job {first} runs until " in checks("first")["dependencies"]
         assert checks("never")["dependencies"].startswith(f"job {fails} has ended well: can never be any more, it ended as FAILED; so ")
