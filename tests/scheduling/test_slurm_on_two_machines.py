@@ -3,6 +3,7 @@
 Main passes start the same jobs. Backfill plans a job on nodes of its choice, and on processors on as many as it wants: so both plan the
 same up to the first job for which enough processors are free all the time, but no nodes are. Runs end so far apart here that each has a
 stretch of its own (`scheduling.ahead`): where ends are lumped together nodes are chosen among more, of which the last may come free later.
+Jobs have their nodes for themselves: for those that share nodes, whoever the same cycle starts is gone at the end of a stretch only.
 Of a least time (--time-min) processors know nothing, since no trace has one; here they plan with it, until a job has started with more.
 """
 
@@ -55,7 +56,7 @@ class Afternoon(NamedTuple):
         cluster = Cluster([Node(name=f"n{number}") for number in range(self.size)], [PartitionRules(name="1"), PartitionRules(name="2")])
         nodes, room, there = Nodes(cluster), Room(cluster), list[Active]()
         for number, (ends, wide) in enumerate(self.running, start=_RUNS):
-            wanted = Wanted(nodes=wide)
+            wanted = Wanted(nodes=wide, exclusive=True)
             where = place(cluster, room, nodes.places.request(wanted, "1"), cluster.usable)
             assert where is not None
             room.take(where)
@@ -68,7 +69,7 @@ class Afternoon(NamedTuple):
             number=job.number,
             user=str(job.user),
             account=str(job.group),
-            wanted=Wanted(nodes=job.processors),
+            wanted=Wanted(nodes=job.processors, exclusive=True),
             partitions=(str(job.partition),),
             priority=_RUNS - job.number,
             submitted=job.submitted,
@@ -207,6 +208,14 @@ def test_less_time_is_given_in_whole_minutes_before_the_minute_in_which_a_plan_b
     """It would like four hours, and half an hour will do."""
     plan = backfill.backfill(vector(now, 30, {1: 4 * HOUR}).on_nodes(), Parameters(), now)
     assert [(start.job.number, start.job.limit) for start in plan.starts] == [(1, (60 if now == NOON + 40 else 59) * MINUTE)]
+
+
+@pytest.mark.parametrize("machine", ["nodes", "processors"])
+def test_two_wait_for_the_same_end_in_the_middle_of_a_minute(machine: str) -> None:
+    """The first one's plan begins with that minute, before anybody has room."""
+    waiting = [Job(number, NOON, 2, HOUR, HOUR, 1, number, 1, 1) for number in range(3)]
+    afternoon = Afternoon(NOON, [(NOON + HOUR, 4)], waiting, size=4)
+    assert when(machine, afternoon) == {0: NOON + HOUR, 1: NOON + HOUR, 2: NOON + 2 * HOUR + 40}
 
 
 @pytest.mark.parametrize("late", [0, 5, 29, 30, 1_000])

@@ -121,7 +121,7 @@ class _Cycle:
         if possible.bit_count() < request.least or request.required & possible != request.required:
             return None
         seconds = entry.job.least_seconds(entry.rules)
-        usable, hopeless = self._usable(entry.job, request, possible, self.now, self.now + seconds)
+        usable, hopeless = self._usable(entry.job, request, possible, self.now, self.now, seconds)
         found = self.ahead.place(request, usable, self.now) if hopeless <= self.now else None
         if found is None and self.nodes.preemption.by is not PreemptBy.NONE:
             found = self._instead(entry, request, possible, self.now + seconds)
@@ -148,7 +148,7 @@ class _Cycle:
             else:
                 at = end or since
                 begin = since if since >= enough else self._last_given(possible, since, at)
-            usable, hopeless = self._usable(job, request, possible, begin, at + seconds)
+            usable, hopeless = self._usable(job, request, possible, begin, at, seconds)
             if hopeless <= begin and (found := self.ahead.place(request, usable, at)) is not None:
                 return _Found(self.ahead.needed(found, begin, at), found)
             since = at
@@ -167,9 +167,12 @@ class _Cycle:
         given, change = self.space.more(possible, after), self.nodes.reserved.next_change(after)
         return given if change is None else change if given is None else min(given, change)
 
-    def _usable(self, job: Pending, request: Request, possible: NodeSet, begin: int, end: int) -> tuple[NodeSet, int]:
-        """The nodes that are left to it in that time, and before when there are too few whatever else happens."""
-        usable, hopeless = self.space.window(possible, begin, end, request.least, self.ahead.room_for(request.demand))
+    def _usable(self, job: Pending, request: Request, possible: NodeSet, begin: int, at: int, seconds: int) -> tuple[NodeSet, int]:
+        """The nodes that are left to it from `begin` until it ends that starts at `at`, and before when there are too few whatever else
+        happens. A plan that is due at the same end as this one begins earlier, with its step: it has room by then all the same."""
+        end, room = at + seconds, self.ahead.room_for(request.demand)
+        by_then = room if at == begin else lambda instant: room(max(instant, at))
+        usable, hopeless = self.space.window(possible, begin, end, request.least, by_then)
         if self.nodes.reserved:
             usable &= self.nodes.reserved.left(job, begin, end, resolution=self.parameters.bf_resolution)
         return usable, hopeless
