@@ -123,7 +123,9 @@ def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
             for line in slurm.run("root", *fairbank, job, environment={"COLUMNS": "120"}).done().out.splitlines():
                 tell(line)
         behind = json.loads(slurm.root(*fairbank, str(queue.jobs["long"]), "--json"))["data"][0]
-        assert behind["ahead"] == [str(queue.jobs["all"])]
+        pending = slurm.root("squeue", "--noheader", "--states=PENDING", "--format=%A").split()
+        # on a slow machine the hole before `all` is too small for `short` by the time slurmctld looks: then it is ahead, too
+        assert behind["ahead"] == [job for job in (str(queue.jobs[name]) for name in ("all", "short")) if job in pending]
         assert behind["suggestion"]["option"], f"nothing would start it sooner of {behind['tried']}"
         runs, unknown = (slurm.run("root", *fairbank, job) for job in (str(queue.jobs["first"]), "4000000"))
         assert (runs.code, "does not wait: it is running since" in runs.err) == (7, True)
