@@ -10,7 +10,7 @@ import pytest
 from fairbank.slurm.records import Noted, Verdict
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends, limits
-from tests.agent.running import RunningAgent
+from tests.agent.running import RunningAgent, agent_at
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -125,6 +125,28 @@ def test_what_cannot_be_billed_is_refused_with_the_reason(
     assert plugin.verdict(asks(2)).say == "run"
     plugin.settle(ends(1, 1, begun=False, **wrong))
     agent.wait_until_empty()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "charged", "failures"),
+    [
+        ({"account": "nobody"}, 0, ["UNKNOWN_PROJECT", "UNKNOWN_PROJECT"]),
+        ({"partition": "moon"}, 0, ["NO_HOLD"]),
+        ({"limit_seconds": None}, SU, []),
+    ],
+    ids=["account", "partition", "limit"],
+)
+def test_what_cannot_be_billed_runs_where_the_terms_say_so(
+    centre: Centre, wrong: dict[str, Any], charged: int, failures: list[str]
+) -> None:
+    allocation = centre.project(ACCOUNT, 100 * SU)
+    with agent_at(centre.address, tables='[terms]\nunbillable = "run"\n') as agent, Plugin(agent.socket) as plugin:
+        assert plugin.verdict(asks(1, **wrong)).say == "run"
+        assert centre.sums(allocation) == (0, 0)
+        plugin.settle(ends(1, **wrong))
+        agent.wait_until_empty()
+    assert centre.sums(allocation) == (charged, 0)
+    assert [each["reason"] for each in centre.failures()] == failures
 
 
 def test_an_agent_of_another_cluster_loses_nothing_while_it_may_not_report(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 
 from fairbank.slurm.agent.core import Core
-from fairbank.slurm.agent.judging import SILENCE, no_limit, put_off
+from fairbank.slurm.agent.judging import SILENCE, Came, no_limit, put_off
 from fairbank.slurm.agent.letters import Kind, Receipt, State
 from fairbank.slurm.records import EpilogTold, LimitChanged, Noted, PrologAsked, Told
 
@@ -58,10 +58,12 @@ def _asked_first(core: Core, told: PrologAsked, run: str, receipt: Receipt, now:
         if terms.ahead:
             core.run_ahead(run, terms.ahead, now)
     elif terms.unbillable == "run":
-        _log.warning("%s has no time limit, and is let run uncharged", run)
+        _log.warning("%s has no time limit: it runs without a hold, and the bank is told its end", run)
+        core.tally["answers", "unbillable: run"] += 1
         core.memory.put(run, State.UNHELD, None)
         core.say(receipt, None)
     else:
+        core.tally["answers", Came.UNBILLABLE.value] += 1
         core.refuse(run, None, no_limit(terms.refusal), (receipt,))
 
 

@@ -91,7 +91,7 @@ def _refused(core: Core, letter: Letter, known: Known, judgement: Judgement, now
     terms = core.terms_of(said["partition"])
     question = core.questions.take(letter.run)
     if judgement.came in (Came.UNBILLABLE, Came.EARLY) and terms.unbillable == "run":
-        _log.warning("%s is let run uncharged: %s", letter.run, judgement.text)
+        _log.warning("%s runs without a hold, and the bank is told its end: %s", letter.run, judgement.text)
         core.memory.put(letter.run, State.UNHELD, known.limit)
         if question is not None:
             core.answer(question, None, now, "unbillable: run")

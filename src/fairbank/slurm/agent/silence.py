@@ -27,9 +27,11 @@ class PartitionTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     `patience`: seconds that a question waits for the bank; less than the plug-in's own fairbank_patience. `silence`: what then: "open" lets
     the job run and reports it later, "closed" puts it off until the bank is back, "credit" lets it run if the balance that was last known
     pays for it and else puts it off. `refusal`: what becomes of a job without credit: "hold" keeps scripts in the queue, "cancel" ends
-    them; jobs that somebody waits for at a terminal always end. `unbillable`: jobs that the bank can make no price of (unknown account or
-    partition, no time limit): "refuse", or "run", uncharged and noted in the journal. `ahead`: a job starts before the bank has answered
-    where at least so many times its price was left a few minutes ago; 0 for never. It spares who waits at a terminal a tenth of a second.
+    them; jobs that somebody waits for at a terminal always end. `unbillable`: jobs that the bank can hold nothing for (unknown account or
+    partition, no time limit, a clock that is wrong): "refuse"; or "run", without a hold. Their ends are told to the bank, which charges
+    what they took if it takes late charges; those whose account or partition it does not know even then it refuses again: nothing is
+    charged, and the refusal is kept. `ahead`: a job starts before the bank has answered where at least so many times its price was left a
+    few minutes ago; 0 for never. It spares who waits at a terminal a tenth of a second.
     """
 
     patience: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 10.0
