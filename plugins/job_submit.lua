@@ -107,8 +107,8 @@ local function modify(desc, record, uid)
   local job, before = changed_job(desc, record), job_of_record(record)
   job.paid = plugin.rules.amount(policy, before)
   local verdict = plugin.rules.judge(policy, job, os.time())
+  say(verdict)
   if verdict.code then
-    say(verdict)
     slurm.log_info("Fairbank: job %.0f not changed for uid %.0f: %s", record.job_id, uid, verdict.errors[1])
     return CODES[verdict.code]
   end

@@ -165,6 +165,17 @@ def test_changes_obey_the_same_rules(site: Site, change: dict[str, Any], code: i
     assert modify(site(CENTRE), {}, **change).code == code
 
 
+@pytest.mark.parametrize(("how", "code", "lines"), [(Answer.REFUSE, 2050, 4), (Answer.WARN, SUCCESS, 4), (Answer.IGNORE, SUCCESS, 0)])
+def test_a_change_that_makes_a_job_too_dear(site: Site, how: Answer, code: int, lines: int) -> None:
+    """Owners are warned of a change that is taken, too, where the price only warns, as it usually does."""
+    lua = site(msgspec.structs.replace(CENTRE, price=how))
+    said = modify(lua, {}, time_limit=6000)
+    assert (said.code, len(said.user)) == (code, lines)
+    if lines:
+        assert said.user[0] == "this job may cost 100 SU; wg_astro has 12.50 SU of cpu, short by 87.50 SU"
+    assert modify(lua, {}, name="renamed").user == []
+
+
 def test_a_job_of_no_project_may_still_be_renamed(site: Site) -> None:
     lua = site(CENTRE)
     assert modify(lua, {"group_id": 0}, name="renamed").code == SUCCESS
