@@ -13,15 +13,6 @@ local function number(text, least)
   return found and found >= least and found or nil
 end
 
--- Uid or Gid of who runs the command, whatever --uid and --gid say.
-local function own(which)
-  local file = io.open("/proc/self/status", "r")
-  if not file then return nil end
-  local id = file:read("*a"):match(which .. ":%s*(%d+)")
-  file:close()
-  return tonumber(id)
-end
-
 -- The number that --uid or --gid was given. Without them Slurm tells one's own up to 22.05, and nobody's in 24.11.
 local NOBODY = 99
 local function id(text)
@@ -51,7 +42,7 @@ local function job_of(options)
   local per_node, per_gpu = number(options["ntasks-per-node"], 1), number(options["cpus-per-gpu"], 1)
   local tasks = math.max(number(options.ntasks, 1) or 1, per_node and per_node * nodes or 1)
   return {
-    uid = id(options.uid) or own("Uid"), gid = id(options.gid) or own("Gid") or -1, account = given(options.account),
+    uid = id(options.uid) or plugin.own("Uid"), gid = id(options.gid) or plugin.own("Gid") or -1, account = given(options.account),
     partition = given(options.partition), qos = given(options.qos), reservation = given(options.reservation),
     minutes = plugin.request.minutes(given(options.time)), nodes = nodes, tasks = tasks,
     cpus = tasks * (number(options["cpus-per-task"], 1) or 1), cpus_per_gpu = per_gpu, memory = memory_of(options),
@@ -73,7 +64,7 @@ end
 
 local function check(options)
   local policy = plugin.policy(slurm.log_debug, os.time())
-  local uid = own("Uid")
+  local uid = plugin.own("Uid")
   if uid == 0 or is_step(options) then return slurm.SUCCESS end
   if not policy then return unreadable() end
   if policy.exempt[uid or -1] then return slurm.SUCCESS end

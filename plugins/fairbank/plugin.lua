@@ -15,6 +15,15 @@ local PATH = folder .. "/policy"
 
 local known, told
 
+-- Uid or Gid of this process: of who typed a command, whatever --uid and --gid say, or of slurmctld.
+function M.own(which)
+  local file = io.open("/proc/self/status", "r")
+  if not file then return nil end
+  local id = file:read("*a"):match(which .. ":%s*(%d+)")
+  file:close()
+  return tonumber(id)
+end
+
 -- Something for the log, once as long as it stays the same.
 local function tell_once(tell, text)
   if text and text ~= told then tell("%s", text) end

@@ -83,12 +83,13 @@ local function judge_partition(policy, job, project, verdict)
     force(job, verdict, "partition", project.partition, project)
     return policy.places[project.partition]
   end
+  if not asked(job, "partition") then return policy.places[job.partition or ""] end
   local choice = "write " .. options("--partition=", policy.partitions)
   if not job.partition or job.partition == "" then
     refuse(verdict, "partition", "no partition is named: " .. choice)
   elseif job.partition:find(",", 1, true) then
     refuse(verdict, "partition", "a job runs in one partition, not in " .. job.partition .. ": " .. choice)
-  elseif not policy.places[job.partition] and asked(job, "partition") then
+  elseif not policy.places[job.partition] then
     answer(verdict, policy.unlisted, "partition", "there is no partition " .. job.partition .. " to submit to: " .. choice)
   end
   return policy.places[job.partition]
