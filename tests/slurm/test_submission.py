@@ -110,7 +110,7 @@ def compare(name: str, page: str) -> None:
 
 
 def install(slurm: Cluster, checkout: Path, policy: SubmissionPolicy) -> None:
-    """As docs/howto/submission-policy.md has it."""
+    """As docs/howto/install-next-to-slurm.md has it."""
     conf = slurm.place.conf
     shutil.copytree(checkout / "plugins" / "fairbank", conf / "fairbank", dirs_exist_ok=True)
     for plugin in ("job_submit.lua", "cli_filter.lua"):
