@@ -67,6 +67,11 @@ def test_one_report_that_the_bank_cannot_take_spoils_no_other(world: World, trou
             break
     assert len(world.core.queue) == 0
     assert world.bank.sums() == (4, 0)
+    (told,) = status(world.core, Looks(), world.now, 0)["mishaps"]
+    assert (told["what"], told["count"]) == ("set aside", 1)
+    assert told["words"] == f"complete of {ends(3).run}: {trouble.message}"
+    assert "fairbank reconcile --fix" in told["remedy"]
+    assert b'fairbank_agent_mishaps_total{what="set aside"} 1.0' in Metrics(world.core, Looks()).page(world.now)
 
 
 def test_a_limit_without_end_is_noted_and_warned_of(world: World, caplog: pytest.LogCaptureFixture) -> None:

@@ -38,6 +38,9 @@ def test_what_the_bank_does_not_know_runs_and_nothing_is_charged(
     assert verdict(lenient) == "run"
     assert state_of(lenient, 1) is State.UNHELD
     assert "runs without a hold, and the bank is told its end: " in caplog.text
+    (told,) = lenient.core.mishaps.told(0)
+    assert (told["what"], told["count"]) == ("unheld", 1)
+    assert told["words"].startswith(f"{asks(1).run}: ")
     lenient.say(ends(1, **unknown))
     lenient.settle()
     assert state_of(lenient, 1) is State.ENDED

@@ -136,6 +136,10 @@ def test_the_agent_and_its_status(fairbank: Run) -> None:
     assert "cannot be written: disk full" in said.out
     assert "aside      3 frames of slurmctld's plug-in were not understood, the last: epilog: no end (end)" in said.out
     assert "           try: one release" in said.out
+    assert (
+        "look at    3 strangers sent away from its socket since 2026-11-21T00:00:00Z, the last at 2026-11-21T01:00:00Z: user 7\n"
+        "           try: see who it is\n"
+    ) in said.out
     assert json.loads(fairbank("agent", "status", "--json", works=works).out) == STATUS
     assert works.asked == [("agent", "/c"), ("agent_status", None), ("agent_status", None)]
 
@@ -146,6 +150,17 @@ STATUS = {
     "outbox": {"letters": 7, "on_disk_only": 0, "later": 2, "oldest_seconds": 4.2, "trouble": "disk full"},
     "senders": {"size": 1, "busy": 1, "minimum": 1, "maximum": 4},
     "aside": {"path": "/x/outbox.aside", "frames": 3, "last": "epilog: no end (end)", "trouble": None, "remedy": "one release"},
+    "mishaps": [
+        {
+            "what": "stranger",
+            "about": "strangers sent away from its socket",
+            "count": 3,
+            "since": 1_795_219_200,
+            "last": 1_795_222_800,
+            "words": "user 7",
+            "remedy": "see who it is",
+        }
+    ],
     "questions": 2,
     "runs": 9,
     "answers": {"closed: put off": 2},

@@ -69,6 +69,10 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if aside := _aside(status):
         yield "aside", f"{aside['frames']} frames of slurmctld's plug-in were not understood, the last: {aside['last']}"
         yield "", f"try: {aside['remedy']}"
+    for mishap in status.get("mishaps", ()):
+        often = f"{mishap['count']} {mishap['about']} since {iso(mishap['since'])}, the last at {iso(mishap['last'])}"
+        yield "look at", f"{often}: {mishap['words']}"
+        yield "", f"try: {mishap['remedy']}"
     yield "senders", f"{senders['size']} ({senders['minimum']} to {senders['maximum']}), {senders['busy']} busy"
     yield "questions", f"{status['questions']} open; settled: {_counted(status['answers'])}"
     for kind, what in (("hold", "holds"), ("adjust", "limits"), ("complete", "ends")):

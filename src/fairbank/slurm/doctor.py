@@ -101,7 +101,7 @@ class Doctor:
         if config:
             yield from health.plugins(config, agent)
         if agent is not None:
-            yield from health.agents(config, agent)
+            yield from health.agents(config, agent, int(time.time()))
         yield from loading.scripts(find_scripts(config))
         if agent is not None and config:
             yield from self._of_the_site_factor(config, agent.status.get("site_factor"))

@@ -13,7 +13,7 @@ from fairbank.slurm.answers import sacctmgr, scontrol
 from fairbank.slurm.judging import health
 from fairbank.slurm.judging.entering import Machine
 from fairbank.slurm.judging.health import Beside, Policy
-from fairbank.values.time import parse_instant
+from fairbank.values.time import iso, parse_instant
 from fairbank.values.tres import Adding, parse_weights
 from fairbank.values.trouble import Malformed
 from tests.slurm.beside.checked import CONFIG, said, wrong
@@ -40,6 +40,7 @@ STATUS: dict[str, Any] = {
     "aside": {"frames": 0, "last": None, "path": "/x/outbox.aside", "remedy": "one release"},
 }
 AGENT = Beside(socket="/run/fairbank-agent/prep.sock", slurm_users=frozenset({0, 64030}), patience=10.0, status=STATUS)
+NOW = 1_795_000_000
 POLICY = Policy(path="/etc/slurm/fairbank/policy", written=1_000, whole=True, readable=True, stale_seconds=3600)
 
 
@@ -67,7 +68,7 @@ def test_the_lab_with_all_of_fairbank_is_well() -> None:
         *health.prices(MACHINE, known()),
         *health.limits(MACHINE.places),
         *health.plugins(ASKING, AGENT),
-        *health.agents(ASKING, AGENT),
+        *health.agents(ASKING, AGENT, NOW),
         *health.policies(POLICY, 4_600),
     ]
     assert wrong(checks) == []
@@ -161,7 +162,7 @@ def test_an_agent_in_trouble() -> None:
     aside = {"frames": 3, "last": "epilog: 'x' is not known here (key)", "path": "/x/aside", "remedy": "one release"}
     outbox = {"letters": 7, "later": 2, "trouble": "disk full"}
     status = {"plugins": [{"slurm": "22.05.8", "cluster": "other"}], "bank": bank, "outbox": outbox, "aside": aside}
-    checks = list(health.agents(ASKING, msgspec.structs.replace(AGENT, status=status, slurm_users=frozenset({0}))))
+    checks = list(health.agents(ASKING, msgspec.structs.replace(AGENT, status=status, slurm_users=frozenset({0})), NOW))
     assert wrong(checks) == [
         "the agent lets SlurmUser in (slurm(64030))",
         "slurmctld is connected to the agent: no",
@@ -175,14 +176,27 @@ def test_an_agent_in_trouble() -> None:
 
 def test_an_agent_that_has_not_asked_its_bank_yet() -> None:
     status = {**STATUS, "bank": {"reachable": None, "trouble": None, "remedy": None}}
-    (check,) = [each for each in health.agents(ASKING, msgspec.structs.replace(AGENT, status=status)) if not each.ok]
+    (check,) = [each for each in health.agents(ASKING, msgspec.structs.replace(AGENT, status=status), NOW) if not each.ok]
     assert check.what == "the agent reaches the bank: it has not asked yet"
     assert "plug-in has said for which cluster" in (check.remedy or "")
 
 
+def test_what_befell_the_agent_is_told_for_a_day() -> None:
+    stranger = {"what": "stranger", "about": "strangers sent away from its socket", "count": 3, "since": NOW - 90_000, "last": NOW - 60}
+    told = stranger | {"words": "a process of user 1000 wanted to speak for slurmctld", "remedy": "look at what it is"}
+    agent = msgspec.structs.replace(AGENT, status={**STATUS, "mishaps": [told]})
+    (check,) = [each for each in health.agents(ASKING, agent, NOW) if not each.ok]
+    assert check.what == (
+        f"the agent tells of strangers sent away from its socket: 3 since {iso(NOW - 90_000)}, the last at {iso(NOW - 60)}: "
+        "a process of user 1000 wanted to speak for slurmctld"
+    )
+    assert check.remedy == "look at what it is"
+    assert wrong(health.agents(ASKING, agent, NOW + health.MISHAP_SECONDS)) == []
+
+
 def test_an_agent_that_was_not_restarted_after_an_update() -> None:
     status = {name: said for name, said in STATUS.items() if name != "aside"}
-    assert wrong(health.agents(ASKING, msgspec.structs.replace(AGENT, status=status))) == ["the agent is older than this command"]
+    assert wrong(health.agents(ASKING, msgspec.structs.replace(AGENT, status=status), NOW)) == ["the agent is older than this command"]
 
 
 def test_a_policy_that_is_old_damaged_or_hidden() -> None:

@@ -16,6 +16,7 @@ from fairbank.slurm.agent.faring import SETTLED_SECONDS, Faring
 from fairbank.slurm.agent.later import Later
 from fairbank.slurm.agent.letters import Kind, Known, Letter, Receipt, State, Words, facts, report
 from fairbank.slurm.agent.memory import Changes, Memory
+from fairbank.slurm.agent.mishaps import Mishaps
 from fairbank.slurm.agent.pool import Senders, resized
 from fairbank.slurm.agent.questions import OpenQuestion, Questions
 from fairbank.slurm.agent.queue import Queue
@@ -36,6 +37,7 @@ class Core:
         self.waits: list[float] = []
         """Seconds that questions have waited, since somebody last took them."""
         self.tally: Counter[tuple[str, str]] = Counter()
+        self.mishaps = Mishaps(self.tally)
         self.senders, self.busy = senders.minimum, 0
         self.disk_trouble: str | None = None
         self._seq = 0

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
 from fairbank.rest.sign_in.peers import Peer, peer_at
+from fairbank.slurm.agent.mishaps import Mishap
 from fairbank.slurm.frames import Unread, bodies, encode, question, salvaged
 from fairbank.slurm.records import VERSION, Answer, Greeting, Told, Welcome
 from fairbank.values.trouble import Malformed
@@ -38,6 +39,9 @@ class Host(Protocol):
 
     def farewell(self, door: Door) -> None:
         """It is gone."""
+
+    def befell(self, what: Mishap, words: str) -> None:
+        """This happened at the door."""
 
 
 class Door(asyncio.Protocol):
@@ -74,17 +78,19 @@ class Door(asyncio.Protocol):
     def _send_away(self, peer: Peer | None) -> None:
         """A stranger gets a line in the log, but cannot fill it."""
         now, uid = asyncio.get_running_loop().time(), peer.uid if peer else -1
+        why = f"a process of user {uid} wanted to speak for slurmctld"
         if now - _strangers.get(uid, -STRANGER_SECONDS) < STRANGER_SECONDS:
-            self.closed = True
-            self._transport.abort()
+            self._abort(Mishap.STRANGER, why)
             return
         _strangers[uid] = now
-        self._close(f"a process of user {uid} wanted to speak for slurmctld", "set plugin.slurm_user to slurm.conf's SlurmUser")
+        self._close(why, "set plugin.slurm_user to slurm.conf's SlurmUser", Mishap.STRANGER)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_timer()
         if self._rest and not self.closed:
-            _log.warning("%s hung up within a frame: %d bytes of it are dropped", self.who, len(self._rest))
+            _log.warning("%s hung up within a frame: %d bytes of it are dropped; a plug-in says it again", self.who, len(self._rest))
+            if self.greeting is None:
+                self._host.befell(Mishap.GARBAGE, f"{self.who}: hung up within a frame")
         self.closed = True
         if self in self._doors:
             self._doors.discard(self)
@@ -95,8 +101,12 @@ class Door(asyncio.Protocol):
         self.closed = True
         self._transport.close()
 
-    def _close(self, why: str, remedy: str) -> None:
+    def _close(self, why: str, remedy: str, what: Mishap = Mishap.GARBAGE) -> None:
         _log.warning("%s: %s; closed the connection; %s", self.who, why, remedy)
+        self._abort(what, f"{self.who}: {why}" if what is Mishap.GARBAGE else why)
+
+    def _abort(self, what: Mishap, words: str) -> None:
+        self._host.befell(what, words)
         self.closed = True
         self._transport.abort()
 

@@ -11,6 +11,7 @@ import logging
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.judging import SILENCE, Came, no_limit, put_off
 from fairbank.slurm.agent.letters import Kind, Receipt, State
+from fairbank.slurm.agent.mishaps import Mishap
 from fairbank.slurm.records import EpilogTold, LimitChanged, Noted, PrologAsked, Told
 
 _log = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ def _asked_first(core: Core, told: PrologAsked, run: str, receipt: Receipt, now:
     elif terms.unbillable == "run":
         _log.warning("%s has no time limit: it runs without a hold, and the bank is told its end", run)
         core.tally["answers", "unbillable: run"] += 1
+        core.mishaps.befell(Mishap.UNHELD, f"{run}: it has no time limit", now)
         core.memory.put(run, State.UNHELD, None)
         core.say(receipt, None)
     else:

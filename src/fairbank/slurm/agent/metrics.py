@@ -41,6 +41,7 @@ def status(core: Core, looks: Looks, now: float, ahead: float) -> dict[str, Any]
         "heard": _tallied(core, "heard"),
         "told": {kind: _tallied(core, f"told {kind}") for kind in ("hold", "adjust", "complete")},
         "failures": _tallied(core, "failures"),
+        "mishaps": core.mishaps.told(ahead),
     }
 
 
@@ -100,6 +101,7 @@ class Metrics(Collector):
             ("told adjust", "Changed limits told, by what came of them", "came"),
             ("told complete", "Ends told, by what came of them", "came"),
             ("aside", "Frames of the plug-in that were not understood, and put aside", "kind"),
+            ("mishaps", "What a person should look at, as fairbank agent status tells it", "what"),
             ("failures", "Requests to the bank that failed", "trouble"),
             ("looks", "Looks at the bank, while there was nothing to tell it, that found it away", "trouble"),
         ):

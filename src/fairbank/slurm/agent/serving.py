@@ -23,6 +23,7 @@ from fairbank.slurm.agent.hearing import hear
 from fairbank.slurm.agent.letters import Letter
 from fairbank.slurm.agent.look_rounds import LookRounds
 from fairbank.slurm.agent.metrics import Metrics, status
+from fairbank.slurm.agent.mishaps import Mishap
 from fairbank.slurm.agent.outbox import Outbox
 from fairbank.slurm.agent.releasing import ReleaseRounds
 from fairbank.slurm.agent.sending import send
@@ -153,6 +154,9 @@ class Agent:
         self.metrics.plugins = len(self._doors)
         if door.greeting is not None:
             _log.info("slurmctld is not connected any more: %s", door.who)
+
+    def befell(self, what: Mishap, words: str) -> None:
+        self.core.mishaps.befell(what, words, time.monotonic())
 
     # ------------------------------------------------------------------ what is to be done
 

@@ -9,10 +9,12 @@ from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.faring import Next, after_failure
 from fairbank.slurm.agent.judging import Came, Judgement, given_up, words
 from fairbank.slurm.agent.letters import Kind, Known, Letter, State, facts, turned
+from fairbank.slurm.agent.mishaps import Mishap
 from fairbank.values.trouble import Forbidden, Trouble
 
 _log = logging.getLogger(__name__)
 _HELD = (Came.GRANTED, Came.TAKEN, Came.RESOLVED, Came.OVER)
+_UNHOLDABLE = (Came.UNBILLABLE, Came.EARLY)
 
 
 def answered(core: Core, batch: list[Letter], came: Sequence[Judgement], now: float) -> None:
@@ -38,6 +40,7 @@ def failed(core: Core, batch: list[Letter], trouble: Trouble, now: float) -> Non
             core.queue.split(batch)
         case Next.ASIDE:
             _log.error("set aside what the bank cannot take (%s): %s", trouble.message, batch[0].body.decode())
+            core.mishaps.befell(Mishap.SET_ASIDE, f"{batch[0].kind.value} of {batch[0].run}: {trouble.message}", now)
             _settle(core, batch[0], Judgement(Came.UNBILLABLE, "Fairbank_cannot_bill_this", trouble.message), now)
 
 
@@ -71,6 +74,8 @@ def _hold(core: Core, letter: Letter, judgement: Judgement, now: float) -> None:
     elif known is not None and known.state is State.LET:
         _log.warning("%s runs, but the bank holds nothing for it: %s", letter.run, judgement.text)
         core.memory.put(letter.run, State.UNHELD, known.limit)
+        if judgement.came in _UNHOLDABLE:
+            core.mishaps.befell(Mishap.UNHELD, f"{letter.run}: {judgement.text}", now)
     core.over(letter)
     if judgement.came is Came.TAKEN and known is not None and known.state in (State.ASKED, State.LET) and not letter.turned:
         core.replace(turned(letter, Kind.ADJUST, core.next_key()))
@@ -90,8 +95,9 @@ def _refused(core: Core, letter: Letter, known: Known, judgement: Judgement, now
     said = facts(letter)
     terms = core.terms_of(said["partition"])
     question = core.questions.take(letter.run)
-    if judgement.came in (Came.UNBILLABLE, Came.EARLY) and terms.unbillable == "run":
+    if judgement.came in _UNHOLDABLE and terms.unbillable == "run":
         _log.warning("%s runs without a hold, and the bank is told its end: %s", letter.run, judgement.text)
+        core.mishaps.befell(Mishap.UNHELD, f"{letter.run}: {judgement.text}", now)
         core.memory.put(letter.run, State.UNHELD, known.limit)
         if question is not None:
             core.answer(question, None, now, "unbillable: run")

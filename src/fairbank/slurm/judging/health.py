@@ -21,6 +21,9 @@ CLOCK_SECONDS = 5
 SOCKET, PATIENCE_SECONDS = "/run/fairbank-agent/prep.sock", 30.0
 """What the PrEp plug-in takes when PrEpParameters do not say (plugins/prep/README.md)."""
 
+MISHAP_SECONDS = 86_400
+"""How long ago what befell the agent is told: a day, for whom the doctor's exit code calls every morning."""
+
 _GUIDE = "docs/howto/install-next-to-slurm.md"
 
 
@@ -154,8 +157,8 @@ def _parameters(config: Config, agent: Beside | None) -> Iterator[Check]:
     )
 
 
-def agents(config: Config, agent: Beside) -> Iterator[Check]:
-    """Whether the agent hears slurmctld, reaches the bank and can keep what it hears."""
+def agents(config: Config, agent: Beside, now: int) -> Iterator[Check]:
+    """Whether the agent hears slurmctld, reaches the bank and can keep what it hears; and what befell it lately."""
     status = agent.status
     bank, outbox = status["bank"], status["outbox"]
     user = slurm_uid(config)
@@ -175,6 +178,10 @@ def agents(config: Config, agent: Beside) -> Iterator[Check]:
         remedy = "set the clocks of both hosts alike (chronyc tracking); the agent tells them again by itself"
         yield Check(f"the agent's ends: {later} are too early for the bank's clock, and told again later", False, remedy)
     yield _understanding(status.get("aside"))
+    for each in status.get("mishaps", ()):
+        if now - each["last"] < MISHAP_SECONDS:
+            how_often = f"{each['count']} since {iso(each['since'])}, the last at {iso(each['last'])}"
+            yield Check(f"the agent tells of {each['about']}: {how_often}: {each['words']}", False, each["remedy"])
 
 
 def _reaching(bank: Mapping[str, Any]) -> Check:
