@@ -25,6 +25,7 @@
 
 typedef struct letter {
 	struct letter *before, *after;	/* in the order of their numbers */
+	struct letter *question_before, *question_after;	/* of a question: the other questions, in that order */
 	struct letter *same_bucket;
 	letter_kind_t kind;
 	run_t run;
@@ -40,6 +41,7 @@ static frame_t hello;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* for all that follows up to the next line */
 static letter_t *first, *last, *unsent, *buckets[BUCKETS];
+static letter_t *first_question, *last_question;	/* those that are open: few, while ends may wait by the thousand */
 static unsigned kept;
 static uint64_t numbers;
 static bool stopping;
@@ -96,6 +98,20 @@ static letter_t **slot_of(uint64_t number)
 	return slot;
 }
 
+static void append_question(letter_t *letter)
+{
+	letter->question_before = last_question;
+	letter->question_after = NULL;
+	*(last_question ? &last_question->question_after : &first_question) = letter;
+	last_question = letter;
+}
+
+static void drop_question(letter_t *letter)
+{
+	*(letter->question_before ? &letter->question_before->question_after : &first_question) = letter->question_after;
+	*(letter->question_after ? &letter->question_after->question_before : &last_question) = letter->question_before;
+}
+
 static void append(letter_t *letter)
 {
 	letter_t **slot = slot_of(letter->number);
@@ -108,6 +124,8 @@ static void append(letter_t *letter)
 	last = letter;
 	if (!unsent)
 		unsent = letter;
+	if (letter->kind == LETTER_QUESTION)
+		append_question(letter);
 	kept++;
 }
 
@@ -120,6 +138,8 @@ static void drop(letter_t *letter)
 	*(letter->after ? &letter->after->before : &last) = letter->before;
 	if (unsent == letter)
 		unsent = letter->after;
+	if (letter->kind == LETTER_QUESTION)
+		drop_question(letter);
 	kept--;
 	free(letter);
 }
@@ -141,9 +161,9 @@ static void expire(int64_t now)
 	if (now < next_expiry)
 		return;
 	next_expiry = now + EXPIRY;
-	for (letter_t *letter = first; letter; letter = after) {
-		after = letter->after;
-		if (letter->kind == LETTER_QUESTION && letter->deadline <= now) {
+	for (letter_t *letter = first_question; letter; letter = after) {
+		after = letter->question_after;
+		if (letter->deadline <= now) {
 			clerk_settle(&letter->run, &verdict);
 			drop(letter);
 			count++;
@@ -201,14 +221,15 @@ extern void courier_send(letter_kind_t kind, const run_t *run, uint64_t number, 
 		say(true, "no room for a letter about JobId=%u (%lu so far, %u kept)", run->job_id, losses, settings.most);
 }
 
+/* At every epilog, with slurmctld's locks held: only questions are looked through. */
 extern void courier_withdraw(const run_t *run)
 {
 	verdict_t verdict = { .say = SAY_RUN };
 
 	pthread_mutex_lock(&lock);
-	for (letter_t *letter = last, *before; letter; letter = before) {
-		before = letter->before;
-		if (letter->kind == LETTER_QUESTION && letter->run.job_id == run->job_id) {
+	for (letter_t *letter = last_question, *before; letter; letter = before) {
+		before = letter->question_before;
+		if (letter->run.job_id == run->job_id) {
 			clerk_settle(&letter->run, &verdict);
 			drop(letter);
 		}

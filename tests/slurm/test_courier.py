@@ -94,6 +94,20 @@ def test_garbage(courier: Path, tmp_path: Path) -> None:
         wait_until(lambda: agent.connections > 1, "the courier to have tried again")
 
 
+def test_withdrawing_a_question_does_not_look_through_ends(checkout: Path, tmp_path: Path) -> None:
+    """slurmctld withdraws at every epilog, holding its locks, while the agent may be away and thousands of ends wait."""
+    program = compiled("check_withdraw", "address,undefined", checkout, tmp_path)
+
+    def nanoseconds(ends: int) -> int:
+        done = subprocess.run([str(program), str(tmp_path / "s"), str(ends)], capture_output=True, text=True, check=False, timeout=50)
+        assert "Sanitizer" not in done.stderr, done.stderr
+        assert done.stdout.startswith("settled 1 of 1 in "), done.stdout + done.stderr
+        return int(done.stdout.split()[-2])
+
+    few, many = (min(nanoseconds(ends) for _ in range(3)) for ends in (1, 20_000))
+    assert many < 50 * few  # looking at each would take a thousand times as long and more
+
+
 @pytest.mark.parametrize("guard", GUARDS)
 @pytest.mark.parametrize(("when", "clerks"), [("stuck", 1), ("late", 2)])
 def test_a_clerk_that_was_left_behind_goes_on_or_is_followed_and_is_never_beside_another(
