@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fairbank.slurm.conf_file import conf_path
-from fairbank.slurm.judging.loading import RULES, SCRIPTS, Script, TableFile, calls, is_ours, loads_lua
+from fairbank.slurm.judging.loading import RULES, SCRIPTS, Script, TableFile, calls, is_loaded, is_ours
 from fairbank.slurm.site_factor import SIZE_MAX, decode
 from fairbank.values.trouble import Malformed
 
@@ -16,7 +16,7 @@ _TEXT_MAX = 4 * 1024 * 1024
 def find_scripts(config: Mapping[str, str]) -> dict[str, Script]:
     """The Lua files that Slurm was told to load."""
     folder = conf_path(config).parent
-    return {name: _script(folder / name) for name in SCRIPTS if loads_lua(config, name)}
+    return {name: _script(folder / name) for name in SCRIPTS if is_loaded(config, name)}
 
 
 def _script(path: Path) -> Script:

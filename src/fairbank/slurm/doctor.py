@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from fairbank.cluster.partition import Cluster
 from fairbank.rest.client import Client
+from fairbank.slurm.answers.conf import parameters
 from fairbank.slurm.answers.scontrol import slurm_uid
 from fairbank.slurm.answers.version import acquaintance
 from fairbank.slurm.bank import Bank
@@ -152,5 +153,5 @@ class Doctor:
 
 def munge_socket(config: health.Config) -> str | None:
     """Where slurm.conf says that munged listens; None for the usual place."""
-    words = (word.partition("=") for word in config.get("AuthInfo", "").split(","))
-    return next((value for name, _, value in words if name.strip().lower() == "socket"), None)
+    said = {name.lower(): value for name, value in parameters(config.get("AuthInfo", "")).items()}
+    return said.get("socket")

@@ -24,3 +24,13 @@ def read_conf(text: str) -> Conf:
     lines = [_COMMENT.sub("", line).strip() for line in _CONTINUED.sub(" ", text).splitlines()]
     settings = {match[1].lower(): match[2].strip().strip('"') for line in lines if (match := _LINE.fullmatch(line))}
     return Conf(settings, [match[1] for line in lines if (match := _INCLUDE.fullmatch(line))])
+
+
+def listed(value: str) -> list[str]:
+    """The words of a setting such as `PrEpPlugins=prep/fairbank,prep/script`."""
+    return [word for each in value.split(",") if (word := each.strip())]
+
+
+def parameters(value: str) -> dict[str, str]:
+    """What a setting such as `PrEpParameters=fairbank_watch=1,fairbank_silence=open` says by name; "" for a name alone."""
+    return {name.rstrip(): said.lstrip() for name, _, said in (word.partition("=") for word in listed(value))}

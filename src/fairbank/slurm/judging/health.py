@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from fairbank.cluster.partition import Cluster
+from fairbank.slurm.answers.conf import listed, parameters
 from fairbank.slurm.answers.scontrol import slurm_uid
 from fairbank.slurm.answers.values import Place
 from fairbank.slurm.judging.entering import Machine, price_differences
@@ -121,7 +122,7 @@ def limits(places: Sequence[Place]) -> Iterator[Check]:
 
 def plugins(config: Config, agent: Beside | None) -> Iterator[Check]:
     """What Slurm was told to load, and whether it fits the agent."""
-    steps = _listed(config, "PrEpPlugins")
+    steps = listed(config.get("PrEpPlugins", ""))
     if "prep/fairbank" in steps:
         yield Check("slurmctld loads prep/fairbank", True)
         yield from _parameters(config, agent)
@@ -135,11 +136,11 @@ def plugins(config: Config, agent: Beside | None) -> Iterator[Check]:
         )
     for key, where in (("JobSubmitPlugins", "slurmctld"), ("CliFilterPlugins", "submit commands")):
         remedy = f"{key}=lua in slurm.conf, with our files beside it (docs/howto/submission-policy.md)"
-        yield Check(f"{where}: {key}={config.get(key, '') or '(none)'}", "lua" in _listed(config, key), remedy)
+        yield Check(f"{where}: {key}={config.get(key, '') or '(none)'}", loads_lua(config, key), remedy)
 
 
 def _parameters(config: Config, agent: Beside | None) -> Iterator[Check]:
-    said = dict(word.strip().partition("=")[::2] for word in config.get("PrEpParameters", "").split(","))
+    said = parameters(config.get("PrEpParameters", ""))
     socket = said.get("fairbank_socket", SOCKET)
     patience = said.get("fairbank_patience", "")
     seconds = float(patience) if patience.isascii() and patience.isdigit() else PATIENCE_SECONDS
@@ -213,7 +214,7 @@ def policies(policy: Policy, now: int) -> Iterator[Check]:
 
 def asks_by_script(config: Config) -> bool:
     """Whether our PrologSlurmctld stands in for the plug-in; then no agent is needed."""
-    return "prep/fairbank" not in _listed(config, "PrEpPlugins") and bool(_prolog(config))
+    return "prep/fairbank" not in listed(config.get("PrEpPlugins", "")) and bool(_prolog(config))
 
 
 def _prolog(config: Config) -> str:
@@ -222,5 +223,6 @@ def _prolog(config: Config) -> str:
     return next((text for text in told if text.endswith("/prolog_slurmctld")), "")
 
 
-def _listed(config: Config, key: str) -> list[str]:
-    return [word.strip() for word in config.get(key, "").split(",") if word.strip()]
+def loads_lua(config: Config, key: str) -> bool:
+    """Whether this setting names Slurm's Lua plug-in."""
+    return "lua" in listed(config.get(key, ""))

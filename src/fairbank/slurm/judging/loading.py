@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from fairbank.slurm.judging.health import Config
+from fairbank.slurm.answers.conf import parameters
+from fairbank.slurm.judging.health import Config, loads_lua
 from fairbank.values.check import Check
 from fairbank.values.time import iso
 
@@ -56,9 +57,9 @@ def calls(text: str) -> list[str]:
     return _CALLED.findall(text)
 
 
-def loads_lua(config: Config, name: str) -> bool:
+def is_loaded(config: Config, name: str) -> bool:
     """Whether Slurm was told to load this one of SCRIPTS."""
-    return "lua" in [word.strip() for word in config.get(SCRIPTS[name][0], "").split(",")]
+    return loads_lua(config, SCRIPTS[name][0])
 
 
 def scripts(found: Mapping[str, Script]) -> Iterator[Check]:
@@ -81,8 +82,7 @@ def scripts(found: Mapping[str, Script]) -> Iterator[Check]:
 
 def parameter(settings: Mapping[str, str]) -> str:
     """The table that slurm.conf lets the plug-in read."""
-    said = dict(word.strip().partition("=")[::2] for word in settings.get("prioritysitefactorparameters", "").split(","))
-    return said.get("fairbank_table") or TABLE
+    return parameters(settings.get("prioritysitefactorparameters", "")).get("fairbank_table") or TABLE
 
 
 def site_factor(
