@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from fairbank.rest.bodies.answers import Granted, Refused, ReportAnswer, Resolution
-from fairbank.slurm.agent.judging import Came, judged, words
+from fairbank.slurm.agent.judging import words
+from fairbank.slurm.answered import Came, judged
 from fairbank.slurm.frames import TEXT_MAX
 
 
@@ -55,6 +56,8 @@ def granted(amount: int, available: int) -> ReportAnswer:
         (refused("SOMETHING_NEW"), Came.UNBILLABLE),
         (ReportAnswer(status=404, detail="no such account"), Came.UNBILLABLE),
         (ReportAnswer(status=403, detail="not your cluster"), Came.NOT_ALLOWED),
+        (ReportAnswer(status=401, detail="who are you?"), Came.NOT_ALLOWED),
+        (ReportAnswer(status=201), Came.UNBILLABLE),
     ],
 )
 def test_answers(answer: ReportAnswer, came: Came) -> None:

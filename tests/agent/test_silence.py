@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import msgspec
 
-from fairbank.slurm.agent.judging import Came, Judgement
 from fairbank.slurm.agent.letters import Kind, report
 from fairbank.slurm.agent.silence import Credit, PartitionTerms, Silence, deadline, unanswered
+from fairbank.slurm.answered import Came, Judgement
 from tests.agent.plugin import asks
 
 

@@ -11,13 +11,13 @@ import msgspec
 from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.hearing import hear
-from fairbank.slurm.agent.judging import judged
 from fairbank.slurm.agent.letters import Letter, bulk
 from fairbank.slurm.agent.outbox import Outbox
 from fairbank.slurm.agent.pool import Senders
 from fairbank.slurm.agent.queue import WINDOW, Queue
 from fairbank.slurm.agent.settling import answered, failed
 from fairbank.slurm.agent.silence import PartitionTerms
+from fairbank.slurm.answered import judged
 from fairbank.slurm.records import Noted, PrologAsked, Verdict
 from fairbank.values.trouble import Trouble, Unreachable
 from tests.agent.bank import InProcessBank

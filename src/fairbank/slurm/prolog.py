@@ -12,17 +12,17 @@ import msgspec
 
 from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.rest.client import Client
+from fairbank.slurm.answered import Came, judged
 from fairbank.slurm.answers.held import MARK
 from fairbank.slurm.answers.starting import Starting
 from fairbank.slurm.away import no_bank
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.frames import shortened
-from fairbank.slurm.wording import sentence
 from fairbank.values import ids
 from fairbank.values.trouble import Malformed, Trouble, Unreachable
 
-_HELD_ALREADY = frozenset({"RUN_TAKEN", "RUN_RESOLVED"})
-_GRANTED = (200, 201)
+_RUNS = frozenset({Came.GRANTED, Came.TAKEN, Came.RESOLVED, Came.OVER})
+"""Its price is held, or it is settled already: Slurm was restarted, and asks once more."""
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,13 +81,15 @@ def hold(call: Call, job: Starting) -> dict[str, Any]:
 
 def said(answer: ReportAnswer) -> str | None:
     """None lets the job run; else why it may not, for people. Raises Unreachable where the answer says nothing of the job."""
-    refusal = answer.refusal
-    if answer.status in _GRANTED or (refusal is not None and refusal.reason in _HELD_ALREADY):
+    judgement = judged(answer)
+    if judgement.came in _RUNS:
         return None
-    if answer.status in (401, 403):
+    if judgement.came is Came.NOT_ALLOWED:
         remedy = answer.remedy or "agents = [UID OF SlurmUser] in the bank's settings"
         raise Unreachable(f"we may not report runs: {answer.detail}", field="server", remedy=remedy)
-    return sentence(answer.detail, refusal.remedies if refusal else [answer.remedy] if answer.remedy else [])
+    if judgement.came is Came.NEVER_BEGAN:  # nobody would pay for it; put back, it comes again as another run
+        return "this start of the job was given up before. Try to release the job, or to submit it again"
+    return judgement.text
 
 
 class Prolog:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fairbank.rest.bodies.answers import Refused, ReportAnswer
+from fairbank.rest.bodies.answers import Granted, Refused, ReportAnswer, Resolution
 from fairbank.slurm.answers.starting import FORMAT, Starting, read_starting
 from fairbank.slurm.prolog import Call, call_of, hold, only_answer, said
 from fairbank.values.trouble import Malformed, Unreachable
@@ -21,6 +21,8 @@ ENVIRONMENT = {
 }
 CALL = Call(cluster="lab", name="7", job_id=7, restart=1, uid=60_601, account="wg_astro", partition="cpu")
 JOB = Starting(submitted=1_795_278_540, start=1_795_278_542, limit_seconds=600, batch=True, qos="normal", tres="cpu=2,mem=2000M,node=1")
+
+GRANTED = ReportAnswer(status=201, granted=Granted(entry=1, amount=60, allocation=7, run=1, available=30))
 
 
 def told(limit: str = "10:00", batch: str = "1") -> str:
@@ -72,12 +74,30 @@ def refused(reason: str) -> ReportAnswer:
 
 
 def test_what_the_answer_means() -> None:
-    assert said(ReportAnswer(status=201)) is None
+    assert said(GRANTED) is None
     assert said(refused("OVERDRAWN")) == "there is too little left. Try -t 0:30"
     assert said(refused("RUN_TAKEN")) is None  # a prolog that comes again: Slurm was restarted
     assert said(ReportAnswer(status=400, detail="no partition x", remedy="there are: cpu")) == "no partition x. Try there are: cpu"
-    with pytest.raises(Unreachable, match="we may not report runs"):
-        said(ReportAnswer(status=403, detail="not for you"))
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_an_answer_that_is_not_about_the_job_is_none(status: int) -> None:
+    with pytest.raises(Unreachable, match="we may not report runs: not for you"):
+        said(ReportAnswer(status=status, detail="not for you"))
+
+
+@pytest.mark.parametrize(
+    ("state", "elapsed", "runs"),
+    [("charged", 60, True), ("released", 60, True), ("lapsed", None, True), ("released", 0, False), ("released", None, False)],
+)
+def test_a_run_that_is_settled_already_runs_unless_it_never_began(state: str, elapsed: int | None, runs: bool) -> None:
+    """Of what was released before it began nobody would pay: as in the agent, it waits to come again as another run."""
+    how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, Resolution)
+    no = refused("RUN_RESOLVED")
+    answer = msgspec.structs.replace(no, refusal=msgspec.structs.replace(no.refusal, resolution=how))  # type: ignore[type-var]
+    why = said(answer)
+    assert (why is None) is runs
+    assert why is None or why.startswith("this start of the job was given up before")
 
 
 @pytest.mark.parametrize("rows", [None, {}, [], [{"status": 201}, {"status": 201}], [{"status": "fine"}]])

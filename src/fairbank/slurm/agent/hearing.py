@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 
 from fairbank.slurm.agent.core import Core
-from fairbank.slurm.agent.judging import SILENCE, Came, no_limit, put_off
+from fairbank.slurm.agent.judging import SILENCE, no_limit, put_off
 from fairbank.slurm.agent.letters import Kind, Receipt, State
 from fairbank.slurm.agent.mishaps import Mishap
+from fairbank.slurm.answered import Came
 from fairbank.slurm.records import EpilogTold, LimitChanged, Noted, PrologAsked, Told
 
 _log = logging.getLogger(__name__)

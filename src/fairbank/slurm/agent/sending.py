@@ -8,8 +8,8 @@ import msgspec
 
 from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.rest.client import Client
-from fairbank.slurm.agent.judging import Judgement, judged
 from fairbank.slurm.agent.letters import Letter, bulk
+from fairbank.slurm.answered import Judgement, judged
 from fairbank.slurm.away import cannot_ask, no_bank
 from fairbank.values.trouble import Trouble, Unreachable
 

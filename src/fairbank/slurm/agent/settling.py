@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.faring import Next, after_failure
-from fairbank.slurm.agent.judging import Came, Judgement, given_up, words
+from fairbank.slurm.agent.judging import given_up, words
 from fairbank.slurm.agent.letters import Kind, Known, Letter, State, facts, turned
 from fairbank.slurm.agent.mishaps import Mishap
+from fairbank.slurm.answered import Came, Judgement
 from fairbank.values.trouble import Forbidden, Trouble
 
 _log = logging.getLogger(__name__)

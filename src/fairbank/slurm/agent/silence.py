@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from fairbank.slurm.agent.judging import Came, Judgement, beyond_cache, put_off
+from fairbank.slurm.agent.judging import beyond_cache, put_off
 from fairbank.slurm.agent.letters import Words, billing_of
+from fairbank.slurm.answered import Came, Judgement
 from fairbank.values.units import round_up
 
 
