@@ -124,7 +124,7 @@ def test_weights_that_lack_the_gpus_or_differ() -> None:
 def test_a_partition_without_a_finite_limit() -> None:
     (line,) = [each for each in said("partitions-oneliner").splitlines() if each.startswith("PartitionName=cpu ")]
     endless = scontrol.read_places(line.replace("MaxTime=7-00:00:00", "MaxTime=UNLIMITED") + "\n").rows
-    assert wrong(health.limits(endless)) == ["partition cpu has no finite MaxTime: jobs without a limit can be submitted, and are refused"]
+    assert wrong(health.limits(endless)) == ["partition cpu has no finite MaxTime: jobs without a limit are refused, or run without a hold"]
     assert {place.most_minutes for place in MACHINE.places} == {7 * 24 * 60}
 
 

@@ -111,11 +111,11 @@ def weighing(machine: Machine, known: Cluster | None) -> Iterator[Check]:
 
 
 def limits(places: Sequence[Place]) -> Iterator[Check]:
-    """A job without a finite limit cannot be priced, and is refused."""
+    """A job without a finite limit has no highest price: it is refused, or runs without a hold where the agent is told so."""
     endless = [place.name for place in places if not place.most_minutes]
     for name in endless:
         remedy = f"PartitionName={name} ... MaxTime=7-00:00:00 DefaultTime=01:00:00 in slurm.conf, then scontrol reconfigure"
-        yield Check(f"partition {name} has no finite MaxTime: jobs without a limit can be submitted, and are refused", False, remedy)
+        yield Check(f"partition {name} has no finite MaxTime: jobs without a limit are refused, or run without a hold", False, remedy)
     if not endless:
         yield Check("every partition has a finite time limit", True)
 
