@@ -22,6 +22,7 @@ from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.priced import BILLING
 from tests.support.kept import GOLDEN, kept
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
@@ -164,6 +165,30 @@ def test_what_owners_see_when_they_change_a_job(controlled: Cluster) -> None:
         pages.append(page.rstrip("\n") + "\n  " + " ".join(f"{name}={now[name]}" for name in shown) + "\n\n")
     told_in_words = controlled.release > (22, 5)  # 22.05 tells its own alone
     compare("scontrol-update-with-words" if told_in_words else "scontrol-update", "".join(pages))
+
+
+def test_who_may_change_anothers_job_by_slurm_goes_round_no_rule(controlled: Cluster) -> None:
+    """First a coordinator of the account, then an operator: Slurm tells Lua neither. Root may."""
+    job = controlled.submit("alice", "-p", "cpu", "-t", "10", "--hold", group=ASTRO)
+
+    def carol(change: str) -> int:
+        return controlled.run("carol", "scontrol", "update", f"jobid={job}", change, group=BIO).code
+
+    assert carol("comment=hers") != 0
+    for given, taken in (
+        (f"add coordinator account={ASTRO} names=carol", f"delete coordinator account={ASTRO} names=carol"),
+        ("modify user carol set adminlevel=operator", "modify user carol set adminlevel=none"),
+    ):
+        controlled.root("sacctmgr", "--immediate", *given.split())
+        wait_until(lambda: carol("comment=hers") == 0, "slurmctld to let carol change the job")
+        assert carol("qos=high") != 0
+        assert carol("timelimit=UNLIMITED") != 0
+        controlled.root("sacctmgr", "--immediate", *taken.split())
+        wait_until(lambda: carol("comment=hers") != 0, "slurmctld to let her no more")
+    assert (controlled.job(job)["QOS"], controlled.job(job)["TimeLimit"]) == ("normal", "00:10:00")
+    assert f"Fairbank: job {job} not changed for uid" in controlled.log("slurmctld")
+    controlled.root("scontrol", "update", f"jobid={job}", "qos=high")
+    assert controlled.job(job)["QOS"] == "high"
 
 
 def test_the_price_foretold_is_what_slurm_bills(controlled: Cluster, checkout: Path) -> None:
