@@ -63,8 +63,7 @@ def connected(agent: RunningAgent) -> socket.socket:
 
 def befallen(agent: RunningAgent, what: str) -> dict[str, Any]:
     """What its status tells of this kind."""
-    (told,) = [each for each in agent.status()["mishaps"] if each["what"] == what]
-    return dict(told)
+    return next((dict(each) for each in agent.status()["mishaps"] if each["what"] == what), {"count": 0})
 
 
 def is_closed(wire: socket.socket) -> bool:
@@ -107,6 +106,20 @@ def test_a_frame_in_two_pieces_is_one_and_a_truncated_one_is_dropped(shared: tup
     wait_until(lambda: "hung up within a frame" in agent.said(), "a line in the log")
     with Plugin(agent.socket) as plugin:
         assert plugin.verdict(asks(3)).say == "run"
+
+
+def test_a_hello_that_breaks_off_is_garbage_and_a_plug_ins_broken_frame_is_not(shared: tuple[Centre, RunningAgent]) -> None:
+    """A slurmctld that was killed while it spoke says all of it again, and nobody need look at it."""
+    _, agent = shared
+    before, dropped = befallen(agent, "garbage")["count"], agent.said().count("hung up within a frame")
+    for said in (HELLO[:9], HELLO + QUESTION[:9]):
+        with connected(agent) as wire:
+            wire.sendall(said)
+            wire.shutdown(socket.SHUT_WR)
+            assert is_closed(wire)
+    wait_until(lambda: agent.said().count("hung up within a frame") == dropped + 2, "two lines in the log")
+    told = befallen(agent, "garbage")
+    assert (told["count"], told["words"].rpartition(": ")[2]) == (before + 1, "hung up within a frame")
 
 
 def test_only_slurmctld_and_root_may_speak(shared: tuple[Centre, RunningAgent]) -> None:
