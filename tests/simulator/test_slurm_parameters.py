@@ -73,6 +73,11 @@ EXAMPLES = {
         8, [job(0, 0, 6, 3 * HOUR), job(1, 1, 8, HOUR), job(2, 2, 2, 10 * HOUR)], [0, 3 * HOUR, 4 * HOUR],
         {200: [0, 3 * HOUR, 4 * HOUR], 120: [0, 10 * HOUR + 30, 30]},
     ),
+    "bf_resolution": Example(
+        "room is kept from 3590 on, which is 3540 in steps of a minute; job 2 would end at 3580",
+        4, [job(0, 0, 2, 3_590), job(1, 1, 4, HOUR), job(2, 2, 2, 3_550)], [0, 3_590, 3_590 + HOUR],
+        {1: [0, 3_590, 30], 600: [0, 3_590, 3_590 + HOUR]},
+    ),
     "bf_max_job_test": Example(
         "jobs 1 and 2, which do not fit, are tested before job 3",
         8, behind_a_wide_one(job(2, 2, 4, HOUR), job(3, 3, 2, MINUTE)), [0, HOUR, 2 * HOUR, 30],
@@ -117,7 +122,7 @@ def test_each_parameter_does_what_it_says(name: str) -> None:
     assert found == otherwise, about
 
 
-@pytest.mark.parametrize("name", sorted(set(Parameters.__struct_fields__) - set(EXAMPLES) - {"bf_resolution"}))
+@pytest.mark.parametrize("name", sorted(set(Parameters.__struct_fields__) - set(EXAMPLES)))
 def test_a_file_is_refused_or_told_where_it_says_another_one(name: str) -> None:
     """Never a silently different workload."""
     other = "true" if getattr(Parameters(), name) is False else "7"
