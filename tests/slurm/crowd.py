@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.configuration import NODE_TIMEOUT
@@ -15,63 +16,89 @@ from tests.support.waiting import wait_until
 AT_ONCE = 4
 LONG = "sleep 600"
 ONCE_LONG = "[ $SLURM_RESTART_COUNT ] || sleep 600"  # ends at once when it is started again
-DOOMED = "c06"  # the node whose slurmd dies
+DOOMED = "c06"  # the node whose slurmd dies, and with it what somebody waits for at a terminal
 RICH_USERS = ("alice", "bob", "carol")
 ARRAY = 10
 OVER_SECONDS = 240
+NEVER_RUNS = "cancelled while pending"
+
+
+class Taken(NamedTuple):
+    """What Slurm has taken: of which kind, under which number, and how many jobs that is; tasks of an array are jobs."""
+
+    kind: str
+    job: int
+    size: int = 1
 
 
 @dataclass
 class Crowd:
-    """`jobs` counts what was submitted, by kind; tasks of an array are jobs."""
+    """`taken` is what was submitted, in no order."""
 
     slurm: Cluster
     rng: random.Random
-    jobs: Counter[str] = field(default_factory=Counter)
+    taken: list[Taken] = field(default_factory=list)
+
+    def jobs(self) -> Counter[str]:
+        """How many, by kind."""
+        counted: Counter[str] = Counter()
+        for each in self.taken:
+            counted[each.kind] += each.size
+        return counted
 
     def mass(self, count: int) -> None:
-        """So many jobs, of kinds drawn by lot, by a few users at a time."""
+        """So many jobs, of kinds drawn by lot, by a few users at a time. Raises AssertionError, TimeoutError when one of them failed."""
         kinds = ("batch", "failing", "memory", "gpu", "t4", "exclusive", "array", "srun", "salloc")
         weights = (30, 5, 8, 8, 4, 2, 3, 6, 3)
+        under_way = []
         with ThreadPoolExecutor(AT_ONCE) as pool:
             while count > 0:
                 kind = "batch" if count < ARRAY else self.rng.choices(kinds, weights)[0]
                 size = ARRAY if kind == "array" else 1
-                pool.submit(self._one, kind, self.rng.choice(RICH_USERS), self.rng.randint(1, 8), self.rng.choice((0, 0, 1, 2, 3)))
-                self.jobs[kind] += size
+                drawn = self.rng.choice(RICH_USERS), self.rng.randint(1, 8), self.rng.choice((0, 0, 1, 2, 3))
+                under_way.append((kind, size, pool.submit(self._one, kind, *drawn)))
                 count -= size
+        self.taken += [Taken(kind, done.result(), size) for kind, size, done in under_way]
 
-    def _one(self, kind: str, user: str, cores: int, seconds: int) -> None:
+    def _one(self, kind: str, user: str, cores: int, seconds: int) -> int:
+        """The number of the job. What is waited for at a terminal has ended well by then."""
         here, sleep = ("--time=10", f"-c{cores}"), f"sleep {seconds}"
-        if kind == "srun":
-            self.slurm.run(user, "srun", *here, "sleep", str(seconds), seconds=OVER_SECONDS)
-        elif kind == "salloc":
-            self.slurm.run(user, "salloc", *here, "srun", "sleep", str(seconds), seconds=OVER_SECONDS)
-        else:
-            words, script = {
-                "batch": (here, sleep),
-                "failing": (here, f"{sleep}; exit 3"),
-                "memory": (("--time=10", "-c1", f"--mem={cores * 8}G"), sleep),
-                "gpu": (("--time=10", "--partition=gpu", f"-c{cores}", f"--gres=gpu:{1 + cores % 4}"), sleep),
-                "t4": (("--time=10", "--partition=gpu-t4", f"-c{cores * 4}", "--gres=gpu:1"), sleep),
-                "exclusive": (("--time=10", "-N1", "--exclusive"), sleep),
-                "array": ((*here, f"--array=1-{ARRAY}"), sleep),
-            }[kind]
-            self.slurm.submit(user, *words, script=script)
+        if kind in ("srun", "salloc"):
+            there = (*here, f"--exclude={DOOMED}")
+            said = f"echo $SLURM_JOB_ID; {'srun ' if kind == 'salloc' else ''}{sleep}"
+            return int(self.slurm.run(user, kind, *there, "sh", "-c", said, seconds=OVER_SECONDS).done().out)
+        words, script = {
+            "batch": (here, sleep),
+            "failing": (here, f"{sleep}; exit 3"),
+            "memory": (("--time=10", "-c1", f"--mem={cores * 8}G"), sleep),
+            "gpu": (("--time=10", "--partition=gpu", f"-c{cores}", f"--gres=gpu:{1 + cores % 4}"), sleep),
+            "t4": (("--time=10", "--partition=gpu-t4", f"-c{cores * 4}", "--gres=gpu:1"), sleep),
+            "exclusive": (("--time=10", "-N1", "--exclusive"), sleep),
+            "array": ((*here, f"--array=1-{ARRAY}"), sleep),
+        }[kind]
+        return self.slurm.submit(user, *words, script=script)
 
     # ------------------------------------------------------------------ what happens to some
 
+    def submitted(self, kind: str, user: str, *options: str, script: str = LONG) -> int:
+        """A job of that kind; its number."""
+        job = self.slurm.submit(user, *options, script=script)
+        self.taken.append(Taken(kind, job))
+        return job
+
     def running(self, kind: str, user: str, *options: str, script: str = LONG) -> int:
         """A job that runs by now."""
-        job = self.slurm.submit(user, *options, script=script)
-        self.jobs[kind] += 1
+        job = self.submitted(kind, user, *options, script=script)
         self.slurm.wait_for(job, "RUNNING", seconds=60)
         return job
 
     def timeouts(self, count: int) -> list[int]:
         """Jobs that reach their limit of a minute."""
-        self.jobs["timeout"] += count
-        return [self.slurm.submit("bob", "--time=1", "-c2", script=LONG) for _ in range(count)]
+        return [self.submitted("timeout", "bob", "--time=1", "-c2") for _ in range(count)]
+
+    def of_the_poor(self, count: int) -> list[int]:
+        """Jobs of 20 SU."""
+        return [self.submitted("of the poor", "dave", "-c20", "--time=60", script="sleep 2") for _ in range(count)]
 
     def failed_nodes(self, count: int) -> list[int]:
         """Jobs on a node whose slurmd is killed: those that may not be requeued end there, the others start again when it is back."""
@@ -112,8 +139,7 @@ class Crowd:
         jobs = []
         for number in range(count):
             if number % 2:
-                jobs.append(self.slurm.submit("carol", "--hold"))
-                self.jobs["cancelled while pending"] += 1
+                jobs.append(self.submitted(NEVER_RUNS, "carol", "--hold"))
             else:
                 jobs.append(self.running("cancelled", "carol"))
             self.slurm.run("carol", "scancel", str(jobs[-1])).done()

@@ -21,7 +21,9 @@ BEGUN = "begun"  # in each user's home: the jobs whose scripts began, and when
 USERS = ("alice", "bob", "carol", "dave")
 PATIENCE, HASTE_SECONDS = 300, 20
 DUPLICATE = "launch failed requeued held"
-LOOK_SECONDS = 5.0  # a squeue that takes longer has waited for somebody
+LOOK_SECONDS = 2.0
+"""A squeue that takes longer has waited for somebody. It is less than the agent's patience with the bank (office.TERMS): a slurmctld that
+stands still until that is over would answer none in time."""
 
 
 class Submitted(NamedTuple):
@@ -178,10 +180,14 @@ class Looking:
             self.looks.append(Look(begun, time.monotonic(), answered))
 
 
+def missed(looks: list[Look]) -> int:
+    """How many got no answer in time."""
+    return sum(1 for each in looks if not each.answered)
+
+
 def told(looks: list[Look]) -> str:
     """How long they took, in words."""
     took = sorted(each.seconds for each in looks if each.answered)
     if not took:
-        return "none"
-    missed = sum(1 for each in looks if not each.answered)
-    return f"{len(looks)} looks, {missed} missed, median {median(took) * 1000:.0f} ms, longest {took[-1] * 1000:.0f} ms"
+        return f"none answered of {len(looks)}"
+    return f"{len(looks)} looks, {missed(looks)} missed, median {median(took) * 1000:.0f} ms, longest {took[-1] * 1000:.0f} ms"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.slurm.conftest import Tell
-from tests.slurm.crowd import Crowd
+from tests.slurm.crowd import NEVER_RUNS, Crowd
 from tests.slurm.desk import build
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.office import SU, Office, of_its_own
@@ -47,8 +48,7 @@ def test_every_job_of_a_life_is_charged_once_what_accounting_tells(office: Offic
         failed = pool.submit(crowd.failed_nodes, some)
         limits = pool.submit(crowd.changed_limits, some, limit_is_held)
         others = [pool.submit(crowd.requeued, some), pool.submit(crowd.cancelled, some * 2), pool.submit(crowd.suspended, some)]
-        poor = [slurm.submit("dave", "-c20", "--time=60", script="sleep 2") for _ in range(some * 4)]
-        crowd.jobs["of the poor"] += len(poor)
+        poor = crowd.of_the_poor(some * 4)
         mass.result()
         for each in (limits, failed, *others):
             each.result()
@@ -62,11 +62,15 @@ def test_every_job_of_a_life_is_charged_once_what_accounting_tells(office: Offic
     wait_for_accounting(office, since)
     office.agent.wait_until_empty()
 
-    found = reckon(office, since)
-    tell(f"{sum(crowd.jobs.values())} jobs in {took:.0f} s: {dict(crowd.jobs)}; {len(held)} of the poor refused")
+    found, jobs = reckon(office, since), crowd.jobs()
+    tell(f"{jobs.total()} jobs in {took:.0f} s: {dict(jobs)}; {len(held)} of the poor refused")
     tell(f"books against accounting: {found.told()}")
     assert found.wrong == [], "\n".join(each.words for each in found.wrong[:20])
     rows = executions(office, since)
+    assert jobs.total() == count
+    ran, wanted = that_ran(office, rows), [each for each in crowd.taken if each.kind != NEVER_RUNS and str(each.job) not in held]
+    assert [each for each in wanted if ran[each.job] != each.size] == []
+    assert found.counts["executions"] >= ran.total()
     states = {state: [row for row in rows if row["State"].split()[0] == state] for state in (FREE, "TIMEOUT", "REQUEUED")}
     assert len(of_jobs(states[FREE], failed.result())) >= 2 * some
     assert all(run["charged"] == 0 for row in states[FREE] for run in office.runs(int(row["JobIDRaw"])) if same(run, row))
@@ -78,6 +82,13 @@ def test_every_job_of_a_life_is_charged_once_what_accounting_tells(office: Offic
     tell("$ fairbank reconcile\n" + reconciled.stdout)
     assert reconciled.returncode == 0, reconciled.stdout + reconciled.stderr
     assert office.bank.command("audit", "verify").returncode == 0
+
+
+def that_ran(office: Office, rows: list[dict[str, str]]) -> Counter[int]:
+    """How many jobs ran of what was submitted under each number, by accounting and by the books; tasks of an array are jobs."""
+    booked = {run["job_id"] for run in office.rows("/job", cluster="lab")}
+    names = {row["JobID"] for row in rows if instant(row["Start"]) and int(row["JobIDRaw"]) in booked}
+    return Counter(int(name.partition("_")[0]) for name in names)
 
 
 def same(run: dict[str, object], row: dict[str, str]) -> bool:

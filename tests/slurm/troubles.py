@@ -25,7 +25,7 @@ from tests.support.waiting import wait_until
 
 Fault: TypeAlias = Callable[[], None]
 MOODS = (Mood.DOUBLE, Mood.LATE, Mood.SHUFFLE, Mood.CUT)
-PATIENCE, LONG = 300, 8
+PATIENCE = 300
 
 
 @dataclass
@@ -49,10 +49,15 @@ class Spans:
         now = [] if self.since is None else [(self.since, ended)]
         return any(begun <= last and first <= ended for first, last in self.spans + now)
 
+    def longest(self) -> float:
+        """The seconds of the longest that is over."""
+        return max((last - first for first, last in self.spans), default=0.0)
+
 
 @dataclass
 class Troubles:
-    """Strikes, one after the other, each time after some more work, and mends what it has done."""
+    """Strikes, one after the other, each time after some more work, and mends what it has done. The bank is away for `away_seconds` at
+    most, but once for `long_seconds`."""
 
     office: Office
     postgres: PostgresServer
@@ -61,6 +66,7 @@ class Troubles:
     load: Load
     rng: random.Random
     away_seconds: float
+    long_seconds: float
     done: Counter[str] = field(default_factory=Counter)
     without_controller: Spans = field(default_factory=Spans)
     without_bank: Spans = field(default_factory=Spans)
@@ -120,9 +126,12 @@ class Troubles:
 
     def _bank_away(self) -> None:
         """The first time for long."""
+        self._without_bank_for(self._a_while() if self.done["bank away"] else self.long_seconds)
+
+    def _without_bank_for(self, seconds: float) -> None:
         with self.without_bank.now():
             self.office.bank.kill()
-            self._for_a_while(1 if self.done["bank away"] else LONG)
+            _let_pass(seconds)
             begin(self.office.bank)
 
     def _bank_frozen(self) -> None:
@@ -130,7 +139,7 @@ class Troubles:
         with self.without_bank.now():
             os.kill(self.office.bank.pid, signal.SIGSTOP)
             try:
-                self._for_a_while()
+                _let_pass(self._a_while())
             finally:
                 os.kill(self.office.bank.pid, signal.SIGCONT)
 
@@ -141,7 +150,7 @@ class Troubles:
             if self.rng.random() < 0.5:
                 self.load.wait_for_more(10)
             else:
-                self._bank_away()
+                self._without_bank_for(self._a_while())
         finally:
             filler.unlink()
 
@@ -163,9 +172,13 @@ class Troubles:
             self.resets.append((begun, time.time()))
             self.unsaved.append(self.resets[-1])
 
-    def _for_a_while(self, times: int = 1) -> None:
-        until = time.monotonic() + self.rng.uniform(0.3, 1) * self.away_seconds * times
-        wait_until(lambda: time.monotonic() > until, "the while to be over", seconds=PATIENCE)
+    def _a_while(self) -> float:
+        return self.rng.uniform(0.3, 1) * self.away_seconds
 
     def _wait_for_controller(self) -> None:
         wait_until(lambda: self.office.slurm.run("root", "scontrol", "ping").code == 0, "slurmctld to answer", seconds=PATIENCE)
+
+
+def _let_pass(seconds: float) -> None:
+    until = time.monotonic() + seconds
+    wait_until(lambda: time.monotonic() > until, "the while to be over", seconds=seconds + PATIENCE)
