@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,14 @@ def controlled(office: Office, checkout: Path, folder: Path) -> Iterator[None]:
         yield
 
 
+def rows_of(page: str, *columns: str) -> list[tuple[str, ...]]:
+    """What stands under these heads of a table, line by line."""
+    lines = [line.split() for line in page.splitlines()]
+    (head,) = [at for at, words in enumerate(lines) if set(columns) <= set(words)]
+    rows = takewhile(bool, lines[head + 1 :])  # notes stand behind an empty line
+    return [tuple(words[lines[head].index(column)] for column in columns) for words in rows]
+
+
 def test_at_once_by_the_policy(office: Office, checkout: Path, tmp_path: Path, tell: Tell) -> None:
     terminal = Terminal(office)
     with controlled(office, checkout, tmp_path):
@@ -104,10 +113,13 @@ def test_at_the_start_by_the_bank(office: Office, tell: Tell) -> None:
         assert code == 1
         assert f"{command}: Fairbank: {TEAM}: there is too little left: {SHORT}. Try " in said
     code, said = terminal.sproject("allocations")
-    assert (code, TEAM in said) == (0, True), said
+    assert (code, rows_of(said, "PROJECT", "RESOURCE")) == (0, [(TEAM, "cpu"), (TEAM, "gpu")]), said
     code, said = terminal.fairbank("balance")
-    assert (code, TEAM in said, "1" in said) == (0, True, True), said
+    assert (code, "unit SU" in said) == (0, True), said
+    assert rows_of(said, "PROJECT", "RESOURCE", "GRANTED", "HELD", "AVAILABLE")[0] == (TEAM, "cpu", "1", "0", "1"), said
     code, said = terminal.sproject("failures")
-    assert (code, job in said) == (0, True), said
+    refused = rows_of(said, "PROJECT", "OWNER", "AMOUNT", "BALANCE")
+    assert (code, refused) == (0, [(TEAM, USER, "4", "1")] * 3), said
+    assert (job,) in rows_of(said, "JOB-ID"), said
     tell(terminal.page)
     office.slurm.root("scancel", job)
