@@ -17,7 +17,8 @@ from tests.slurm.lab.cluster import Cluster
 from tests.support.waiting import wait_until
 
 PATIENCE = 12  # seconds that a question may wait
-NAME = "prep_fairbank.so"
+NAME, SITE_FACTOR = "prep_fairbank.so", "site_factor_fairbank.so"
+LUA = ("job_submit.lua", "cli_filter.lua")
 STRANGER = "these plug-ins are made for"  # so plugins/build refuses a release that it does not know
 
 
@@ -44,6 +45,19 @@ def install(plugin: Path, cluster: Cluster) -> None:
     target.chmod(0o755)
 
 
+def install_lua(cluster: Cluster, checkout: Path) -> Path:
+    """The submission policy's plug-ins where Slurm looks for them, as docs/howto/submission-policy.md has it. The file that they read, which
+    is yet to be written."""
+    conf = cluster.place.conf
+    rules = conf / "fairbank"
+    shutil.copytree(checkout / "plugins" / "fairbank", rules, dirs_exist_ok=True)
+    for name in LUA:
+        shutil.copy(checkout / "plugins" / name, conf)
+    for path in (rules, *rules.iterdir(), *(conf / name for name in LUA)):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return rules / "policy"
+
+
 def socket_of(cluster: Cluster) -> Path:
     return cluster.place.folder / "prep.sock"
 
@@ -52,6 +66,17 @@ def settings(cluster: Cluster, **changes: str) -> Mapping[str, str]:
     """What makes slurmctld ask. `changes` are parameters of ours, without their prefix."""
     ours = {"socket": str(socket_of(cluster)), "patience": str(PATIENCE), "watch": "1", "silence": "closed", **changes}
     return {"PrEpPlugins": "prep/fairbank", "PrEpParameters": ",".join(f"fairbank_{key}={value}" for key, value in ours.items())}
+
+
+def table_of(cluster: Cluster) -> Path:
+    """Where the agent writes site factors."""
+    return cluster.place.folder / "site_factor"
+
+
+def ranked(cluster: Cluster) -> Mapping[str, str]:
+    """What makes slurmctld add the site factors of that table, at which it looks every second."""
+    parameters = f"fairbank_table={table_of(cluster)},fairbank_look=1"
+    return {"PrioritySiteFactorPlugin": "site_factor/fairbank", "PrioritySiteFactorParameters": parameters}
 
 
 @contextmanager

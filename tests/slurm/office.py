@@ -121,10 +121,10 @@ def opened(cluster: Cluster, plugin: Path, bank: FairbankServer, agent: RunningA
 
 
 @contextmanager
-def of_its_own(cluster: Cluster, plugin: Path) -> Iterator[Office]:
-    """With a bank and an agent that nobody had before, at a cluster that is calm before and after."""
+def of_its_own(cluster: Cluster, plugin: Path, tables: str = TERMS) -> Iterator[Office]:
+    """With a bank and an agent that nobody had before, at a cluster that is calm before and after. `tables` are the agent's settings."""
     cluster.calm()
-    with made() as bank, opened(cluster, plugin, bank, agent_beside(cluster, bank)) as office:
+    with made() as bank, opened(cluster, plugin, bank, agent_beside(cluster, bank, tables)) as office:
         try:
             yield office
         finally:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.agent.running import RunningAgent
-from tests.slurm.desk import asking, build, install, socket_of
+from tests.slurm.conftest import Tell
+from tests.slurm.desk import SITE_FACTOR, build, install, install_lua, ranked, settings, socket_of, table_of
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import MUNGED, SLURMCTLD
 from tests.slurm.priced import priced
@@ -19,15 +20,14 @@ from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
-MISSING = ["slurmctld: JobSubmitPlugins=(none)", "submit commands: CliFilterPlugins=(none)"]
-"""What the lab leaves out, and the doctor tells."""
+SCRIPTS = {"JobSubmitPlugins": "lua", "CliFilterPlugins": "lua"}
 
 
 class Ward:
-    """A cluster whose slurmctld asks an agent, and a bank with its prices."""
+    """A cluster that loads all that is ours, its agent, which keeps a table of site factors, and a bank with its prices."""
 
-    def __init__(self, cluster: Cluster, bank: FairbankServer, agent: RunningAgent, site: Path) -> None:
-        self.cluster, self.bank, self.agent, self.site = cluster, bank, agent, site
+    def __init__(self, cluster: Cluster, bank: FairbankServer, agent: RunningAgent, site: Path, policy: Path) -> None:
+        self.cluster, self.bank, self.agent, self.site, self.policy = cluster, bank, agent, site, policy
 
     def fairbank(self, *words: str) -> subprocess.CompletedProcess[str]:
         environment = {**self.bank.environment, **self.agent.environment, **self.cluster.place.environment}
@@ -49,32 +49,40 @@ class Ward:
 
 @pytest.fixture
 def ward(slurm: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Ward]:
-    install(build(checkout, tmp_path / "plugins"), slurm)
-    site = tmp_path / "slurm.toml"
-    site.write_text(f'policy = "{tmp_path}/policy"\n')
+    prep = build(checkout, tmp_path / "plugins")
+    install(prep, slurm)
+    install(prep.with_name(SITE_FACTOR), slurm)
+    policy, site = install_lua(slurm, checkout), tmp_path / "slurm.toml"
+    policy.unlink(missing_ok=True)  # another test may have had one
+    site.write_text(f'policy = "{policy}"\n')
+    factors = f'[site_factor]\npath = "{table_of(slurm)}"\ncluster = "lab"\nrefresh = 0.5\n'
     with priced() as bank:
-        agent = RunningAgent(f"unix:{bank.socket}", socket=socket_of(slurm), slurm_user='"slurm"')
+        agent = RunningAgent(f"unix:{bank.socket}", tables=factors, socket=socket_of(slurm), slurm_user='"slurm"')
         try:
             agent.start()
-            with asking(slurm):
-                yield Ward(slurm, bank, agent, site)
+            with slurm.configured({**settings(slurm), **ranked(slurm), **SCRIPTS}):
+                yield Ward(slurm, bank, agent, site, policy)
         finally:
             agent.close()
 
 
-def test_a_fresh_installation_and_what_breaks_in_it(ward: Ward) -> None:
-    assert f"the submission policy {ward.site.with_name('policy')}: it is not there" in ward.wrong()
+def test_a_fresh_installation_and_what_breaks_in_it(ward: Ward, tell: Tell) -> None:
+    assert f"the submission policy {ward.policy}: it is not there" in ward.wrong()
     synced = ward.fairbank("slurm", "sync")
     assert synced.returncode == 0, synced.stderr
-    ward.site.with_name("policy").chmod(0o644)
-    wait_until(lambda: ward.wrong() == MISSING, "the plug-in to be connected", seconds=60)
+    ward.policy.chmod(0o644)
+    wait_until(lambda: ward.wrong() == [], "the plug-in to be connected", seconds=60)
+    well = ward.fairbank("doctor", "--slurm")
+    assert well.returncode == 0, well.stdout + well.stderr
+    for name in ("job_submit.lua", "cli_filter.lua", "site_factor"):
+        assert name in well.stdout
+    tell(f"$ fairbank doctor --slurm\n{well.stdout}")
 
     ward.agent.kill()
-    (silent, *rest) = ward.wrong()
+    (silent,) = ward.wrong()
     assert silent.startswith("the agent answers: no agent answers at ")
-    assert rest == MISSING
     ward.agent.start()
-    wait_until(lambda: ward.wrong() == MISSING, "the plug-in to be connected again", seconds=60)
+    wait_until(lambda: ward.wrong() == [], "the plug-in to be connected again", seconds=60)
 
     ward.cluster.stop(MUNGED)
     try:
@@ -84,9 +92,9 @@ def test_a_fresh_installation_and_what_breaks_in_it(ward: Ward) -> None:
 
     ward.cluster.stop(SLURMCTLD)
     try:
-        wait_until(lambda: len(ward.wrong()) == 2 + len(MISSING), "the agent to notice", seconds=60)
-        (gone, *rest) = ward.wrong()
+        wait_until(lambda: len(ward.wrong()) == 2, "the agent to notice", seconds=60)
+        gone, silent = ward.wrong()
         assert gone.startswith("slurmctld answers: scontrol ended with 1")
-        assert rest == [*MISSING, "slurmctld is connected to the agent: no"]
+        assert silent == "slurmctld is connected to the agent: no"
     finally:
         ward.cluster.start(SLURMCTLD)

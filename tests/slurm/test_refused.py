@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import takewhile
@@ -12,7 +11,7 @@ import pytest
 
 from fairbank.rest.client import Client, parse_address
 from tests.slurm.conftest import Tell
-from tests.slurm.desk import build
+from tests.slurm.desk import build, install_lua
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.people import PEOPLE
 from tests.slurm.lending import PYTHON, SPROJECT, demand_python, lend
@@ -66,16 +65,12 @@ def office(cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFa
 @contextmanager
 def controlled(office: Office, checkout: Path, folder: Path) -> Iterator[None]:
     """job_submit.lua with the policy that `fairbank slurm sync` has written; what nobody can pay is refused."""
-    conf = office.slurm.place.conf
-    shutil.copytree(checkout / "plugins" / "fairbank", conf / "fairbank", dirs_exist_ok=True)
-    shutil.copy(checkout / "plugins" / "job_submit.lua", conf)
-    site = folder / "slurm.toml"
-    site.write_text(f'policy = "{conf / "fairbank" / "policy"}"\nprice = "refuse"\n')
+    policy, site = install_lua(office.slurm, checkout), folder / "slurm.toml"
+    site.write_text(f'policy = "{policy}"\nprice = "refuse"\n')
     environment = {"FAIRBANK_SERVER": f"unix:{office.bank.socket}"}
     synced = office.slurm.run("root", FAIRBANK, "slurm", "sync", "--site", str(site), "--progress", "none", environment=environment)
     assert synced.code == 0, synced.out + synced.err
-    for path in (conf / "fairbank", *(conf / "fairbank").iterdir()):
-        path.chmod(0o755 if path.is_dir() else 0o644)
+    policy.chmod(0o644)
     with office.slurm.configured({"JobSubmitPlugins": "lua"}):
         yield
 

@@ -13,7 +13,7 @@ from fairbank.rest.client import Client, parse_address
 from fairbank.values.time import parse_instant
 from tests.agent.running import RunningAgent
 from tests.slurm.conftest import Tell
-from tests.slurm.desk import build, install, settings, socket_of
+from tests.slurm.desk import SITE_FACTOR, build, install, ranked, settings, socket_of, table_of
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.people import TEAMS
 from tests.support.server import made
@@ -86,9 +86,8 @@ class Office:
 def office(cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     prep = build(checkout, tmp_path_factory.mktemp("plugins"))
     install(prep, cluster)
-    install(prep.with_name("site_factor_fairbank.so"), cluster)
-    table = cluster.place.folder / "site_factor"
-    ours = {"PrioritySiteFactorPlugin": "site_factor/fairbank", "PrioritySiteFactorParameters": f"fairbank_table={table},fairbank_look=1"}
+    install(prep.with_name(SITE_FACTOR), cluster)
+    table = table_of(cluster)
     lines = f'[site_factor]\npath = "{table}"\ncluster = "lab"\nrefresh = 0.5\nstale = {STALE}\nweight = {WEIGHT}\n'
     with made() as bank:
         bank.config.write_text(bank.config.read_text() + LAB)
@@ -98,7 +97,7 @@ def office(cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFa
             agent.start()
             office = Office(cluster, agent, Client(parse_address(f"unix:{bank.socket}")), table)
             office.found()
-            with cluster.configured({**settings(cluster), **ours}):
+            with cluster.configured({**settings(cluster), **ranked(cluster)}):
                 yield office
         finally:
             print(agent.said())

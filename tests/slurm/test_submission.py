@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 
 from fairbank.slurm.policy_file import Answer, Balance, SubmissionPolicy, render
 from tests.plugins.policies import CENTRE
+from tests.slurm.desk import install_lua
 from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.priced import BILLING
@@ -111,16 +111,12 @@ def compare(name: str, page: str) -> None:
 
 
 def install(slurm: Cluster, checkout: Path, policy: SubmissionPolicy) -> None:
-    """As docs/howto/install-next-to-slurm.md has it."""
-    conf = slurm.place.conf
-    shutil.copytree(checkout / "plugins" / "fairbank", conf / "fairbank", dirs_exist_ok=True)
-    for plugin in ("job_submit.lua", "cli_filter.lua"):
-        shutil.copy(checkout / "plugins" / plugin, conf)
-    whole = conf / "fairbank" / "policy.new"
+    """The plug-ins with this policy."""
+    path = install_lua(slurm, checkout)
+    whole = path.with_name("policy.new")
     whole.write_text(render(msgspec.structs.replace(policy, written=int(time.time()))))
-    for path in (conf / "fairbank", *(conf / "fairbank").iterdir()):
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    whole.replace(conf / "fairbank" / "policy")
+    whole.chmod(0o644)
+    whole.replace(path)
 
 
 @pytest.fixture

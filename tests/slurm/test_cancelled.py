@@ -1,0 +1,56 @@
+"""A partition whose settings say `refusal = "cancel"`: what the bank refuses is ended in words there, and held in the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.conftest import Tell
+from tests.slurm.desk import build
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.office import SU, TERMS, Office, of_its_own
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
+
+TABLES = f'{TERMS}\n[partitions.cpu]\nrefusal = "cancel"\n'
+USER, TEAM, ASKED = "dave", "wg_chem", ("-p", "cpu", "-c4", "-t", "60")
+WORDS = f"Fairbank: {TEAM}: there is too little left: asked 4 SU, available 1 SU, short by 3 SU. Try "
+
+
+@pytest.fixture
+def office(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Office]:
+    with of_its_own(cluster, build(checkout, tmp_path), TABLES) as office:
+        yield office
+
+
+def test_what_is_refused_there_is_ended_in_words_and_leaves_nothing_in_the_queue(office: Office, tell: Tell) -> None:
+    slurm, allocation = office.slurm, office.leave(TEAM, 1 * SU)
+    job = slurm.submit(USER, *ASKED)
+    slurm.wait_for(job, "CANCELLED")
+    shown = slurm.run(USER, "scontrol", "show", "job", str(job)).out
+    assert f"AdminComment={WORDS}" in shown
+    slurm.wait_for_sacct(job, "CANCELLED")
+    for command in ("srun", "salloc"):
+        ran = slurm.run(USER, command, *ASKED, "true")
+        assert ran.code == 1
+        assert f"{command}: {WORDS}" in ran.err
+        tell(f"$ {command} {' '.join(ASKED)} true\n{ran.err}")
+    wait_until(lambda: slurm.queued() == [], "the queue to be empty")
+    office.agent.wait_until_empty()
+    assert office.sums(allocation) == (0, 0)
+    assert office.rows("/job", cluster="lab") == []
+    kept = office.rows("/failure", cluster="lab")
+    assert [(each["account"], each["reason"]) for each in kept] == [(TEAM, "OVERDRAWN")] * 3
+    assert [each["job_id"] for each in kept].count(job) == 1
+
+
+def test_another_partition_of_the_same_agent_holds(office: Office) -> None:
+    slurm = office.slurm
+    office.leave(TEAM, 1 * SU, "gpu")
+    job = slurm.submit(USER, "-p", "gpu", "--gres=gpu:1", "-t", "60")
+    wait_until(lambda: slurm.job(job).get("Reason") == "Allocation_exhausted", "the job to be held")
+    assert slurm.states(job) == ["PENDING"]
+    assert len(office.refusals(job)) == 1
