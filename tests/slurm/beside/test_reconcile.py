@@ -48,6 +48,19 @@ def test_what_is_free_by_now_may_have_been_let_off_under_another_name() -> None:
     assert only(compared([msgspec.structs.replace(job, state="TIMEOUT")], [run])).amount == -40
 
 
+def test_a_run_that_ended_before_it_began_by_a_clock_that_was_set_back() -> None:
+    """slurmdbd's difference of the two is never below 0, nor is the plug-in's, so that the agent has it released."""
+    job = a_job(1, elapsed=0)
+    assert job.start is not None
+    back = msgspec.structs.replace(job, end=job.start - 1_800)
+    assert compared([back], [booked(back, state="released")]).matched == 1
+
+
+def test_a_run_that_lasted_far_beyond_its_limit_by_a_clock_that_was_set_forward() -> None:
+    job = a_job(1, elapsed=11 * HOUR)
+    assert compared([job], [booked(job, charged=11 * 4 * 60)]).matched == 1
+
+
 def test_what_ran_for_no_time_need_not_be_in_the_books() -> None:
     assert compared([a_job(1, elapsed=0)]) == Comparison(matched=0, free=1, late=0, findings=())
 

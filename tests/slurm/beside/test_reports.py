@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from fairbank.slurm.judging import reports
@@ -29,3 +30,12 @@ def test_a_user_whom_nobody_knows_is_told_not_guessed() -> None:
     with pytest.raises(Malformed, match="nobody here is called 'alice'"):
         reports.charge(job, None, 0, CLUSTER)
     assert reports.charge(job, booked(a_job(7), state="held"), 0, CLUSTER)["owner_uid"] == 60_601
+
+
+def test_a_run_that_ended_before_it_began_began_when_it_ended() -> None:
+    """A clock was set back while it ran. The bank takes no end that comes before its start."""
+    job = a_job(7, elapsed=0)
+    assert job.start is not None
+    back = msgspec.structs.replace(job, end=job.start - 1_800)
+    told = reports.charge(back, booked(job, state="held"), 0, CLUSTER)
+    assert (told["start"], told["end"], told["elapsed"]) == (back.end, back.end, 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 
+from fairbank.slurm.agent.clocks import doubt_of
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.judging import SILENCE, no_limit, put_off
 from fairbank.slurm.agent.letters import Kind, Receipt, State
@@ -100,9 +101,15 @@ def _ended(core: Core, told: EpilogTold, run: str, receipt: Receipt, now: float)
     else:
         if told.begun:
             core.memory.put(run, State.ENDED, None)
+            _doubt(told, run)
         else:
             core.memory.put(run, State.REFUSED, None, (known and known.words) or put_off(batch=told.batch))
         core.news(core.letter(told, run, Kind.COMPLETE, now), receipt)
+
+
+def _doubt(told: EpilogTold, run: str) -> None:
+    if (doubt := doubt_of(told)) is not None:
+        _log.warning("%s %s", run, doubt)
 
 
 def _note_when_safe(core: Core, run: str, receipt: Receipt) -> None:

@@ -88,7 +88,8 @@ _encode = msgspec.json.Encoder().encode
 
 
 def report(told: Told, kind: Kind, key: str) -> bytes:
-    """What the bank is told, as JSON. A run that never began has lasted no time, whatever the clock says."""
+    """What the bank is told, as JSON. A run that never began has lasted no time, whatever the clock says. One that ended before it began, as
+    the clock was set back meanwhile, began when it ended: so does accounting take it."""
     run = told.run
     said: dict[str, object] = {
         "do": kind.value,
@@ -109,7 +110,7 @@ def report(told: Told, kind: Kind, key: str) -> bytes:
         said["time_limit"] = told.limit_seconds
     said |= words_of(told.name, told.tres)
     if kind is Kind.COMPLETE and isinstance(told, EpilogTold):
-        said["start"] = min(told.start, told.end) if not told.begun else told.start
+        said["start"] = min(told.start, told.end)
         said["end"] = told.end
         said["elapsed"] = told.elapsed_seconds if told.begun else 0
         said["state"] = final_state(told.state) or REQUEUED  # slurmctld may have put its job back already

@@ -31,7 +31,7 @@ def charge(job: Job, run: BookedRun | None, restart: int, cluster: Cluster) -> d
         "account": job.account,
         "partition": job.partition,
         **({"qos": job.qos} if job.qos else {}),
-        "start": job.start,
+        "start": min(job.start, job.end),  # a clock was set back while it ran
         "time_limit": job.limit_seconds or 0,
         "end": job.end,
         "elapsed": job.elapsed,
