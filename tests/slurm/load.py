@@ -14,6 +14,7 @@ from statistics import median
 from typing import NamedTuple
 
 from tests.slurm.lab.cluster import Cluster
+from tests.slurm.office import PATIENCE_SECONDS
 from tests.support.waiting import wait_until
 
 MOST_QUEUED = 40
@@ -21,9 +22,9 @@ BEGUN = "begun"  # in each user's home: the jobs whose scripts began, and when
 USERS = ("alice", "bob", "carol", "dave")
 PATIENCE, HASTE_SECONDS = 300, 20
 DUPLICATE = "launch failed requeued held"
-LOOK_SECONDS = 2.0
-"""A squeue that takes longer has waited for somebody. It is less than the agent's patience with the bank (office.TERMS): a slurmctld that
-stands still until that is over would answer none in time."""
+LOOK_SECONDS = PATIENCE_SECONDS - 1.0
+"""A squeue that takes longer has waited for somebody. It is less than the agent's patience with the bank: a slurmctld that stands still until
+that is over would answer none in time."""
 
 
 class Submitted(NamedTuple):

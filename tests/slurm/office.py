@@ -19,9 +19,10 @@ from tests.support.waiting import wait_until
 
 SU = 60
 RICH = 1_000_000 * SU
-TERMS = """
+PATIENCE_SECONDS = 3
+TERMS = f"""
 [terms]
-patience = 3
+patience = {PATIENCE_SECONDS}
 [partitions.gpu]
 silence = "open"
 """
