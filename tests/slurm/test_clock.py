@@ -1,0 +1,69 @@
+"""slurmctld's clock is set back and forward while jobs run: charged is what accounting counts, nothing stays held, and the queue goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.slurm.conftest import Tell
+from tests.slurm.desk import build
+from tests.slurm.lab.clock import Clock, own_clock
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.shell import UNTIL_TOLD
+from tests.slurm.office import Office, of_its_own
+from tests.slurm.reckoning import price, words_of
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
+
+OFF_SECONDS = 90  # what was signed two minutes ago a slurmd refuses
+QUIET = {"SlurmdTimeout": "3600"}  # or all nodes would seem silent since then when the clock is set forward
+
+
+@dataclass
+class Stage:
+    office: Office
+    clock: Clock
+
+
+@pytest.fixture
+def stage(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Stage]:
+    with of_its_own(cluster, build(checkout, tmp_path)) as office, cluster.configured(QUIET), own_clock(cluster) as clock:
+        yield Stage(office, clock)
+
+
+def test_what_is_charged_is_what_accounting_counts(stage: Stage, tell: Tell) -> None:
+    office, slurm, since = stage.office, stage.office.slurm, time.time() - 2 * OFF_SECONDS
+    back = seen_through(stage, 0, -OFF_SECONDS, tell)
+    assert (back["elapsed"], back["charged"], back["state"]) == (0, 0, "released")
+    assert "before it began: slurmctld's clock was set back" in office.agent.said()
+    forward = seen_through(stage, -OFF_SECONDS, 0, tell)
+    assert forward["elapsed"] >= OFF_SECONDS
+    assert forward["charged"] > 0
+    slurm.wait_for(slurm.submit("bob"), "COMPLETED")
+    office.agent.wait_until_empty()
+    reconciled = office.reconciled("--starttime", words_of(since))
+    assert reconciled.returncode == 0, reconciled.stdout + reconciled.stderr
+    assert office.bank.command("audit", "verify").returncode == 0
+
+
+def seen_through(stage: Stage, before: int, after: int, tell: Tell) -> dict[str, Any]:
+    """What the books have of a job that starts by a clock so many seconds off, and ends by the other."""
+    office, slurm = stage.office, stage.office.slurm
+    stage.clock.set(before)
+    job = slurm.submit("alice", "-c4", "--time=60", script=UNTIL_TOLD)
+    slurm.wait_for(job, "RUNNING")
+    wait_until(lambda: [each["held"] for each in office.runs(job)] == [4 * 60], "its price to be held")
+    stage.clock.set(after)
+    slurm.let_end("alice", job)
+    slurm.wait_for(job, "COMPLETED", seconds=60)
+    (run,) = office.settled(job)
+    (row,) = slurm.wait_for_sacct(job, "COMPLETED")
+    tell(f"slurmctld's clock {before} s off, then {after}: {row['Start']} to {row['End']}, {row['ElapsedRaw']} s, charged {run['charged']}")
+    assert (run["elapsed"], run["charged"], run["held"]) == (int(row["ElapsedRaw"]), price(row), 0)
+    return run
