@@ -1,4 +1,4 @@
-"""slurmctld's clock is set while a run lasts: charged is the difference of two looks at it, as accounting has it, and never less than nothing."""
+"""slurmctld's clock is set while a run lasts: charged is the difference of two looks at it, as in accounting, and never less than 0."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ USERS = ("alice", "bob", "carol", "dave")
 PATIENCE, HASTE_SECONDS = 300, 20
 DUPLICATE = "launch failed requeued held"
 LOOK_SECONDS = PATIENCE_SECONDS - 1.0
-"""A squeue that takes longer has waited for somebody. It is less than the agent's patience with the bank: a slurmctld that stands still until
-that is over would answer none in time."""
+"""A squeue that takes longer has waited for somebody. It is less than the agent's patience with the bank: a slurmctld that stands still
+until that is over would answer none in time."""
 
 
 class Submitted(NamedTuple):

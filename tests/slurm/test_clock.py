@@ -1,4 +1,4 @@
-"""slurmctld's clock is set back and forward while jobs run: charged is what accounting counts, nothing stays held, and the queue goes on."""
+"""slurmctld's clock is set back and forward while jobs run: charged is what accounting counts, nothing stays held, the queue goes on."""
 
 from __future__ import annotations
 

@@ -61,20 +61,21 @@ def agent_page() -> str:
 CLOCKS = f"""\
 ## When a clock is set
 
-How long a run lasted is what slurmctld says: the difference between its end and its start by the clock of that host, less the time in which it was suspended, and
-never below 0. slurmdbd keeps the same difference (`sacct`'s Elapsed), so that books and accounting agree, and `fairbank reconcile` finds nothing, also where the
-clock was set while the run lasted:
+How long a run lasted is what slurmctld says: the difference between its end and its start by the clock of that host, less the time in
+which it was suspended, and never below 0. slurmdbd keeps the same difference (`sacct`'s Elapsed). So books and accounting agree, and
+`fairbank reconcile` finds nothing, also where the clock was set while the run lasted:
 
 | The clock was set | What becomes of the run |
 | --- | --- |
 | back, so that it ended before it began | it costs nothing, and its hold is given back; the agent's log says so |
 | back or forward by less | it costs that much less or more, as in accounting |
-| forward, so that it lasted more than {BEYOND_SECONDS} s beyond its limit | it costs what Slurm counts, and at most what is left and held for it where \
-`policy.overrun` is `write_off`; the agent's log names it: `fairbank refund` gives back what is too much |
-| forward, and the bank's clock is right | the end is kept, and told again until the bank's clock comes near (`FROM_FUTURE`); its hold stays, no other job waits for it, \
-and `fairbank doctor --slurm` tells how many there are |
-| back while it was suspended, so that it lasted over 3600 s longer than from its start to its end | the agent's log says that it is not charged; its hold stays until `fairbank reconcile --fix` \
-charges what accounting has |
+| forward, so that it lasted over {BEYOND_SECONDS} s beyond its limit | it costs what Slurm counts, where \
+`policy.overrun` is `write_off` at most what was held and what else is left; the agent's log names it, \
+and `fairbank refund` gives back what is too much |
+| forward, and that of the bank is right | its end is told again until the bank's clock comes near (`FROM_FUTURE`), and its hold \
+stays till then; `fairbank doctor --slurm` tells how many there are |
+| back while it was suspended, so that it lasted longer than from its start to its end, by more than 3600 s | the bank does not take \
+such an end, which the agent's log says; its hold stays until `fairbank reconcile --fix` charges what accounting has |
 
 `fairbank doctor --slurm` compares the clocks of this host, of slurmctld and of the bank. Keep them right with chrony or ntpd.
 

@@ -11,7 +11,7 @@ _RIGHT = "keep the clocks right with chrony or ntpd, and see fairbank doctor --s
 
 
 def doubt_of(told: EpilogTold) -> str | None:
-    """Why the clock cannot have been right all the time that this run lasted, what it costs, and the remedy; None where it may have been."""
+    """Why the clock cannot have been right while this run lasted, what the run costs, and what to do; None where it may have been."""
     if told.end < told.start:
         back = told.start - told.end
         return f"ended {back} s before it began: slurmctld's clock was set back. It costs nothing, as in accounting; {_RIGHT}"

@@ -88,8 +88,8 @@ _encode = msgspec.json.Encoder().encode
 
 
 def report(told: Told, kind: Kind, key: str) -> bytes:
-    """What the bank is told, as JSON. A run that never began has lasted no time, whatever the clock says. One that ended before it began, as
-    the clock was set back meanwhile, began when it ended: so does accounting take it."""
+    """What the bank is told, as JSON. A run that never began has lasted no time, whatever the clock says. One that ended before it began,
+    since the clock was set back, began when it ended: so accounting takes it."""
     run = told.run
     said: dict[str, object] = {
         "do": kind.value,
