@@ -79,6 +79,9 @@ such an end, which the agent's log says; its hold stays until `fairbank reconcil
 
 `fairbank doctor --slurm` compares the clocks of this host, of slurmctld and of the bank. Keep them right with chrony or ntpd.
 
+So it was seen beside a Slurm 22.05 whose clock was set forward and back by a minute (`tests/slurm/test_clock.py`). Slurm itself may start
+no job after its clock was set back, and `sacct` shows none that began before, until that time has come again.
+
 """
 
 AGENT_EXAMPLE = """\
