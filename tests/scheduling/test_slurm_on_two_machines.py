@@ -177,6 +177,7 @@ def _left(afternoon: Afternoon, nodes: OnNodes, plan: Plan[Pending, Placement], 
 
 NOON = 1_700_000_000
 """Twenty seconds into a minute."""
+USUAL = Parameters()
 
 
 def vector(now: int, minutes: int, longer: Mapping[int, int] | None = None) -> Afternoon:
@@ -186,13 +187,12 @@ def vector(now: int, minutes: int, longer: Mapping[int, int] | None = None) -> A
     return Afternoon(now, [(now + HOUR, 2)], waiting, longer or {}, size=4)
 
 
-def when(machine: str, afternoon: Afternoon) -> dict[int, int]:
+def when(machine: str, afternoon: Afternoon, asked: Parameters = USUAL) -> dict[int, int]:
     """When each one starts."""
     if machine == "nodes":
-        return _kept(backfill.backfill(afternoon.on_nodes(), Parameters(), afternoon.now), Parameters(), afternoon.now)
+        return _kept(backfill.backfill(afternoon.on_nodes(), asked, afternoon.now), asked, afternoon.now)
     line = Listed(afternoon.waiting)
-    plan = slurm_on_processors.backfill(afternoon.on_processors(), line, Parameters(), afternoon.now, fully=True)
-    return _kept(plan, Parameters(), afternoon.now)
+    return _kept(slurm_on_processors.backfill(afternoon.on_processors(), line, asked, afternoon.now, fully=True), asked, afternoon.now)
 
 
 @pytest.mark.parametrize("machine", ["nodes", "processors"])
@@ -216,6 +216,16 @@ def test_two_wait_for_the_same_end_in_the_middle_of_a_minute(machine: str) -> No
     waiting = [Job(number, NOON, 2, HOUR, HOUR, 1, number, 1, 1) for number in range(3)]
     afternoon = Afternoon(NOON, [(NOON + HOUR, 4)], waiting, size=4)
     assert when(machine, afternoon) == {0: NOON + HOUR, 1: NOON + HOUR, 2: NOON + 2 * HOUR + 40}
+
+
+@pytest.mark.parametrize("machine", ["nodes", "processors"])
+@pytest.mark.parametrize(("ends", "kept"), [(3_579, True), (3_580, False), (3_590, False)])
+def test_no_room_is_kept_behind_the_last_whole_step_of_the_window(machine: str, ends: int, kept: bool) -> None:
+    """The window of an hour ends 20 seconds into a minute: with that minute's begin."""
+    wide = [(4, HOUR), (2, 2 * HOUR)]
+    waiting = [Job(number, NOON, many, lasts, lasts, 1, number, 1, 1) for number, (many, lasts) in enumerate(wide)]
+    found = when(machine, Afternoon(NOON, [(NOON + ends, 2)], waiting, size=4), Parameters(bf_window=60))
+    assert found == ({0: NOON + ends} if kept else {1: NOON})
 
 
 @pytest.mark.parametrize("late", [0, 5, 29, 30, 1_000])
