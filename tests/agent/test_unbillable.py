@@ -27,7 +27,9 @@ def lenient(tmp_path: Path, bank: InProcessBank) -> Iterator[World]:
 
 
 @pytest.mark.parametrize(
-    ("unknown", "reasons"), [({"account": "nobody"}, [Reason.UNKNOWN_PROJECT] * 2), ({"partition": "moon"}, [])], ids=["account", "partition"]
+    ("unknown", "reasons"),
+    [({"account": "nobody"}, [Reason.UNKNOWN_PROJECT] * 2), ({"partition": "moon"}, [])],
+    ids=["account", "partition"],
 )
 def test_what_the_bank_does_not_know_runs_and_nothing_is_charged(
     lenient: World, bank: InProcessBank, caplog: pytest.LogCaptureFixture, unknown: dict[str, Any], reasons: list[Reason]

@@ -46,8 +46,8 @@ def install(plugin: Path, cluster: Cluster) -> None:
 
 
 def install_lua(cluster: Cluster, checkout: Path) -> Path:
-    """The submission policy's plug-ins where Slurm looks for them, as docs/howto/install-next-to-slurm.md has it. The file that they read is
-    returned, and yet to be written."""
+    """The submission policy's plug-ins where Slurm looks for them, as docs/howto/install-next-to-slurm.md has it. The file that they read
+    is returned, and yet to be written."""
     conf = cluster.place.conf
     rules = conf / "fairbank"
     shutil.copytree(checkout / "plugins" / "fairbank", rules, dirs_exist_ok=True)
