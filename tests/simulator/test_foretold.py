@@ -55,10 +55,10 @@ STATED = {
     (LUBLIN, "easy", 200): Coverage(42, 2, 38, 2, 0),
     (UBCCR, "easy", 600): Coverage(30, 1, 5, 21, 3),
     ("synthetic", "slurm", 5): Coverage(157, 25, 113, 18, 1),
-    (KTH, "slurm", 100): Coverage(128, 7, 102, 19, 0),
+    (KTH, "slurm", 100): Coverage(127, 8, 103, 16, 0),
     (METACENTRUM, "slurm", 40): Coverage(74, 9, 50, 15, 0),
-    (UBCCR, "slurm", 600): Coverage(29, 1, 21, 7, 0),
-    (LUBLIN, "slurm", 400): Coverage(23, 2, 11, 4, 6),
+    (UBCCR, "slurm", 600): Coverage(29, 2, 20, 7, 0),
+    (LUBLIN, "slurm", 400): Coverage(23, 1, 13, 3, 6),
 }
 
 
