@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from urllib.parse import quote
 
@@ -140,6 +141,24 @@ def test_a_file_with_a_write_ahead_log_is_converted_when_it_is_ours_alone(file: 
     back = open_store(url(file))
     assert contents(back)[2][0].held == 5
     back.close()
+
+
+@needs_wal
+def test_new_books_wait_for_whoever_writes_the_file(tmp_path: Path) -> None:
+    """SQLite itself does not wait when it changes the journal of a file."""
+    path = tmp_path / "books.sqlite"
+    path.touch()
+    other = driver.connect(str(path), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Malformed, match="cannot be given the journal 'wal': database is locked"):
+        SqliteStore(path, patience_seconds=0.1).examine(lambda connection: None)
+    with ThreadPoolExecutor(1) as pool:
+        made = pool.submit(migrate, url(path))
+        assert wait([made], timeout=0.3).not_done, made
+        other.execute("COMMIT")
+        assert made.result()
+    other.close()
+    assert path.read_bytes()[18] == WAL
 
 
 def test_in_a_rollback_journal_two_processes_may_share_the_file(file: Path) -> None:

@@ -7,6 +7,7 @@ and the writer waits until they have read.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +38,8 @@ _WAL_PAGES = 4_000
 _STEPS = 100_000
 """Of SQLite's machine between two signs of life: some hundredths of a second of a full check."""
 JOURNALS = ("wal", "truncate")
+_LOCKED = "locked"
+"""In what SQLite says where somebody else is in the way."""
 
 
 class SqliteStore(SqlStore):
@@ -140,7 +143,7 @@ def _pool(creator: Any, size: int, patience_seconds: float) -> Engine:
 def _read_write(path: Path, journal: str, patience_seconds: float) -> Any:
     connection = _connect(path, "rw", patience_seconds)
     try:
-        _choose_journal(connection, path, journal)
+        _choose_journal(connection, path, journal, patience_seconds)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA recursive_triggers = ON")  # else REPLACE would pass the guards against deleting
@@ -152,16 +155,13 @@ def _read_write(path: Path, journal: str, patience_seconds: float) -> Any:
     return connection
 
 
-def _choose_journal(connection: Any, path: Path, journal: str) -> None:
+def _choose_journal(connection: Any, path: Path, journal: str, patience_seconds: float) -> None:
     """Set the journal mode. A file that has a write-ahead log is taken for ourselves alone while it is converted."""
     if journal == "truncate":
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-    try:
-        (chosen,) = connection.execute(f"PRAGMA journal_mode = {journal}").fetchone()
-    except driver.OperationalError as locked:
-        if NO_ROOM in str(locked):
-            raise
-        chosen = str(locked)
+        chosen = _ask_for(connection, journal)
+    else:
+        chosen = _ask_in_turn(connection, journal, patience_seconds)
     if chosen != journal:
         raise Malformed(
             f"{path} cannot be given the journal {journal!r}: {chosen}",
@@ -171,6 +171,33 @@ def _choose_journal(connection: Any, path: Path, journal: str) -> None:
     if journal == "truncate":
         connection.execute("PRAGMA locking_mode = NORMAL")
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # the lock is let go at the next access
+
+
+def _ask_in_turn(connection: Any, journal: str, patience_seconds: float) -> str:
+    """The journal mode after it was asked for, again after everybody who was in the way, as long as patience lasts.
+
+    SQLite waits for others when a transaction begins, but not when it changes the journal of a file: two who open new books
+    at once would refuse each other.
+    """
+    until = time.monotonic() + patience_seconds
+    while _LOCKED in (chosen := _ask_for(connection, journal)) and time.monotonic() < until:
+        try:
+            connection.execute("BEGIN EXCLUSIVE")  # waits until nobody else writes
+        except driver.OperationalError as locked:
+            return str(locked)
+        connection.execute("ROLLBACK")
+    return chosen
+
+
+def _ask_for(connection: Any, journal: str) -> str:
+    """The journal mode after it was asked for, or what was in the way, in SQLite's words."""
+    try:
+        (chosen,) = connection.execute(f"PRAGMA journal_mode = {journal}").fetchone()
+    except driver.OperationalError as locked:
+        if NO_ROOM in str(locked):
+            raise
+        return str(locked)
+    return str(chosen)
 
 
 def _read_only(path: Path, patience_seconds: float) -> Any:
