@@ -11,6 +11,7 @@ from pathlib import Path
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from fairbank.slurm.agent.pool import Senders
 from fairbank.slurm.agent.silence import PartitionTerms, Silence
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import asks, ends, limits
@@ -92,10 +93,10 @@ _LIFE = {
 
 
 @contextmanager
-def world_of(credit: int, terms: PartitionTerms, window: int) -> Iterator[World]:
+def world_of(credit: int, terms: PartitionTerms, window: int, gather: float = 0) -> Iterator[World]:
     with tempfile.TemporaryDirectory(dir=FAST) as folder:
         bank = InProcessBank(credit)
-        world = World(Path(folder), bank, terms, window=window)
+        world = World(Path(folder), bank, terms, senders=Senders(1, 3, 5, gather), window=window)
         try:
             yield world
         finally:
@@ -138,11 +139,11 @@ def play(world: World, lives: Lives, plan: list[tuple[str, int]]) -> None:
     raise AssertionError("the lives do not end")
 
 
-@given(PLAN, LIVES, st.sampled_from(list(Silence)), st.sampled_from((0, 2)), WINDOWS)
+@given(PLAN, LIVES, st.sampled_from(list(Silence)), st.sampled_from((0, 2)), WINDOWS, st.sampled_from((0, 2)))
 def test_any_order_repetition_or_loss_ends_in_the_same_books(
-    plan: list[tuple[str, int]], kinds: list[str], silence: Silence, ahead: int, window: int
+    plan: list[tuple[str, int]], kinds: list[str], silence: Silence, ahead: int, window: int, gather: int
 ) -> None:
-    with world_of(10**6, PartitionTerms(patience=4, silence=silence, ahead=ahead), window) as world:
+    with world_of(10**6, PartitionTerms(patience=4, silence=silence, ahead=ahead), window, gather) as world:
         lives = Lives(world, kinds)
         play(world, lives, plan)
         event(f"{len(lives.begun)} of {JOBS} began")

@@ -34,7 +34,7 @@ class World:
     ) -> None:
         """`window`: how many letters that are no open questions are kept in memory."""
         self.path, self.bank, self.terms = folder / "outbox.sqlite", bank, terms
-        self._senders, self._window = senders or Senders(1, 3, 5), window
+        self._senders, self._window = senders or Senders(1, 3, 5, gather=0), window
         self.now = 1_000.0
         self.door: object = object()
         self.told: dict[int, Said] = {}

@@ -138,6 +138,7 @@ class Core:
             self.questions.take(run)
             self.memory.put(run, State.LET, question.asked.limit_seconds)
             self.answer(question, None, now, "ahead")
+            self.calm(question.letter)
 
     def _decide(self, run: str, question: OpenQuestion, now: float) -> None:
         asked, letter = question.asked, question.letter
@@ -177,13 +178,18 @@ class Core:
 
     # ------------------------------------------------------------------ the bank
 
+    def next_due(self) -> float | None:
+        """When letters that wait for no other request are to go; None when there are none."""
+        return self.queue.due(self.limits.gather)
+
     def next_request(self, now: float) -> list[Letter]:
-        """Letters to be sent now as one request; none when there are none, or enough requests are under way."""
-        if now < self.bank.retry_at or not self.queue.ready:
+        """Letters to be sent now as one request; none when none are due, or enough requests are under way."""
+        due = self.next_due()
+        late = 0.0 if due is None else now - due
+        if now < self.bank.retry_at or not (self.queue.is_split or (due is not None and late >= 0)):
             return []
         if self.busy >= self.senders:
-            first = self.queue.first_waiting()
-            self.senders = resized(self.senders, self.limits, waited=now - first if first is not None else 0.0, idle=0.0)
+            self.senders = resized(self.senders, self.limits, waited=late, idle=0.0)
         if self.busy >= (self.senders if self.bank.up else 1):
             return []
         batch, needless = self.queue.take(self.limits.batch)

@@ -16,11 +16,14 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 
 
 class Senders(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How many requests may be under way at once, and how many reports one may carry."""
+    """How many requests may be under way at once, and how many reports one may carry. `gather`: so many seconds a report waits for others
+    to go with it when no job waits for what the bank says, such as an end.
+    """
 
     minimum: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
     maximum: Annotated[int, msgspec.Meta(ge=1, le=64)] = 4
     batch: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 1_000
+    gather: Annotated[float, msgspec.Meta(ge=0, le=60)] = 0.1
 
 
 def resized(size: int, limits: Senders, *, waited: float, idle: float) -> int:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Sequence
-from itertools import chain
 
 from fairbank.slurm.agent.letters import Kind, Letter
 
@@ -16,6 +15,9 @@ WINDOW = 4_000
 
 REFILL = 1_000
 """How many are read back from the disk at once."""
+
+CROWD = 100
+"""So many letters that nobody waits for wait for no others."""
 
 
 class Queue:
@@ -50,18 +52,27 @@ class Queue:
         return len(self._away) + self._loading
 
     @property
-    def ready(self) -> bool:
-        """Whether something may be sent now."""
-        return bool(self._alone) or any(self._free(each) for each in chain(self._urgent.values(), self._rest.values()))
+    def is_split(self) -> bool:
+        """Whether parts of a request that failed as a whole wait."""
+        return bool(self._alone)
 
     def oldest(self) -> float | None:
         """When the oldest letter in memory was heard."""
         firsts = [next(iter(each.values())).heard for each in (self._under_way, self._urgent, self._rest) if each]
         return min([*firsts, *(each[0].heard for each in self._alone)], default=None)
 
-    def first_waiting(self) -> float | None:
-        """When the first letter that may be sent was heard."""
-        return next((each.heard for each in chain(self._urgent.values(), self._rest.values()) if self._free(each)), None)
+    def due(self, gather: float) -> float | None:
+        """When the next request is to go, parts of one that failed apart; None when nothing may be sent. A question goes at once, and takes
+        along what waits; what nobody waits for goes so many seconds after it was heard, unless it is a crowd.
+        """
+        question, news = self._first_free(self._urgent), self._first_free(self._rest)
+        if question is not None or news is None:
+            return question
+        return news if len(self._rest) >= CROWD else news + gather
+
+    def _first_free(self, where: OrderedDict[int, Letter]) -> float | None:
+        """When the first letter there that may be sent was heard."""
+        return next((each.heard for each in where.values() if self._free(each)), None)
 
     # ------------------------------------------------------------------ coming
 

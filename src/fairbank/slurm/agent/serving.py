@@ -65,7 +65,7 @@ class Agent:
         self._disk = Disk(outbox, self.core, self._do, self.pump_soon)
         self._aside = Aside(Path(settings.outbox.path), self.core, self._do, self.pump_soon)
         self._wires = ThreadPoolExecutor(settings.senders.maximum, "sender")
-        self._pumping = self._full = False
+        self._pumping = self._full = self._will_pump = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = asyncio.Event()
 
@@ -171,6 +171,7 @@ class Agent:
         now = time.monotonic()
         while batch := self.core.next_request(now):
             self._do(self._send(batch))
+        self._pump_when_due(now)
         self._say()
         self._disk.look(now)
         if self.core.lost_touch(now):
@@ -178,6 +179,17 @@ class Agent:
             for door in list(self._doors):
                 door.hang_up()
         self._mind_the_crowd()
+
+    def _pump_when_due(self, now: float) -> None:
+        """What waits for others is not forgotten when none come."""
+        due = self.core.next_due()
+        if due is not None and due > now and not self._will_pump:
+            self._will_pump = True
+            asyncio.get_running_loop().call_later(due - now, self._pump_now)
+
+    def _pump_now(self) -> None:
+        self._will_pump = False
+        self._pump()
 
     def _do(self, what: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(what)
