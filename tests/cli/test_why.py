@@ -124,3 +124,13 @@ def test_a_suggestion_comes_true_when_the_job_is_sent_so(ask: Run, tmp_path: Pat
     (tmp_path / "other.swf").write_text(HEAD + "".join(other))
     said = ask("why 3 --trace other.swf")
     assert "job 3 did not wait: under easy it started when it came, at 2001-09-09T01:47:01Z" in " ".join(said.err.split())
+
+
+def test_what_a_policys_file_says_in_vain_is_told_here_too(ask: Run, tmp_path: Path) -> None:
+    (tmp_path / "vain.toml").write_text('base = "slurm"\n[scheduler]\nbf_licenses = true\n')
+    told = ask("why 120 --trace week.swf --policy vain.toml")
+    assert told.code == 0
+    assert told.err == "policy vain: not simulated, and passed over: bf_licenses\n"
+    assert json.loads(ask("why 120 --trace week.swf --policy vain.toml --json").out)["warnings"] == [
+        "policy vain: not simulated, and passed over: bf_licenses"
+    ]

@@ -93,6 +93,7 @@ def test_what_cannot_be_is_refused_with_its_key(text: str, field: str, told: str
         ("bf_continue = true\nsched_min_interval = 999999", ["changes nothing here: bf_continue, sched_min_interval"]),
         ("sched_min_interval = 1000000", []),
         ("bf_max_time = 60\nassoc_limit_stop = true", ["changes nothing here: assoc_limit_stop, bf_max_time"]),
+        ("Ignore_NUMA = true", ["changes nothing here: ignore_numa"]),
         ("defer = true\nbf_licenses = true", ["not simulated, and passed over: defer, bf_licenses"]),
         ("preempt_reorder_count = 5\nbf_one_resv_per_job = true", [
             "changes nothing here: bf_one_resv_per_job", "not simulated, and passed over: preempt_reorder_count",

@@ -38,4 +38,4 @@ class Explaining:
         }
         ahead = [str(number) for number in found.why.ahead]
         row = WhyRow(str(asked.job), facts, found.submitted, found.as_of, found.why, ahead, started=found.started)
-        return Explained(row, list(without_range(found.why)))
+        return Explained(row, [*without_range(found.why), *(f"policy {rule.name}: {each}" for each in rule.remarks)])

@@ -106,7 +106,7 @@ _FLAGS = frozenset(name for name, default in msgspec.structs.asdict(Parameters()
 NO_MATTER = frozenset(
     "allow_zero_lic batch_sched_delay bb_array_stage_cnt bf_ignore_newly_avail_nodes bf_max_time bf_yield_interval bf_yield_rpc_cnt "
     "bf_yield_sleep build_queue_timeout correspond_after_task_cnt default_gbytes disable_job_shrink disable_hetjob_steps "
-    "enable_hetjob_steps enable_user_top Ignore_NUMA ignore_prefer_validation inventory_interval max_array_tasks max_depend_depth "
+    "enable_hetjob_steps enable_user_top ignore_numa ignore_prefer_validation inventory_interval max_array_tasks max_depend_depth "
     "max_rpc_cnt max_sched_time max_script_size max_submit_line_size no_backup_scheduling no_env_cache nohold_on_prolog_fail "
     "permit_job_expansion requeue_delay requeue_setup_env_fail salloc_wait_nodes sbatch_wait_nodes spec_cores_first step_retry_count "
     "step_retry_time whole_hetjob".split()
@@ -123,15 +123,16 @@ NOT_MODELLED = frozenset(
 
 
 def read(text: str, *, field: str = "SchedulerParameters") -> Parameters:
-    """The parameters in `text`, such as `bf_window=2880,bf_continue`. Those of Slurm that say nothing to a pass are passed over,
-    and so are those that are NOT_MODELLED.
+    """The parameters in `text`, such as `bf_window=2880,bf_continue`, in small or capital letters, as slurmctld reads them. Those of Slurm
+    that say nothing to a pass are passed over, and so are those that are NOT_MODELLED.
 
     Raises Malformed, naming `field` and the parameter: one that nobody knows, and one out of range, which Slurm would silently replace
     by its default.
     """
     said: dict[str, int | bool] = {}
     for each in filter(None, (part.strip() for part in text.split(","))):
-        name, has_value, value = each.partition("=")
+        written, has_value, value = each.partition("=")
+        name = written.lower()
         if name in said:
             raise Malformed(f"{name} is given twice", field=field, remedy="give it once")
         if name in _FLAGS:
@@ -144,7 +145,7 @@ def read(text: str, *, field: str = "SchedulerParameters") -> Parameters:
             said[name] = int(value)
         elif name not in NO_MATTER and name not in NOT_MODELLED:
             known = ", ".join(sorted(_FLAGS | set(_RANGES)))
-            raise Malformed(f"{name[:40]!r} is not a parameter of the scheduler", field=field, remedy=f"there are: {known}")
+            raise Malformed(f"{written[:40]!r} is not a parameter of the scheduler", field=field, remedy=f"there are: {known}")
     return msgspec.convert(said, Parameters)
 
 

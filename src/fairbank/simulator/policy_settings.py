@@ -107,11 +107,12 @@ def policy_of(name: str, text: bytes) -> Policy:
 
 
 def _taken_out(said: dict[str, Any]) -> list[str]:
-    """The parameters that Slurm has and the passes have not, which are not in the table any more; of flags those that are on."""
+    """The parameters that Slurm has and the passes have not, in small letters, which are not in the table any more; of flags those that
+    are on."""
     table = said.get("scheduler")
     if not isinstance(table, dict):
         return []
-    return [name for name in list(table) if (name in NO_MATTER or name in NOT_MODELLED) and table.pop(name) is not False]
+    return [each.lower() for each in list(table) if each.lower() in NO_MATTER | NOT_MODELLED and table.pop(each) is not False]
 
 
 def _remarks(parameters: Parameters, unknown: Sequence[str]) -> list[str]:

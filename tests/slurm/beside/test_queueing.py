@@ -278,6 +278,7 @@ def test_parameters_that_are_not_known_are_noted_and_passed_over() -> None:
         ({"TopologyPlugin": "topology/none"}, None),
         ({"PreemptType": "preempt/qos", "PreemptParameters": "youngest_first,send_user_signal"}, "PreemptParameters: youngest_first"),
         ({"PreemptType": "preempt/none", "PreemptParameters": "youngest_first"}, None),
+        ({"SchedulerParameters": "BF_Licenses,BF_CONTINUE"}, "SchedulerParameters: bf_licenses"),
     ],
 )
 def test_a_setting_that_is_not_modelled_is_noted_once(config: dict[str, str], told: str | None) -> None:

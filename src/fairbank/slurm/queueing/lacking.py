@@ -18,7 +18,7 @@ _FLAT = frozenset({"", "(null)", "N/A", "none", "default", "flat"})
 def lacking(config: Mapping[str, str], least_loaded: Iterable[str]) -> Iterator[str]:
     """A sentence for each setting. `least_loaded`: the partitions that give away such nodes first."""
     yield from _told(PARAMETERS, NOT_MODELLED.intersection(_names(config.get(PARAMETERS, ""))))
-    yield from _told("SelectTypeParameters", _SELECT.intersection(_names(config.get("SelectTypeParameters", "").upper())))
+    yield from _told("SelectTypeParameters", _SELECT.intersection(map(str.upper, _names(config.get("SelectTypeParameters", "")))))
     yield from _told("LLN of partitions", least_loaded)
     topology = config.get("TopologyPlugin", "")
     yield from _told("TopologyPlugin", () if topology.removeprefix("topology/") in _FLAT else (topology,))
@@ -27,8 +27,8 @@ def lacking(config: Mapping[str, str], least_loaded: Iterable[str]) -> Iterator[
 
 
 def _names(text: str) -> Iterator[str]:
-    """`defer,bf_max_time=60` without the values."""
-    for each in text.split(","):
+    """`defer,bf_max_time=60` without the values, in small letters: Slurm takes either."""
+    for each in text.lower().split(","):
         yield each.partition("=")[0].strip()
 
 
