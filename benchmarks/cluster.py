@@ -106,7 +106,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
     about = ABOUT.format(tasks=scale.tasks, sruns=scale.sruns)
     speed = {name: Figure(f"array, {name}", "jobs/s", tuple(values)) for name, values in rates.items()}
     waits = {name: Figure(f"srun true, {name}", "ms", tuple(values)) for name, values in latencies.items()}
-    promises = [ratio("jobs per second, with Fairbank", speed[BESIDE], speed[ALONE], LEAST_RATE)]
+    promises = [ratio(f"jobs per second, {name}", speed[name], speed[ALONE], LEAST_RATE) for name in (BESIDE, AHEAD)]
     promises += [_slower(f"srun {name}, slower by", waits[name], waits[ALONE]) for name in (BESIDE, AHEAD)]
     return [Table("Slurm with Fairbank enforcing", about, (*speed.values(), *waits.values()), () if short else tuple(promises))]
 
