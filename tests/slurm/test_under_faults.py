@@ -104,7 +104,7 @@ def test_after_all_faults_the_books_are_what_accounting_tells(
     mended = office.reconciled("--starttime", words_of(since), "--fix")
     tell("$ fairbank reconcile --fix\n" + mended.stdout + mended.stderr)
     left = findings(office, since)
-    tell(f"then fairbank reconcile finds: {_kinds(left)}")
+    tell(f"then fairbank reconcile finds: {_amounts(left)}")
     found = reckon(office, since, holds=END_MAY_COME_FIRST, lost=lost, begun=begun(slurm))
     forgotten = [each for each in found.wrong if any(_was_unsaved(at, at, troubles) for at in each.instants)]
     tell(f"books against accounting: {found.told()}; put off for {found.put_off_seconds} s at most")
@@ -115,6 +115,7 @@ def test_after_all_faults_the_books_are_what_accounting_tells(
     assert len(forgotten) <= SOME * (1 + resets) + FORGOTTEN_SHARE * found.counts["executions"]
     assert {each["kind"] for each in left} <= FOR_PEOPLE
     assert {(each["job_id"], each["submitted"]) for each in left} <= {each.job for each in forgotten} | lost
+    tell(f"after fairbank refund of what is above accounting: {_amounts(refunded(office, since, left))}")
     assert office.bank.command("audit", "verify").returncode == 0
     for looks in (there, away_looks):
         assert looks
@@ -143,6 +144,21 @@ def findings(office: Office, since: float) -> list[dict[str, Any]]:
 
 def _kinds(rows: list[dict[str, Any]]) -> dict[str, int]:
     return dict(Counter(each["kind"] for each in rows))
+
+
+def refunded(office: Office, since: float, left: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What reconciling still finds after people followed its advice: nothing where the bank was above it, and the rest as before."""
+    above = [each for each in left if each["amount"] > 0]
+    for each in above:
+        told = office.bank.command("refund", "--id", str(each["job"]), f"{each['amount']}m", "--reason", "as accounting has it", "--yes")
+        assert told.returncode == 0, told.stderr
+    still = findings(office, since)
+    assert still == [each for each in left if each not in above]
+    return still
+
+
+def _amounts(rows: list[dict[str, Any]]) -> list[str]:
+    return [f"{each['kind']} {each['amount']:+} min" for each in rows]
 
 
 def lost_by_us(office: Office, since: float, lost: set[tuple[int, int]], troubles: Troubles, tell: Tell) -> list[dict[str, Any]]:

@@ -34,7 +34,7 @@ ADVICE = {
     "RUNAWAY": "what accounting takes for running is mended by: sacctmgr show runawayjobs",
     "REFUSED": "once its project can pay, charge it with: fairbank reconcile --fix --again",
     "PARTIAL": "see what accounting has: sacct -D -j JOBID; the bank has not heard of it, so nobody can say what it cost",
-    "AMOUNT": "too much is given back by: fairbank refund JOB AMOUNT --reason TEXT",
+    "AMOUNT": "what the bank is above accounting is given back by: fairbank refund JOBID SU --reason TEXT",
     "TWICE": "one of the two is given back by: fairbank refund JOB --reason TEXT",
     "UNHEARD": "see whether slurmdbd has lost records: sacct -D -j JOBID",
 }

@@ -217,6 +217,13 @@ def test_another_amount(charged: int, more: int) -> None:
     assert (found.kind, found.amount) == (Kind.AMOUNT, more)
 
 
+@pytest.mark.parametrize(("state", "refunded", "more"), [("COMPLETED", 360, None), ("COMPLETED", 100, 260), ("NODE_FAIL", 400, None)])
+def test_another_amount_is_mended_by_a_refund(state: str, refunded: int, more: int | None) -> None:
+    found = compared([a_job(1, state=state)], [booked(a_job(1), charged=400, refunded=refunded)])
+    assert [each.amount for each in found.findings] == ([] if more is None else [more])
+    assert found.matched == (more is None)
+
+
 def test_a_run_that_was_given_back_and_ran_all_the_same() -> None:
     job = a_job(1)
     assert kinds(compared([job], [booked(job, state="released", outcome="LOST", elapsed=0)])) == [Kind.AMOUNT]

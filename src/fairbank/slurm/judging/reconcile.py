@@ -45,8 +45,8 @@ CHARGED, RELEASED = frozenset({Kind.MISSING, Kind.OPEN}), frozenset({Kind.ORPHAN
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that differs. `amount` is what would be charged or given back, or by how much the bank is above accounting (SU-minutes;
-    None where nobody can say)."""
+    """A run that differs. `amount` is what would be charged or given back, or by how much the bank, less refunds, is above accounting
+    (SU-minutes; None where nobody can say)."""
 
     kind: Kind
     job: Job | None = None
@@ -198,11 +198,13 @@ def _missing(job: Job, sides: Sides, prices: Prices) -> Finding:
 def _differs(job: Job, run: BookedRun, prices: Prices) -> Finding | None:
     if run.open:
         return Finding(kind=Kind.OPEN, job=job, run=run, amount=prices.of_end(job))
+    cost = prices.of_end(job) or 0
     booked = run.charged + run.written_off
-    let_off = run.state == "released" and (run.outcome == job.state or not prices.of_end(job))  # as policy was, or is
-    if let_off or prices.agrees(booked, job):
+    paid = booked - run.refunded  # whoever gave back what was too much has mended it; other refunds are nobody's business here
+    let_off = run.state == "released" and (run.outcome == job.state or not cost)  # as policy was, or is
+    if let_off or paid == cost or prices.agrees(booked, job) or prices.agrees(paid, job):
         return None
-    return Finding(kind=Kind.AMOUNT, job=job, run=run, amount=booked - (prices.of_end(job) or 0))
+    return Finding(kind=Kind.AMOUNT, job=job, run=run, amount=paid - cost)
 
 
 def _leftover(run: BookedRun, books: _Books, sides: Sides, alive: Collection[tuple[int, int]]) -> Kind | None:
